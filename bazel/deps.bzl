@@ -1,0 +1,45 @@
+"""The outside world: Bazel's own rules and the C libraries, all from Debian's packages."""
+
+load("//bazel:system.bzl", "system_library")
+
+_BAZEL_RULES = {
+    "bazel_skylib": "/usr/share/bazel/tools/skylib",
+    "platforms": "/usr/share/bazel/tools/platforms",
+    "remote_coverage_tools": "bazel/shims/coverage_tools",
+    "rules_cc": "bazel/shims/rules_cc",
+    "rules_java": "/usr/share/bazel/rules/java",
+    "rules_proto": "/usr/share/bazel/rules/proto",
+}
+
+# name: (pkg-config module or "", libraries, headers, defines, deps, tools)
+_LIBRARIES = {
+    "deflate": ("libdeflate", ["deflate"], ["libdeflate.h"], [], [], []),
+    "dw": ("libdw", ["dw"], ["elfutils", "dwarf.h"], [], ["elf"], []),
+    "elf": ("libelf", ["elf"], ["libelf.h", "gelf.h", "nlist.h"], [], [], []),
+    "grpc": ("grpc", ["grpc", "gpr"], ["grpc"], [], [], []),
+    "h2o": ("libh2o-evloop", ["h2o-evloop"], ["h2o", "h2o.h"], ["H2O_USE_LIBUV=0"], ["openssl", "zlib"], []),
+    "iberty": ("", [":libiberty.a"], ["libiberty"], [], [], []),
+    "jemalloc": ("jemalloc", ["jemalloc"], ["jemalloc"], [], [], []),
+    "lzma": ("liblzma", ["lzma"], ["lzma.h", "lzma"], [], [], []),
+    "nanopb": ("", ["protobuf-nanopb"], ["pb.h", "pb_common.h", "pb_encode.h", "pb_decode.h"], [], [], []),
+    "openssl": ("openssl", ["ssl", "crypto"], ["openssl"], [], [], []),
+    "protobuf_c": ("libprotobuf-c", ["protobuf-c"], ["protobuf-c"], [], [], ["protoc-c", "protoc"]),
+    "unwind": ("libunwind", ["unwind", "unwind-x86_64", "unwind-ptrace"], ["libunwind.h", "libunwind-common.h", "libunwind-dynamic.h", "libunwind-ptrace.h", "libunwind-x86_64.h", "libunwind-coredump.h"], [], [], []),
+    "zlib": ("zlib", ["z"], ["zlib.h", "zconf.h"], [], [], []),
+    "zstd": ("libzstd", ["zstd"], ["zstd.h", "zstd_errors.h"], [], [], []),
+}
+
+def sonde_dependencies():
+    """Declares every repository of the workspace."""
+    for name, path in _BAZEL_RULES.items():
+        native.local_repository(name = name, path = path)
+    for name, (pkg, libs, headers, defines, deps, tools) in _LIBRARIES.items():
+        system_library(
+            name = name,
+            pkg = pkg,
+            libs = libs,
+            headers = headers,
+            defines = defines,
+            deps = ["@" + dep for dep in deps],
+            tools = tools,
+        )

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From addresses to names, in two planes joined by file identity (shared spec: symbols).
+ *
+ * Normalise, while the process lives: a mapping of a target becomes a symbol_module, which holds the mapped file open and
+ * knows its build-id and segments, so that it can be named after the process is gone. Resolve, without the process:
+ * (module, ELF vaddr) to frames through an immutable table per file, built once, cached on disk, mapped read-only.
+ *
+ * ELF bytes are hostile: every read is bounded and a broken file costs its own names only.
+ * Thread safety: any thread for everything here; building a table blocks the calling thread (call from a worker), and equal
+ * concurrent requests for one file build it once. */
+#ifndef SONDE_SERVICE_SYMBOL_SYMBOL_H
+#define SONDE_SERVICE_SYMBOL_SYMBOL_H
+
+#include "api/bytes.h"
+#include "api/error.h"
+
+#include <sys/types.h>
+
+struct symbol_store;
+struct symbol_module;
+
+struct symbol_options {
+    const char *cache_dir;   /* tables live here as <identity>.names; NULL = no disk cache */
+    uint64_t cache_bytes;    /* bound of the directory; 0 = 1 GiB; oldest use goes first */
+    const char *debug_roots; /* ':'-separated; NULL = "/usr/lib/debug" */
+};
+
+SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *options,
+                                             struct symbol_store **store, struct sonde_diag *diag);
+void symbol_store_destroy(struct symbol_store *store); /* after the last module was released */
+
+/* One executable mapping, as in /proc/PID/maps. */
+struct symbol_mapping {
+    uint64_t start, end, offset;
+    uint32_t device_major, device_minor;
+    uint64_t inode;
+    const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
+};
+
+/* Opens the file behind a mapping of a live process (the spec's order: map_files, /proc/PID/root, plain path; accepted only
+ * when device and inode or the build-id fit). Equal files give the same module. Never fails for want of a file: such a module
+ * has no fd and answers addresses with no name. The caller releases it. */
+SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
+                                            const struct symbol_mapping *mapping,
+                                            struct symbol_module **module, struct sonde_diag *diag);
+struct symbol_module *symbol_module_retain(struct symbol_module *module);
+void symbol_module_release(struct symbol_module *module); /* NULL is fine */
+
+enum symbol_module_kind {
+    SYMBOL_MODULE_NONE = 0,   /* no file could be opened, or anonymous memory */
+    SYMBOL_MODULE_EXECUTABLE, /* ET_EXEC, or ET_DYN with an interpreter */
+    SYMBOL_MODULE_LIBRARY,
+    SYMBOL_MODULE_VDSO,
+};
+
+enum symbol_module_kind symbol_module_kind(const struct symbol_module *module);
+const char *symbol_module_path(const struct symbol_module *module);     /* as mapped, "[vdso]", "[anon]" */
+const char *symbol_module_base_name(const struct symbol_module *module);
+const char *symbol_module_build_id(const struct symbol_module *module); /* lower-case hex, "" = none */
+int symbol_module_fd(const struct symbol_module *module);               /* borrowed; -1 = none */
+/* runtime address - ELF vaddr for a mapping of this module (spec: section 2). False when no segment fits. */
+bool symbol_module_bias(const struct symbol_module *module, const struct symbol_mapping *mapping,
+                        uint64_t *bias);
+
+enum symbol_quality { SYMBOL_NONE, SYMBOL_EXPORTS_ONLY, SYMBOL_NAMES, SYMBOL_FULL };
+
+/* name and system_name live as long as the arena of the call; "" = unknown. */
+struct symbol_frame {
+    const char *name;        /* demangled, clone suffix folded */
+    const char *system_name; /* as linked */
+    const char *file;        /* "" = unknown */
+    uint32_t line;           /* 0 = unknown */
+    uint64_t offset;         /* of the address from the symbol's start */
+};
+
+struct symbol_query {
+    struct symbol_module *module; /* NULL gives no frames */
+    uint64_t vaddr;               /* looked up as it is: the caller has subtracted 1 from return addresses */
+};
+
+struct symbol_answer {
+    const struct symbol_frame *frames; /* innermost first, in the arena */
+    uint32_t frame_count;              /* 0 = no name */
+    enum symbol_quality quality;
+    bool is_folded; /* several functions share this code */
+};
+
+/* count answers, one a query. SONDE_OUT_OF_MEMORY is the only failure. */
+SONDE_MUST_USE sonde_err symbol_resolve(struct symbol_store *store,
+                                        const struct symbol_query *queries, size_t count,
+                                        struct sonde_arena *arena, struct symbol_answer *answers);
+
+#endif
