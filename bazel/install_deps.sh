@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what a fresh Debian 12 machine lacks, and nothing when all is there. Called by demo.sh and test.sh.
+# What only the tests need is installed with `--tests`.
+set -euo pipefail
+
+build_packages=(
+    bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
+    gcc g++ git curl python3
+    binutils-dev libdeflate-dev libdw-dev libelf-dev libgrpc-dev libh2o-evloop-dev libiberty-dev libjemalloc-dev
+    liblzma-dev libnanopb-dev libprotobuf-c-dev libssl-dev libunwind-dev libzstd-dev nanopb pkg-config
+    protobuf-c-compiler protobuf-compiler zlib1g-dev
+)
+test_packages=(
+    chromium chromium-driver clang clang-format libclang-rt-14-dev lld llvm golang-go google-perftools
+    libgoogle-perftools-dev graphviz libjemalloc2 linux-perf nodejs python3-grpcio python3-protobuf python3-selenium
+    redis-server redis-tools librsvg2-bin xz-utils binutils nghttp2-client
+)
+
+missing() {
+    local package
+    for package in "$@"; do
+        dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || echo "$package"
+    done
+}
+
+wanted=("${build_packages[@]}")
+[ "${1:-}" = --tests ] && wanted+=("${test_packages[@]}")
+mapfile -t packages < <(missing "${wanted[@]}")
+[ ${#packages[@]} -eq 0 ] && exit 0
+
+echo "installing: ${packages[*]}" >&2
+as_root=""
+[ "$(id -u)" = 0 ] || as_root=sudo
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get update -qq
+$as_root apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
