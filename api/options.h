@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Settings: one table per program, one reader. Flag > environment SONDE_* > file (SONDE_CONFIG or /etc/sonde.conf, lines
- * `name = value`, '#' comments) > default. The same table writes --help.
+ * Settings: one table per program, one reader. Flag > environment SONDE_* > file (SONDE_CONFIG or
+ * /etc/sonde.conf, lines `name = value`, '#' comments) > default. The same table writes --help.
  *
  *     static const struct sonde_option options[] = {
- *         {"socket", "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT, offsetof(struct settings, socket), "where guests connect"},
+ *         {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT, offsetof(struct settings, socket),
+ * "where guests connect"},
  *         ...
  *     };
  *
@@ -21,11 +22,11 @@
 #define SONDE_OPTION_MAX_LIST 16
 
 enum sonde_option_kind {
-    SONDE_OPTION_FLAG,   /* bool; takes no value; from environment or file: 1, true, yes, on */
-    SONDE_OPTION_TEXT,   /* const char * */
-    SONDE_OPTION_NUMBER, /* uint64_t, decimal digits, low..high */
+    SONDE_OPTION_FLAG,    /* bool; takes no value; from environment or file: 1, true, yes, on */
+    SONDE_OPTION_TEXT,    /* const char * */
+    SONDE_OPTION_NUMBER,  /* uint64_t, decimal digits, low..high */
     SONDE_OPTION_DECIMAL, /* double, low..high */
-    SONDE_OPTION_LIST,   /* struct sonde_option_list, the flag may be repeated */
+    SONDE_OPTION_LIST,    /* struct sonde_option_list, the flag may be repeated */
 };
 
 struct sonde_option_list {
@@ -34,13 +35,13 @@ struct sonde_option_list {
 };
 
 struct sonde_option {
-    const char *name;     /* long name without "--" */
-    char letter;          /* 0 = none */
-    const char *argument; /* shown in --help: "PATH"; NULL for flags */
+    const char *name;        /* long name without "--" */
+    char letter;             /* 0 = none */
+    const char *argument;    /* shown in --help: "PATH"; NULL for flags */
     const char *environment; /* NULL = not settable there nor in the file */
     enum sonde_option_kind kind;
-    size_t offset;        /* of the field in the settings struct */
-    double low, high;     /* numbers */
+    size_t offset;    /* of the field in the settings struct */
+    double low, high; /* numbers */
     const char *help;
 };
 
@@ -53,9 +54,10 @@ struct sonde_options {
     size_t count;
 };
 
-/* Fills *settings, whose fields hold the defaults. Flags may stand before or after plain arguments; "--" ends them. *argc and argv are
- * left with the plain arguments (argv[0] stays). With `stop_at_plain` the first plain argument ends the flags.
- * SONDE_INVALID_ARGUMENT with a sentence; SONDE_CANCELLED when --help or --version was printed to stdout. */
+/* Fills *settings, whose fields hold the defaults. Flags may stand before or after plain arguments;
+ * "--" ends them. *argc and argv are left with the plain arguments (argv[0] stays). With
+ * `stop_at_plain` the first plain argument ends the flags. SONDE_INVALID_ARGUMENT with a sentence;
+ * SONDE_CANCELLED when --help or --version was printed to stdout. */
 SONDE_MUST_USE sonde_err sonde_options_read(const struct sonde_options *options, void *settings,
                                             bool stop_at_plain, int *argc, char **argv,
                                             struct sonde_diag *diag);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `bazel test` links instead of libFuzzer: replays every corpus file, then a bounded number of seeded
- * mutations of them (bit flips, byte sets, truncations, splices, repeats), so that the suite is repeatable
- * and ends. Arguments as libFuzzer's: -runs=N, -max_len=N, -seed=N, then files. */
+ * What `bazel test` links instead of libFuzzer: replays every corpus file, then a bounded number of
+ * seeded mutations of them (bit flips, byte sets, truncations, splices, repeats), so that the suite
+ * is repeatable and ends. Arguments as libFuzzer's: -runs=N, -max_len=N, -seed=N, then files. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The smallest test harness that reads as sentences: TEST(ring_push_on_full_ring_counts_a_drop) { ... }.
- * Every TEST of a program runs, in the order of its lines; a failed CHECK ends its test and is told with
- * file, line and both values. A program's main is in check.c: arguments choose tests by a part of the name. */
+ * The smallest test harness that reads as sentences: TEST(ring_push_on_full_ring_counts_a_drop) {
+ * ... }. Every TEST of a program runs, in the order of its lines; a failed CHECK ends its test and
+ * is told with file, line and both values. A program's main is in check.c: arguments choose tests
+ * by a part of the name. */
 #ifndef SONDE_TESTS_UNIT_CHECK_H
 #define SONDE_TESTS_UNIT_CHECK_H
 
@@ -22,43 +23,43 @@ _Noreturn void check_fail(const char *file, int line, const char *format, ...)
 /* Ends the running test as skipped: the machine refuses what it needs. Say why. */
 _Noreturn void check_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-#define TEST(test_name)                                                                            \
-    static void test_name(void);                                                                   \
-    static struct check_test check_test_##test_name = {#test_name, test_name, 0};                  \
-    __attribute__((constructor)) static void check_register_##test_name(void) {                    \
-        check_register(&check_test_##test_name);                                                   \
-    }                                                                                              \
+#define TEST(test_name)                                                           \
+    static void test_name(void);                                                  \
+    static struct check_test check_test_##test_name = {#test_name, test_name, 0}; \
+    __attribute__((constructor)) static void check_register_##test_name(void) {   \
+        check_register(&check_test_##test_name);                                  \
+    }                                                                             \
     static void test_name(void)
 
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition))                                                                          \
-            check_fail(__FILE__, __LINE__, "%s", #condition);                                      \
+#define CHECK(condition)                                      \
+    do {                                                      \
+        if (!(condition))                                     \
+            check_fail(__FILE__, __LINE__, "%s", #condition); \
     } while (0)
 
 /* Whole numbers of any type that fits 64 bits. */
-#define CHECK_INT(actual, op, expected)                                                            \
-    do {                                                                                           \
-        long long check_a = (long long)(actual), check_e = (long long)(expected);                  \
-        if (!(check_a op check_e))                                                                 \
-            check_fail(__FILE__, __LINE__, "%s %s %s: %lld, %lld", #actual, #op, #expected,        \
-                       check_a, check_e);                                                          \
+#define CHECK_INT(actual, op, expected)                                                     \
+    do {                                                                                    \
+        long long check_a = (long long)(actual), check_e = (long long)(expected);           \
+        if (!(check_a op check_e))                                                          \
+            check_fail(__FILE__, __LINE__, "%s %s %s: %lld, %lld", #actual, #op, #expected, \
+                       check_a, check_e);                                                   \
     } while (0)
 
-#define CHECK_NEAR(actual, expected, tolerance)                                                    \
-    do {                                                                                           \
-        double check_a = (double)(actual), check_e = (double)(expected), check_t = (tolerance);    \
-        if (!(check_a - check_e <= check_t && check_e - check_a <= check_t))                       \
-            check_fail(__FILE__, __LINE__, "%s is %g, not %g +- %g", #actual, check_a, check_e,    \
-                       check_t);                                                                   \
+#define CHECK_NEAR(actual, expected, tolerance)                                                 \
+    do {                                                                                        \
+        double check_a = (double)(actual), check_e = (double)(expected), check_t = (tolerance); \
+        if (!(check_a - check_e <= check_t && check_e - check_a <= check_t))                    \
+            check_fail(__FILE__, __LINE__, "%s is %g, not %g +- %g", #actual, check_a, check_e, \
+                       check_t);                                                                \
     } while (0)
 
-#define CHECK_STR(actual, expected)                                                                \
-    do {                                                                                           \
-        const char *check_a = (actual), *check_e = (expected);                                     \
-        if (check_a == 0 || check_e == 0 || strcmp(check_a, check_e) != 0)                         \
-            check_fail(__FILE__, __LINE__, "%s is \"%s\", not \"%s\"", #actual,                    \
-                       check_a ? check_a : "(null)", check_e ? check_e : "(null)");                \
+#define CHECK_STR(actual, expected)                                                 \
+    do {                                                                            \
+        const char *check_a = (actual), *check_e = (expected);                      \
+        if (check_a == 0 || check_e == 0 || strcmp(check_a, check_e) != 0)          \
+            check_fail(__FILE__, __LINE__, "%s is \"%s\", not \"%s\"", #actual,     \
+                       check_a ? check_a : "(null)", check_e ? check_e : "(null)"); \
     } while (0)
 
 #endif

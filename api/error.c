@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/error.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* gRPC: 1 CANCELLED 3 INVALID_ARGUMENT 4 DEADLINE_EXCEEDED 5 NOT_FOUND 7 PERMISSION_DENIED 8
+ * RESOURCE_EXHAUSTED 9 FAILED_PRECONDITION 10 ABORTED 12 UNIMPLEMENTED 13 INTERNAL 14 UNAVAILABLE
+ * 16 UNAUTHENTICATED */
+static const struct sonde_error_info table[SONDE_ERR_COUNT] = {
+    {SONDE_OK, "OK", 0, 200, 0, "done"},
+    {SONDE_INVALID_ARGUMENT, "INVALID_ARGUMENT", 3, 400, 2, "a value is of the wrong form"},
+    {SONDE_TARGET_AMBIGUOUS, "TARGET_AMBIGUOUS", 3, 400, 2, "say which target: name it or its pid"},
+    {SONDE_TARGET_CONFLICT, "TARGET_CONFLICT", 3, 400, 2, "two different targets were named"},
+    {SONDE_TARGET_NOT_FOUND, "TARGET_NOT_FOUND", 5, 404, 1, "no such target is attached"},
+    {SONDE_TARGET_GONE, "TARGET_GONE", 9, 410, 1, "the target has ended"},
+    {SONDE_NOT_FOUND, "NOT_FOUND", 5, 404, 1, "there is no such thing"},
+    {SONDE_SESSION_BUSY, "SESSION_BUSY", 10, 409, 4, "a session runs already"},
+    {SONDE_TOO_MANY_CAPTURES, "TOO_MANY_CAPTURES", 8, 429, 4, "too many captures are running"},
+    {SONDE_NO_CLOCK, "NO_CLOCK", 9, 501, 4, "no sampling clock can be armed in the target"},
+    {SONDE_NOT_AVAILABLE, "NOT_AVAILABLE", 9, 501, 4, "this is not available in the target"},
+    {SONDE_UNIMPLEMENTED, "UNIMPLEMENTED", 12, 501, 1, "the service does not know this method"},
+    {SONDE_UNAUTHENTICATED, "UNAUTHENTICATED", 16, 401, 4,
+     "pass the token as \"authorization: Bearer TOKEN\""},
+    {SONDE_PERMISSION_DENIED, "PERMISSION_DENIED", 7, 403, 4, "the token does not allow this"},
+    {SONDE_UNAVAILABLE, "UNAVAILABLE", 14, 503, 3,
+     "the Sonde service cannot be reached: is sonded running?"},
+    {SONDE_DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", 4, 504, 1, "it took longer than allowed"},
+    {SONDE_CANCELLED, "CANCELLED", 1, 499, 1, "the caller went away"},
+    {SONDE_OUT_OF_MEMORY, "OUT_OF_MEMORY", 13, 500, 1, "the service is out of memory"},
+    {SONDE_TOO_LARGE, "TOO_LARGE", 3, 413, 2, "that is larger than allowed"},
+    {SONDE_CORRUPT, "CORRUPT", 3, 400, 1, "the bytes do not follow their format"},
+    {SONDE_IO, "IO", 13, 500, 1, "the operating system refused"},
+    {SONDE_PROTOCOL, "PROTOCOL", 13, 500, 1, "the other side broke the protocol"},
+    {SONDE_INTERNAL, "INTERNAL", 13, 500, 1, "a mistake inside Sonde: please report it"},
+};
+
+const struct sonde_error_info *sonde_error_info(sonde_err code) {
+    return &table[(unsigned)code < SONDE_ERR_COUNT ? code : SONDE_INTERNAL];
+}
+
+sonde_err sonde_error_from_reason(const char *reason) {
+    for (int i = 0; i < SONDE_ERR_COUNT; i++)
+        if (strcmp(table[i].reason, reason) == 0)
+            return table[i].code;
+    return SONDE_INTERNAL;
+}
+
+sonde_err sonde_error_from_grpc(int grpc_status) {
+    static const sonde_err codes[] = {
+        [0] = SONDE_OK,
+        [1] = SONDE_CANCELLED,
+        [2] = SONDE_INTERNAL,
+        [3] = SONDE_INVALID_ARGUMENT,
+        [4] = SONDE_DEADLINE_EXCEEDED,
+        [5] = SONDE_NOT_FOUND,
+        [6] = SONDE_SESSION_BUSY,
+        [7] = SONDE_PERMISSION_DENIED,
+        [8] = SONDE_TOO_MANY_CAPTURES,
+        [9] = SONDE_NOT_AVAILABLE,
+        [10] = SONDE_SESSION_BUSY,
+        [11] = SONDE_INVALID_ARGUMENT,
+        [12] = SONDE_UNIMPLEMENTED,
+        [13] = SONDE_INTERNAL,
+        [14] = SONDE_UNAVAILABLE,
+        [15] = SONDE_INTERNAL,
+        [16] = SONDE_UNAUTHENTICATED,
+    };
+    if (grpc_status < 0 || grpc_status >= (int)(sizeof codes / sizeof codes[0]))
+        return SONDE_INTERNAL;
+    return codes[grpc_status];
+}
+
+static void fill(struct sonde_diag *diag, sonde_err code, int os_error, const char *format,
+                 va_list arguments) {
+    if (!diag)
+        return;
+    diag->code = code;
+    diag->os_error = os_error;
+    vsnprintf(diag->text, sizeof diag->text, format, arguments);
+}
+
+sonde_err sonde_fail(struct sonde_diag *diag, sonde_err code, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(diag, code, 0, format, arguments);
+    va_end(arguments);
+    return code;
+}
+
+sonde_err sonde_fail_os(struct sonde_diag *diag, int os_error, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    fill(diag, SONDE_IO, os_error, format, arguments);
+    va_end(arguments);
+    if (diag) {
+        char reason[64];
+        const char *text = strerror_r(os_error, reason, sizeof reason); /* GNU's: may be static */
+        size_t used = strlen(diag->text);
+        snprintf(diag->text + used, sizeof diag->text - used, ": %s", text);
+    }
+    return SONDE_IO;
+}
+
+const char *sonde_diag_text(const struct sonde_diag *diag, sonde_err code) {
+    return diag && diag->text[0] ? diag->text : sonde_error_info(code)->sentence;
+}

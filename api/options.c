@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One value passes three sieves, the weakest first: the file, the environment, the flags. Each
+ * calls set_value with the place it came from, so that an error names that place. Lists grow by
+ * each flag, but the first flag of a list replaces what file or environment said. */
+#include "api/options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONFIG_FILE     "/etc/sonde.conf"
+#define CONFIG_MAX_LINE 1024
+#define MAX_OPTIONS     64
+
+struct reading {
+    const struct sonde_options *options;
+    char *settings;
+    bool from_flag[MAX_OPTIONS];
+    struct sonde_diag *diag;
+};
+
+static sonde_err bad_value(struct reading *reading, const struct sonde_option *option,
+                           const char *place, const char *value) {
+    if (option->kind == SONDE_OPTION_FLAG)
+        return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "%s%s: \"%.64s\" is not yes or no",
+                          place, option->name, value);
+    return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
+                      "%s%s: \"%.64s\" is not a %snumber from %g to %g", place, option->name, value,
+                      option->kind == SONDE_OPTION_NUMBER ? "whole " : "", option->low,
+                      option->high);
+}
+
+static bool read_flag(const char *value, bool *flag) {
+    static const char *const words[] = {"1", "true", "yes", "on", "0", "false", "no", "off"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(value, words[i]) == 0) {
+            *flag = i < 4;
+            return true;
+        }
+    return false;
+}
+
+static bool read_number(const struct sonde_option *option, const char *value, uint64_t *number) {
+    if (!isdigit((unsigned char)value[0]))
+        return false;
+    char *end;
+    errno = 0;
+    *number = strtoull(value, &end, 10);
+    return *end == 0 && errno == 0 && (double)*number >= option->low &&
+           (double)*number <= option->high;
+}
+
+static bool read_decimal(const struct sonde_option *option, const char *value, double *number) {
+    if (!isdigit((unsigned char)value[0]) && value[0] != '.')
+        return false;
+    char *end;
+    *number = strtod(value, &end);
+    return *end == 0 && *number >= option->low && *number <= option->high;
+}
+
+static bool add_to_list(struct sonde_option_list *list, const char *value) {
+    if (list->count == SONDE_OPTION_MAX_LIST)
+        return false;
+    list->items[list->count++] = value;
+    return true;
+}
+
+/* place is "--", "SONDE_... / " or the file's name and line, for the error. */
+static sonde_err set_value(struct reading *reading, const struct sonde_option *option,
+                           const char *place, const char *value) {
+    void *field = reading->settings + option->offset;
+    bool good = true;
+    switch (option->kind) {
+    case SONDE_OPTION_FLAG:
+        good = read_flag(value, field);
+        break;
+    case SONDE_OPTION_TEXT:
+        *(const char **)field = value;
+        break;
+    case SONDE_OPTION_NUMBER:
+        good = read_number(option, value, field);
+        break;
+    case SONDE_OPTION_DECIMAL:
+        good = read_decimal(option, value, field);
+        break;
+    case SONDE_OPTION_LIST:
+        if (!add_to_list(field, value))
+            return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "%s%s: at most %d values",
+                              place, option->name, SONDE_OPTION_MAX_LIST);
+        break;
+    }
+    return good ? SONDE_OK : bad_value(reading, option, place, value);
+}
+
+static const struct sonde_option *find(const struct sonde_options *options, const char *name,
+                                       size_t len) {
+    for (size_t i = 0; i < options->count; i++) {
+        const struct sonde_option *option = &options->table[i];
+        if (strlen(option->name) == len && strncmp(option->name, name, len) == 0)
+            return option;
+        if (len == 1 && option->letter == name[0])
+            return option;
+    }
+    return NULL;
+}
+
+static char *trim(char *text) {
+    while (isspace((unsigned char)*text))
+        text++;
+    char *end = text + strlen(text);
+    while (end > text && isspace((unsigned char)end[-1]))
+        *--end = 0;
+    return text;
+}
+
+/* One line of the settings file. Names that are another program's are left alone: the file is
+ * shared. */
+static sonde_err read_line(struct reading *reading, char *line, int number) {
+    char place[32];
+    line[strcspn(line, "#\n")] = 0;
+    char *name = trim(line);
+    if (*name == 0)
+        return SONDE_OK;
+    char *equals = strchr(name, '=');
+    if (!equals)
+        return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
+                          "settings file, line %d: write `name = value`", number);
+    *equals = 0;
+    name = trim(name);
+    const struct sonde_option *option = find(reading->options, name, strlen(name));
+    if (!option || !option->environment)
+        return SONDE_OK;
+    snprintf(place, sizeof place, "settings file, line %d: ", number);
+    char *value = strdup(trim(equals + 1)); /* lives as long as the settings: the program */
+    if (!value)
+        return sonde_fail(reading->diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    sonde_err err = set_value(reading, option, place, value);
+    if (err || (option->kind != SONDE_OPTION_TEXT && option->kind != SONDE_OPTION_LIST))
+        free(value);
+    return err;
+}
+
+static sonde_err read_file(struct reading *reading) {
+    const char *named = getenv("SONDE_CONFIG");
+    FILE *file = fopen(named ? named : CONFIG_FILE, "re");
+    if (!file)
+        return named ? sonde_fail_os(reading->diag, errno, "cannot read SONDE_CONFIG") : SONDE_OK;
+    char line[CONFIG_MAX_LINE];
+    sonde_err err = SONDE_OK;
+    for (int number = 1; !err && fgets(line, sizeof line, file); number++)
+        err = read_line(reading, line, number);
+    fclose(file);
+    return err;
+}
+
+static sonde_err read_environment(struct reading *reading) {
+    for (size_t i = 0; i < reading->options->count; i++) {
+        const struct sonde_option *option = &reading->options->table[i];
+        const char *value = option->environment ? getenv(option->environment) : NULL;
+        if (!value || !*value)
+            continue;
+        if (option->kind == SONDE_OPTION_LIST)
+            *(struct sonde_option_list *)(reading->settings + option->offset) =
+                (struct sonde_option_list){0};
+        char place[80];
+        snprintf(place, sizeof place, "%s, ", option->environment);
+        sonde_err err = set_value(reading, option, place, value);
+        if (err)
+            return err;
+    }
+    return SONDE_OK;
+}
+
+static sonde_err set_from_flag(struct reading *reading, const struct sonde_option *option,
+                               const char *value) {
+    size_t index = (size_t)(option - reading->options->table);
+    if (option->kind == SONDE_OPTION_LIST && index < MAX_OPTIONS && !reading->from_flag[index])
+        *(struct sonde_option_list *)(reading->settings + option->offset) =
+            (struct sonde_option_list){0};
+    if (index < MAX_OPTIONS)
+        reading->from_flag[index] = true;
+    return set_value(reading, option, "--", value);
+}
+
+/* argv[i] is a flag; *used says how many words it took. */
+static sonde_err read_one_flag(struct reading *reading, int argc, char **argv, int i, int *used) {
+    const char *word = argv[i];
+    bool is_long = word[1] == '-';
+    const char *name = word + (is_long ? 2 : 1);
+    size_t len = is_long ? strcspn(name, "=") : 1;
+    const struct sonde_option *option = find(reading->options, name, len);
+    if (!option || (is_long && len == 1))
+        return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
+                          "unknown option %.64s; --help lists what there is", word);
+    const char *attached = name[len] == '='        ? name + len + 1
+                           : (!is_long && name[1]) ? name + 1
+                                                   : NULL;
+    *used = 1;
+    if (option->kind == SONDE_OPTION_FLAG)
+        return set_from_flag(reading, option, attached ? attached : "yes");
+    if (attached)
+        return set_from_flag(reading, option, attached);
+    if (i + 1 >= argc)
+        return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "--%s needs a value: %s",
+                          option->name, option->argument);
+    *used = 2;
+    return set_from_flag(reading, option, argv[i + 1]);
+}
+
+static bool asks_for(const char *word, const char *long_name, const char *letter) {
+    return strcmp(word, long_name) == 0 || strcmp(word, letter) == 0;
+}
+
+static sonde_err read_flags(struct reading *reading, bool stop_at_plain, int *argc, char **argv) {
+    int kept = *argc > 0;
+    bool flags_ended = false;
+    for (int i = 1, used; i < *argc; i += used) {
+        used = 1;
+        if (flags_ended || argv[i][0] != '-' || argv[i][1] == 0) {
+            flags_ended |= stop_at_plain;
+            argv[kept++] = argv[i];
+            continue;
+        }
+        if (strcmp(argv[i], "--") == 0) {
+            flags_ended = true;
+            continue;
+        }
+        if (asks_for(argv[i], "--help", "-h")) {
+            sonde_options_help(reading->options, stdout);
+            return SONDE_CANCELLED;
+        }
+        if (asks_for(argv[i], "--version", "-V")) {
+            printf("%s\n", SONDE_VERSION);
+            return SONDE_CANCELLED;
+        }
+        sonde_err err = read_one_flag(reading, *argc, argv, i, &used);
+        if (err)
+            return err;
+    }
+    *argc = kept;
+    argv[kept] = NULL;
+    return SONDE_OK;
+}
+
+sonde_err sonde_options_read(const struct sonde_options *options, void *settings,
+                             bool stop_at_plain, int *argc, char **argv, struct sonde_diag *diag) {
+    struct reading reading = {.options = options, .settings = settings, .diag = diag};
+    sonde_err err = read_file(&reading);
+    if (!err)
+        err = read_environment(&reading);
+    return err ? err : read_flags(&reading, stop_at_plain, argc, argv);
+}
+
+void sonde_options_help(const struct sonde_options *options, FILE *out) {
+    fprintf(out, "usage: %s\n\n%s\n\n", options->usage, options->about);
+    for (size_t i = 0; i < options->count; i++) {
+        const struct sonde_option *option = &options->table[i];
+        char left[64];
+        snprintf(left, sizeof left, "%c%c %s--%s%s%s", option->letter ? '-' : ' ',
+                 option->letter ? option->letter : ' ', option->letter ? "" : " ", option->name,
+                 option->argument ? " " : "", option->argument ? option->argument : "");
+        fprintf(out, "  %-28s %s\n", left, option->help);
+    }
+    fprintf(out, "  %-28s %s\n  %-28s %s\n", "-h --help", "this text", "-V --version",
+            "the version");
+    if (options->examples)
+        fprintf(out, "\nexamples:\n%s", options->examples);
+}
