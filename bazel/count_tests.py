@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Counts the test cases of a Bazel run: reads its build events and each test's log, tells what was skipped and
+why, and ends in the line "N passed, N failed, N skipped"."""
+
+import json
+import re
+import sys
+import urllib.parse
+
+CLOSING = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+
+
+def read_log(uri):
+    path = urllib.parse.unquote(urllib.parse.urlparse(uri).path)
+    try:
+        with open(path, encoding="utf-8", errors="replace") as log:
+            return log.read().splitlines()
+    except OSError:
+        return []
+
+
+def count_target(passed, lines):
+    """Cases of one test program: its own closing line, else the program as one case."""
+    closings = [match for match in map(CLOSING.match, lines) if match]
+    skips = [line for line in lines if line.startswith("SKIP:")]
+    if not closings:
+        if not passed:
+            return [0, 1, 0], skips
+        return ([0, 0, 1] if skips else [1, 0, 0]), skips
+    counts = [int(text or 0) for text in closings[-1].groups()]
+    if not passed and counts[1] == 0:
+        counts[1] = 1  # crashed, timed out or leaked after its last case
+    return counts, skips
+
+
+def targets(events_path):
+    """The newest result of every test target: label -> (passed, log lines)."""
+    results = {}
+    with open(events_path, encoding="utf-8") as events:
+        for line in events:
+            event = json.loads(line)
+            if "testResult" in event:
+                result = event["testResult"]
+                logs = [o["uri"] for o in result.get("testActionOutput", []) if o["name"] == "test.log"]
+                lines = read_log(logs[0]) if logs and "uri" in result["testActionOutput"][0] else []
+                results[event["id"]["testResult"]["label"]] = (result.get("status") == "PASSED", lines)
+            elif "targetCompleted" in event.get("id", {}) and not event.get("completed", {}).get("success"):
+                results.setdefault(event["id"]["targetCompleted"]["label"], (False, []))
+    return results
+
+
+def main():
+    total = [0, 0, 0]
+    for label, (passed, lines) in sorted(targets(sys.argv[1]).items()):
+        counts, skips = count_target(passed, lines)
+        total = [a + b for a, b in zip(total, counts)]
+        for skip in skips:
+            print(f"{label}: {skip}")
+        if counts[1]:
+            print(f"{label}: FAILED")
+    status = int(sys.argv[2])
+    if status != 0 and total[1] == 0:
+        total[1] = 1  # the build itself failed
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return 1 if total[1] or total[0] == 0 else 0
+
+
+sys.exit(main())

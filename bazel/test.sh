@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Installs what is missing and runs the tests: all of them, or the Bazel targets and flags given.
+#     bazel/test.sh                          everything but the long programs
+#     bazel/test.sh --config=asan //api/...  a part, under a sanitizer
+# Ends in one line, "N passed, N failed, N skipped", and with status 0 only when nothing failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+bazel/install_deps.sh --tests || { echo "could not install the packages above"; exit 1; }
+export SONDE_NODE_MODULES="${SONDE_NODE_MODULES:-${XDG_CACHE_HOME:-$HOME/.cache}/sonde/node/node_modules}"
+
+events=$(mktemp)
+trap 'rm -f "$events"' EXIT
+[ $# -gt 0 ] || set -- //...
+bazel test --keep_going --noshow_progress --build_event_json_file="$events" \
+    --test_tag_filters=-manual "$@"
+status=$?
+python3 bazel/count_tests.py "$events" "$status"

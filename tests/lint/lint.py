@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The house style, as far as a program can check it: sizes, nesting, format, licence line, and which file may name which
+foreign library. Each rule is one function over one source file; a rule yields (line, sentence)."""
+
+import os
+import re
+import subprocess
+import sys
+
+MAX_FUNCTION, MAX_FILE, MAX_NESTING, MAX_COLUMNS = 60, 500, 3, 100
+
+# An include or a name, and the folders that may say it: each foreign library has one door.
+DOORS = [
+    (re.compile(r"#include <grpc/"), ("service/rpc/", "clients/c/", "tests/")),
+    (re.compile(r'#include [<"]h2o'), ("gateway/http", "tests/")),
+    (re.compile(r"#include <libunwind"), ("service/unwind/", "tests/")),
+    (re.compile(r"\bmallctl\b"), ("service/guest/heap", "tests/")),
+    (re.compile(r'#include "service/'), ("service/", "tests/")),
+    (re.compile(r'#include "gateway/'), ("gateway/", "tests/")),
+    (re.compile(r'#include "clients/'), ("clients/", "gateway/", "tests/")),
+]
+MARKERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+BODY_START = re.compile(r"^[A-Za-z_].*\{$")
+NOT_A_FUNCTION = re.compile(r"^(struct|enum|union|typedef|extern \"C\")\b[^()]*\{$|.*=\s*\{$")
+
+
+def without_text(line):
+    """The line without strings, characters and comments, so that only the code's braces are left."""
+    line = re.sub(r'"(\\.|[^"\\])*"|\'(\\.|[^\'\\])*\'', "", line)
+    return re.sub(r"//.*|/\*.*?\*/", "", line)
+
+
+def functions(lines):
+    """(first line, lines of the body with the braces) of every function of a clang-formatted C file."""
+    start = None
+    for number, line in enumerate(lines):
+        if start is None and BODY_START.match(line) and not NOT_A_FUNCTION.match(line):
+            start = number
+        elif start is not None and line.startswith("}"):
+            yield start + 1, lines[start:number + 1]
+            start = None
+
+
+def nesting(body):
+    depth = deepest = 0
+    for line in body:
+        code = without_text(line)
+        if re.search(r"[=(,]\s*\{|^\s*\{.*\},?$", code):  # initialisers are no control flow
+            code = ""
+        for byte in code:
+            depth += (byte == "{") - (byte == "}")
+            deepest = max(deepest, depth)
+    return deepest - 1
+
+
+def check_functions(path, lines):
+    if not path.endswith((".c", ".h")):
+        return
+    for first, body in functions(lines):
+        if len(body) > MAX_FUNCTION:
+            yield first, f"function of {len(body)} lines; {MAX_FUNCTION} are allowed"
+        if nesting(body) > MAX_NESTING:
+            yield first, f"{nesting(body)} levels of nesting; {MAX_NESTING} are allowed"
+
+
+def check_file(path, lines):
+    if len(lines) > MAX_FILE:
+        yield len(lines), f"file of {len(lines)} lines; {MAX_FILE} are allowed"
+    if not any("SPDX-License-Identifier: Apache-2.0" in line for line in lines[:4]):
+        yield 1, "no SPDX-License-Identifier line"
+    for number, line in enumerate(lines, 1):
+        if path.endswith((".c", ".h")) and len(line) > MAX_COLUMNS and "http" not in line:
+            yield number, f"{len(line)} columns; {MAX_COLUMNS} are allowed"
+        if MARKERS.search(line) and not path.startswith("tests/lint/"):
+            yield number, "a marker other than NEEDSWORK"
+
+
+def check_doors(path, lines):
+    for number, line in enumerate(lines, 1):
+        if line.lstrip().startswith(("*", "//", "/*")):
+            continue
+        for pattern, doors in DOORS:
+            if path.endswith((".c", ".h")) and pattern.search(line) and not path.startswith(doors):
+                yield number, f"only {', '.join(doors)} may say this: {line.strip()}"
+
+
+def check_format(top, paths):
+    sources = [path for path in paths if path.endswith((".c", ".h"))]
+    run = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=top,
+                         capture_output=True, text=True, check=False)
+    seen = set()
+    for line in run.stderr.splitlines():
+        match = re.match(r"([^:]+):(\d+):\d+: error", line)
+        if match and match.group(1) not in seen:
+            seen.add(match.group(1))
+            yield match.group(1), int(match.group(2)), "not formatted: run clang-format -i on it"
+
+
+def main():
+    top = sys.argv[1]
+    listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "*.c", "*.h", "*.py", "*.js", "*.sh"], cwd=top,
+                            capture_output=True, text=True, check=True).stdout.split()
+    paths = [path for path in listed if os.path.exists(os.path.join(top, path)) and "golden/" not in path]
+    findings = list(check_format(top, paths))
+    for path in paths:
+        with open(os.path.join(top, path), encoding="utf-8") as source:
+            lines = source.read().splitlines()
+        for rule in (check_functions, check_file, check_doors):
+            findings += [(path, line, sentence) for line, sentence in rule(path, lines)]
+    for path, line, sentence in sorted(findings):
+        print(f"{path}:{line}: {sentence}")
+    good = len(paths) - len({path for path, _, _ in findings})
+    print(f"{good} passed, {len(paths) - good} failed")
+    return 1 if findings or not paths else 0
+
+
+sys.exit(main())

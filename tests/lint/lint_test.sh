@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+set -euo pipefail
+top=$(dirname "$(readlink -f WORKSPACE)")
+exec /usr/bin/python3 tests/lint/lint.py "$top"
