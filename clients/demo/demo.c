@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The demo server: a server's shape without its sockets, whose CPU shares are known beforehand.
+ *
+ *     serve -> handle_request -> read_request   -> parse_header    10 %
+ *                             -> write_response -> compress_block  20 %
+ *                             -> apply_policy   -> match_rules     70 %
+ *
+ * The three leaves run the same chain of dependent multiplications, so the shares are the ratio of
+ * their rounds on any machine and at any clock speed. The workers do only that; the main thread and
+ * "housekeeping" sleep. With --short each request runs in a thread of its own that lives about a
+ * millisecond, the hardest thing to sample; with --tick requests begin in step with a 4 ms tick,
+ * which a profiler with a fixed phase sees always or never. The truth, by the threads' own CPU
+ * clocks, is told at the end on stdout. */
+#include "api/error.h"
+#include "api/options.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+#define UNIT_ROUNDS 500u /* of one hundredth of a request; a request takes less than 0.1 ms */
+#define MAX_WORKERS 256
+#define TICK_NS     4000000ull
+
+/* Called so that no frame is lost to a tail call, and no function to inlining or merging. */
+#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
+#define BURNER       __attribute__((noinline, noclone))
+
+struct settings {
+    uint64_t threads, requests, depth;
+    double seconds;
+    bool short_threads, in_step;
+};
+
+static struct settings settings = {.threads = 2};
+static atomic_bool stopping;
+static atomic_ullong requests_done, requests_begun, cpu_ns;
+
+/* One multiplication waits for the one before: nothing for the compiler or the CPU to shorten. */
+static inline __attribute__((always_inline)) uint64_t burn(uint64_t seed, uint64_t factor,
+                                                           unsigned units) {
+    for (uint64_t rounds = (uint64_t)units * UNIT_ROUNDS; rounds > 0; rounds--) {
+        seed = seed * factor + rounds;
+        __asm__ volatile("" : "+r"(seed));
+    }
+    return seed;
+}
+
+BURNER uint64_t parse_header(uint64_t seed, unsigned units);
+BURNER uint64_t compress_block(uint64_t seed, unsigned units);
+BURNER uint64_t match_rules(uint64_t seed, unsigned units);
+BURNER uint64_t read_request(uint64_t seed);
+BURNER uint64_t write_response(uint64_t seed);
+BURNER uint64_t apply_policy(uint64_t seed);
+BURNER uint64_t handle_request(uint64_t seed);
+BURNER uint64_t descend(uint64_t seed, uint64_t depth);
+BURNER void serve(void);
+
+uint64_t parse_header(uint64_t seed, unsigned units) {
+    return burn(seed, 6364136223846793005ull, units);
+}
+
+uint64_t compress_block(uint64_t seed, unsigned units) {
+    return burn(seed, 2862933555777941757ull, units);
+}
+
+uint64_t match_rules(uint64_t seed, unsigned units) {
+    return burn(seed, 3202034522624059733ull, units);
+}
+
+uint64_t read_request(uint64_t seed) {
+    seed = parse_header(seed, 10);
+    KEEP_FRAME();
+    return seed;
+}
+
+uint64_t write_response(uint64_t seed) {
+    seed = compress_block(seed, 20);
+    KEEP_FRAME();
+    return seed;
+}
+
+uint64_t apply_policy(uint64_t seed) {
+    seed = match_rules(seed, 70);
+    KEEP_FRAME();
+    return seed;
+}
+
+uint64_t handle_request(uint64_t seed) {
+    seed = read_request(seed);
+    seed = apply_policy(seed);
+    seed = write_response(seed);
+    KEEP_FRAME();
+    return seed;
+}
+
+/* A deeper stack for whoever measures what walking it costs. */
+uint64_t descend(uint64_t seed, uint64_t depth) {
+    seed = depth > 0 ? descend(seed, depth - 1) : handle_request(seed);
+    KEEP_FRAME();
+    return seed;
+}
+
+static uint64_t now_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static void sleep_to_tick(void) {
+    uint64_t next = (now_ns(CLOCK_MONOTONIC) / TICK_NS + 1) * TICK_NS + 200000;
+    struct timespec until = {(time_t)(next / 1000000000ull), (long)(next % 1000000000ull)};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
+/* False once the asked number of requests has begun. */
+static bool take_request(void) {
+    unsigned long long number = atomic_fetch_add(&requests_begun, 1);
+    return !atomic_load(&stopping) && (settings.requests == 0 || number < settings.requests);
+}
+
+void serve(void) {
+    uint64_t seed = 1;
+    while (take_request()) {
+        if (settings.in_step)
+            sleep_to_tick();
+        for (int i = settings.in_step ? 15 : 1; i > 0; i--)
+            seed = descend(seed, settings.depth);
+        atomic_fetch_add(&requests_done, 1);
+    }
+    KEEP_FRAME();
+}
+
+static void name_thread(const char *base, int number) {
+    char name[16];
+    snprintf(name, sizeof name, "%s-%d", base, number);
+    prctl(PR_SET_NAME, name, 0, 0, 0);
+}
+
+static void *on_worker(void *number) {
+    name_thread("http", (int)(intptr_t)number);
+    serve();
+    atomic_fetch_add(&cpu_ns, now_ns(CLOCK_THREAD_CPUTIME_ID));
+    return NULL;
+}
+
+static void *on_short_request(void *number) {
+    name_thread("request", (int)(intptr_t)number);
+    uint64_t seed = 1;
+    for (int i = 0; i < 10; i++)
+        seed = handle_request(seed);
+    atomic_fetch_add(&requests_done, 1);
+    atomic_fetch_add(&cpu_ns, now_ns(CLOCK_THREAD_CPUTIME_ID));
+    return NULL;
+}
+
+static void *on_short_worker(void *number) {
+    name_thread("spawner", (int)(intptr_t)number);
+    pthread_t request;
+    while (take_request())
+        if (pthread_create(&request, NULL, on_short_request, number) == 0)
+            pthread_join(request, NULL);
+    return NULL;
+}
+
+static void *on_housekeeping(void *unused) {
+    prctl(PR_SET_NAME, "housekeeping", 0, 0, 0);
+    while (!atomic_load(&stopping))
+        usleep(50000);
+    return NULL;
+}
+
+/* Until SIGINT or SIGTERM, the time or the number of requests. */
+static void wait_for_end(const sigset_t *signals) {
+    struct timespec step = {0, 50000000};
+    uint64_t start = now_ns(CLOCK_MONOTONIC);
+    while (sigtimedwait(signals, NULL, &step) < 0) {
+        double elapsed = (double)(now_ns(CLOCK_MONOTONIC) - start) / 1e9;
+        if (settings.seconds > 0 && elapsed >= settings.seconds)
+            break;
+        if (settings.requests && atomic_load(&requests_done) >= settings.requests)
+            break;
+    }
+    atomic_store(&stopping, true);
+}
+
+static int run(void) {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &signals, NULL);
+    printf("demo: pid %d burns parse_header 10 %%, compress_block 20 %%, match_rules 70 %% "
+           "on %d threads\n",
+           (int)getpid(), (int)settings.threads);
+    fflush(stdout);
+
+    pthread_t workers[MAX_WORKERS], housekeeping;
+    size_t started = 0;
+    bool has_housekeeping = pthread_create(&housekeeping, NULL, on_housekeeping, NULL) == 0;
+    while (started < settings.threads) {
+        void *number = (void *)(intptr_t)(started + 1);
+        void *(*body)(void *) = settings.short_threads ? on_short_worker : on_worker;
+        if (pthread_create(&workers[started], NULL, body, number) != 0)
+            break;
+        started++;
+    }
+    wait_for_end(&signals);
+    for (size_t i = 0; i < started; i++)
+        pthread_join(workers[i], NULL);
+    if (has_housekeeping)
+        pthread_join(housekeeping, NULL);
+    printf("demo: %llu requests, cpu_ns %llu\n", atomic_load(&requests_done), atomic_load(&cpu_ns));
+    return started == settings.threads ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    static const struct sonde_option table[] = {
+        {"threads", 't', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, threads), 1,
+         MAX_WORKERS, "how many threads work (2)"},
+        {"seconds", 's', "S", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, seconds), 0,
+         86400, "end after so long (0: run until a signal)"},
+        {"requests", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, requests), 0,
+         1e15, "end after so many requests (0: no bound)"},
+        {"depth", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, depth), 0, 1000,
+         "so many more frames under each request (0)"},
+        {"short", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, short_threads), 0, 0,
+         "a thread of about 1 ms for each request"},
+        {"tick", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, in_step), 0, 0,
+         "begin requests in step with a 4 ms tick"},
+    };
+    static const struct sonde_options options = {
+        .usage = "demo [--threads N] [--seconds S] [--requests N] [--depth N] [--short] [--tick]",
+        .about = "Burns CPU in known shares: parse_header 10, compress_block 20, match_rules 70 %.",
+        .table = table,
+        .count = sizeof table / sizeof table[0],
+    };
+    struct sonde_diag diag = {0};
+    sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    if (err == SONDE_CANCELLED)
+        return 0;
+    if (err || argc > 1) {
+        fprintf(stderr, "demo: %s\n",
+                err ? sonde_diag_text(&diag, err) : "there are no plain arguments");
+        return 2;
+    }
+    return run();
+}
