@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine: targets, captures, windows. It owns the guests' socket, one thread that drains rings and talks to guests,
- * and a small pool of workers for what takes long (tables, names, rendering).
+ * The engine: targets, captures, windows. It owns the guests' socket, one thread that drains rings
+ * and talks to guests, and a small pool of workers for what takes long (tables, names, rendering).
  *
- * Callers (service/rpc) ask from any thread and never wait: answers are events, called on an engine or worker thread, one at a
- * time per object, and must return quickly (hand the thing to your own loop). Strings and structs passed to an event are
- * valid during the call; a sonde_profile passed with "takes" belongs to the receiver. */
+ * Callers (service/rpc) ask from any thread and never wait: answers are events, called on an engine
+ * or worker thread, one at a time per object, and must return quickly (hand the thing to your own
+ * loop). Strings and structs passed to an event are valid during the call; a sonde_profile passed
+ * with "takes" belongs to the receiver. */
 #ifndef SONDE_SERVICE_ENGINE_ENGINE_H
 #define SONDE_SERVICE_ENGINE_ENGINE_H
 
@@ -23,15 +24,18 @@ struct engine;
 struct symbol_store;
 
 struct engine_options {
-    const char *socket_path; /* where guests connect: unix path, or "@name" for the abstract space */
-    const char *data_dir;    /* unwind and symbol caches; made 0700 when missing */
-    uint32_t workers;        /* 0 = 2 */
+    const char
+        *socket_path;     /* where guests connect: unix path, or "@name" for the abstract space */
+    const char *data_dir; /* unwind and symbol caches; made 0700 when missing */
+    uint32_t workers;     /* 0 = 2 */
 };
 
-/* Binds the socket and starts the threads. SONDE_IO, SONDE_NOT_AVAILABLE (another sonded serves this socket). */
+/* Binds the socket and starts the threads. SONDE_IO, SONDE_NOT_AVAILABLE (another sonded serves
+ * this socket). */
 SONDE_MUST_USE sonde_err engine_create(const struct engine_options *options, struct engine **engine,
                                        struct sonde_diag *diag);
-/* Ends every capture (their on_end comes with SONDE_UNAVAILABLE), says goodbye to guests, joins the threads. */
+/* Ends every capture (their on_end comes with SONDE_UNAVAILABLE), says goodbye to guests, joins the
+ * threads. */
 void engine_destroy(struct engine *engine);
 
 /* Which process; empty fields say nothing. All given ones must fit. */
@@ -60,7 +64,8 @@ struct engine_counters {
     size_t drop_count;
 };
 
-void engine_counters(struct engine *engine, struct engine_counters *counters); /* short lock, no waiting */
+void engine_counters(struct engine *engine,
+                     struct engine_counters *counters); /* short lock, no waiting */
 /* A copy of the list, to be freed with free; NULL and *count 0 when empty. */
 struct engine_target *engine_targets(struct engine *engine, size_t *count);
 /* The one target that fits: SONDE_TARGET_AMBIGUOUS (diag lists them), _NOT_FOUND, _CONFLICT. */
@@ -71,8 +76,9 @@ SONDE_MUST_USE sonde_err engine_command_line(struct engine *engine,
                                              const struct engine_selector *selector,
                                              struct sonde_buf *out, struct sonde_diag *diag);
 
-/* Watching targets. on_event: attached (true) or gone (false). After engine_unwatch returns no event comes any more. First
- * one event per attached target, then one with target == NULL: "synced", then changes. */
+/* Watching targets. on_event: attached (true) or gone (false). After engine_unwatch returns no
+ * event comes any more. First one event per attached target, then one with target == NULL:
+ * "synced", then changes. */
 struct engine_watch;
 typedef void engine_on_target(void *context, bool attached, const struct engine_target *target);
 SONDE_MUST_USE sonde_err engine_watch(struct engine *engine, engine_on_target *on_event,
@@ -113,27 +119,33 @@ struct engine_capture;
 
 struct engine_capture_events {
     void (*on_progress)(void *context, const struct engine_progress *progress); /* may be NULL */
-    /* With window_ms: each window, symbolized. Otherwise once, with the whole, right before on_end(SONDE_OK). Takes profile.
-     * Sample types samples/count and cpu/nanoseconds; labels "thread", "tid" and those of sonde.h; comments. */
-    void (*on_profile)(void *context, struct sonde_profile *profile, const struct engine_facts *facts);
-    /* Always, exactly once, the last event. SONDE_OK, SONDE_CANCELLED, SONDE_TARGET_GONE (a target that ended in
-     * mid-capture still gets on_profile with what there was, facts->target_gone, and then SONDE_OK), SONDE_NO_CLOCK ... */
+    /* With window_ms: each window, symbolized. Otherwise once, with the whole, right before
+     * on_end(SONDE_OK). Takes profile. Sample types samples/count and cpu/nanoseconds; labels
+     * "thread", "tid" and those of sonde.h; comments. */
+    void (*on_profile)(void *context, struct sonde_profile *profile,
+                       const struct engine_facts *facts);
+    /* Always, exactly once, the last event. SONDE_OK, SONDE_CANCELLED, SONDE_TARGET_GONE (a target
+     * that ended in mid-capture still gets on_profile with what there was, facts->target_gone, and
+     * then SONDE_OK), SONDE_NO_CLOCK ... */
     void (*on_end)(void *context, sonde_err err, const struct sonde_diag *diag);
 };
 
-/* Refusals come back at once and no event follows: TARGET_*, TOO_MANY_CAPTURES, INVALID_ARGUMENT. On SONDE_OK *capture is valid until
- * engine_capture_release; events may start before this call returns. */
+/* Refusals come back at once and no event follows: TARGET_*, TOO_MANY_CAPTURES, INVALID_ARGUMENT.
+ * On SONDE_OK *capture is valid until engine_capture_release; events may start before this call
+ * returns. */
 SONDE_MUST_USE sonde_err engine_capture_cpu(struct engine *engine,
                                             const struct engine_cpu_spec *spec,
                                             const struct engine_capture_events *events,
                                             void *context, struct engine_capture **capture,
                                             struct sonde_diag *diag);
 void engine_capture_finish(struct engine_capture *capture); /* end now, with the result */
-void engine_capture_cancel(struct engine_capture *capture); /* end now, without; on_end(SONDE_CANCELLED) comes */
+void engine_capture_cancel(
+    struct engine_capture *capture); /* end now, without; on_end(SONDE_CANCELLED) comes */
 /* Gives the handle up; does not end the capture. Call it once, at or after on_end at the latest. */
 void engine_capture_release(struct engine_capture *capture);
 
-/* Sessions: StartCpu/StopCpu. One per target; its result is kept until the next start or until the target goes. */
+/* Sessions: StartCpu/StopCpu. One per target; its result is kept until the next start or until the
+ * target goes. */
 struct engine_session_info {
     int64_t start_unix_ns, lease_until_unix_ns;
     char owner[65];
@@ -152,7 +164,7 @@ SONDE_MUST_USE sonde_err engine_session_stop(struct engine *engine,
 struct engine_symbol {
     const struct symbol_frame *frames; /* service/symbol/symbol.h */
     uint32_t frame_count;
-    int quality; /* enum symbol_quality */
+    int quality;                   /* enum symbol_quality */
     const char *module, *build_id; /* "" = none */
     uint64_t module_offset;
 };
@@ -160,11 +172,12 @@ typedef void engine_on_symbols(void *context, sonde_err err, const struct sonde_
                                const struct engine_symbol *symbols, size_t count);
 SONDE_MUST_USE sonde_err engine_symbolize(struct engine *engine,
                                           const struct engine_selector *selector,
-                                          const uint64_t *addresses, size_t count, bool return_addresses,
-                                          engine_on_symbols *on_answer, void *context,
-                                          struct sonde_diag *diag);
+                                          const uint64_t *addresses, size_t count,
+                                          bool return_addresses, engine_on_symbols *on_answer,
+                                          void *context, struct sonde_diag *diag);
 
-/* Runs `run(work)` on a worker: for service/rpc's rendering. False when the queue is full (1024) or the engine is ending. */
+/* Runs `run(work)` on a worker: for service/rpc's rendering. False when the queue is full (1024) or
+ * the engine is ending. */
 struct engine_work {
     void (*run)(struct engine_work *work);
     struct engine_work *next;

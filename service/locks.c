@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/locks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#ifndef NDEBUG
+static const char *const names[LOCK_RANK_COUNT] = {
+    [LOCK_NONE] = "none",
+    [LOCK_RPC] = "rpc",
+    [LOCK_SESSION] = "session",
+    [LOCK_WATCH] = "watch",
+    [LOCK_TARGETS] = "targets",
+    [LOCK_MESSAGES] = "messages",
+    [LOCK_POOL] = "pool",
+    [LOCK_UNWIND_CACHE] = "unwind cache",
+    [LOCK_SYMBOL_STORE] = "symbol store",
+    [LOCK_SYMBOL_MODULE] = "symbol module",
+};
+
+/* How many locks of each rank this thread holds. */
+static __thread unsigned held[LOCK_RANK_COUNT];
+
+static void check_rank(enum lock_rank rank) {
+    for (int other = LOCK_RANK_COUNT - 1; other >= (int)rank; other--) {
+        if (held[other] == 0)
+            continue;
+        fprintf(stderr, "lock order: \"%s\" taken while \"%s\" is held\n", names[rank],
+                names[other]);
+        abort();
+    }
+}
+
+static void note_taken(enum lock_rank rank) {
+    held[rank]++;
+}
+
+static void note_dropped(enum lock_rank rank) {
+    held[rank]--;
+}
+#else
+static void check_rank(enum lock_rank rank) {
+    (void)rank;
+}
+
+static void note_taken(enum lock_rank rank) {
+    (void)rank;
+}
+
+static void note_dropped(enum lock_rank rank) {
+    (void)rank;
+}
+#endif
+
+void lock_init(struct lock *lock, enum lock_rank rank) {
+    pthread_mutex_init(&lock->mutex, NULL);
+    lock->rank = rank;
+}
+
+void lock_finish(struct lock *lock) {
+    if (lock->rank != LOCK_NONE)
+        pthread_mutex_destroy(&lock->mutex);
+    lock->rank = LOCK_NONE;
+}
+
+void lock_take(struct lock *lock) {
+    check_rank(lock->rank);
+    pthread_mutex_lock(&lock->mutex);
+    note_taken(lock->rank);
+}
+
+void lock_drop(struct lock *lock) {
+    note_dropped(lock->rank);
+    pthread_mutex_unlock(&lock->mutex);
+}
+
+void lock_wait(struct lock *lock, pthread_cond_t *condition) {
+    note_dropped(lock->rank);
+    pthread_cond_wait(condition, &lock->mutex);
+    note_taken(lock->rank);
+}
