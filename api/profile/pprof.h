@@ -2,9 +2,10 @@
  *
  * pprof's protobuf encoding (github.com/google/pprof, proto/profile.proto), written and read.
  *
- * The writer streams message by message into the buf, so that its extra memory is one message. The reader takes
- * hostile bytes: gzip or raw, bounded by `limit_bytes` after inflating, ids checked, and every failure is
- * SONDE_CORRUPT or SONDE_TOO_LARGE with the byte offset in the diag. Thread safety: any thread. */
+ * The writer streams message by message into the buf, so that its extra memory is one message. The
+ * reader takes hostile bytes: gzip or raw, bounded by `limit_bytes` after inflating, ids checked,
+ * and every failure is SONDE_CORRUPT or SONDE_TOO_LARGE with the byte offset in the diag. Thread
+ * safety: any thread. */
 #ifndef SONDE_API_PROFILE_PPROF_H
 #define SONDE_API_PROFILE_PPROF_H
 

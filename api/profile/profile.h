@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The profile: pprof's model (github.com/google/pprof, proto/profile.proto) as an in-memory builder.
+ * The profile: pprof's model (github.com/google/pprof, proto/profile.proto) as an in-memory
+ * builder.
  *
- * Strings, functions, locations and samples are interned: adding an equal one again gives the same id, and equal
- * samples (same locations and labels) add their values. Ids are dense from 0 in the order of adding; string 0 is "",
- * and mappings, functions and locations count from 1 as in pprof, 0 meaning "none". Renderers (api/draw, pprof
- * writer) read through the accessors below; what they return is borrowed until the next change of the profile.
+ * Strings, functions, locations and samples are interned: adding an equal one again gives the same
+ * id, and equal samples (same locations and labels) add their values. Ids are dense from 0 in the
+ * order of adding; string 0 is "", and mappings, functions and locations count from 1 as in pprof,
+ * 0 meaning "none". Renderers (api/draw, pprof writer) read through the accessors below; what they
+ * return is borrowed until the next change of the profile.
  *
- * Memory is bounded by `limit_bytes` given at creation: past it every add fails with SONDE_TOO_LARGE and the
- * profile stays valid. Thread safety: one thread at a time per profile. */
+ * Memory is bounded by `limit_bytes` given at creation: past it every add fails with
+ * SONDE_TOO_LARGE and the profile stays valid. Thread safety: one thread at a time per profile. */
 #ifndef SONDE_API_PROFILE_PROFILE_H
 #define SONDE_API_PROFILE_PROFILE_H
 
@@ -53,7 +55,8 @@ struct sonde_line {
     int64_t line;      /* 0 = unknown */
 };
 
-/* One address. lines[0] is the innermost inlined function, the last one holds the code; 0 lines = no name known. */
+/* One address. lines[0] is the innermost inlined function, the last one holds the code; 0 lines =
+ * no name known. */
 struct sonde_location {
     uint32_t mapping; /* 0 = none */
     uint64_t address; /* runtime address, as sampled (a return address is not decremented) */
@@ -91,8 +94,9 @@ struct sonde_profile *sonde_profile_create(const struct sonde_value_type *types,
                                            size_t limit_bytes);
 void sonde_profile_destroy(struct sonde_profile *profile);
 
-/* Adding. All return SONDE_OK, SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE, or SONDE_INVALID_ARGUMENT for an id that does not
- * exist. Strings are copied; bytes that are not UTF-8 are stored escaped as \xNN, control characters as spaces. */
+/* Adding. All return SONDE_OK, SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE, or SONDE_INVALID_ARGUMENT for
+ * an id that does not exist. Strings are copied; bytes that are not UTF-8 are stored escaped as
+ * \xNN, control characters as spaces. */
 SONDE_MUST_USE sonde_err sonde_profile_string(struct sonde_profile *, const char *text, size_t len,
                                               uint32_t *id);
 SONDE_MUST_USE sonde_err sonde_profile_add_mapping(struct sonde_profile *,
@@ -128,8 +132,9 @@ int64_t sonde_profile_total(const struct sonde_profile *, size_t type_index);
 const char *sonde_sample_label(const struct sonde_profile *, const struct sonde_sample *,
                                const char *key);
 
-/* Adds every sample of `from`, times `scale` (1, or -1 for a difference). The sample types must be equal by name:
- * otherwise SONDE_INVALID_ARGUMENT. Comments and times of `into` stay; durations add when scale > 0. */
+/* Adds every sample of `from`, times `scale` (1, or -1 for a difference). The sample types must be
+ * equal by name: otherwise SONDE_INVALID_ARGUMENT. Comments and times of `into` stay; durations add
+ * when scale > 0. */
 SONDE_MUST_USE sonde_err sonde_profile_merge(struct sonde_profile *into,
                                              const struct sonde_profile *from, int64_t scale,
                                              struct sonde_diag *diag);

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Adding to a profile. Each function is the same three steps: check the ids, look the equal thing
+ * up, and only when there is none ask for room and add. Nothing is changed before the room is
+ * there, so a refusal leaves a valid profile behind. */
+#include "api/profile/internal.h"
+#include "api/profile/utf8.h"
+
+#include <string.h>
+
+#define MAX_LINES 1024 /* inlined functions at one address */
+
+/* What equality of a string, a location or a sample looks at beside the item itself. */
+struct sample_key {
+    const struct sonde_sample *sample;
+    const struct sonde_label *labels; /* sorted */
+};
+
+static bool equal_text(const void *context, const void *item, const void *key) {
+    const struct profile_text *a = item, *b = key;
+    return a->len == b->len && memcmp(a->data, b->data, a->len) == 0;
+}
+
+static sonde_err add_text(struct sonde_profile *profile, struct profile_text text, uint32_t *id) {
+    uint32_t hash = profile_hash(profile->seed, text.data, text.len);
+    *id = profile_table_find(&profile->strings, hash, equal_text, NULL, &text);
+    if (*id != PROFILE_TABLE_NONE)
+        return SONDE_OK;
+    *id = 0;
+    sonde_err err = profile_reserve(profile, &profile->strings, text.len + 1);
+    if (err)
+        return err;
+    char *copy = sonde_arena_dup(&profile->arena, text.data, text.len);
+    struct profile_text *item = copy ? profile_table_add(&profile->strings, hash) : NULL;
+    if (!item)
+        return SONDE_OUT_OF_MEMORY;
+    *item = (struct profile_text){copy, text.len};
+    *id = profile->strings.count - 1;
+    return SONDE_OK;
+}
+
+sonde_err sonde_profile_string(struct sonde_profile *profile, const char *text, size_t len,
+                               uint32_t *id) {
+    if (len == 0)
+        text = "";
+    if (profile_utf8_is_clean(text, len))
+        return add_text(profile, (struct profile_text){text, len}, id);
+    struct sonde_buf clean = {.limit = profile->limit_bytes};
+    profile_utf8_clean(&clean, text, len);
+    *id = 0;
+    sonde_err err = clean.failed
+                        ? SONDE_TOO_LARGE
+                        : add_text(profile, (struct profile_text){clean.data, clean.len}, id);
+    sonde_buf_finish(&clean);
+    return err;
+}
+
+static bool has_string(const struct sonde_profile *profile, uint32_t id) {
+    return id < profile->strings.count;
+}
+
+static bool equal_mapping(const void *context, const void *item, const void *key) {
+    const struct sonde_mapping *a = item, *b = key;
+    return a->start == b->start && a->limit == b->limit && a->offset == b->offset &&
+           a->filename == b->filename && a->build_id == b->build_id &&
+           a->has_functions == b->has_functions && a->has_filenames == b->has_filenames &&
+           a->has_line_numbers == b->has_line_numbers &&
+           a->has_inline_frames == b->has_inline_frames;
+}
+
+/* The number of the equal item, or of a new one that is a plain copy of key. */
+static sonde_err intern(struct sonde_profile *profile, struct profile_table *table, uint32_t hash,
+                        profile_table_equal *equal, const void *key, uint32_t *id) {
+    uint32_t number = profile_table_find(table, hash, equal, profile, key);
+    *id = 0;
+    if (number == PROFILE_TABLE_NONE) {
+        sonde_err err = profile_reserve(profile, table, 0);
+        if (err)
+            return err;
+        void *item = profile_table_add(table, hash);
+        if (!item)
+            return SONDE_OUT_OF_MEMORY;
+        memcpy(item, key, table->item_size);
+        number = table->count - 1;
+    }
+    *id = number + 1;
+    return SONDE_OK;
+}
+
+sonde_err sonde_profile_add_mapping(struct sonde_profile *profile,
+                                    const struct sonde_mapping *mapping, uint32_t *id) {
+    if (!has_string(profile, mapping->filename) || !has_string(profile, mapping->build_id))
+        return SONDE_INVALID_ARGUMENT;
+    uint64_t key[] = {mapping->start, mapping->limit, mapping->offset, mapping->filename};
+    uint32_t hash = profile_hash(profile->seed, key, sizeof key);
+    return intern(profile, &profile->mappings, hash, equal_mapping, mapping, id);
+}
+
+static bool equal_function(const void *context, const void *item, const void *key) {
+    const struct sonde_function *a = item, *b = key;
+    return a->name == b->name && a->system_name == b->system_name && a->filename == b->filename &&
+           a->start_line == b->start_line;
+}
+
+sonde_err sonde_profile_add_function(struct sonde_profile *profile,
+                                     const struct sonde_function *function, uint32_t *id) {
+    if (!has_string(profile, function->name) || !has_string(profile, function->system_name) ||
+        !has_string(profile, function->filename))
+        return SONDE_INVALID_ARGUMENT;
+    uint64_t key[] = {function->name, function->system_name, function->filename,
+                      (uint64_t)function->start_line};
+    uint32_t hash = profile_hash(profile->seed, key, sizeof key);
+    return intern(profile, &profile->functions, hash, equal_function, function, id);
+}
+
+static bool equal_location(const void *context, const void *item, const void *key) {
+    const struct sonde_location *a = item, *b = key;
+    if (a->mapping != b->mapping || a->address != b->address || a->line_count != b->line_count ||
+        a->is_folded != b->is_folded || a->kind != b->kind)
+        return false;
+    for (uint32_t i = 0; i < a->line_count; i++)
+        if (a->lines[i].function != b->lines[i].function || a->lines[i].line != b->lines[i].line)
+            return false;
+    return true;
+}
+
+static sonde_err check_location(const struct sonde_profile *profile,
+                                const struct sonde_location *location) {
+    if (location->mapping > profile->mappings.count)
+        return SONDE_INVALID_ARGUMENT;
+    if (location->line_count > MAX_LINES)
+        return SONDE_TOO_LARGE;
+    for (uint32_t i = 0; i < location->line_count; i++)
+        if (!sonde_profile_function(profile, location->lines[i].function))
+            return SONDE_INVALID_ARGUMENT;
+    return SONDE_OK;
+}
+
+static uint32_t hash_location(const struct sonde_profile *profile,
+                              const struct sonde_location *location) {
+    uint64_t key[] = {location->mapping, location->address, location->line_count,
+                      location->line_count ? location->lines[0].function : 0,
+                      location->line_count ? (uint64_t)location->lines[0].line : 0};
+    return profile_hash(profile->seed, key, sizeof key);
+}
+
+/* Equal locations keep the lines they have; only a new one has its lines copied. */
+sonde_err sonde_profile_add_location(struct sonde_profile *profile,
+                                     const struct sonde_location *location, uint32_t *id) {
+    *id = 0;
+    sonde_err err = check_location(profile, location);
+    if (err)
+        return err;
+    uint32_t hash = hash_location(profile, location);
+    uint32_t number = profile_table_find(&profile->locations, hash, equal_location, NULL, location);
+    if (number == PROFILE_TABLE_NONE) {
+        size_t bytes = location->line_count * sizeof *location->lines;
+        if ((err = profile_reserve(profile, &profile->locations, bytes)))
+            return err;
+        struct sonde_line *lines = bytes ? sonde_arena_alloc(&profile->arena, bytes) : NULL;
+        struct sonde_location *item = NULL;
+        if (lines || !bytes)
+            item = profile_table_add(&profile->locations, hash);
+        if (!item)
+            return SONDE_OUT_OF_MEMORY;
+        *item = *location;
+        item->lines = bytes ? memcpy(lines, location->lines, bytes) : NULL;
+        number = profile->locations.count - 1;
+    }
+    *id = number + 1;
+    return SONDE_OK;
+}
+
+static bool label_before(const struct sonde_label *a, const struct sonde_label *b) {
+    if (a->key != b->key)
+        return a->key < b->key;
+    if (a->str != b->str)
+        return a->str < b->str;
+    if (a->num != b->num)
+        return a->num < b->num;
+    return a->num_unit < b->num_unit;
+}
+
+/* The order of labels says nothing, so equal samples must not differ by it. */
+static void sort_labels(struct sonde_label *sorted, const struct sonde_label *labels,
+                        uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        struct sonde_label label = labels[i];
+        uint32_t at = i;
+        for (; at > 0 && label_before(&label, &sorted[at - 1]); at--)
+            sorted[at] = sorted[at - 1];
+        sorted[at] = label;
+    }
+}
+
+static bool equal_sample(const void *context, const void *item, const void *key) {
+    const struct sonde_profile *profile = context;
+    const struct profile_sample *stored = item;
+    const struct sample_key *wanted = key;
+    const struct sonde_sample *sample = wanted->sample;
+    if (stored->location_count != sample->location_count ||
+        stored->label_count != sample->label_count)
+        return false;
+    const struct sonde_label *labels = (const void *)(stored->block + profile->type_count);
+    for (uint32_t i = 0; i < stored->label_count; i++)
+        if (label_before(&labels[i], &wanted->labels[i]) ||
+            label_before(&wanted->labels[i], &labels[i]))
+            return false;
+    return stored->location_count == 0 ||
+           memcmp(labels + stored->label_count, sample->locations,
+                  stored->location_count * sizeof *sample->locations) == 0;
+}
+
+static sonde_err check_sample(const struct sonde_profile *profile,
+                              const struct sonde_sample *sample) {
+    if (sample->location_count > SONDE_PROFILE_MAX_DEPTH ||
+        sample->label_count > SONDE_PROFILE_MAX_LABELS)
+        return SONDE_TOO_LARGE;
+    for (uint32_t i = 0; i < sample->location_count; i++)
+        if (sample->locations[i] == 0 || sample->locations[i] > profile->locations.count)
+            return SONDE_INVALID_ARGUMENT;
+    for (uint32_t i = 0; i < sample->label_count; i++)
+        if (!has_string(profile, sample->labels[i].key) ||
+            !has_string(profile, sample->labels[i].str) ||
+            !has_string(profile, sample->labels[i].num_unit))
+            return SONDE_INVALID_ARGUMENT;
+    return SONDE_OK;
+}
+
+static uint32_t hash_sample(const struct sonde_profile *profile, const struct sample_key *key) {
+    uint64_t seed = profile->seed;
+    for (uint32_t i = 0; i < key->sample->label_count; i++) {
+        const struct sonde_label *label = &key->labels[i];
+        uint64_t words[] = {label->key, label->str, (uint64_t)label->num, label->num_unit};
+        seed = seed * 31 + profile_hash(seed, words, sizeof words);
+    }
+    return profile_hash(seed, key->sample->locations,
+                        key->sample->location_count * sizeof *key->sample->locations);
+}
+
+static sonde_err add_new_sample(struct sonde_profile *profile, uint32_t hash,
+                                const struct sample_key *key) {
+    const struct sonde_sample *sample = key->sample;
+    size_t values = profile->type_count * sizeof(int64_t);
+    size_t labels = sample->label_count * sizeof *sample->labels;
+    size_t locations = sample->location_count * sizeof *sample->locations;
+    sonde_err err = profile_reserve(profile, &profile->samples, values + labels + locations);
+    if (err)
+        return err;
+    char *block = sonde_arena_alloc(&profile->arena, values + labels + locations);
+    struct profile_sample *item = block ? profile_table_add(&profile->samples, hash) : NULL;
+    if (!item)
+        return SONDE_OUT_OF_MEMORY;
+    memcpy(block, sample->values, values);
+    if (labels)
+        memcpy(block + values, key->labels, labels);
+    if (locations)
+        memcpy(block + values + labels, sample->locations, locations);
+    *item = (struct profile_sample){(int64_t *)(void *)block, sample->location_count,
+                                    sample->label_count};
+    return SONDE_OK;
+}
+
+sonde_err sonde_profile_add_sample(struct sonde_profile *profile,
+                                   const struct sonde_sample *sample) {
+    sonde_err err = check_sample(profile, sample);
+    if (err)
+        return err;
+    struct sonde_label sorted[SONDE_PROFILE_MAX_LABELS];
+    sort_labels(sorted, sample->labels, sample->label_count);
+    struct sample_key key = {sample, sorted};
+    uint32_t hash = hash_sample(profile, &key);
+    uint32_t number = profile_table_find(&profile->samples, hash, equal_sample, profile, &key);
+    if (number == PROFILE_TABLE_NONE)
+        return add_new_sample(profile, hash, &key);
+    struct profile_sample *stored = profile_table_item(&profile->samples, number);
+    for (size_t i = 0; i < profile->type_count; i++)
+        stored->block[i] = profile_add(stored->block[i], sample->values[i]);
+    return SONDE_OK;
+}
+
+sonde_err sonde_profile_add_comment(struct sonde_profile *profile, const char *text) {
+    uint32_t id;
+    sonde_err err = sonde_profile_string(profile, text, strlen(text), &id);
+    if (!err)
+        err = profile_reserve(profile, &profile->comments, 0);
+    if (err)
+        return err;
+    uint32_t *item = profile_table_add(&profile->comments, id * 0x9e3779b9u);
+    if (!item)
+        return SONDE_OUT_OF_MEMORY;
+    *item = id;
+    return SONDE_OK;
+}
