@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The fast half of the walker. A frame's chain of dependent loads is: cache slot -> return address
+ * -> next cache slot; everything else (tag check, bounds, rbp, storing the pc) hangs beside it and
+ * is predicted. So a slot holds tag and hot rule in 16 bytes of one line, it is found by the low
+ * bits of the pc alone, and a frame whose CFA is rsp or rbp plus a number, nearly every frame,
+ * never leaves the loop. The others take one step of walk_slow.c. */
+#include "service/guest/signal/walk_inside.h"
+
+#include <string.h>
+
+void walk_module_init(struct walk_module *module, uint64_t start, uint64_t end, uint64_t bias,
+                      const void *image) {
+    const struct unwind_header *header = image;
+    *module = (struct walk_module){.start = start, .end = end};
+    if (!header)
+        return;
+    const uint8_t *bytes = image;
+    module->text = header->base + bias;
+    module->text_bytes = (uint32_t)header->text_bytes;
+    module->rule_count = header->rule_count;
+    module->pages = (const uint32_t *)(bytes + header->pages_offset);
+    module->rows = (const uint16_t *)(bytes + header->rows_offset);
+    module->pcs = bytes + header->pcs_offset;
+    module->hot = (const uint64_t *)(bytes + header->hot_offset);
+}
+
+WALK_INLINE const struct walk_module *find_module(const struct walk_map *map, uint64_t address) {
+    const struct walk_module *low = map->modules;
+    if (map->count == 0)
+        return NULL;
+    for (uint64_t count = map->count; count > 1;) {
+        uint64_t half = count / 2;
+        low += low[half].start <= address ? half : 0;
+        count -= half;
+    }
+    return address >= low->start && address < low->end ? low : NULL;
+}
+
+const struct walk_module *walk_map_find(const struct walk_map *map, uint64_t address) {
+    return find_module(map, address);
+}
+
+/* How many of count rising bytes are <= limit: eight at a time. In `above` the top bit of each byte
+ * that is > limit is set; bytes past the end count as such (they are readable: UNWIND_SLACK). */
+WALK_INLINE uint32_t count_up_to(const uint8_t *bytes, uint32_t count, uint8_t limit) {
+    const uint64_t tops = 0x8080808080808080ull;
+    uint64_t limits = limit * 0x0101010101010101ull;
+    uint32_t found = 0;
+    for (; found < count; found += 8) {
+        uint64_t eight;
+        memcpy(&eight, bytes + found, 8);
+        uint64_t low_bits = (limits | tops) - (eight & ~tops);
+        uint64_t above = ~((~eight & limits) | (~(eight ^ limits) & low_bits)) & tops;
+        if (count - found < 8)
+            above |= tops << 8 * (count - found);
+        if (above)
+            return found + (uint32_t)__builtin_ctzll(above) / 8;
+    }
+    return found;
+}
+
+/* Rule number of key in its module's table; key must be within text_bytes of text. */
+WALK_INLINE uint32_t rule_of(const struct walk_module *module, uint64_t key) {
+    uint32_t at = (uint32_t)(key - module->text);
+    const uint32_t *page = module->pages + at / UNWIND_PAGE;
+    uint32_t row = page[0] + count_up_to(module->pcs + page[0], page[1] - page[0], (uint8_t)at);
+    return module->rows[row - 1];
+}
+
+struct walk_position walk_look_up(const struct walk_map *map, uint64_t key) {
+    static const struct unwind_rule none = {.cfa = UNWIND_CFA_NONE};
+    struct walk_position position = {find_module(map, key), NULL};
+    const struct walk_module *module = position.module;
+    if (!module || module->text_bytes == 0)
+        return position;
+    const struct unwind_rule *rules =
+        (const struct unwind_rule *)(module->hot + module->rule_count);
+    position.rule = key - module->text < module->text_bytes ? &rules[rule_of(module, key)] : &none;
+    return position;
+}
+
+static uint64_t look_up_hot(const struct walk_map *map, uint64_t key) {
+    const struct walk_module *module = find_module(map, key);
+    if (!module || module->text_bytes == 0)
+        return WALK_CFA_POINTER;
+    if (key - module->text >= module->text_bytes)
+        return UNWIND_CFA_NONE;
+    return module->hot[rule_of(module, key)];
+}
+
+/* The generation in the bits of a tag that no key has; never 0, so that an empty slot fits nothing.
+ */
+WALK_INLINE uint64_t tag_of(const struct walk_map *map) {
+    return ((map->generation & 0x7fff) | 0x8000) << 48;
+}
+
+/* Tags repeat after 32,768 generations: then the slots are emptied. */
+static void renew_cache(struct walk_cache *cache, uint64_t epoch) {
+    for (uint32_t i = 0; i < WALK_CACHE_SLOTS; i++)
+        cache->slots[i].tag = 0;
+    cache->epoch = epoch;
+}
+
+static __attribute__((noinline)) uint64_t fill_slot(struct walk_cache *cache,
+                                                    struct walk_slot *slot,
+                                                    const struct walk_map *map, uint64_t key) {
+    uint64_t rule = look_up_hot(map, key);
+    slot->rule = rule;
+    slot->tag = key ^ tag_of(map);
+    cache->misses++;
+    return rule;
+}
+
+/* Where a walk is. The loop keeps copies in registers. */
+struct place {
+    uint64_t pc, sp, bp;
+    uint64_t key; /* what to look up for pc */
+};
+
+/* The caller's rbp of a frame in the loop. */
+WALK_INLINE bool restore_rbp(const struct walk *walk, uint64_t rule, uint64_t cfa, uint64_t *bp) {
+    int16_t saved = (int16_t)(rule >> 16);
+    if (saved < UNWIND_LOST)
+        return walk_load_bounded(walk, cfa + (uint64_t)(int64_t)saved, bp);
+    if (WALK_UNLIKELY(saved == UNWIND_LOST))
+        *bp = WALK_LOST;
+    return true;
+}
+
+/* Frames of the simple kinds, until one is not, or leaves the stack, or the pcs are full: place and
+ * walk->at then are as before that frame. False when a load faulted. */
+static bool run(struct walk *walk, struct walk_cache *cache, struct place *place) {
+    const uint64_t tag = tag_of(walk->map);
+    uint64_t *out = walk->pcs + walk->at, *const limit = walk->pcs + walk->max;
+    uint64_t pc = place->pc, sp = place->sp, bp = place->bp, key = place->key;
+    bool loaded = true;
+    while (out < limit) {
+        struct walk_slot *slot = &cache->slots[key % WALK_CACHE_SLOTS];
+        uint64_t rule = slot->rule, caller, caller_bp = bp;
+        if (WALK_UNLIKELY(slot->tag != (key ^ tag)))
+            rule = fill_slot(cache, slot, walk->map, key);
+        uint8_t kind = (uint8_t)rule;
+        if (WALK_UNLIKELY(kind != UNWIND_CFA_RSP && kind != UNWIND_CFA_RBP))
+            break;
+        uint64_t cfa = (kind == UNWIND_CFA_RSP ? sp : bp) + (uint64_t)((int64_t)rule >> 32);
+        if (WALK_UNLIKELY(!walk_holds(walk, sp, cfa - 8)))
+            break;
+        loaded = walk_load(cfa - 8, &caller) && restore_rbp(walk, rule, cfa, &caller_bp);
+        if (WALK_UNLIKELY(!loaded || !walk_is_code(caller)))
+            break;
+        *out++ = pc = caller;
+        sp = cfa, bp = caller_bp, key = pc - 1;
+    }
+    walk->at = (uint32_t)(out - walk->pcs);
+    *place = (struct place){pc, sp, bp, key};
+    return loaded;
+}
+
+/* The one frame that stopped run. Frame 0 has all its registers; of the others three are known. */
+static enum walk_step rare_step(struct walk *walk, const struct walk_registers *first,
+                                struct place *place) {
+    struct walk_registers registers;
+    if (walk->at == 1 && walk->laps == 0) {
+        registers = *first;
+    } else {
+        registers.value[WALK_RSP] = place->sp;
+        registers.value[WALK_RBP] = place->bp;
+        registers.value[WALK_RIP] = place->pc;
+        registers.known = WALK_ALWAYS_KNOWN;
+    }
+    enum walk_step step = walk_step(walk, &registers, place->key);
+    place->sp = registers.value[WALK_RSP];
+    place->bp = registers.value[WALK_RBP];
+    place->pc = registers.value[WALK_RIP];
+    place->key = place->pc - (step == WALK_STEP_CALLER);
+    return step;
+}
+
+/* False when a rule wants registers that are not kept here. */
+static bool walk_fast(struct walk *walk, struct walk_cache *cache,
+                      const struct walk_registers *first) {
+    struct place place = {first->value[WALK_RIP], first->value[WALK_RSP], first->value[WALK_RBP],
+                          first->value[WALK_RIP]};
+    enum walk_step step;
+    uint64_t mark;
+    do {
+        walk->end = RING_END_BAD_STACK;
+        if (!run(walk, cache, &place) || !walk_has_room(walk))
+            return true;
+        step = rare_step(walk, first, &place);
+        if (step == WALK_STEP_END || step == WALK_STEP_NEEDS)
+            return step == WALK_STEP_END;
+        mark = step == WALK_STEP_EXACT ? RING_PC_EXACT : 0;
+    } while (walk_push(walk, place.pc, mark));
+    return true;
+}
+
+static void reverse(uint64_t *from, uint64_t *to) {
+    while (from < --to) {
+        uint64_t swap = *from;
+        *from++ = *to;
+        *to = swap;
+    }
+}
+
+/* Turns the ring of root-most pcs so that it reads in order, and tells how it ended. */
+static void finish(struct walk *walk, struct walk_result *result) {
+    uint32_t half = walk->max / 2, ring = walk->max - half;
+    *result = (struct walk_result){
+        .depth = walk->at, .end = walk->end, .fp_frames = walk->fp_frames, .frames = walk->at};
+    if (walk->laps == 0)
+        return;
+    if (walk->laps == 1 && walk->at == half) { /* the root was the last that fitted */
+        result->depth = result->frames = walk->max;
+        return;
+    }
+    result->end = RING_END_DEPTH;
+    result->frames = walk->at + walk->laps * ring;
+    if (walk->laps > WALK_MAX_FRAMES / ring) { /* no root: what the ring holds is some middle */
+        result->depth = half;
+        return;
+    }
+    reverse(walk->pcs + half, walk->pcs + walk->at);
+    reverse(walk->pcs + walk->at, walk->pcs + walk->max);
+    reverse(walk->pcs + half, walk->pcs + walk->max);
+    result->depth = walk->max;
+    result->gap_at = (uint16_t)half;
+}
+
+static void start(struct walk *walk, const struct walk_registers *first) {
+    walk->at = walk->laps = walk->switches = 0;
+    walk->fp_frames = 0;
+    walk->end = RING_END_BAD_STACK;
+    walk->pcs[walk->at++] = first->value[WALK_RIP] & ~RING_PC_EXACT;
+}
+
+static void walk_all(struct walk *walk, struct walk_cache *cache,
+                     const struct walk_registers *first, struct walk_result *result) {
+    uint64_t epoch = walk->map->generation >> 15;
+    if (WALK_UNLIKELY(cache->epoch != epoch))
+        renew_cache(cache, epoch);
+    if (walk->max == 0) {
+        *result = (struct walk_result){.end = RING_END_DEPTH};
+        return;
+    }
+    start(walk, first);
+    if (walk_is_code(first->value[WALK_RIP]) && walk_enter_stack(walk, first->value[WALK_RSP]) &&
+        !walk_fast(walk, cache, first)) {
+        start(walk, first);
+        if (walk_enter_stack(walk, first->value[WALK_RSP]))
+            walk_slowly(walk, first);
+    }
+    finish(walk, result);
+}
+
+void walk_from_registers(const struct walk_registers *registers, const struct walk_map *map,
+                         struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
+                         uint32_t max_depth, struct walk_result *result) {
+    struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
+    walk_all(&walk, cache, registers, result);
+}
+
+void walk_from_context(const ucontext_t *context, const struct walk_map *map,
+                       struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
+                       uint32_t max_depth, struct walk_result *result) {
+    struct walk_registers registers;
+    struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
+    for (uint32_t i = 0; i < WALK_REGISTERS; i++)
+        registers.value[i] = (uint64_t)context->uc_mcontext.gregs[walk_greg[i]];
+    registers.known = (1u << WALK_REGISTERS) - 1;
+    walk.alternate.low = (uint64_t)context->uc_stack.ss_sp;
+    walk.alternate.high = walk.alternate.low + context->uc_stack.ss_size;
+    uint64_t sp = registers.value[WALK_RSP];
+    if (sp < walk.alternate.low || sp >= walk.alternate.high) /* not on it: it may be gone by now */
+        walk.alternate.high = walk.alternate.low;
+    walk_all(&walk, cache, &registers, result);
+}
