@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A profile in the form somebody asked for. One table row per format: name (`output=`), file extension, media type,
- * function. The service renders everything through this door, and `sonde draw` does so offline.
+ * A profile in the form somebody asked for. One table row per format: name (`output=`), file
+ * extension, media type, function. The service renders everything through this door, and `sonde
+ * draw` does so offline.
  *
- * Every renderer answers an empty profile with a valid document that says "no samples", never with 0 bytes.
- * Thread safety: any thread; the profile must not change meanwhile. */
+ * Every renderer answers an empty profile with a valid document that says "no samples", never with
+ * 0 bytes. Thread safety: any thread; the profile must not change meanwhile. */
 #ifndef SONDE_API_DRAW_DRAW_H
 #define SONDE_API_DRAW_DRAW_H
 
@@ -13,7 +14,7 @@
 /* The numbers are those of sonde.v1.Format. */
 enum sonde_format {
     SONDE_FORMAT_UNSPECIFIED = 0,
-    SONDE_FORMAT_PPROF = 1,          /* gzip profile.proto */
+    SONDE_FORMAT_PPROF = 1, /* gzip profile.proto */
     SONDE_FORMAT_SVG_FLAMEGRAPH = 2,
     SONDE_FORMAT_SVG_CALLGRAPH = 3,
     SONDE_FORMAT_COLLAPSED = 4,
@@ -28,8 +29,8 @@ enum sonde_format {
 
 struct sonde_format_info {
     enum sonde_format format;
-    const char *output;     /* the value of output= : "proto", "flamegraph", ... */
-    const char *extension;  /* ".pb.gz", ".svg", ".collapsed", ".speedscope.json", ".txt", ".prof" */
+    const char *output;    /* the value of output= : "proto", "flamegraph", ... */
+    const char *extension; /* ".pb.gz", ".svg", ".collapsed", ".speedscope.json", ".txt", ".prof" */
     const char *media_type; /* "image/svg+xml" */
 };
 
@@ -43,14 +44,16 @@ const struct sonde_format_info *sonde_format_table(size_t *count);
 
 enum sonde_palette { SONDE_PALETTE_CPU = 0, SONDE_PALETTE_MEMORY, SONDE_PALETTE_DIFF };
 
-/* Zeroed = sensible defaults. Strings are borrowed for the call; they may be hostile (target names). */
+/* Zeroed = sensible defaults. Strings are borrowed for the call; they may be hostile (target
+ * names). */
 struct sonde_draw_options {
     const char *title;    /* default "Flame Graph" */
-    const char *subtitle; /* target, pid, seconds, frequency, samples, dropped, clock; default: from the profile */
+    const char *subtitle; /* target, pid, seconds, frequency, samples, dropped, clock; default: from
+                             the profile */
     size_t type_index;    /* which sample type gives the widths; default 0 */
     enum sonde_palette palette;
-    bool merge_threads;  /* false: root, thread, frames; true: root, frames */
-    int gzip_level;      /* PPROF only: 0 = default 1, -1 = raw protobuf */
+    bool merge_threads;   /* false: root, thread, frames; true: root, frames */
+    int gzip_level;       /* PPROF only: 0 = default 1, -1 = raw protobuf */
     double minimum_share; /* SVG: narrower frames are folded into "(n more)"; default 0.0001 */
 };
 
@@ -58,7 +61,8 @@ SONDE_MUST_USE sonde_err sonde_draw(const struct sonde_profile *profile, enum so
                                     const struct sonde_draw_options *options, struct sonde_buf *out,
                                     struct sonde_diag *diag);
 
-/* The one constant script and style that the SVG carries, as the CSP source expressions 'sha256-...'. */
+/* The one constant script and style that the SVG carries, as the CSP source expressions
+ * 'sha256-...'. */
 const char *sonde_draw_svg_script_hash(void);
 const char *sonde_draw_svg_style_hash(void);
 

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/render.h"
+#include "api/profile/utf8.h"
+
+#include <string.h>
+
+struct scale {
+    double factor; /* from the unit below it */
+    const char *word, *short_word;
+};
+
+static const struct scale times[] = {{1, " ns", "ns"},
+                                     {1e3, " µs", "us"},
+                                     {1e3, " ms", "ms"},
+                                     {1e3, " s", "s"},
+                                     {60, " min", "mins"}};
+static const struct scale sizes[] = {
+    {1, " B", "B"}, {1024, " KiB", "kB"}, {1024, " MiB", "MB"}, {1024, " GiB", "GB"}};
+
+static const struct {
+    const char *unit;
+    const struct scale *scales;
+    size_t first, count;
+} units[] = {{"nanoseconds", times, 0, 5},
+             {"microseconds", times, 1, 5},
+             {"milliseconds", times, 2, 5},
+             {"seconds", times, 3, 5},
+             {"bytes", sizes, 0, 4}};
+
+void draw_grouped(struct sonde_buf *out, int64_t value) {
+    char digits[24], text[32];
+    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    size_t count = 0, len = 0;
+    do
+        digits[count++] = (char)('0' + rest % 10);
+    while (rest /= 10);
+    if (value < 0)
+        text[len++] = '-';
+    while (count > 0) {
+        text[len++] = digits[--count];
+        if (count > 0 && count % 3 == 0)
+            text[len++] = ',';
+    }
+    sonde_buf_append(out, text, len);
+}
+
+static const struct scale *choose(int64_t value, const char *unit, double *scaled, bool *whole) {
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
+        if (strcmp(unit, units[i].unit) != 0)
+            continue;
+        size_t at = units[i].first;
+        *scaled = (double)value;
+        while (at + 1 < units[i].count && (*scaled >= units[i].scales[at + 1].factor ||
+                                           *scaled <= -units[i].scales[at + 1].factor))
+            *scaled /= units[i].scales[++at].factor;
+        *whole = at == units[i].first;
+        return &units[i].scales[at];
+    }
+    return NULL;
+}
+
+void draw_value(struct sonde_buf *out, int64_t value, const char *unit) {
+    double scaled;
+    bool whole;
+    const struct scale *scale = choose(value, unit, &scaled, &whole);
+    if (!scale)
+        draw_grouped(out, value);
+    else
+        sonde_buf_printf(out, whole ? "%.0f%s" : "%.2f%s", scaled, scale->word);
+}
+
+void draw_short_value(struct sonde_buf *out, int64_t value, const char *unit) {
+    double scaled;
+    bool whole;
+    const struct scale *scale = value ? choose(value, unit, &scaled, &whole) : NULL;
+    if (!scale)
+        sonde_buf_printf(out, "%lld", (long long)value);
+    else
+        sonde_buf_printf(out, whole ? "%.0f%s" : "%.2f%s", scaled, scale->short_word);
+}
+
+double draw_percent(int64_t part, int64_t whole) {
+    return whole ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* The code points that XML 1.0 forbids or that make text run over its neighbours. */
+static bool is_unfit(uint32_t code) {
+    return code == 0xfffe || code == 0xffff || (code >= 0x202a && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069) || code < 0x20 || (code >= 0x7f && code < 0xa0);
+}
+
+static const char *markup(char byte) {
+    switch (byte) {
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '&':
+        return "&amp;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    default:
+        return NULL;
+    }
+}
+
+/* One character of text to out; its length in text. */
+static size_t xml_character(struct sonde_buf *out, const char *text, size_t len) {
+    uint32_t code = 0;
+    size_t step = profile_utf8_next(text, len, &code);
+    const char *escaped = markup(*text);
+    if (escaped)
+        sonde_buf_puts(out, escaped);
+    else if (step == 0 || is_unfit(code))
+        sonde_buf_puts(out, "\xef\xbf\xbd");
+    else
+        sonde_buf_append(out, text, step);
+    return step ? step : 1;
+}
+
+void draw_xml(struct sonde_buf *out, const char *text, size_t max_chars) {
+    size_t len = strlen(text), chars = 0;
+    size_t keep = max_chars && draw_text_width(text) > max_chars ? max_chars - 1 : SIZE_MAX;
+    for (size_t i = 0; i < len && chars < keep; chars++)
+        i += xml_character(out, text + i, len - i);
+    if (keep != SIZE_MAX)
+        sonde_buf_puts(out, "…");
+}
+
+void draw_json(struct sonde_buf *out, const char *text) {
+    sonde_buf_putc(out, '"');
+    size_t len = strlen(text);
+    for (size_t i = 0; i < len;) {
+        uint32_t code = 0;
+        size_t step = profile_utf8_next(text + i, len - i, &code);
+        if (step == 0)
+            sonde_buf_puts(out, "\\ufffd");
+        else if (code == '"' || code == '\\')
+            sonde_buf_printf(out, "\\%c", (char)code);
+        else if (code < 0x20 || code == 0x7f || code == '<' || code == 0x2028 || code == 0x2029)
+            sonde_buf_printf(out, "\\u%04x", (unsigned)code);
+        else
+            sonde_buf_append(out, text + i, step);
+        i += step ? step : 1;
+    }
+    sonde_buf_putc(out, '"');
+}
+
+size_t draw_text_width(const char *text) {
+    size_t chars = 0;
+    for (; *text; text++)
+        chars += ((uint8_t)*text & 0xc0) != 0x80;
+    return chars;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/tree.h"
+#include "api/draw/frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct draw_node *draw_tree_node(const struct draw_tree *tree, uint32_t number) {
+    return profile_table_item(&tree->nodes, number);
+}
+
+struct draw_frame *draw_tree_frame(const struct draw_tree *tree, uint32_t number) {
+    return profile_table_item(&tree->frames, number);
+}
+
+const char *draw_tree_name(const struct draw_tree *tree, uint32_t node) {
+    return draw_tree_frame(tree, draw_tree_node(tree, node)->frame)->name;
+}
+
+static bool equal_node(const void *context, const void *item, const void *key) {
+    const struct draw_node *a = item, *b = key;
+    return a->parent == b->parent && a->frame == b->frame;
+}
+
+/* The child of parent with that frame; made when there is none. */
+static sonde_err child(struct draw_tree *tree, uint32_t parent, uint32_t frame, uint32_t *node) {
+    struct draw_node key = {.parent = parent, .frame = frame};
+    uint64_t words[] = {(uint64_t)parent << 32 | frame};
+    uint32_t hash = profile_hash(tree->seed, words, sizeof words);
+    *node = profile_table_find(&tree->nodes, hash, equal_node, NULL, &key);
+    if (*node != PROFILE_TABLE_NONE)
+        return SONDE_OK;
+    if (tree->nodes.count >= DRAW_TREE_MAX_NODES)
+        return SONDE_TOO_LARGE;
+    key.depth = draw_tree_node(tree, parent)->depth + 1;
+    struct draw_node *item = profile_table_add(&tree->nodes, hash);
+    if (!item)
+        return SONDE_OUT_OF_MEMORY;
+    *item = key;
+    *node = tree->nodes.count - 1;
+    return SONDE_OK;
+}
+
+/* One sample's way down from `node`; what is deeper than the bound ends in one frame that says so.
+ */
+static sonde_err descend(struct draw_tree *tree, const struct draw_frames *frames,
+                         const struct sonde_sample *sample, uint32_t *node) {
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = sample->location_count; i > 0 && !err; i--) {
+        uint32_t id = sample->locations[i - 1];
+        for (uint32_t at = frames->starts[id]; at < frames->starts[id + 1] && !err; at++) {
+            if (draw_tree_node(tree, *node)->depth + 1 == DRAW_TREE_MAX_DEPTH) {
+                struct draw_frame cut = {
+                    .name = "[deeper frames]", .module = "", .kind = SONDE_FRAME_NOTE};
+                uint32_t frame = draw_frames_intern(tree, &cut);
+                return frame == PROFILE_TABLE_NONE ? SONDE_OUT_OF_MEMORY
+                                                   : child(tree, *node, frame, node);
+            }
+            err = child(tree, *node, frames->ids[at], node);
+        }
+    }
+    return err;
+}
+
+static int64_t add(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? INT64_MAX : INT64_MIN) : sum;
+}
+
+static int64_t value_of(const struct draw_tree_options *options, const struct sonde_sample *sample,
+                        size_t index) {
+    int64_t value = sample->values[index];
+    return options->no_negatives && value < 0 ? 0 : value;
+}
+
+static sonde_err add_sample(struct draw_tree *tree, const struct draw_frames *frames,
+                            const struct sonde_profile *profile,
+                            const struct draw_tree_options *options, size_t index) {
+    struct sonde_sample sample = sonde_profile_sample(profile, index);
+    uint32_t node = DRAW_TREE_ROOT, thread = PROFILE_TABLE_NONE;
+    sonde_err err = SONDE_OK;
+    if (!options->merge_threads)
+        err = draw_frames_thread(tree, profile, &sample, &thread);
+    if (!err && thread != PROFILE_TABLE_NONE)
+        err = child(tree, node, thread, &node);
+    if (!err)
+        err = descend(tree, frames, &sample, &node);
+    if (err)
+        return err;
+    struct draw_node *leaf = draw_tree_node(tree, node);
+    leaf->self = add(leaf->self, value_of(options, &sample, options->type_index));
+    leaf->base = add(leaf->base, value_of(options, &sample, options->base_index));
+    return SONDE_OK;
+}
+
+static void add_totals(struct draw_tree *tree) {
+    for (uint32_t i = 0; i < tree->nodes.count; i++)
+        draw_tree_node(tree, i)->total = draw_tree_node(tree, i)->self;
+    for (uint32_t i = tree->nodes.count - 1; i > DRAW_TREE_ROOT; i--) {
+        struct draw_node *node = draw_tree_node(tree, i);
+        struct draw_node *parent = draw_tree_node(tree, node->parent);
+        parent->total = add(parent->total, node->total);
+        parent->base = add(parent->base, node->base);
+    }
+    tree->total = draw_tree_node(tree, DRAW_TREE_ROOT)->total;
+    tree->base = draw_tree_node(tree, DRAW_TREE_ROOT)->base;
+}
+
+static int compare_nodes(const void *a, const void *b, void *context) {
+    const struct draw_tree *tree = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    const struct draw_node *first = draw_tree_node(tree, x), *second = draw_tree_node(tree, y);
+    if (first->parent != second->parent)
+        return first->parent < second->parent ? -1 : 1;
+    int order = strcmp(draw_tree_name(tree, x), draw_tree_name(tree, y));
+    if (order == 0)
+        order = strcmp(draw_tree_frame(tree, first->frame)->module,
+                       draw_tree_frame(tree, second->frame)->module);
+    return order ? order : (x < y ? -1 : 1);
+}
+
+/* Siblings by name: two captures of one program then look alike. */
+static sonde_err link_children(struct draw_tree *tree) {
+    uint32_t count = tree->nodes.count - 1;
+    uint32_t *order = calloc(count + 1, sizeof *order);
+    if (!order)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = i + 1;
+    qsort_r(order, count, sizeof *order, compare_nodes, tree);
+    for (uint32_t i = count; i > 0; i--) {
+        struct draw_node *node = draw_tree_node(tree, order[i - 1]);
+        struct draw_node *parent = draw_tree_node(tree, node->parent);
+        node->next_sibling = parent->first_child;
+        parent->first_child = order[i - 1];
+    }
+    free(order);
+    return SONDE_OK;
+}
+
+static sonde_err fill(struct draw_tree *tree, const struct sonde_profile *profile,
+                      const struct draw_tree_options *options) {
+    struct draw_frames frames = {0};
+    struct draw_frame all = {.name = "all", .module = "", .kind = SONDE_FRAME_NOTE};
+    uint32_t frame = draw_frames_intern(tree, &all);
+    struct draw_node *root = profile_table_add(&tree->nodes, 0);
+    if (frame == PROFILE_TABLE_NONE || !root)
+        return SONDE_OUT_OF_MEMORY;
+    root->frame = frame;
+    root->parent = PROFILE_TABLE_NONE;
+    sonde_err err = draw_frames_init(&frames, tree, profile);
+    for (size_t i = 0; i < sonde_profile_sample_count(profile) && !err; i++)
+        err = add_sample(tree, &frames, profile, options, i);
+    draw_frames_finish(&frames);
+    if (err)
+        return err;
+    add_totals(tree);
+    return link_children(tree);
+}
+
+sonde_err draw_tree_build(const struct sonde_profile *profile,
+                          const struct draw_tree_options *options, struct draw_tree **tree,
+                          struct sonde_diag *diag) {
+    size_t types = sonde_profile_type_count(profile);
+    *tree = NULL;
+    if (options->type_index >= types || options->base_index >= types)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profile has %zu sample types", types);
+    struct draw_tree *built = calloc(1, sizeof *built);
+    if (!built)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the call tree");
+    built->seed = (uint64_t)(uintptr_t)built * 0x9e3779b97f4a7c15u;
+    profile_table_init(&built->frames, sizeof(struct draw_frame));
+    profile_table_init(&built->nodes, sizeof(struct draw_node));
+    sonde_err err = fill(built, profile, options);
+    if (err) {
+        draw_tree_destroy(built);
+        return sonde_fail(diag, err, "the call tree: %s", sonde_diag_text(NULL, err));
+    }
+    *tree = built;
+    return SONDE_OK;
+}
+
+void draw_tree_destroy(struct draw_tree *tree) {
+    if (!tree)
+        return;
+    profile_table_finish(&tree->frames);
+    profile_table_finish(&tree->nodes);
+    sonde_arena_finish(&tree->arena);
+    free(tree);
+}
+
+void draw_tree_walk(const struct draw_tree *tree, draw_tree_visit *on_enter,
+                    draw_tree_visit *on_leave, void *context) {
+    uint32_t at = DRAW_TREE_ROOT;
+    for (;;) {
+        if (on_enter)
+            on_enter(context, at);
+        const struct draw_node *node = draw_tree_node(tree, at);
+        if (node->first_child) {
+            at = node->first_child;
+            continue;
+        }
+        for (;; at = node->parent) {
+            node = draw_tree_node(tree, at);
+            if (on_leave)
+                on_leave(context, at);
+            if (at == DRAW_TREE_ROOT)
+                return;
+            if (node->next_sibling)
+                break;
+        }
+        at = node->next_sibling;
+    }
+}
+
+struct sum {
+    struct draw_tree *tree;
+    uint32_t *on_path; /* how often each frame is on the way from the root */
+};
+
+static void on_sum_enter(void *context, uint32_t number) {
+    struct sum *sum = context;
+    const struct draw_node *node = draw_tree_node(sum->tree, number);
+    struct draw_frame *frame = draw_tree_frame(sum->tree, node->frame);
+    frame->flat = add(frame->flat, node->self);
+    if (sum->on_path[node->frame]++ == 0)
+        frame->cum = add(frame->cum, node->total);
+}
+
+static void on_sum_leave(void *context, uint32_t number) {
+    struct sum *sum = context;
+    sum->on_path[draw_tree_node(sum->tree, number)->frame]--;
+}
+
+sonde_err draw_tree_sum(struct draw_tree *tree) {
+    struct sum sum = {tree, calloc(tree->frames.count + 1, sizeof(uint32_t))};
+    if (!sum.on_path)
+        return SONDE_OUT_OF_MEMORY;
+    draw_tree_walk(tree, on_sum_enter, on_sum_leave, &sum);
+    free(sum.on_path);
+    return SONDE_OK;
+}
