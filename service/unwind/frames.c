@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/unwind/frames.h"
+
+#include <stdlib.h>
+
+#define MAX_SECTION      (512u << 20)
+#define RETURN_REGISTER  16u
+#define POINTER_ABSOLUTE 0x00
+#define POINTER_OMIT     0xff
+
+/* One record: its place and its body behind the CIE pointer. */
+struct record {
+    uint32_t offset;
+    bool is_cie;
+    uint64_t cie_offset;
+    struct cursor body;
+};
+
+static bool room_for(void **items, size_t *capacity, size_t count, size_t size) {
+    if (count < *capacity)
+        return true;
+    size_t more = *capacity ? *capacity * 2 : 256;
+    void *grown = realloc(*items, more * size);
+    if (!grown)
+        return false;
+    *items = grown;
+    *capacity = more;
+    return true;
+}
+
+/* The record at cursor, which moves behind it. False at the end, or (cursor->bad) where the section
+ * is broken. A record of length 0 ends an open-ended section; elsewhere linkers leave them between
+ * objects, and they are passed over. */
+static bool next_record(struct cursor *cursor, const struct cfi_section *section, bool open_ended,
+                        struct record *record) {
+    uint64_t len = 0;
+    bool wide = false;
+    while (len == 0) {
+        if (cursor_left(cursor) < 4)
+            return false;
+        record->offset = (uint32_t)(cursor->at - section->data);
+        len = cursor_uint(cursor, 4);
+        if (len == 0 && open_ended)
+            return false;
+    }
+    if (len == UINT32_MAX) {
+        wide = true;
+        len = cursor_uint(cursor, 8);
+    }
+    size_t id_bytes = wide && section->debug ? 8 : 4;
+    if (len < id_bytes || len > cursor_left(cursor)) {
+        cursor->bad = true;
+        return false;
+    }
+    record->body = (struct cursor){cursor->at, cursor->at + len, false};
+    cursor->at += len;
+    uint64_t id_at = (uint64_t)(record->body.at - section->data);
+    uint64_t id = cursor_uint(&record->body, id_bytes);
+    record->is_cie = section->debug ? id == (wide ? UINT64_MAX : UINT32_MAX) : id == 0;
+    record->cie_offset = section->debug ? id : id_at - id;
+    return true;
+}
+
+/* Augmentation letters, with their data when there are any ('z'). An unknown letter spoils the CIE:
+ * what follows it cannot be told. */
+static void read_augmentation(struct cfi_cie *cie, struct cursor *body, const char *letters,
+                              const struct cfi_section *section) {
+    struct cursor data = *body;
+    if (*letters == 'z') {
+        cie->sized = true;
+        uint64_t len = cursor_uleb(body);
+        data.at = body->at;
+        cursor_skip(body, len);
+        data.end = body->at;
+        letters++;
+    }
+    for (; *letters && !cie->bad; letters++) {
+        uint8_t encoding;
+        switch (*letters) {
+        case 'R':
+            cie->pointer_encoding = (uint8_t)cursor_uint(&data, 1);
+            break;
+        case 'L':
+            cursor_skip(&data, 1);
+            break;
+        case 'P':
+            encoding = (uint8_t)cursor_uint(&data, 1) & 0x7f;
+            if (encoding != (POINTER_OMIT & 0x7f))
+                cfi_pointer(&data, encoding & 0x0f, section);
+            break;
+        case 'S':
+        case 'B':
+            break;
+        default:
+            cie->bad = true;
+        }
+    }
+    cie->bad |= data.bad;
+    if (!cie->sized)
+        body->at = data.at;
+}
+
+static void read_cie(struct cfi_cie *cie, const struct record *record,
+                     const struct cfi_section *section) {
+    struct cursor body = record->body;
+    *cie = (struct cfi_cie){.offset = record->offset, .pointer_encoding = POINTER_ABSOLUTE};
+    uint8_t version = (uint8_t)cursor_uint(&body, 1);
+    const char *letters = cursor_text(&body);
+    if (version == 4) {
+        cie->bad |= cursor_uint(&body, 1) != 8; /* address size */
+        cie->bad |= cursor_uint(&body, 1) != 0; /* segment selector size */
+    } else if (version != 1 && version != 3) {
+        cie->bad = true;
+    }
+    cie->code_align = cursor_uleb(&body);
+    cie->data_align = cursor_sleb(&body);
+    uint64_t column = version == 1 ? cursor_uint(&body, 1) : cursor_uleb(&body);
+    cie->bad |= column != RETURN_REGISTER;
+    read_augmentation(cie, &body, letters, section);
+    cie->bad |= body.bad;
+    if (!cie->bad)
+        cfi_run_initial(cie, body, section);
+}
+
+static sonde_err add_cies(struct frames *frames, const struct cfi_section *section,
+                          bool open_ended) {
+    struct cursor cursor = {section->data, section->data + section->size, false};
+    struct record record;
+    while (next_record(&cursor, section, open_ended, &record)) {
+        if (!record.is_cie)
+            continue;
+        if (!room_for((void **)&frames->cies, &frames->cie_capacity, frames->cie_count,
+                      sizeof *frames->cies))
+            return SONDE_OUT_OF_MEMORY;
+        read_cie(&frames->cies[frames->cie_count++], &record, section);
+    }
+    return cursor.bad && !open_ended ? SONDE_CORRUPT : SONDE_OK;
+}
+
+/* CIEs stand in rising order of offset from `first` on. NULL when offset is none of them. */
+static const struct cfi_cie *find_cie(const struct frames *frames, size_t first, uint64_t offset,
+                                      const struct cfi_cie *last) {
+    if (last && last->offset == offset)
+        return last;
+    size_t low = first, high = frames->cie_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (frames->cies[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < frames->cie_count && frames->cies[low].offset == offset ? &frames->cies[low]
+                                                                         : NULL;
+}
+
+/* Cuts [start, start + len) to the range of code that holds start. */
+static bool clip(const struct frames *frames, uint64_t start, uint64_t len,
+                 struct frames_fde *fde) {
+    uint64_t at = start - frames->origin;
+    for (uint32_t i = 0; i < frames->range_count; i++) {
+        if (at < frames->ranges[i].start || at >= frames->ranges[i].end)
+            continue;
+        fde->start = (uint32_t)at;
+        fde->end = len < frames->ranges[i].end - at ? (uint32_t)(at + len) : frames->ranges[i].end;
+        return len > 0;
+    }
+    return false;
+}
+
+static bool read_fde(const struct frames *frames, const struct cfi_section *section,
+                     struct cursor body, const struct cfi_cie *cie, struct frames_fde *fde) {
+    if (cie->bad)
+        return false;
+    uint64_t start = cfi_pointer(&body, cie->pointer_encoding, section);
+    uint64_t len = cfi_pointer(&body, cie->pointer_encoding & 0x0f, section);
+    if (cie->sized)
+        cursor_skip(&body, cursor_uleb(&body));
+    if (body.bad || !clip(frames, start, len, fde))
+        return false;
+    fde->cie = (uint32_t)(cie - frames->cies);
+    fde->code = (uint32_t)(body.at - section->data);
+    fde->code_bytes = (uint32_t)cursor_left(&body);
+    return true;
+}
+
+static sonde_err add_fdes(struct frames *frames, size_t first_cie, bool open_ended) {
+    uint32_t number = frames->section_count - 1;
+    const struct cfi_section *section = &frames->sections[number];
+    struct cursor cursor = {section->data, section->data + section->size, false};
+    const struct cfi_cie *cie = NULL;
+    struct record record;
+    while (next_record(&cursor, section, open_ended, &record)) {
+        if (record.is_cie)
+            continue;
+        cie = find_cie(frames, first_cie, record.cie_offset, cie);
+        if (!cie)
+            continue;
+        if (!room_for((void **)&frames->fdes, &frames->fde_capacity, frames->fde_count,
+                      sizeof *frames->fdes))
+            return SONDE_OUT_OF_MEMORY;
+        struct frames_fde *fde = &frames->fdes[frames->fde_count];
+        fde->section = number;
+        frames->fde_count += read_fde(frames, section, record.body, cie, fde);
+    }
+    return SONDE_OK;
+}
+
+sonde_err frames_add(struct frames *frames, const struct cfi_section *section, bool open_ended) {
+    size_t first_cie = frames->cie_count;
+    if (section->size > MAX_SECTION || frames->section_count == 2)
+        return SONDE_TOO_LARGE;
+    frames->sections[frames->section_count++] = *section;
+    sonde_err err = add_cies(frames, section, open_ended);
+    return err != SONDE_OK ? err : add_fdes(frames, first_cie, open_ended);
+}
+
+/* One pass of a stable radix sort over a byte of the start address, the high half of each key. */
+static void radix_pass(const uint64_t *from, uint64_t *to, size_t count, unsigned shift) {
+    size_t places[257] = {0};
+    for (size_t i = 0; i < count; i++)
+        places[(from[i] >> shift & 0xff) + 1]++;
+    for (int i = 0; i < 256; i++)
+        places[i + 1] += places[i];
+    for (size_t i = 0; i < count; i++)
+        to[places[from[i] >> shift & 0xff]++] = from[i];
+}
+
+/* Indexes of the functions in order of start, equal starts in the order they were added: start <<
+ * 32 | index. To be freed. Linkers write nearly sorted sections, so first look. */
+static uint64_t *in_order(const struct frames *frames) {
+    size_t count = frames->fde_count;
+    uint64_t *keys = malloc((count + 1) * 2 * sizeof *keys);
+    if (!keys)
+        return NULL;
+    bool sorted = true;
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = (uint64_t)frames->fdes[i].start << 32 | i;
+        sorted &= i == 0 || keys[i - 1] < keys[i];
+    }
+    uint64_t *from = keys, *to = keys + count;
+    for (unsigned shift = 32; shift < 64 && !sorted; shift += 8) {
+        radix_pass(from, to, count, shift);
+        uint64_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    return keys; /* four passes: back where they began */
+}
+
+static void run_one(const struct frames *frames, const struct frames_fde *fde, uint32_t end,
+                    struct image *image) {
+    const struct cfi_section *section = &frames->sections[fde->section];
+    const uint8_t *code = section->data + fde->code;
+    cfi_run(&frames->cies[fde->cie], (struct cursor){code, code + fde->code_bytes, false}, section,
+            fde->start, end, image);
+    image_gap(image, end);
+    image->fde_count++;
+}
+
+/* Whether a function counts at all, given the one that counted before it. */
+static bool is_shadowed(const struct frames *frames, const struct frames_fde *fde,
+                        const struct frames_fde *before) {
+    if (!before)
+        return false;
+    return fde->start == before->start ||
+           (frames->sections[fde->section].debug && !frames->sections[before->section].debug &&
+            fde->start < before->end);
+}
+
+sonde_err frames_run(struct frames *frames, struct image *image) {
+    uint64_t *keys = in_order(frames);
+    if (!keys)
+        return SONDE_OUT_OF_MEMORY;
+    const struct frames_fde *pending = NULL;
+    for (size_t i = 0; i < frames->fde_count; i++) {
+        const struct frames_fde *fde = &frames->fdes[(uint32_t)keys[i]];
+        if (is_shadowed(frames, fde, pending))
+            continue;
+        if (pending)
+            run_one(frames, pending, pending->end < fde->start ? pending->end : fde->start, image);
+        pending = fde;
+    }
+    if (pending)
+        run_one(frames, pending, pending->end, image);
+    free(keys);
+    return image->failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
+}
+
+void frames_finish(struct frames *frames) {
+    free(frames->cies);
+    free(frames->fdes);
+    *frames = (struct frames){0};
+}
