@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/capture.h"
+
+#include "clients/cli/cli.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define RENDER_MS 120000 /* what the service may take after the capture */
+
+struct capture {
+    struct output *output;
+    struct capture_result *result;
+    uint64_t expected, received;
+    bool on_terminal, line_shown;
+    sonde_err err;
+    struct sonde_diag *diag;
+};
+
+/* 1188 as "1,188". */
+static const char *grouped(uint64_t number, char text[32]) {
+    char digits[24];
+    int len = snprintf(digits, sizeof digits, "%" PRIu64, number);
+    char *to = text;
+    for (int i = 0; i < len; i++) {
+        if (i > 0 && (len - i) % 3 == 0)
+            *to++ = ',';
+        *to++ = digits[i];
+    }
+    *to = 0;
+    return text;
+}
+
+static void show_progress(struct capture *capture, const Sonde__V1__Progress *progress) {
+    char samples[32], dropped[32];
+    if (!capture->on_terminal)
+        return;
+    fprintf(stderr, "\r\033[K%u s of %u  %s samples  %s dropped", progress->elapsed_ms / 1000,
+            (progress->duration_ms + 999) / 1000, grouped(progress->samples, samples),
+            grouped(progress->dropped, dropped));
+    if (progress->hottest && progress->hottest[0]) {
+        fputs("  hottest: ", stderr);
+        cli_put_name(stderr, progress->hottest);
+        fprintf(stderr, " %.0f %%", progress->hottest_share * 100);
+    }
+    fflush(stderr);
+    capture->line_shown = true;
+}
+
+static void note_result(struct capture *capture, const Sonde__V1__ResultStart *start) {
+    struct capture_result *result = capture->result;
+    capture->expected = start->size_bytes;
+    result->samples = start->samples;
+    result->dropped = start->dropped;
+    result->truncated = start->truncated;
+    result->duration_ms = start->duration_ms;
+    result->target_gone = start->target_gone;
+    result->complete = true;
+    snprintf(result->clock, sizeof result->clock, "%s", start->clock ? start->clock : "");
+}
+
+static bool on_event(void *context, const ProtobufCMessage *message) {
+    struct capture *capture = context;
+    const Sonde__V1__CaptureEvent *event = (const Sonde__V1__CaptureEvent *)message;
+    switch (event->event_case) {
+    case SONDE__V1__CAPTURE_EVENT__EVENT_PROGRESS:
+        show_progress(capture, event->progress);
+        break;
+    case SONDE__V1__CAPTURE_EVENT__EVENT_RESULT:
+        note_result(capture, event->result);
+        break;
+    case SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK:
+        capture->received += event->chunk.len;
+        capture->err =
+            output_write(capture->output, event->chunk.data, event->chunk.len, capture->diag);
+        break;
+    default: /* an event of a later version */
+        break;
+    }
+    return capture->err == SONDE_OK;
+}
+
+static sonde_err check_whole(const struct capture *capture, struct sonde_diag *diag) {
+    if (capture->err)
+        return capture->err;
+    if (!capture->result->complete || capture->received != capture->expected)
+        return sonde_fail(diag, SONDE_PROTOCOL,
+                          "the service broke off in the middle of the result");
+    return SONDE_OK;
+}
+
+sonde_err capture_run(struct service *service, const char *target,
+                      const struct capture_settings *settings, enum sonde_format format,
+                      struct output *output, struct capture_result *result,
+                      struct sonde_diag *diag) {
+    Sonde__V1__TargetSelector selector;
+    service_select(target, &selector);
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    rendering.format = (Sonde__V1__Format)format;
+    rendering.merge_threads = settings->merge_threads;
+    rendering.title = settings->title ? (char *)settings->title : rendering.title;
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    request.target = &selector;
+    request.duration_ms = (uint32_t)(settings->seconds * 1000 + 0.5);
+    request.frequency_hz = (uint32_t)settings->frequency;
+    request.max_samples = settings->max_samples;
+    request.rendering = &rendering;
+
+    struct capture capture = {
+        .output = output, .result = result, .on_terminal = isatty(2), .diag = diag};
+    request.no_progress = !capture.on_terminal;
+    *result = (struct capture_result){0};
+    sonde_err err = service_stream(service, &client_capture_cpu, &request.base,
+                                   request.duration_ms + RENDER_MS, on_event, &capture, diag);
+    if (capture.line_shown)
+        fputs("\r\033[K", stderr);
+    return err ? err : check_whole(&capture, diag);
+}
+
+void capture_tell(const char *path, const struct capture_result *result) {
+    char samples[32], dropped[32];
+    fprintf(stderr, "%s: %s samples in %.1f s, %s dropped%s%s%s\n", path,
+            grouped(result->samples, samples), result->duration_ms / 1000.0,
+            grouped(result->dropped, dropped), result->clock[0] ? ", clock " : "", result->clock,
+            result->target_gone ? "; the target ended before the time was up" : "");
+    if (result->samples == 0)
+        fputs("no samples: the target used no CPU time, or `sonde doctor` knows why\n", stderr);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A CPU capture into an output, with a progress line on a terminal. Main thread only. */
+#ifndef SONDE_CLIENTS_CLI_CAPTURE_H
+#define SONDE_CLIENTS_CLI_CAPTURE_H
+
+#include "api/draw/draw.h"
+#include "clients/cli/output.h"
+#include "clients/cli/service.h"
+
+struct capture_settings {
+    double seconds;
+    uint64_t frequency, max_samples;
+    const char *title;
+    bool merge_threads;
+};
+
+#define CAPTURE_DEFAULTS \
+    { .seconds = 10, .frequency = 99 }
+
+/* The rows that the capturing verbs share; `at` leads from their settings to a struct
+ * capture_settings. */
+#define CAPTURE_OPTIONS(type, at)                                                                 \
+    {"duration",                                                                                  \
+     'd',                                                                                         \
+     "SECONDS",                                                                                   \
+     NULL,                                                                                        \
+     SONDE_OPTION_DECIMAL,                                                                        \
+     offsetof(type, at.seconds),                                                                  \
+     0.001,                                                                                       \
+     3600,                                                                                        \
+     "how long to sample (10)"},                                                                  \
+        {"frequency",                                                                             \
+         'F',                                                                                     \
+         "HZ",                                                                                    \
+         NULL,                                                                                    \
+         SONDE_OPTION_NUMBER,                                                                     \
+         offsetof(type, at.frequency),                                                            \
+         1,                                                                                       \
+         10000,                                                                                   \
+         "samples per second of CPU time (99)"},                                                  \
+        {"max-samples",                                                                           \
+         0,                                                                                       \
+         "N",                                                                                     \
+         NULL,                                                                                    \
+         SONDE_OPTION_NUMBER,                                                                     \
+         offsetof(type, at.max_samples),                                                          \
+         0,                                                                                       \
+         1e15,                                                                                    \
+         "stop at so many (0: no bound)"},                                                        \
+        {"title", 0, "TEXT",          NULL, SONDE_OPTION_TEXT, offsetof(type, at.title),          \
+         0,       0, "of the picture"},                                                           \
+    {                                                                                             \
+        "merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(type, at.merge_threads), 0, \
+            0, "do not tell threads apart"                                                        \
+    }
+
+struct capture_result {
+    uint64_t samples, dropped, truncated;
+    uint32_t duration_ms;
+    bool target_gone, complete;
+    char clock[32];
+};
+
+/* The bytes go to output, which the caller opens and commits. */
+SONDE_MUST_USE sonde_err capture_run(struct service *service, const char *target,
+                                     const struct capture_settings *settings,
+                                     enum sonde_format format, struct output *output,
+                                     struct capture_result *result, struct sonde_diag *diag);
+
+/* One line on stderr: "flame.svg: 1,980 samples in 10.0 s, 0 dropped". */
+void capture_tell(const char *path, const struct capture_result *result);
+
+#endif

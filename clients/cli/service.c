@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/service.h"
+
+#include "api/paths.h"
+#include "clients/cli/rundir.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define ASK_MS 15000
+
+/* The machine's own sonded counts when its socket is there. */
+static size_t find_running(char found[128]) {
+    const char *own = sonde_default_grpc_address();
+    size_t running = rundir_find_service(found);
+    if (strncmp(own, "unix:", 5) == 0 && access(own + 5, F_OK) == 0 && running++ == 0)
+        snprintf(found, 128, "%s", own);
+    return running;
+}
+
+sonde_err service_address(const struct service_settings *settings, char address[512],
+                          struct sonde_diag *diag) {
+    char found[128];
+    const char *chosen = settings->address;
+    if (!chosen) {
+        size_t running = find_running(found);
+        if (running > 1)
+            return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                              "%zu sonded are running: choose one with --service ADDR, for example "
+                              "--service %s",
+                              running, found);
+        chosen = running ? found : sonde_default_grpc_address();
+    }
+    if (snprintf(address, 512, "%s", chosen) >= 512)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--service: the address is too long");
+    return SONDE_OK;
+}
+
+/* Before the client makes its threads, so that none of them takes these signals. */
+static int take_signals(void) {
+    sigset_t taken;
+    sigemptyset(&taken);
+    sigaddset(&taken, SIGINT);
+    sigaddset(&taken, SIGTERM);
+    sigaddset(&taken, SIGHUP);
+    sigprocmask(SIG_BLOCK, &taken, NULL);
+    return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+sonde_err service_open(struct service *service, const struct service_settings *settings,
+                       struct sonde_diag *diag) {
+    *service = (struct service){.signals = -1};
+    sonde_err err = service_address(settings, service->address, diag);
+    if (err)
+        return err;
+    service->signals = take_signals();
+    struct client_options options = {.address = service->address,
+                                     .token = settings->token,
+                                     .ca_file = settings->ca_file,
+                                     .cert_file = settings->cert_file,
+                                     .key_file = settings->key_file};
+    return client_create(&options, &service->client, diag);
+}
+
+void service_close(struct service *service) {
+    if (service->client)
+        client_destroy(service->client);
+    if (service->signals >= 0)
+        close(service->signals);
+    *service = (struct service){.signals = -1};
+}
+
+/* Adds the address to "cannot be reached": the user may not know which one was chosen. */
+static sonde_err name_address(const struct service *service, sonde_err err,
+                              struct sonde_diag *diag) {
+    if (err != SONDE_UNAVAILABLE)
+        return err;
+    return sonde_fail(diag, err,
+                      "no sonded answers at %.200s; start a server with `sonde run`, or say "
+                      "--service ADDR",
+                      service->address);
+}
+
+/* One call while it runs. The client's thread writes, the main thread reads after `ended`. */
+struct exchange {
+    service_on_message *on_message;
+    void *context;
+    struct client_call *call;
+    sonde_err err;
+    struct sonde_diag diag;
+    int ended;            /* eventfd */
+    pthread_mutex_t lock; /* of `call`, which is gone once on_end ran */
+    atomic_bool refused;  /* on_message wants no more */
+};
+
+static bool on_message(void *context, struct client_call *call, const ProtobufCMessage *message) {
+    struct exchange *exchange = context;
+    if (atomic_load(&exchange->refused))
+        return true;
+    if (!exchange->on_message(exchange->context, message)) {
+        atomic_store(&exchange->refused, true);
+        client_call_cancel(call);
+    }
+    return true;
+}
+
+static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
+    struct exchange *exchange = context;
+    pthread_mutex_lock(&exchange->lock);
+    exchange->call = NULL;
+    pthread_mutex_unlock(&exchange->lock);
+    exchange->err = err;
+    if (diag)
+        exchange->diag = *diag;
+    uint64_t one = 1;
+    while (write(exchange->ended, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
+static void cancel(struct exchange *exchange) {
+    pthread_mutex_lock(&exchange->lock);
+    if (exchange->call)
+        client_call_cancel(exchange->call);
+    pthread_mutex_unlock(&exchange->lock);
+}
+
+/* Until on_end. The first signal cancels; the next one ends the program in its usual way. */
+static void wait_for_end(struct service *service, struct exchange *exchange) {
+    struct pollfd waiting[2] = {{exchange->ended, POLLIN, 0}, {service->signals, POLLIN, 0}};
+    while (!(waiting[0].revents & POLLIN)) {
+        if (poll(waiting, 2, -1) < 0 || !(waiting[1].revents & POLLIN) ||
+            (waiting[0].revents & POLLIN))
+            continue;
+        waiting[1].fd = -1;
+        waiting[1].revents = 0;
+        struct signalfd_siginfo info;
+        if (read(service->signals, &info, sizeof info) > 0)
+            cancel(exchange);
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, NULL);
+    }
+}
+
+sonde_err service_stream(struct service *service, const struct client_method *method,
+                         const ProtobufCMessage *request, uint32_t deadline_ms,
+                         service_on_message *each, void *context, struct sonde_diag *diag) {
+    static const struct client_callbacks callbacks = {on_message, on_end};
+    struct exchange exchange = {
+        .on_message = each, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER};
+    exchange.ended = eventfd(0, EFD_CLOEXEC);
+    if (exchange.ended < 0)
+        return sonde_fail_os(diag, errno, "cannot wait for an answer");
+    pthread_mutex_lock(&exchange.lock);
+    exchange.call = client_call_start(service->client, method, request, deadline_ms, NULL,
+                                      &callbacks, &exchange);
+    bool started = exchange.call != NULL;
+    pthread_mutex_unlock(&exchange.lock);
+    if (started)
+        wait_for_end(service, &exchange);
+    else
+        exchange.err = sonde_fail(&exchange.diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    close(exchange.ended);
+    if (exchange.err == SONDE_CANCELLED && atomic_load(&exchange.refused))
+        return SONDE_OK;
+    if (exchange.err && diag)
+        *diag = exchange.diag;
+    return name_address(service, exchange.err, diag);
+}
+
+struct answer {
+    const ProtobufCMessageDescriptor *type;
+    ProtobufCMessage *copy;
+};
+
+/* Messages live during the callback only: the answer is kept by packing and unpacking it. */
+static bool on_answer(void *context, const ProtobufCMessage *message) {
+    struct answer *answer = context;
+    size_t size = protobuf_c_message_get_packed_size(message);
+    uint8_t *bytes = malloc(size ? size : 1);
+    if (!bytes)
+        return false;
+    protobuf_c_message_pack(message, bytes);
+    answer->copy = protobuf_c_message_unpack(answer->type, NULL, size, bytes);
+    free(bytes);
+    return answer->copy != NULL;
+}
+
+sonde_err service_ask(struct service *service, const struct client_method *method,
+                      const ProtobufCMessage *request, ProtobufCMessage **response,
+                      struct sonde_diag *diag) {
+    struct answer answer = {.type = method->response};
+    sonde_err err = service_stream(service, method, request, ASK_MS, on_answer, &answer, diag);
+    if (!err && !answer.copy)
+        err = sonde_fail(diag, SONDE_PROTOCOL, "the service answered nothing");
+    if (err && answer.copy) {
+        protobuf_c_message_free_unpacked(answer.copy, NULL);
+        answer.copy = NULL;
+    }
+    *response = answer.copy;
+    return err;
+}
+
+void service_select(const char *target, Sonde__V1__TargetSelector *selector) {
+    *selector = (Sonde__V1__TargetSelector)SONDE__V1__TARGET_SELECTOR__INIT;
+    if (!target || !*target)
+        return;
+    if (strspn(target, "0123456789") == strlen(target) && strlen(target) < 10)
+        selector->pid = atoi(target);
+    else
+        selector->name = (char *)target;
+}

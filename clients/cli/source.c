@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/source.h"
+
+#include "api/profile/pprof.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_FILE_BYTES    (512u << 20)
+#define MAX_PROFILE_BYTES (2048ull << 20)
+
+bool source_is_file(const char *word) {
+    size_t len = word ? strlen(word) : 0;
+    return word && (strchr(word, '/') || sonde_format_from_name(word) ||
+                    (len > 3 && strcmp(word + len - 3, ".pb") == 0));
+}
+
+static sonde_err read_file(const char *path, struct sonde_buf *bytes, struct sonde_diag *diag) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return sonde_fail_os(diag, errno, "cannot read %.200s", path);
+    bytes->limit = MAX_FILE_BYTES;
+    ssize_t len = 1;
+    int os_error = 0;
+    while (len > 0 && !bytes->failed) {
+        char part[65536];
+        len = read(fd, part, sizeof part);
+        os_error = len < 0 ? errno : 0;
+        if (len > 0)
+            sonde_buf_append(bytes, part, (size_t)len);
+    }
+    close(fd);
+    if (os_error)
+        return sonde_fail_os(diag, os_error, "cannot read %.200s", path);
+    if (bytes->failed)
+        return sonde_fail(diag, SONDE_TOO_LARGE, "%.200s is larger than 512 MiB", path);
+    return SONDE_OK;
+}
+
+static sonde_err read_profile(const char *path, struct sonde_profile **profile,
+                              struct sonde_diag *diag) {
+    struct sonde_buf bytes = {0};
+    struct sonde_diag detail = {0};
+    sonde_err err = read_file(path, &bytes, diag);
+    if (!err) {
+        err = sonde_pprof_read(sonde_buf_slice(&bytes), MAX_PROFILE_BYTES, profile, &detail);
+        if (err)
+            err = sonde_fail(diag, err, "%.120s is not a pprof profile that can be read: %.160s",
+                             path, sonde_diag_text(&detail, err));
+    }
+    sonde_buf_finish(&bytes);
+    return err;
+}
+
+static sonde_err draw_file(const char *path, const struct capture_settings *settings,
+                           enum sonde_format format, struct output *output,
+                           struct sonde_diag *diag) {
+    struct sonde_profile *profile = NULL;
+    struct sonde_buf drawn = {0};
+    struct sonde_draw_options options = {.title = settings->title,
+                                         .merge_threads = settings->merge_threads};
+    sonde_err err = read_profile(path, &profile, diag);
+    if (!err)
+        err = sonde_draw(profile, format, &options, &drawn, diag);
+    if (!err)
+        err = output_write(output, drawn.data, drawn.len, diag);
+    sonde_buf_finish(&drawn);
+    sonde_profile_destroy(profile);
+    return err;
+}
+
+static sonde_err draw_target(const char *target, const struct source_settings *settings,
+                             enum sonde_format format, struct output *output,
+                             struct capture_result *result, struct sonde_diag *diag) {
+    struct service service;
+    sonde_err err = service_open(&service, &settings->service, diag);
+    if (!err)
+        err = capture_run(&service, target, &settings->capture, format, output, result, diag);
+    service_close(&service);
+    return err;
+}
+
+int source_draw(const struct verb *verb, const char *word, const struct source_settings *settings,
+                enum sonde_format format, const char *output_path) {
+    bool is_file = source_is_file(word);
+    struct sonde_diag diag = {0};
+    struct capture_result result = {0};
+    struct output output = {.fd = -1};
+    sonde_err err = output_open(&output, output_path, &diag);
+    if (!err && is_file)
+        err = draw_file(word, &settings->capture, format, &output, &diag);
+    else if (!err)
+        err = draw_target(word, settings, format, &output, &result, &diag);
+    if (!err)
+        err = output_commit(&output, &diag);
+    output_finish(&output);
+    if (err)
+        return cli_fail(verb, err, &diag);
+    if (!is_file && strcmp(output_path, "-") != 0)
+        capture_tell(output_path, &result);
+    return 0;
+}

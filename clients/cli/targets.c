@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/cli.h"
+#include "clients/cli/json.h"
+#include "clients/cli/service.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <time.h>
+
+struct settings {
+    struct service_settings service;
+    bool json, watch;
+};
+
+/* "42 s", "3 min", "5 h", "12 d" since a moment of the wall clock. */
+static void print_age(char text[24], int64_t since_unix_ns) {
+    static const struct {
+        int64_t seconds;
+        const char *unit;
+    } units[] = {{86400, "d"}, {3600, "h"}, {60, "min"}, {1, "s"}};
+    int64_t age = (int64_t)time(NULL) - since_unix_ns / 1000000000;
+    size_t i = 0;
+    while (i < COUNT_OF(units) - 1 && age < 2 * units[i].seconds)
+        i++;
+    snprintf(text, 24, "%" PRId64 " %s", age > 0 ? age / units[i].seconds : 0, units[i].unit);
+}
+
+#define ROW "%8s %8s %9s  %-14s %8s  "
+
+static void print_target(const Sonde__V1__Target *target) {
+    char pid[16], up[24], attached[24], captures[16];
+    snprintf(pid, sizeof pid, "%d", target->pid);
+    snprintf(captures, sizeof captures, "%u", target->captures_running);
+    print_age(up, target->start_unix_ns);
+    print_age(attached, target->attached_unix_ns);
+    printf(ROW, pid, up, attached,
+           target->clock && target->clock[0] ? target->clock : "not yet used", captures);
+    cli_put_name(stdout, target->name);
+    putchar('\n');
+}
+
+static sonde_err list(struct service *service, bool json, struct sonde_diag *diag) {
+    Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
+    ProtobufCMessage *answer;
+    sonde_err err = service_ask(service, &client_list_targets, &request.base, &answer, diag);
+    if (err)
+        return err;
+    const Sonde__V1__ListTargetsResponse *response = (const Sonde__V1__ListTargetsResponse *)answer;
+    if (json)
+        json_print(answer);
+    else if (response->n_targets == 0)
+        puts("no target is attached: start one with `sonde run -- COMMAND`");
+    else
+        printf(ROW "NAME\n", "PID", "UP", "ATTACHED", "CLOCK", "CAPTURES");
+    for (size_t i = 0; !json && i < response->n_targets; i++)
+        print_target(response->targets[i]);
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return SONDE_OK;
+}
+
+static bool on_change(void *json, const ProtobufCMessage *message) {
+    const Sonde__V1__TargetEvent *event = (const Sonde__V1__TargetEvent *)message;
+    if (*(bool *)json)
+        json_print(message);
+    if (!*(bool *)json && event->target) {
+        bool gone = event->kind == SONDE__V1__TARGET_EVENT__KIND__DETACHED;
+        printf("%s pid %d ", gone ? "detached" : "attached", event->target->pid);
+        cli_put_name(stdout, event->target->name);
+        putchar('\n');
+    }
+    return fflush(stdout) == 0;
+}
+
+static sonde_err watch(struct service *service, bool json, struct sonde_diag *diag) {
+    Sonde__V1__WatchTargetsRequest request = SONDE__V1__WATCH_TARGETS_REQUEST__INIT;
+    sonde_err err =
+        service_stream(service, &client_watch_targets, &request.base, 0, on_change, &json, diag);
+    return err == SONDE_CANCELLED ? SONDE_OK : err; /* Ctrl-C is the way to end it */
+}
+
+static int on_targets(int argc, char **argv) {
+    struct settings settings = {0};
+    struct sonde_diag diag = {0};
+    struct service service;
+    int status;
+    if (!cli_options(&verb_targets, &settings, false, &argc, argv, &status))
+        return status;
+    if (argc > 1)
+        return cli_usage(&verb_targets, "there are no plain arguments");
+    sonde_err err = service_open(&service, &settings.service, &diag);
+    if (!err)
+        err = settings.watch ? watch(&service, settings.json, &diag)
+                             : list(&service, settings.json, &diag);
+    service_close(&service);
+    return err ? cli_fail(&verb_targets, err, &diag) : 0;
+}
+
+static const struct sonde_option table[] = {
+    {"watch", 'w', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, watch), 0, 0,
+     "then tell of each that comes and goes"},
+    {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
+     "as JSON; with --watch one line an event"},
+    SERVICE_OPTIONS(struct settings, service),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde targets [--watch] [--json]",
+    .about = "Lists the processes that are attached to a sonded.",
+    .examples = "  sonde targets\n"
+                "  sonde targets --watch\n"
+                "  sonde targets --json | jq -r '.targets[].pid'\n"
+                "  sonde targets --service 10.0.0.7:20179\n",
+    .table = table,
+    .count = COUNT_OF(table),
+};
+
+const struct verb verb_targets = {"targets", "list what is attached", on_targets, &options};
