@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * System calls without libc around them: no errno, no cancellation point, no lock, no lazy binding. For the
+ * signal-safe room and for places where libc's own function is the one we interpose. A failure is -errno.
+ * Thread and signal safety: signal-safe. */
+#ifndef SONDE_SERVICE_GUEST_RAW_H
+#define SONDE_SERVICE_GUEST_RAW_H
+
+#include <stdint.h>
+#include <sys/syscall.h>
+
+static inline long raw_call(long number, long a, long b, long c, long d, long e) {
+    register long r10 __asm__("r10") = d;
+    register long r8 __asm__("r8") = e;
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long raw_call3(long number, long a, long b, long c) {
+    long result;
+    __asm__ volatile("syscall"
+                     : "=a"(result)
+                     : "a"(number), "D"(a), "S"(b), "d"(c)
+                     : "rcx", "r11", "memory");
+    return result;
+}
+
+static inline long raw_close(int fd) {
+    return raw_call3(SYS_close, fd, 0, 0);
+}
+
+static inline int raw_gettid(void) {
+    return (int)raw_call3(SYS_gettid, 0, 0, 0);
+}
+
+#endif
