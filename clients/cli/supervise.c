@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define QUICK_MS        2000 /* a helper that lived shorter ended quickly */
-#define MAX_QUICK_ENDS  6
+#define MAX_QUICK_ENDS  5
 #define FIRST_DELAY_MS  100
 #define MAX_DELAY_MS    5000
 #define END_PATIENCE_MS 3000

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python tests' harness: every function test_* of a script runs, its name is the sentence; the last line counts.
+A script's arguments choose tests by a part of the name."""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+
+class Skip(Exception):
+    """The machine lacks what a test needs; the text says what."""
+
+
+def until(condition, seconds=20, what="the condition"):
+    """Waits until condition() gives something true, and gives it back."""
+    end = time.monotonic() + seconds
+    while True:
+        result = condition()
+        if result:
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"{what} did not come true within {seconds} s")
+        time.sleep(0.02)
+
+
+def equal(actual, expected, what="value"):
+    assert actual == expected, f"{what} is {actual!r}, not {expected!r}"
+
+
+def contains(text, part):
+    assert part in text, f"{part!r} is not in {text!r}"
+
+
+def near(actual, expected, tolerance, what="value"):
+    assert abs(actual - expected) <= tolerance, f"{what} is {actual}, not {expected} +- {tolerance}"
+
+
+def short_folder():
+    """A new folder with a path short enough for unix sockets, whatever TEST_TMPDIR is."""
+    return tempfile.mkdtemp(prefix="x.", dir="/tmp")
+
+
+def alive(pid):
+    """Is it there, and no zombie?"""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def children(pid):
+    """(pid, name) of the direct children."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            with open(f"/proc/{entry}/stat", encoding="ascii", errors="replace") as stat:
+                head, tail = stat.read().rsplit(")", 1)
+        except OSError:
+            continue
+        if int(tail.split()[1]) == pid:
+            found.append((int(entry), head.split("(", 1)[1]))
+    return found
+
+
+def stop(process):
+    """Ends a Popen, whatever it takes."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def main(namespace):
+    tests = [(name, function) for name, function in namespace.items()
+             if name.startswith("test_") and callable(function)]
+    wanted = sys.argv[1:]
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for name, function in tests:
+        if wanted and not any(part in name for part in wanted):
+            continue
+        started = time.monotonic()
+        try:
+            function()
+            counts["passed"] += 1
+            print(f"ok {name} ({time.monotonic() - started:.1f} s)", flush=True)
+        except Skip as reason:
+            counts["skipped"] += 1
+            print(f"SKIP: {name}: {reason}", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            counts["failed"] += 1
+            print(f"FAILED {name}", flush=True)
+            traceback.print_exc(file=sys.stdout)
+    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
+    sys.exit(1 if counts["failed"] or not sum(counts.values()) else 0)

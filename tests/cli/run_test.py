@@ -1,0 +1,325 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde run` as a supervisor: statuses, signals, the environment, helpers that die. sonded and the gateway are
+stand-ins here, so that they can be made to fail; tests/e2e has the real ones."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from tests.cli import check
+
+SONDE = os.path.abspath("clients/cli/sonde")
+
+SONDED = """#!/usr/bin/python3
+import os, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+if os.path.exists(os.environ.get("STAND_IN_BROKEN", "/nowhere")):
+    sys.exit("sonded: cannot do it")
+addresses = [sys.argv[i + 1] for i, word in enumerate(sys.argv) if word == "--grpc"]
+for address in addresses:
+    print("grpc: " + address, flush=True)
+time.sleep(1000)
+"""
+
+GATEWAY = """#!/usr/bin/python3
+import os, signal, socket, sys, time
+signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+host, port = sys.argv[sys.argv.index("--listen") + 1].rsplit(":", 1)
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind((host, int(port)))
+listener.listen()
+print("http: http://%s:%d" % listener.getsockname(), flush=True)
+time.sleep(1000)
+"""
+
+
+def make_prefix():
+    folder = check.short_folder()
+    for name, text in (("sonded", SONDED), ("sonde-gateway", GATEWAY)):
+        path = os.path.join(folder, name)
+        with open(path, "w", encoding="ascii") as script:
+            script.write(text)
+        os.chmod(path, 0o755)
+    compile_c(folder, "libsonde.so", "int sonde_stand_in;", "-shared", "-fPIC")
+    return folder
+
+
+def compile_c(folder, name, text, *flags):
+    path = os.path.join(folder, name)
+    subprocess.run(["gcc", "-x", "c", "-", "-o", path, *flags], input=text.encode(), check=True)
+    return path
+
+
+PREFIX = make_prefix()
+
+
+def environment(**more):
+    env = {**os.environ, "SONDE_LIBDIR": PREFIX, "XDG_RUNTIME_DIR": PREFIX, **more}
+    for name in ("SONDE_SOCKET", "SONDE_NAME", "SONDE_HTTP", "LD_PRELOAD"):
+        env.pop(name, None) if name not in more else None
+    return env
+
+
+def start(*words, env=None, **options):
+    return subprocess.Popen([SONDE, "run", *words], env=env or environment(), stderr=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True, **options)
+
+
+def run(*words, env=None):
+    process = start("--http", "127.0.0.1:0", *words, env=env)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, out, err
+
+
+def wait_for_page(process):
+    line = process.stderr.readline()
+    assert line.startswith("http: http://127.0.0.1:"), line
+    return line.split()[1]
+
+
+def run_folders():
+    base = os.path.join(PREFIX, "sonde")
+    return os.listdir(base) if os.path.isdir(base) else []
+
+
+def test_exits_with_the_status_of_the_command():
+    check.equal(run("--", "sh", "-c", "exit 7")[0], 7, "status")
+    check.equal(run("--", "true")[0], 0, "status")
+
+
+def test_flags_after_the_command_belong_to_the_command():
+    status, out, _ = run("echo", "--http", "--", "-x")
+    check.equal((status, out), (0, "--http -- -x\n"))
+
+
+def test_a_command_that_is_killed_gives_128_and_the_signal():
+    check.equal(run("--", "sh", "-c", "kill -9 $$")[0], 128 + 9, "status")
+    check.equal(run("--", "sh", "-c", "kill -TERM $$")[0], 128 + 15, "status")
+
+
+def test_a_missing_command_gives_127_and_a_message():
+    for name in ("no-such-command-here", "./no/such/file", ""):
+        status, _, err = run("--", name)
+        check.equal(status, 127, "status")
+        assert err.startswith("sonde run: ") and err.count("\n") == 1, err
+
+
+def test_a_file_that_is_not_executable_gives_126():
+    for name in ("/etc/passwd", "/tmp"):
+        status, _, err = run("--", name)
+        check.equal(status, 126, "status")
+        contains = "not an executable file"
+        check.contains(err, contains)
+
+
+def test_no_command_is_a_usage_error():
+    for words in ((), ("--",), ("--name", "x")):
+        check.equal(run(*words)[0], 2, "status")
+    check.equal(run("--no-such-flag", "--", "true")[0], 2, "status")
+    check.equal(run("--socket", "/x", "--", "true")[0], 2, "--socket with --http")
+
+
+def test_a_static_program_gets_a_message_and_is_not_started():
+    path = compile_c(PREFIX, "static", "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 0; }", "-static")
+    status, out, err = run("--", path)
+    check.equal((status, out), (126, ""))
+    check.contains(err, "statically linked")
+    script = os.path.join(PREFIX, "script-of-static")
+    with open(script, "w", encoding="ascii") as text:
+        text.write(f"#! {path} x\n")
+    os.chmod(script, 0o755)
+    check.equal(run("--", script)[0], 126, "a script whose interpreter is static")
+
+
+def test_a_program_of_another_machine_or_a_broken_one_does_not_confuse_it():
+    path = os.path.join(PREFIX, "broken")
+    with open("/bin/true", "rb") as good:
+        head = bytearray(good.read(4096))
+    for at, value in ((4, 1), (18, 183)):  # 32 bits; aarch64
+        changed = bytearray(head)
+        changed[at] = value
+        with open(path, "wb") as program:
+            program.write(changed)
+        os.chmod(path, 0o755)
+        status, _, err = run("--", path)
+        check.equal(status, 126, "status")
+        check.contains(err, "x86-64")
+
+
+def test_a_set_id_program_gets_a_message():
+    if os.geteuid() != 0:
+        raise check.Skip("only root can make a program of another user")
+    path = os.path.join(PREFIX, "setuid")
+    shutil.copy("/bin/true", path)
+    os.chown(path, 65534, 65534)
+    os.chmod(path, 0o4755)
+    status, _, err = run("--", path)
+    check.equal(status, 126, "status")
+    check.contains(err, "set-id")
+
+
+def test_the_guest_finds_what_it_needs_in_the_environment():
+    status, out, _ = run("--name", "web", "--", "sh", "-c",
+                         'echo "$LD_PRELOAD|$SONDE_NAME|$SONDE_SOCKET|$SONDE_PID|$$|$MALLOC_CONF"')
+    preload, name, socket, pid, own, heap = out.strip().split("|")
+    check.equal(status, 0)
+    check.equal(preload, os.path.join(PREFIX, "libsonde.so"))
+    check.equal((name, pid, heap), ("web", own, ""))
+    check.contains(socket, "/guest.sock")
+
+
+def test_what_the_user_preloads_and_tells_jemalloc_is_kept():
+    other = compile_c(PREFIX, "other.so", "int other_stand_in;", "-shared", "-fPIC")
+    env = environment(LD_PRELOAD=other, MALLOC_CONF="narenas:1")
+    _, out, _ = run("--heap", "--", "sh", "-c", 'echo "$LD_PRELOAD|$MALLOC_CONF|$_RJEM_MALLOC_CONF"', env=env)
+    check.equal(out.strip(), f"{PREFIX}/libsonde.so:{other}|narenas:1,prof:true,prof_active:false|"
+                "prof:true,prof_active:false")
+
+
+def test_signals_reach_the_command():
+    command = 'trap "echo got hup; exit 3" HUP; echo ready; while :; do sleep 0.05; done'
+    process = start("--http", "127.0.0.1:0", "--", "sh", "-c", command)
+    check.equal(process.stdout.readline(), "ready\n")
+    process.send_signal(signal.SIGHUP)
+    out, _ = process.communicate(timeout=30)
+    check.equal((process.returncode, out), (3, "got hup\n"))
+
+
+def test_the_command_starts_with_the_signals_it_would_have_had():
+    status, out, _ = run("--", "sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status")
+    check.equal(status, 0)
+    own = subprocess.run(["sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status"], capture_output=True, text=True,
+                         check=True, stdin=subprocess.DEVNULL)
+    check.equal(out, own.stdout)
+
+
+def test_no_descriptor_of_sonde_reaches_the_command():
+    _, out, _ = run("--", "sh", "-c", "ls /proc/$$/fd")
+    check.equal(out.split(), ["0", "1", "2"])
+
+
+def test_nothing_is_left_behind():
+    run("--", "true")
+    check.equal(run_folders(), [])
+
+
+def test_nothing_is_left_when_the_command_is_missing_or_sonded_fails():
+    run("--", "no-such-command-here")
+    broken = os.path.join(PREFIX, "is-broken")
+    open(broken, "w", encoding="ascii").close()
+    status, out, err = run("--", "echo", "ran", env=environment(STAND_IN_BROKEN=broken))
+    os.unlink(broken)
+    check.equal((status, out), (125, ""))
+    check.contains(err, "sonded ended at its start")
+    check.contains(err, "cannot do it")
+    check.equal(run_folders(), [])
+
+
+def test_a_taken_port_is_told_when_it_was_asked_for():
+    first = start("--http", "127.0.0.1:0", "--", "sleep", "60")
+    address = wait_for_page(first).removeprefix("http://")
+    second = start("--http", address, "--", "echo", "ran")
+    out, err = second.communicate(timeout=30)
+    check.stop(first)
+    check.equal((second.returncode, out), (125, ""))
+    check.contains(err, "sonde-gateway ended at its start")
+
+
+def test_two_runs_at_once_get_two_pages():
+    first, second = start("--", "sleep", "60"), start("--", "sleep", "60")
+    pages = {wait_for_page(first), wait_for_page(second)}
+    check.stop(first)
+    check.stop(second)
+    check.equal(len(pages), 2, "number of pages")
+
+
+def helpers(process):
+    return {name: pid for pid, name in check.children(process.pid) if name.startswith("sonde")}
+
+
+def test_a_helper_that_is_killed_is_started_again_and_the_command_lives():
+    process = start("--http", "127.0.0.1:0", "--", "sleep", "61")
+    page = wait_for_page(process)
+    first = helpers(process)
+    check.equal(sorted(first), ["sonde-gateway", "sonded"])
+    for pid in first.values():
+        os.kill(pid, signal.SIGKILL)
+    check.until(lambda: sorted(helpers(process)) == ["sonde-gateway", "sonded"] and
+                not set(helpers(process).values()) & set(first.values()), what="new helpers")
+    assert process.poll() is None
+    time.sleep(0.5)  # the gateway binds its port again
+    process.terminate()
+    _, err = process.communicate(timeout=30)
+    check.equal(process.returncode, 128 + 15, "status")
+    check.contains(err, "starting it again")
+    assert "http: " not in err, f"the page is still at {page}: {err}"
+
+
+def test_a_helper_that_keeps_ending_is_given_up_and_the_command_lives():
+    broken = os.path.join(PREFIX, "breaks-later")
+    process = start("--http", "127.0.0.1:0", "--", "sleep", "62", env=environment(STAND_IN_BROKEN=broken))
+    wait_for_page(process)
+    open(broken, "w", encoding="ascii").close()
+    os.kill(helpers(process)["sonded"], signal.SIGKILL)
+    told = ""
+    while "not started again" not in told:
+        told += process.stderr.readline()
+    assert process.poll() is None
+    check.equal(list(helpers(process)), ["sonde-gateway"])
+    os.unlink(broken)
+    check.stop(process)
+
+
+def test_helpers_end_when_sonde_itself_is_killed_and_the_command_lives():
+    process = start("--http", "127.0.0.1:0", "--", "sleep", "63")
+    wait_for_page(process)
+    of_sonde = helpers(process)
+    check.until(lambda: "sleep" in [name for _, name in check.children(process.pid)])
+    command = [pid for pid, name in check.children(process.pid) if name == "sleep"][0]
+    process.kill()
+    process.wait()
+    check.until(lambda: not any(check.alive(pid) for pid in of_sonde.values()), what="the end of the helpers")
+    assert check.alive(command)
+    os.kill(command, signal.SIGKILL)
+    check.equal(len(run_folders()), 1, "number of folders left")
+    run("--", "true")
+    check.equal(run_folders(), [], "folders after the next run")
+
+
+def test_ctrl_c_reaches_the_command_once_and_spares_the_helpers():
+    command = 'trap "echo int" INT; trap "exit 5" TERM; echo ready; while :; do sleep 0.05; done'
+    leader, follower = os.openpty()
+    process = subprocess.Popen([SONDE, "run", "--http", "127.0.0.1:0", "--", "bash", "-c", command],
+                               env=environment(), stdin=follower, stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               preexec_fn=lambda: take_terminal(0))
+    os.close(follower)
+    check.equal(process.stdout.readline(), "ready\n")
+    os.write(leader, b"\x03")
+    check.equal(process.stdout.readline(), "int\n")
+    check.equal(sorted(helpers(process)), ["sonde-gateway", "sonded"])
+    process.terminate()
+    out, _ = process.communicate(timeout=30)
+    os.close(leader)
+    check.equal((process.returncode, out), (5, ""))
+
+
+def take_terminal(fd):
+    import fcntl
+    import termios
+    fcntl.ioctl(fd, termios.TIOCSCTTY, 0)
+
+
+def test_socket_joins_a_running_sonded_and_starts_nothing():
+    process = start("--socket", "/tmp/some-guest.sock", "--", "sh", "-c", 'echo "$SONDE_SOCKET"; read x; exit 0')
+    check.equal(process.communicate(timeout=30), ("/tmp/some-guest.sock\n", ""))
+    check.equal(process.returncode, 0)
+
+
+try:
+    check.main(globals())
+finally:
+    shutil.rmtree(PREFIX, ignore_errors=True)
