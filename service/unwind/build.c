@@ -11,7 +11,7 @@
 struct build {
     struct elf_file file;
     struct frames frames;
-    struct image image;
+    struct unwind_rows rows;
     uint8_t *contents[2]; /* what frames' sections point into */
 };
 
@@ -41,11 +41,11 @@ static sonde_err set_ranges(struct build *build) {
 static sonde_err add_contents(struct build *build, uint8_t *bytes, struct cfi_section section,
                               bool open_ended) {
     build->contents[build->frames.section_count] = bytes;
-    return frames_add(&build->frames, &section, open_ended);
+    return unwind_frames_add(&build->frames, &section, open_ended);
 }
 
 static uint64_t section_vaddr(const struct elf_file *file, const char *name) {
-    const Elf64_Shdr *section = elf_section(file, name);
+    const Elf64_Shdr *section = unwind_elf_section(file, name);
     return section ? section->sh_addr : 0;
 }
 
@@ -58,7 +58,7 @@ static sonde_err add_section(struct build *build, const Elf64_Shdr *section, boo
     };
     uint8_t *bytes;
     uint64_t size;
-    sonde_err err = elf_contents(&build->file, section, &bytes, &size);
+    sonde_err err = unwind_elf_contents(&build->file, section, &bytes, &size);
     if (err != SONDE_OK)
         return err;
     frame.data = bytes;
@@ -71,14 +71,14 @@ static sonde_err add_section(struct build *build, const Elf64_Shdr *section, boo
 static bool read_frame_header(const struct elf_file *file, uint64_t vaddr, uint64_t *frame_vaddr) {
     uint8_t bytes[16] = {0};
     uint64_t offset, len;
-    if (!elf_offset_of(file, vaddr, &offset, &len) || len < sizeof bytes ||
-        elf_read(file, offset, bytes, sizeof bytes) != SONDE_OK || bytes[0] != 1 ||
+    if (!unwind_elf_offset_of(file, vaddr, &offset, &len) || len < sizeof bytes ||
+        unwind_elf_read(file, offset, bytes, sizeof bytes) != SONDE_OK || bytes[0] != 1 ||
         bytes[1] == ENCODING_OMIT)
         return false;
     struct cfi_section here = {
         .data = bytes, .size = sizeof bytes, .vaddr = vaddr, .data_vaddr = vaddr};
     struct cursor cursor = {bytes + 4, bytes + sizeof bytes, false};
-    *frame_vaddr = cfi_pointer(&cursor, bytes[1], &here);
+    *frame_vaddr = unwind_cfi_pointer(&cursor, bytes[1], &here);
     return !cursor.bad;
 }
 
@@ -90,11 +90,11 @@ static sonde_err add_by_segment(struct build *build) {
         const Elf64_Phdr *segment = &build->file.segments[i];
         if (segment->p_type != PT_GNU_EH_FRAME ||
             !read_frame_header(&build->file, segment->p_vaddr, &frame.vaddr) ||
-            !elf_offset_of(&build->file, frame.vaddr, &offset, &len))
+            !unwind_elf_offset_of(&build->file, frame.vaddr, &offset, &len))
             continue;
         Elf64_Shdr stand_in = {.sh_offset = offset, .sh_size = len};
         uint8_t *bytes;
-        sonde_err err = elf_contents(&build->file, &stand_in, &bytes, &frame.size);
+        sonde_err err = unwind_elf_contents(&build->file, &stand_in, &bytes, &frame.size);
         if (err != SONDE_OK)
             return err;
         frame.data = bytes;
@@ -104,9 +104,9 @@ static sonde_err add_by_segment(struct build *build) {
 }
 
 static sonde_err add_frames(struct build *build) {
-    const Elf64_Shdr *section = elf_section(&build->file, ".eh_frame");
+    const Elf64_Shdr *section = unwind_elf_section(&build->file, ".eh_frame");
     sonde_err err = section ? add_section(build, section, false) : add_by_segment(build);
-    section = elf_section(&build->file, ".debug_frame");
+    section = unwind_elf_section(&build->file, ".debug_frame");
     if (err == SONDE_OK && section)
         err = add_section(build, section, true);
     return err;
@@ -118,12 +118,12 @@ static sonde_err build_table(struct build *build, struct sonde_buf *table) {
         err = add_frames(build);
     if (err != SONDE_OK)
         return err;
-    image_init(&build->image);
-    build->image.origin = build->frames.origin;
-    build->image.build_id_bytes =
-        elf_build_id(&build->file, build->image.build_id, UNWIND_ID_BYTES);
-    err = frames_run(&build->frames, &build->image);
-    return err != SONDE_OK ? err : image_write(&build->image, table);
+    unwind_rows_init(&build->rows);
+    build->rows.origin = build->frames.origin;
+    build->rows.build_id_bytes =
+        unwind_elf_build_id(&build->file, build->rows.build_id, UNWIND_ID_BYTES);
+    err = unwind_frames_run(&build->frames, &build->rows);
+    return err != SONDE_OK ? err : unwind_rows_write(&build->rows, table);
 }
 
 static const char *sentence(sonde_err err) {
@@ -143,15 +143,15 @@ static const char *sentence(sonde_err err) {
 static sonde_err build_from(struct elf_source source, struct sonde_buf *table,
                             struct sonde_diag *diag) {
     struct build build = {0};
-    sonde_err err = elf_init(&build.file, source, diag);
+    sonde_err err = unwind_elf_init(&build.file, source, diag);
     if (err != SONDE_OK)
         return err;
     err = build_table(&build, table);
-    image_finish(&build.image);
-    frames_finish(&build.frames);
+    unwind_rows_finish(&build.rows);
+    unwind_frames_finish(&build.frames);
     free(build.contents[0]);
     free(build.contents[1]);
-    elf_finish(&build.file);
+    unwind_elf_finish(&build.file);
     return err == SONDE_OK ? SONDE_OK : sonde_fail(diag, err, "%s", sentence(err));
 }
 

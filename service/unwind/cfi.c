@@ -45,7 +45,7 @@ struct machine {
     struct cfi_state remembered[REMEMBERED];
     uint32_t remembered_count;
     uint32_t pc, end;
-    struct image *image; /* NULL while initial instructions run: no rows */
+    struct unwind_rows *rows; /* NULL while initial instructions run: no rows */
     bool broken;
 };
 
@@ -54,7 +54,7 @@ static const int8_t saved_index[16] = {-1,         -1,         -1,         UNWIN
                                        UNWIND_RBP, -1,         -1,         -1,         -1, -1,
                                        UNWIND_R12, UNWIND_R13, UNWIND_R14, UNWIND_R15};
 
-void cfi_state_init(struct cfi_state *state) {
+void unwind_cfi_state_init(struct cfi_state *state) {
     memset(state, 0, sizeof *state);
     for (int i = 0; i < UNWIND_SAVED_COUNT; i++)
         state->rule.saved[i] = UNWIND_SAME;
@@ -80,7 +80,8 @@ static uint64_t relative_base(struct cursor *cursor, uint8_t encoding,
     }
 }
 
-uint64_t cfi_pointer(struct cursor *cursor, uint8_t encoding, const struct cfi_section *section) {
+uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
+                            const struct cfi_section *section) {
     uint64_t base = relative_base(cursor, encoding, section);
     if (encoding & 0x80) /* indirect: the address stands in the process */
         cursor->bad = true;
@@ -111,22 +112,22 @@ uint64_t cfi_pointer(struct cursor *cursor, uint8_t encoding, const struct cfi_s
 static void emit(struct machine *machine) {
     const struct cfi_state *state = &machine->state;
     struct unwind_rule rule = state->rule;
-    if (!machine->image)
+    if (!machine->rows)
         return;
     if (state->address == CFI_UNDEFINED) {
-        rule = machine->image->rules[1];
+        rule = machine->rows->rules[1];
     } else if (state->address == CFI_IN_UCONTEXT && rule.cfa == UNWIND_CFA_DEREF &&
                rule.cfa_register == RSP && rule.cfa_add == 0 &&
                rule.cfa_offset - UCONTEXT_RSP == state->ucontext) {
-        rule = machine->image->rules[0];
+        rule = machine->rows->rules[0];
         rule.cfa = UNWIND_CFA_SIGNAL;
         rule.cfa_offset = state->ucontext;
     } else if (state->address != CFI_AT_CFA_LESS_8 || state->rsp_moved ||
                rule.cfa == UNWIND_CFA_NONE) {
-        machine->image->complex_rows++;
-        rule = machine->image->rules[0];
+        machine->rows->complex_rows++;
+        rule = machine->rows->rules[0];
     }
-    image_row(machine->image, machine->pc, &rule);
+    unwind_rows_add(machine->rows, machine->pc, &rule);
 }
 
 static void advance_to(struct machine *machine, uint64_t pc) {
@@ -249,7 +250,7 @@ static void do_expression(struct machine *machine, bool is_value) {
     struct cursor block = take_block(machine);
     set_saved(machine, number, UNWIND_LOST);
     if (!is_value)
-        cfi_register_expression(&machine->state, number, block);
+        unwind_cfi_register_expression(&machine->state, number, block);
 }
 
 /* Instructions that say where registers are. False when op is none of them. */
@@ -327,7 +328,7 @@ static bool do_cfa_op(struct machine *machine, uint8_t op) {
         set_cfa_offset(machine, offset);
         return true;
     case OP_DEF_CFA_EXPRESSION:
-        cfi_cfa_expression(&machine->state, take_block(machine));
+        unwind_cfi_cfa_expression(&machine->state, take_block(machine));
         return true;
     default:
         return false;
@@ -341,8 +342,9 @@ static void do_other_op(struct machine *machine, uint8_t op) {
     case OP_NOP:
         return;
     case OP_SET_LOC:
-        advance_to(machine, cfi_pointer(code, machine->cie->pointer_encoding, machine->section) -
-                                (machine->image ? machine->image->origin : 0));
+        advance_to(machine,
+                   unwind_cfi_pointer(code, machine->cie->pointer_encoding, machine->section) -
+                       (machine->rows ? machine->rows->origin : 0));
         return;
     case OP_ADVANCE_LOC1:
         advance(machine, cursor_uint(code, 1));
@@ -386,18 +388,19 @@ static void run(struct machine *machine) {
     machine->broken |= code->bad;
 }
 
-void cfi_run_initial(struct cfi_cie *cie, struct cursor instructions,
-                     const struct cfi_section *section) {
+void unwind_cfi_run_initial(struct cfi_cie *cie, struct cursor instructions,
+                            const struct cfi_section *section) {
     struct machine machine = {.cie = cie, .section = section, .code = instructions, .end = 1};
-    cfi_state_init(&machine.state);
+    unwind_cfi_state_init(&machine.state);
     cie->initial = machine.state;
     run(&machine);
     cie->initial = machine.state;
     cie->bad |= machine.broken;
 }
 
-void cfi_run(const struct cfi_cie *cie, struct cursor instructions,
-             const struct cfi_section *section, uint32_t start, uint32_t end, struct image *image) {
+void unwind_cfi_run(const struct cfi_cie *cie, struct cursor instructions,
+                    const struct cfi_section *section, uint32_t start, uint32_t end,
+                    struct unwind_rows *rows) {
     struct machine machine;
     machine.cie = cie;
     machine.section = section;
@@ -406,12 +409,12 @@ void cfi_run(const struct cfi_cie *cie, struct cursor instructions,
     machine.remembered_count = 0;
     machine.pc = start;
     machine.end = end;
-    machine.image = image;
+    machine.rows = rows;
     machine.broken = false;
     run(&machine);
     if (machine.broken) {
-        image->complex_rows++;
-        image_gap(image, machine.pc);
+        rows->complex_rows++;
+        unwind_rows_gap(rows, machine.pc);
     } else if (machine.pc < end) {
         emit(&machine);
     }

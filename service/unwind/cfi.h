@@ -7,7 +7,7 @@
 #define SONDE_SERVICE_UNWIND_CFI_H
 
 #include "service/unwind/cursor.h"
-#include "service/unwind/image.h"
+#include "service/unwind/rows.h"
 
 /* Where the bytes under the cursor are, for pointers that are relative to something. */
 struct cfi_section {
@@ -19,7 +19,8 @@ struct cfi_section {
 };
 
 /* A pointer in a DW_EH_PE_* encoding; sets bad on the ones that need the process's memory. */
-uint64_t cfi_pointer(struct cursor *cursor, uint8_t encoding, const struct cfi_section *section);
+uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
+                            const struct cfi_section *section);
 
 enum cfi_address {
     CFI_AT_CFA_LESS_8, /* the usual return address */
@@ -46,19 +47,20 @@ struct cfi_cie {
     struct cfi_state initial;
 };
 
-void cfi_state_init(struct cfi_state *state);
+void unwind_cfi_state_init(struct cfi_state *state);
 
 /* Runs a CIE's initial instructions into cie->initial; sets cie->bad. */
-void cfi_run_initial(struct cfi_cie *cie, struct cursor instructions,
-                     const struct cfi_section *section);
-/* Runs a function's instructions and adds its rows for [start, end), offsets from image->origin. On
+void unwind_cfi_run_initial(struct cfi_cie *cie, struct cursor instructions,
+                            const struct cfi_section *section);
+/* Runs a function's instructions and adds its rows for [start, end), offsets from rows->origin. On
  * a broken program the rows end there with a gap. */
-void cfi_run(const struct cfi_cie *cie, struct cursor instructions,
-             const struct cfi_section *section, uint32_t start, uint32_t end, struct image *image);
+void unwind_cfi_run(const struct cfi_cie *cie, struct cursor instructions,
+                    const struct cfi_section *section, uint32_t start, uint32_t end,
+                    struct unwind_rows *rows);
 
 /* What the expression block says, into state: the CFA, or where a register is saved. In
  * cfi_expression.c. */
-void cfi_cfa_expression(struct cfi_state *state, struct cursor block);
-void cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block);
+void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block);
+void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block);
 
 #endif

@@ -66,7 +66,7 @@ static bool is_plt(struct cursor block, int16_t *pushed_at) {
     return literal >= OP_LIT0 && literal <= OP_LIT0 + 15;
 }
 
-void cfi_cfa_expression(struct cfi_state *state, struct cursor block) {
+void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block) {
     struct unwind_rule *rule = &state->rule;
     int64_t offset, sum;
     rule->cfa = UNWIND_CFA_NONE;
@@ -94,7 +94,7 @@ void cfi_cfa_expression(struct cfi_state *state, struct cursor block) {
 }
 
 /* Only the signal trampoline's return address is understood: with it goes the whole ucontext. */
-void cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block) {
+void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block) {
     uint8_t base;
     int64_t offset;
     if (number == RSP)

@@ -17,7 +17,7 @@
 #define ZSTD_IN_ELF   2 /* ELFCOMPRESS_ZSTD of later headers */
 #define DEFLATE_RATIO 1032u
 
-sonde_err elf_read(const struct elf_file *file, uint64_t offset, void *bytes, uint64_t len) {
+sonde_err unwind_elf_read(const struct elf_file *file, uint64_t offset, void *bytes, uint64_t len) {
     const struct elf_source *source = &file->source;
     if (offset > source->size || len > source->size - offset)
         return SONDE_CORRUPT;
@@ -45,7 +45,7 @@ static sonde_err read_new(const struct elf_file *file, uint64_t offset, uint64_t
     *bytes = malloc(len + 1);
     if (!*bytes)
         return SONDE_OUT_OF_MEMORY;
-    sonde_err err = elf_read(file, offset, *bytes, len);
+    sonde_err err = unwind_elf_read(file, offset, *bytes, len);
     if (err != SONDE_OK) {
         free(*bytes);
         *bytes = NULL;
@@ -69,7 +69,7 @@ static sonde_err read_segments(struct elf_file *file) {
 /* Large files keep count and name index in section 0. */
 static sonde_err section_numbers(const struct elf_file *file, uint64_t *count, uint64_t *names) {
     Elf64_Shdr first;
-    sonde_err err = elf_read(file, file->header.e_shoff, &first, sizeof first);
+    sonde_err err = unwind_elf_read(file, file->header.e_shoff, &first, sizeof first);
     *count = file->header.e_shnum ? file->header.e_shnum : first.sh_size;
     *names = file->header.e_shstrndx == SHN_XINDEX ? first.sh_link : file->header.e_shstrndx;
     return err;
@@ -108,7 +108,8 @@ static bool is_ours(const Elf64_Ehdr *header) {
            (header->e_type == ET_EXEC || header->e_type == ET_DYN);
 }
 
-sonde_err elf_init(struct elf_file *file, struct elf_source source, struct sonde_diag *diag) {
+sonde_err unwind_elf_init(struct elf_file *file, struct elf_source source,
+                          struct sonde_diag *diag) {
     struct stat status;
     *file = (struct elf_file){.source = source};
     if (source.fd >= 0) {
@@ -116,7 +117,7 @@ sonde_err elf_init(struct elf_file *file, struct elf_source source, struct sonde
             return sonde_fail_os(diag, errno, "cannot read a mapped file");
         file->source.size = (uint64_t)status.st_size;
     }
-    sonde_err err = elf_read(file, 0, &file->header, sizeof file->header);
+    sonde_err err = unwind_elf_read(file, 0, &file->header, sizeof file->header);
     if (err == SONDE_IO)
         return sonde_fail(diag, err, "cannot read a mapped file");
     if (err != SONDE_OK || !is_ours(&file->header))
@@ -124,20 +125,20 @@ sonde_err elf_init(struct elf_file *file, struct elf_source source, struct sonde
                           "a mapped file is not an ELF program or library for x86-64");
     err = read_segments(file);
     if (err != SONDE_OK) {
-        elf_finish(file);
+        unwind_elf_finish(file);
         return sonde_fail(diag, err, "a mapped file's program headers are broken");
     }
     read_sections(file);
     return SONDE_OK;
 }
 
-void elf_finish(struct elf_file *file) {
+void unwind_elf_finish(struct elf_file *file) {
     drop_sections(file);
     free(file->segments);
     *file = (struct elf_file){.source.fd = -1};
 }
 
-const Elf64_Shdr *elf_section(const struct elf_file *file, const char *name) {
+const Elf64_Shdr *unwind_elf_section(const struct elf_file *file, const char *name) {
     for (uint32_t i = 0; i < file->section_count; i++) {
         const Elf64_Shdr *section = &file->sections[i];
         if (section->sh_type != SHT_NOBITS && section->sh_type != SHT_NULL &&
@@ -177,8 +178,8 @@ static sonde_err inflate_section(const uint8_t *packed, uint64_t len, uint8_t **
     return SONDE_CORRUPT;
 }
 
-sonde_err elf_contents(const struct elf_file *file, const Elf64_Shdr *section, uint8_t **bytes,
-                       uint64_t *size) {
+sonde_err unwind_elf_contents(const struct elf_file *file, const Elf64_Shdr *section,
+                              uint8_t **bytes, uint64_t *size) {
     uint8_t *raw;
     if (section->sh_size > MAX_CONTENTS)
         return SONDE_TOO_LARGE;
@@ -193,7 +194,8 @@ sonde_err elf_contents(const struct elf_file *file, const Elf64_Shdr *section, u
     return err;
 }
 
-bool elf_offset_of(const struct elf_file *file, uint64_t vaddr, uint64_t *offset, uint64_t *len) {
+bool unwind_elf_offset_of(const struct elf_file *file, uint64_t vaddr, uint64_t *offset,
+                          uint64_t *len) {
     for (uint32_t i = 0; i < file->segment_count; i++) {
         const Elf64_Phdr *segment = &file->segments[i];
         uint64_t at = vaddr - segment->p_vaddr;
@@ -228,7 +230,7 @@ static uint32_t find_build_id(const uint8_t *notes, uint64_t len, uint8_t *id, u
     return 0;
 }
 
-uint32_t elf_build_id(const struct elf_file *file, uint8_t *id, uint32_t capacity) {
+uint32_t unwind_elf_build_id(const struct elf_file *file, uint8_t *id, uint32_t capacity) {
     for (uint32_t i = 0; i < file->segment_count; i++) {
         const Elf64_Phdr *segment = &file->segments[i];
         uint8_t *notes;

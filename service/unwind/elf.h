@@ -34,23 +34,24 @@ struct elf_file {
 
 /* Reads the headers. SONDE_INVALID_ARGUMENT when it is not an ELF file for x86-64, SONDE_CORRUPT,
  * SONDE_IO. */
-SONDE_MUST_USE sonde_err elf_init(struct elf_file *file, struct elf_source source,
-                                  struct sonde_diag *diag);
-void elf_finish(struct elf_file *file);
+SONDE_MUST_USE sonde_err unwind_elf_init(struct elf_file *file, struct elf_source source,
+                                         struct sonde_diag *diag);
+void unwind_elf_finish(struct elf_file *file);
 
 /* Bytes at a file offset. SONDE_CORRUPT when they are not all there. */
-SONDE_MUST_USE sonde_err elf_read(const struct elf_file *file, uint64_t offset, void *bytes,
-                                  uint64_t len);
+SONDE_MUST_USE sonde_err unwind_elf_read(const struct elf_file *file, uint64_t offset, void *bytes,
+                                         uint64_t len);
 /* The first section of that name that has bytes in the file; NULL. */
-const Elf64_Shdr *elf_section(const struct elf_file *file, const char *name);
+const Elf64_Shdr *unwind_elf_section(const struct elf_file *file, const char *name);
 /* A section's contents, uncompressed; to be freed. *size may be 0, and then *bytes is not NULL
  * either. */
-SONDE_MUST_USE sonde_err elf_contents(const struct elf_file *file, const Elf64_Shdr *section,
-                                      uint8_t **bytes, uint64_t *size);
+SONDE_MUST_USE sonde_err unwind_elf_contents(const struct elf_file *file, const Elf64_Shdr *section,
+                                             uint8_t **bytes, uint64_t *size);
 /* The file offset of a vaddr and how many bytes of the file follow it in its segment; false when it
  * is in none. */
-bool elf_offset_of(const struct elf_file *file, uint64_t vaddr, uint64_t *offset, uint64_t *len);
+bool unwind_elf_offset_of(const struct elf_file *file, uint64_t vaddr, uint64_t *offset,
+                          uint64_t *len);
 /* The GNU build-id, cut at capacity; returns its length, 0 when there is none. */
-uint32_t elf_build_id(const struct elf_file *file, uint8_t *id, uint32_t capacity);
+uint32_t unwind_elf_build_id(const struct elf_file *file, uint8_t *id, uint32_t capacity);
 
 #endif

@@ -86,7 +86,7 @@ static void read_augmentation(struct cfi_cie *cie, struct cursor *body, const ch
         case 'P':
             encoding = (uint8_t)cursor_uint(&data, 1) & 0x7f;
             if (encoding != (POINTER_OMIT & 0x7f))
-                cfi_pointer(&data, encoding & 0x0f, section);
+                unwind_cfi_pointer(&data, encoding & 0x0f, section);
             break;
         case 'S':
         case 'B':
@@ -119,7 +119,7 @@ static void read_cie(struct cfi_cie *cie, const struct record *record,
     read_augmentation(cie, &body, letters, section);
     cie->bad |= body.bad;
     if (!cie->bad)
-        cfi_run_initial(cie, body, section);
+        unwind_cfi_run_initial(cie, body, section);
 }
 
 static sonde_err add_cies(struct frames *frames, const struct cfi_section *section,
@@ -172,8 +172,8 @@ static bool read_fde(const struct frames *frames, const struct cfi_section *sect
                      struct cursor body, const struct cfi_cie *cie, struct frames_fde *fde) {
     if (cie->bad)
         return false;
-    uint64_t start = cfi_pointer(&body, cie->pointer_encoding, section);
-    uint64_t len = cfi_pointer(&body, cie->pointer_encoding & 0x0f, section);
+    uint64_t start = unwind_cfi_pointer(&body, cie->pointer_encoding, section);
+    uint64_t len = unwind_cfi_pointer(&body, cie->pointer_encoding & 0x0f, section);
     if (cie->sized)
         cursor_skip(&body, cursor_uleb(&body));
     if (body.bad || !clip(frames, start, len, fde))
@@ -206,7 +206,8 @@ static sonde_err add_fdes(struct frames *frames, size_t first_cie, bool open_end
     return SONDE_OK;
 }
 
-sonde_err frames_add(struct frames *frames, const struct cfi_section *section, bool open_ended) {
+sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *section,
+                            bool open_ended) {
     size_t first_cie = frames->cie_count;
     if (section->size > MAX_SECTION || frames->section_count == 2)
         return SONDE_TOO_LARGE;
@@ -249,13 +250,13 @@ static uint64_t *in_order(const struct frames *frames) {
 }
 
 static void run_one(const struct frames *frames, const struct frames_fde *fde, uint32_t end,
-                    struct image *image) {
+                    struct unwind_rows *rows) {
     const struct cfi_section *section = &frames->sections[fde->section];
     const uint8_t *code = section->data + fde->code;
-    cfi_run(&frames->cies[fde->cie], (struct cursor){code, code + fde->code_bytes, false}, section,
-            fde->start, end, image);
-    image_gap(image, end);
-    image->fde_count++;
+    unwind_cfi_run(&frames->cies[fde->cie], (struct cursor){code, code + fde->code_bytes, false},
+                   section, fde->start, end, rows);
+    unwind_rows_gap(rows, end);
+    rows->fde_count++;
 }
 
 /* Whether a function counts at all, given the one that counted before it. */
@@ -268,7 +269,7 @@ static bool is_shadowed(const struct frames *frames, const struct frames_fde *fd
             fde->start < before->end);
 }
 
-sonde_err frames_run(struct frames *frames, struct image *image) {
+sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {
     uint64_t *keys = in_order(frames);
     if (!keys)
         return SONDE_OUT_OF_MEMORY;
@@ -278,16 +279,16 @@ sonde_err frames_run(struct frames *frames, struct image *image) {
         if (is_shadowed(frames, fde, pending))
             continue;
         if (pending)
-            run_one(frames, pending, pending->end < fde->start ? pending->end : fde->start, image);
+            run_one(frames, pending, pending->end < fde->start ? pending->end : fde->start, rows);
         pending = fde;
     }
     if (pending)
-        run_one(frames, pending, pending->end, image);
+        run_one(frames, pending, pending->end, rows);
     free(keys);
-    return image->failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
+    return rows->failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
 }
 
-void frames_finish(struct frames *frames) {
+void unwind_frames_finish(struct frames *frames) {
     free(frames->cies);
     free(frames->fdes);
     *frames = (struct frames){0};

@@ -2,7 +2,7 @@
  *
  * The records of .eh_frame and .debug_frame: common parts (CIEs) and functions (FDEs). Collects the
  * functions of one or two sections, puts them in order of address, settles overlaps, and runs them
- * into an image.
+ * into rows.
  *
  * Overlaps, always the same way: of two functions with one start the first of the first section
  * counts; a later start cuts the earlier function short; a .debug_frame function that starts inside
@@ -40,10 +40,10 @@ struct frames {
 
 /* Adds a section, whose data must stay as long as frames. `open_ended`: its true size is not known,
  * so it ends at a zero length. SONDE_CORRUPT, SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
-SONDE_MUST_USE sonde_err frames_add(struct frames *frames, const struct cfi_section *section,
-                                    bool open_ended);
-/* Runs all functions, in order, into image. SONDE_OUT_OF_MEMORY. */
-SONDE_MUST_USE sonde_err frames_run(struct frames *frames, struct image *image);
-void frames_finish(struct frames *frames);
+SONDE_MUST_USE sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *section,
+                                           bool open_ended);
+/* Runs all functions, in order, into rows. SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows);
+void unwind_frames_finish(struct frames *frames);
 
 #endif

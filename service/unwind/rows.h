@@ -3,24 +3,24 @@
  * Rows in, table image out. Rows come in rising order of pc; equal neighbours melt into one, equal
  * rules are stored once. pcs here are offsets from `origin`, the lowest address a row can have. One
  * thread at a time. */
-#ifndef SONDE_SERVICE_UNWIND_IMAGE_H
-#define SONDE_SERVICE_UNWIND_IMAGE_H
+#ifndef SONDE_SERVICE_UNWIND_ROWS_H
+#define SONDE_SERVICE_UNWIND_ROWS_H
 
 #include "api/bytes.h"
 #include "service/unwind/table.h"
 
-struct image_row {
+struct unwind_row {
     uint32_t pc;
     uint16_t rule;
 };
 
-struct image {
+struct unwind_rows {
     uint64_t origin;
     uint32_t fde_count, complex_rows;
     uint8_t build_id[UNWIND_ID_BYTES];
     uint32_t build_id_bytes;
-    struct image_row *rows;
-    size_t row_count, row_capacity;
+    struct unwind_row *items;
+    size_t item_count, item_capacity;
     struct unwind_rule *rules;
     uint32_t rule_count, rule_capacity;
     uint16_t *slots; /* open addressing: rule number + 1 */
@@ -29,17 +29,17 @@ struct image {
 };
 
 /* Rule 0 is NONE, rule 1 is END. */
-void image_init(struct image *image);
-void image_finish(struct image *image);
+void unwind_rows_init(struct unwind_rows *rows);
+void unwind_rows_finish(struct unwind_rows *rows);
 
 /* From pc on this rule holds. A row at the pc of the last one replaces it. rule->reserved must be
  * 0. */
-void image_row(struct image *image, uint32_t pc, const struct unwind_rule *rule);
+void unwind_rows_add(struct unwind_rows *rows, uint32_t pc, const struct unwind_rule *rule);
 /* From pc on nothing is known. */
-void image_gap(struct image *image, uint32_t pc);
+void unwind_rows_gap(struct unwind_rows *rows, uint32_t pc);
 
 /* Appends the image to table, which should be empty. SONDE_NOT_AVAILABLE without any row,
- * SONDE_TOO_LARGE, SONDE_OUT_OF_MEMORY. */
-SONDE_MUST_USE sonde_err image_write(const struct image *image, struct sonde_buf *table);
+ * SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err unwind_rows_write(const struct unwind_rows *rows, struct sonde_buf *table);
 
 #endif
