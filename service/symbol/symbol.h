@@ -2,13 +2,14 @@
  *
  * From addresses to names, in two planes joined by file identity (shared spec: symbols).
  *
- * Normalise, while the process lives: a mapping of a target becomes a symbol_module, which holds the mapped file open and
- * knows its build-id and segments, so that it can be named after the process is gone. Resolve, without the process:
- * (module, ELF vaddr) to frames through an immutable table per file, built once, cached on disk, mapped read-only.
+ * Normalise, while the process lives: a mapping of a target becomes a symbol_module, which holds
+ * the mapped file open and knows its build-id and segments, so that it can be named after the
+ * process is gone. Resolve, without the process: (module, ELF vaddr) to frames through an immutable
+ * table per file, built once, cached on disk, mapped read-only.
  *
  * ELF bytes are hostile: every read is bounded and a broken file costs its own names only.
- * Thread safety: any thread for everything here; building a table blocks the calling thread (call from a worker), and equal
- * concurrent requests for one file build it once. */
+ * Thread safety: any thread for everything here; building a table blocks the calling thread (call
+ * from a worker), and equal concurrent requests for one file build it once. */
 #ifndef SONDE_SERVICE_SYMBOL_SYMBOL_H
 #define SONDE_SERVICE_SYMBOL_SYMBOL_H
 
@@ -38,9 +39,10 @@ struct symbol_mapping {
     const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
 };
 
-/* Opens the file behind a mapping of a live process (the spec's order: map_files, /proc/PID/root, plain path; accepted only
- * when device and inode or the build-id fit). Equal files give the same module. Never fails for want of a file: such a module
- * has no fd and answers addresses with no name. The caller releases it. */
+/* Opens the file behind a mapping of a live process (the spec's order: map_files, /proc/PID/root,
+ * plain path; accepted only when device and inode or the build-id fit). Equal files give the same
+ * module. Never fails for want of a file: such a module has no fd and answers addresses with no
+ * name. The caller releases it. */
 SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                                             const struct symbol_mapping *mapping,
                                             struct symbol_module **module, struct sonde_diag *diag);
@@ -55,13 +57,29 @@ enum symbol_module_kind {
 };
 
 enum symbol_module_kind symbol_module_kind(const struct symbol_module *module);
-const char *symbol_module_path(const struct symbol_module *module);     /* as mapped, "[vdso]", "[anon]" */
+const char *
+symbol_module_path(const struct symbol_module *module); /* as mapped, "[vdso]", "[anon]" */
 const char *symbol_module_base_name(const struct symbol_module *module);
-const char *symbol_module_build_id(const struct symbol_module *module); /* lower-case hex, "" = none */
-int symbol_module_fd(const struct symbol_module *module);               /* borrowed; -1 = none */
-/* runtime address - ELF vaddr for a mapping of this module (spec: section 2). False when no segment fits. */
+const char *
+symbol_module_build_id(const struct symbol_module *module); /* lower-case hex, "" = none */
+int symbol_module_fd(const struct symbol_module *module);   /* borrowed; -1 = none */
+/* runtime address - ELF vaddr for a mapping of this module (spec: section 2). False when no segment
+ * fits. */
 bool symbol_module_bias(const struct symbol_module *module, const struct symbol_mapping *mapping,
                         uint64_t *bias);
+
+/* Why a module has no names, or fewer than one would wish. */
+enum symbol_reason {
+    SYMBOL_REASON_NONE = 0,
+    SYMBOL_REASON_ANONYMOUS,       /* no file: anonymous memory and no perf map */
+    SYMBOL_REASON_NO_FILE,         /* the file could not be opened */
+    SYMBOL_REASON_BINARY_REPLACED, /* deleted, or another file is at its path now */
+    SYMBOL_REASON_NOT_ELF,
+    SYMBOL_REASON_STRIPPED,      /* only exported functions have names */
+    SYMBOL_REASON_KERNEL_HIDDEN, /* kptr_restrict shows zeros */
+};
+enum symbol_reason symbol_module_reason(const struct symbol_module *module);
+const char *symbol_reason_text(enum symbol_reason reason); /* "BINARY_REPLACED"; "" for none */
 
 enum symbol_quality { SYMBOL_NONE, SYMBOL_EXPORTS_ONLY, SYMBOL_NAMES, SYMBOL_FULL };
 
@@ -76,7 +94,7 @@ struct symbol_frame {
 
 struct symbol_query {
     struct symbol_module *module; /* NULL gives no frames */
-    uint64_t vaddr;               /* looked up as it is: the caller has subtracted 1 from return addresses */
+    uint64_t vaddr; /* looked up as it is: the caller has subtracted 1 from return addresses */
 };
 
 struct symbol_answer {

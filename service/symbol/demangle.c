@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Rust goes before C++: a legacy Rust name (_ZN..17h<16 hex>E) is also a valid C++ name and would
+ * come out as "S$LT$T$GT$::get::hba1a...". libiberty's callback forms keep their state on the
+ * stack, so a callback that has seen enough may leave by longjmp: that is what bounds the names
+ * whose back references double with every letter. */
+#include "service/symbol/demangle.h"
+
+#include <ctype.h>
+#include <libiberty/demangle.h>
+#include <setjmp.h>
+#include <string.h>
+
+/* libiberty's own limit fits names of up to 1024 bytes; a little longer ones are real (templates)
+ * and their recursion still fits a thread's stack. */
+#define PLAIN_LIMIT   1024u
+#define MANGLED_LIMIT 2048u
+
+/* --- suffixes ----------------------------------------------------------------------------------
+ */
+
+static const char *const suffixes[] = {"isra", "constprop",  "part",  "cold", "lto_priv",
+                                       "llvm", "localalias", "clone", "warm", "__uniq"};
+/* Parts of a coroutine: only after mangled names, since Go's functions may be called so. */
+static const char *const coroutine_suffixes[] = {"resume", "destroy", "cleanup", "actor"};
+
+static bool is_suffix(const char *name, const char *word, size_t len) {
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
+        if (strlen(suffixes[i]) == len && memcmp(suffixes[i], word, len) == 0)
+            return true;
+    for (size_t i = 0; i < sizeof coroutine_suffixes / sizeof *coroutine_suffixes; i++)
+        if (strlen(coroutine_suffixes[i]) == len && memcmp(coroutine_suffixes[i], word, len) == 0)
+            return strncmp(name, "_Z", 2) == 0;
+    return false;
+}
+
+static bool is_number(const char *word, size_t len) {
+    for (size_t i = 0; i < len; i++)
+        if (!isdigit((unsigned char)word[i]))
+            return false;
+    return len > 0;
+}
+
+/* Where the last ".word" of name[0..len) begins; 0 = none. */
+static size_t last_word(const char *name, size_t len) {
+    const char *dot = len > 1 ? memrchr(name + 1, '.', len - 1) : NULL;
+    return dot ? (size_t)(dot - name) : 0;
+}
+
+/* One suffix less: ".known", ".known.7"; the same length when there is none. */
+static size_t without_suffix(const char *name, size_t len) {
+    size_t dot = last_word(name, len), end = dot;
+    if (dot == 0)
+        return len;
+    if (is_number(name + dot + 1, len - dot - 1)) {
+        dot = last_word(name, end);
+        if (dot == 0)
+            return len;
+    } else {
+        end = len;
+    }
+    return is_suffix(name, name + dot + 1, end - dot - 1) ? dot : len;
+}
+
+size_t symbol_clone_base(const char *name, size_t len) {
+    const char *at = len > 1 ? memchr(name + 1, '@', len - 1) : NULL;
+    if (at && strncmp(at, "@plt", 4) != 0)
+        len = (size_t)(at - name);
+    for (size_t shorter = without_suffix(name, len); shorter < len;
+         shorter = without_suffix(name, len))
+        len = shorter;
+    return len;
+}
+
+/* --- cleaning ----------------------------------------------------------------------------------
+ */
+
+/* Bytes of the UTF-8 sequence at the start of text; 0 = it is none. */
+static size_t utf8_len(const unsigned char *text, size_t len) {
+    if (text[0] < 0x80)
+        return text[0] >= 0x20 && text[0] != 0x7f;
+    size_t need = text[0] >= 0xf0 && text[0] < 0xf5   ? 4
+                  : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
+                  : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
+                                                      : 0;
+    if (need == 0 || need > len)
+        return 0;
+    for (size_t i = 1; i < need; i++)
+        if ((text[i] & 0xc0) != 0x80)
+            return 0;
+    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
+    bool surrogate = text[0] == 0xed && text[1] >= 0xa0;
+    bool beyond = text[0] == 0xf4 && text[1] >= 0x90;
+    return overlong || surrogate || beyond ? 0 : need;
+}
+
+void symbol_clean(const char *name, size_t len, struct sonde_buf *to) {
+    const size_t room = SYMBOL_NAME_MAX - strlen(SYMBOL_NAME_MARKER);
+    size_t start = to->len;
+    bool fits = len <= SYMBOL_NAME_MAX;
+    for (size_t i = 0; i < len;) {
+        size_t step = utf8_len((const unsigned char *)name + i, len - i);
+        if (!fits && to->len - start + (step ? step : 1) > room) {
+            sonde_buf_puts(to, SYMBOL_NAME_MARKER);
+            return;
+        }
+        if (step)
+            sonde_buf_append(to, name + i, step);
+        else
+            sonde_buf_putc(to, '?');
+        i += step ? step : 1;
+    }
+}
+
+/* --- demangling --------------------------------------------------------------------------------
+ */
+
+struct output {
+    char text[SYMBOL_NAME_MAX + 1]; /* one more than is shown: so that the cut is noticed */
+    size_t len;
+    jmp_buf full;
+};
+
+static void on_text(const char *text, size_t len, void *context) {
+    struct output *output = context;
+    size_t room = sizeof output->text - output->len;
+    size_t taken = len < room ? len : room;
+    memcpy(output->text + output->len, text, taken);
+    output->len += taken;
+    if (len > room || output->len == sizeof output->text)
+        longjmp(output->full, 1);
+}
+
+static bool demangle(const char *name, size_t len, struct output *output) {
+    int options = DMGL_PARAMS | DMGL_ANSI | (len > PLAIN_LIMIT ? DMGL_NO_RECURSE_LIMIT : 0);
+    output->len = 0;
+    if (setjmp(output->full))
+        return true;
+    if (rust_demangle_callback(name, DMGL_PARAMS | DMGL_ANSI, on_text, output))
+        return output->len > 0;
+    output->len = 0;
+    return name[0] == '_' && name[1] == 'Z' &&
+           cplus_demangle_v3_callback(name, options, on_text, output) && output->len > 0;
+}
+
+void symbol_demangle(const char *name, struct sonde_buf *to) {
+    size_t whole = strlen(name), len = symbol_clone_base(name, whole);
+    bool mangled = name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
+    if (!mangled || len > MANGLED_LIMIT) {
+        symbol_clean(name, len, to);
+        return;
+    }
+    bool plt = len > 4 && strcmp(name + len - 4, "@plt") == 0;
+    char bare[MANGLED_LIMIT + 1];
+    struct output output;
+    memcpy(bare, name, len);
+    bare[plt ? len - 4 : len] = 0;
+    if (!demangle(bare, strlen(bare), &output)) {
+        symbol_clean(name, len, to);
+        return;
+    }
+    symbol_clean(output.text, output.len, to);
+    if (plt)
+        sonde_buf_puts(to, "@plt");
+}

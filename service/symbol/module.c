@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From a mapping to a module. The identity of a file is its build-id with a hash of its size, head,
+ * tail and program headers behind it: a build-id alone is only a claim, and the stripped and the
+ * full form of one program share it while their symbols differ. */
+#include "service/symbol/locate.h"
+#include "service/symbol/store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PAGE        4096u
+#define HASHED_EDGE 4096u
+
+/* --- life --------------------------------------------------------------------------------------
+ */
+
+sonde_err symbol_store_create(const struct symbol_options *options, struct symbol_store **store,
+                              struct sonde_diag *diag) {
+    struct symbol_store *made = calloc(1, sizeof *made);
+    *store = NULL;
+    if (!made)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the symbol store");
+    sonde_err err = symbol_cache_init(&made->cache, options->cache_dir, options->cache_bytes, diag);
+    if (err != SONDE_OK) {
+        free(made);
+        return err;
+    }
+    made->debug_roots = options->debug_roots ? strdup(options->debug_roots) : NULL;
+    lock_init(&made->lock, LOCK_SYMBOL_STORE);
+    *store = made;
+    return SONDE_OK;
+}
+
+void symbol_store_destroy(struct symbol_store *store) {
+    if (!store)
+        return;
+    symbol_cache_finish(&store->cache);
+    free(store->debug_roots);
+    lock_finish(&store->lock);
+    free(store);
+}
+
+static struct symbol_module *module_create(struct symbol_store *store, const char *path) {
+    struct symbol_module *module = calloc(1, sizeof *module);
+    char *copy = module ? strdup(path) : NULL;
+    if (!copy) {
+        free(module);
+        return NULL;
+    }
+    module->store = store;
+    module->references = 1;
+    module->path = copy;
+    module->fd = module->debug_fd = -1;
+    lock_init(&module->lock, LOCK_SYMBOL_MODULE);
+    pthread_cond_init(&module->changed, NULL);
+    return module;
+}
+
+static void module_destroy(struct symbol_module *module) {
+    if (module->fd >= 0)
+        close(module->fd);
+    if (module->debug_fd >= 0)
+        close(module->debug_fd);
+    symbol_table_finish(&module->table);
+    lock_finish(&module->lock);
+    pthread_cond_destroy(&module->changed);
+    free(module->loads);
+    free(module->path);
+    free(module);
+}
+
+struct symbol_module *symbol_module_retain(struct symbol_module *module) {
+    lock_take(&module->store->lock);
+    module->references++;
+    lock_drop(&module->store->lock);
+    return module;
+}
+
+static void unlink_module(struct symbol_store *store, struct symbol_module *module) {
+    for (struct symbol_module **at = &store->modules; *at; at = &(*at)->next) {
+        if (*at != module)
+            continue;
+        *at = module->next;
+        return;
+    }
+}
+
+void symbol_module_release(struct symbol_module *module) {
+    if (!module)
+        return;
+    struct symbol_store *store = module->store;
+    lock_take(&store->lock);
+    bool last = --module->references == 0;
+    if (last)
+        unlink_module(store, module);
+    lock_drop(&store->lock);
+    if (last)
+        module_destroy(module);
+}
+
+/* --- what a module says of itself --------------------------------------------------------------
+ */
+
+enum symbol_module_kind symbol_module_kind(const struct symbol_module *module) {
+    return module->kind;
+}
+
+const char *symbol_module_path(const struct symbol_module *module) {
+    return module->path;
+}
+
+const char *symbol_module_base_name(const struct symbol_module *module) {
+    const char *slash = strrchr(module->path, '/');
+    return slash && slash[1] ? slash + 1 : module->path;
+}
+
+const char *symbol_module_build_id(const struct symbol_module *module) {
+    return module->build_id;
+}
+
+int symbol_module_fd(const struct symbol_module *module) {
+    return module->fd;
+}
+
+enum symbol_reason symbol_module_reason(const struct symbol_module *module) {
+    return module->reason;
+}
+
+const char *symbol_reason_text(enum symbol_reason reason) {
+    static const char *const texts[] = {
+        [SYMBOL_REASON_NONE] = "",
+        [SYMBOL_REASON_ANONYMOUS] = "ANONYMOUS",
+        [SYMBOL_REASON_NO_FILE] = "NO_FILE",
+        [SYMBOL_REASON_BINARY_REPLACED] = "BINARY_REPLACED",
+        [SYMBOL_REASON_NOT_ELF] = "NOT_ELF",
+        [SYMBOL_REASON_STRIPPED] = "STRIPPED",
+        [SYMBOL_REASON_KERNEL_HIDDEN] = "KERNEL_HIDDEN",
+    };
+    return (size_t)reason < sizeof texts / sizeof *texts ? texts[reason] : "";
+}
+
+/* --- address math ------------------------------------------------------------------------------
+ */
+
+static bool segment_holds(const Elf64_Phdr *segment, uint64_t offset, bool rounded) {
+    uint64_t start = segment->p_offset, end = start + segment->p_filesz;
+    if (end < start)
+        return false;
+    if (rounded) {
+        start &= ~(uint64_t)(PAGE - 1);
+        end = end > UINT64_MAX - PAGE ? UINT64_MAX : (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    }
+    return offset >= start && offset < end;
+}
+
+/* Of the executable segments: the one that holds the mapping's offset, else the one whose pages do
+ * (a page of the file may belong to two), else the first that the mapping reaches. */
+static const Elf64_Phdr *find_segment(const struct symbol_module *module, uint64_t offset,
+                                      uint64_t len) {
+    const Elf64_Phdr *by_page = NULL, *reached = NULL;
+    for (uint32_t i = 0; i < module->load_count; i++) {
+        const Elf64_Phdr *segment = &module->loads[i];
+        if (segment_holds(segment, offset, false))
+            return segment;
+        if (!by_page && segment_holds(segment, offset, true))
+            by_page = segment;
+        bool ahead = segment->p_offset > offset && segment->p_offset - offset < len;
+        if (ahead && (!reached || segment->p_offset < reached->p_offset))
+            reached = segment;
+    }
+    return by_page ? by_page : reached;
+}
+
+bool symbol_module_bias(const struct symbol_module *module, const struct symbol_mapping *mapping,
+                        uint64_t *bias) {
+    *bias = 0;
+    if (module->is_flat)
+        return true;
+    const Elf64_Phdr *segment =
+        find_segment(module, mapping->offset, mapping->end - mapping->start);
+    if (!segment)
+        return false;
+    *bias = mapping->start - mapping->offset + segment->p_offset - segment->p_vaddr;
+    return true;
+}
+
+/* --- reading a file ----------------------------------------------------------------------------
+ */
+
+static bool keep_loads(struct symbol_module *module, const struct symbol_elf *elf) {
+    module->loads = calloc(elf->segment_count + 1, sizeof *module->loads);
+    for (uint32_t i = 0; module->loads && i < elf->segment_count; i++) {
+        const Elf64_Phdr *segment = &elf->segments[i];
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) && segment->p_filesz > 0)
+            module->loads[module->load_count++] = *segment;
+    }
+    return module->loads != NULL;
+}
+
+static uint64_t content_hash(const struct symbol_elf *elf) {
+    char edge[HASHED_EDGE];
+    uint64_t size = elf->input.size, len = size < sizeof edge ? size : sizeof edge;
+    uint64_t hash = symbol_checksum(0, &size, sizeof size);
+    if (symbol_elf_read(&elf->input, 0, edge, len))
+        hash = symbol_checksum(hash, edge, len);
+    if (symbol_elf_read(&elf->input, size - len, edge, len))
+        hash = symbol_checksum(hash, edge, len);
+    return symbol_checksum(hash, elf->segments, elf->segment_count * sizeof *elf->segments);
+}
+
+static void identify(struct symbol_module *module, const struct symbol_elf *elf) {
+    uint8_t build_id[SYMBOL_BUILD_ID_MAX];
+    size_t len = symbol_elf_build_id(elf, build_id);
+    for (size_t i = 0; i < len; i++)
+        snprintf(module->build_id + 2 * i, 3, "%02x", build_id[i]);
+    snprintf(module->identity, sizeof module->identity, "%s-%016llx",
+             len ? module->build_id : "file", (unsigned long long)content_hash(elf));
+}
+
+/* Takes fd. A file that is no ELF of ours keeps the module nameless. */
+static sonde_err read_file(struct symbol_module *module, int fd, pid_t pid) {
+    struct symbol_elf_input input;
+    struct symbol_elf elf = {0};
+    sonde_err err = SONDE_OK;
+    module->fd = fd;
+    if (!symbol_elf_input_of_file(fd, &input) || symbol_elf_open(&input, &elf, NULL) != SONDE_OK) {
+        module->reason = SYMBOL_REASON_NOT_ELF;
+    } else if (!keep_loads(module, &elf)) {
+        err = SONDE_OUT_OF_MEMORY;
+    } else {
+        identify(module, &elf);
+        module->kind =
+            symbol_elf_is_program(&elf) ? SYMBOL_MODULE_EXECUTABLE : SYMBOL_MODULE_LIBRARY;
+        module->debug_fd = symbol_locate_debug(&elf, pid, module->path, module->store->debug_roots);
+    }
+    symbol_elf_finish(&elf);
+    return err;
+}
+
+/* --- finding or making -------------------------------------------------------------------------
+ */
+
+static bool stat_same(const struct stat *a, const struct stat *b) {
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+static bool seen_at(const struct symbol_module *module, const struct symbol_mapping *mapping) {
+    struct stat now;
+    return module->fd >= 0 && mapping->inode != 0 && module->seen_inode == mapping->inode &&
+           module->seen_major == mapping->device_major &&
+           module->seen_minor == mapping->device_minor && fstat(module->fd, &now) == 0 &&
+           stat_same(&now, &module->seen_stat);
+}
+
+static void note_seen(struct symbol_module *module, const struct symbol_mapping *mapping) {
+    module->seen_major = mapping->device_major;
+    module->seen_minor = mapping->device_minor;
+    module->seen_inode = mapping->inode;
+    if (module->fd < 0 || fstat(module->fd, &module->seen_stat) != 0)
+        module->seen_inode = 0;
+}
+
+static struct symbol_module *find_seen(struct symbol_store *store,
+                                       const struct symbol_mapping *mapping) {
+    struct symbol_module *module = NULL;
+    lock_take(&store->lock);
+    for (module = store->modules; module && !seen_at(module, mapping); module = module->next)
+        continue;
+    if (module)
+        module->references++;
+    lock_drop(&store->lock);
+    return module;
+}
+
+/* Joins the list, or gives the module of equal content that another mapping made before. Takes
+ * `made`; the result is retained. */
+static struct symbol_module *join(struct symbol_store *store, struct symbol_module *made,
+                                  const struct symbol_mapping *mapping) {
+    lock_take(&store->lock);
+    struct symbol_module *same = store->modules;
+    while (same &&
+           (strcmp(same->identity, made->identity) != 0 || (same->fd < 0) != (made->fd < 0)))
+        same = same->next;
+    if (same) {
+        same->references++;
+    } else {
+        made->next = store->modules;
+        store->modules = made;
+        note_seen(made, mapping);
+    }
+    lock_drop(&store->lock);
+    if (same)
+        module_destroy(made);
+    return same ? same : made;
+}
+
+static bool names_a_file(const struct symbol_mapping *mapping) {
+    static const char *const pseudo[] = {"//anon", "/dev/zero", "/SYSV", "/anon_hugepage"};
+    for (size_t i = 0; i < sizeof pseudo / sizeof *pseudo; i++)
+        if (strncmp(mapping->path, pseudo[i], strlen(pseudo[i])) == 0)
+            return false;
+    return mapping->path[0] == '/' && mapping->inode != 0;
+}
+
+/* Memory without a file belongs to its process alone, so its identity is the process. */
+static void identify_memory(struct symbol_module *module, pid_t pid) {
+    module->is_flat = true;
+    module->reason = SYMBOL_REASON_ANONYMOUS;
+    snprintf(module->identity, sizeof module->identity, "memory-%d-%llu-%.48s", (int)pid,
+             (unsigned long long)symbol_process_start(pid), module->path);
+}
+
+static sonde_err open_vdso(struct symbol_module *module, const struct symbol_mapping *mapping,
+                           pid_t pid) {
+    uint64_t size;
+    int fd = symbol_vdso_open(&size);
+    if (fd < 0 || size != mapping->end - mapping->start) { /* a 32-bit process has another one */
+        if (fd >= 0)
+            close(fd);
+        identify_memory(module, pid);
+        return SONDE_OK;
+    }
+    sonde_err err = read_file(module, fd, pid);
+    module->kind = SYMBOL_MODULE_VDSO;
+    return err;
+}
+
+static sonde_err open_file(struct symbol_module *module, const struct symbol_mapping *mapping,
+                           pid_t pid) {
+    enum symbol_reason reason;
+    int fd = symbol_locate_file(pid, mapping, &reason);
+    module->reason = reason;
+    sonde_err err = fd >= 0 ? read_file(module, fd, pid) : SONDE_OK;
+    if (module->identity[0] == 0)
+        snprintf(module->identity, sizeof module->identity, "none-%u:%u:%llu-%d",
+                 mapping->device_major, mapping->device_minor, (unsigned long long)mapping->inode,
+                 (int)pid);
+    return err;
+}
+
+sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
+                             const struct symbol_mapping *mapping, struct symbol_module **module,
+                             struct sonde_diag *diag) {
+    bool file = names_a_file(mapping);
+    *module = file ? find_seen(store, mapping) : NULL;
+    if (*module)
+        return SONDE_OK;
+    struct symbol_module *made = module_create(store, mapping->path[0] ? mapping->path : "[anon]");
+    sonde_err err = made ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    if (made && file)
+        err = open_file(made, mapping, pid);
+    else if (made && strcmp(mapping->path, "[vdso]") == 0)
+        err = open_vdso(made, mapping, pid);
+    else if (made)
+        identify_memory(made, pid);
+    if (err != SONDE_OK) {
+        if (made)
+            module_destroy(made);
+        return sonde_fail(diag, err, "no memory for a module");
+    }
+    *module = join(store, made, mapping);
+    return SONDE_OK;
+}

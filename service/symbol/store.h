@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The inside of store and module, shared by store.c, module.c, tables.c and resolve.c.
+ *
+ * A store holds one module per file identity; a module holds one table of names, built by the first
+ * thread that asks while the others wait. Locks: the store's for the list, the module's for its
+ * tables; never the store's inside the module's. */
+#ifndef SONDE_SERVICE_SYMBOL_STORE_H
+#define SONDE_SERVICE_SYMBOL_STORE_H
+
+#include "service/locks.h"
+#include "service/symbol/cache.h"
+#include "service/symbol/elf.h"
+#include "service/symbol/names.h"
+#include "service/symbol/shown.h"
+#include "service/symbol/symbol.h"
+
+#include <sys/stat.h>
+
+struct symbol_store {
+    struct symbol_cache cache;
+    char *debug_roots; /* NULL = the usual */
+    struct lock lock;
+    struct symbol_module *modules;
+};
+
+/* A table of names with the demangled ones, as it is in use. */
+struct symbol_table {
+    struct symbol_image image;
+    struct symbol_names names;
+    struct symbol_shown shown;
+};
+
+enum symbol_state { SYMBOL_UNBUILT, SYMBOL_BUILDING, SYMBOL_READY };
+
+struct symbol_module {
+    struct symbol_store *store;
+    struct symbol_module *next;
+    uint32_t references; /* under the store's lock */
+    enum symbol_module_kind kind;
+    _Atomic(enum symbol_reason) reason;
+    char *path;
+    char build_id[2 * SYMBOL_BUILD_ID_MAX + 1];
+    char identity[SYMBOL_IDENTITY_MAX];
+
+    int fd, debug_fd; /* -1 = none */
+    Elf64_Phdr *loads;
+    uint32_t load_count;
+    bool is_flat; /* vaddr = runtime address: memory of one process */
+
+    /* Where it was seen last, so that the next mapping of it needs no opening. */
+    uint32_t seen_major, seen_minor;
+    uint64_t seen_inode;
+    struct stat seen_stat;
+
+    struct lock lock;
+    pthread_cond_t changed;
+    enum symbol_state state;
+    struct symbol_table table; /* fixed once the state is READY */
+};
+
+/* The module's table of names, built or loaded when needed. NULL when it has none. */
+struct symbol_table *symbol_module_table(struct symbol_module *module);
+void symbol_table_finish(struct symbol_table *table);
+
+#endif

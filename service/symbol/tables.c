@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A module's table of names: from the cache when it is there and whole, else built from the file
+ * and published. One thread builds, the others wait for it. */
+#include "service/symbol/collect.h"
+#include "service/symbol/store.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define KIND "names"
+
+void symbol_table_finish(struct symbol_table *table) {
+    symbol_shown_finish(&table->shown);
+    symbol_image_finish(&table->image);
+    *table = (struct symbol_table){0};
+}
+
+/* The sum is taken through a small buffer, so that a table costs memory only where it is used. */
+static bool file_is_whole(int fd) {
+    struct symbol_names_header header;
+    char piece[SYMBOL_CHECKSUM_PIECE];
+    if (pread(fd, &header, sizeof header, 0) != sizeof header)
+        return false;
+    uint64_t wanted = header.checksum, at = sizeof header;
+    header.checksum = 0;
+    uint64_t hash = symbol_checksum(0, &header, sizeof header);
+    struct symbol_elf_input input;
+    if (!symbol_elf_input_of_file(fd, &input) || input.size != header.total_bytes)
+        return false;
+    while (at < input.size) {
+        size_t len = input.size - at < sizeof piece ? input.size - at : sizeof piece;
+        if (!symbol_elf_read(&input, at, piece, len))
+            return false;
+        hash = symbol_checksum(hash, piece, len);
+        at += len;
+    }
+    return hash == wanted;
+}
+
+static bool load(struct symbol_module *module, struct symbol_table *table) {
+    struct symbol_cache *cache = &module->store->cache;
+    int fd = symbol_cache_open(cache, module->identity, KIND);
+    if (fd < 0)
+        return false;
+    bool good = file_is_whole(fd) && symbol_image_map(fd, &table->image) == SONDE_OK &&
+                symbol_names_open(table->image.bytes, table->image.len, module->identity, true,
+                                  &table->names) == SONDE_OK;
+    close(fd);
+    /* A debug package may have come since an export-only table was made. */
+    bool poor = good && table->names.header->quality < SYMBOL_NAMES && module->debug_fd >= 0 &&
+                !(table->names.header->flags & SYMBOL_NAMES_HAD_DEBUG);
+    if (good && !poor)
+        return true;
+    symbol_image_finish(&table->image);
+    symbol_cache_remove(cache, module->identity, KIND);
+    return false;
+}
+
+static sonde_err build_image(struct symbol_module *module, struct sonde_buf *image) {
+    struct symbol_elf_input input, debug_input;
+    struct symbol_elf elf = {0}, debug = {0};
+    struct symbol_collection collection = {0};
+    sonde_err err = SONDE_CORRUPT;
+    if (symbol_elf_input_of_file(module->fd, &input))
+        err = symbol_elf_open(&input, &elf, NULL);
+    bool has_debug = symbol_elf_input_of_file(module->debug_fd, &debug_input) &&
+                     symbol_elf_open(&debug_input, &debug, NULL) == SONDE_OK;
+    if (err == SONDE_OK)
+        err = symbol_collect(&elf, has_debug ? &debug : NULL, &collection);
+    if (err == SONDE_OK)
+        err = symbol_names_build(&collection, module->identity,
+                                 has_debug ? SYMBOL_NAMES_HAD_DEBUG : 0, image);
+    symbol_collection_finish(&collection);
+    symbol_elf_finish(&elf);
+    symbol_elf_finish(&debug);
+    return err;
+}
+
+static bool build(struct symbol_module *module, struct symbol_table *table) {
+    struct sonde_buf image = {0};
+    bool good = build_image(module, &image) == SONDE_OK &&
+                symbol_cache_publish(&module->store->cache, module->identity, KIND, &image,
+                                     &table->image) == SONDE_OK &&
+                symbol_names_open(table->image.bytes, table->image.len, module->identity, true,
+                                  &table->names) == SONDE_OK;
+    sonde_buf_finish(&image);
+    return good;
+}
+
+static void make_table(struct symbol_module *module, struct symbol_table *table) {
+    if (module->fd >= 0 && (load(module, table) || build(module, table)) &&
+        symbol_shown_init(&table->shown, table->names.header->symbol_count) == SONDE_OK)
+        return;
+    symbol_table_finish(table);
+}
+
+struct symbol_table *symbol_module_table(struct symbol_module *module) {
+    lock_take(&module->lock);
+    while (module->state == SYMBOL_BUILDING)
+        lock_wait(&module->lock, &module->changed);
+    bool mine = module->state == SYMBOL_UNBUILT;
+    if (mine)
+        module->state = SYMBOL_BUILDING;
+    lock_drop(&module->lock);
+    if (mine) {
+        make_table(module, &module->table); /* nobody looks at it before READY */
+        lock_take(&module->lock);
+        if (module->table.names.header &&
+            module->table.names.header->quality == SYMBOL_EXPORTS_ONLY)
+            module->reason = SYMBOL_REASON_STRIPPED;
+        module->state = SYMBOL_READY;
+        pthread_cond_broadcast(&module->changed);
+        lock_drop(&module->lock);
+    }
+    return module->table.names.header ? &module->table : NULL;
+}
