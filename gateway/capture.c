@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/capture.h"
+
+#include "gateway/formats.h"
+#include "gateway/reply.h"
+
+#include <string.h>
+
+struct capture {
+    struct exchange exchange;
+    struct capture_form form;
+    bool started;
+    uint64_t size, sent;
+};
+
+static bool is_svg(int format) {
+    return format == SONDE__V1__FORMAT__SVG_FLAMEGRAPH ||
+           format == SONDE__V1__FORMAT__SVG_CALLGRAPH;
+}
+
+static sonde_err refuse_output(struct sonde_diag *diag, struct sonde_slice output) {
+    char quoted[QUERY_QUOTED_SIZE];
+    struct sonde_buf list = {0};
+    format_append_list(&list, FORMATS_CPU);
+    sonde_err err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "output: \"%.190s\" is not one of %s",
+                               query_quote(output, quoted), list.data);
+    sonde_buf_finish(&list);
+    return err;
+}
+
+static sonde_err choose_format(const struct visit *visit, const struct profile_setup *setup,
+                               int *format, struct sonde_diag *diag) {
+    struct sonde_slice output;
+    if (query_get(&visit->query, "output", &output)) {
+        const struct format_info *info = format_find(output, FORMATS_CPU);
+        if (!info)
+            return refuse_output(diag, output);
+        *format = info->format;
+    } else if ((setup->flags & PROFILE_NEGOTIATES) &&
+               negotiate_profile(&visit->headers) == NEGOTIATE_PROTO) {
+        *format = SONDE__V1__FORMAT__PPROF;
+    }
+    return SONDE_OK;
+}
+
+sonde_err capture_choose(const struct visit *visit, const struct profile_setup *setup,
+                         int default_format, struct capture_form *form, struct sonde_diag *diag) {
+    *form = (struct capture_form){.format = default_format};
+    sonde_err err = choose_format(visit, setup, &form->format, diag);
+    if (err)
+        return err;
+    const struct format_info *info = format_of(form->format);
+    form->media_type = info->media_type;
+    if (form->format == SONDE__V1__FORMAT__PPROF && !(setup->flags & PROFILE_GZIP_BODY)) {
+        form->coded = negotiate_lists_coding(visit->headers.accept_encoding, "gzip");
+        form->raw = !form->coded;
+    }
+    if ((setup->flags & PROFILE_IS_FILE) && info->is_file)
+        form->disposition = is_svg(form->format) && negotiate_is_browser(&visit->headers)
+                                ? "inline"
+                                : "attachment; filename=\"cpu_profile\"";
+    if (is_svg(form->format))
+        form->policy = visit->gateway->svg_policy;
+    return SONDE_OK;
+}
+
+Sonde__V1__Rendering capture_rendering(const struct capture_form *form) {
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    rendering.format = (Sonde__V1__Format)form->format;
+    rendering.raw = form->raw;
+    return rendering;
+}
+
+static void add(struct http_answer *answer, const char *name, const char *value) {
+    answer->headers[answer->header_count++] = (struct http_header){name, value};
+}
+
+static struct http_answer answer_of(const struct capture_form *form) {
+    struct http_answer answer = {
+        .status = 200,
+        .content_type = form->media_type,
+        .content_security_policy = form->policy,
+        .no_gzip = form->format == SONDE__V1__FORMAT__PPROF,
+    };
+    if (form->disposition)
+        add(&answer, "content-disposition", form->disposition);
+    if (form->raw || form->coded)
+        add(&answer, "vary", "Accept-Encoding");
+    if (form->coded)
+        add(&answer, "content-encoding", "gzip");
+    return answer;
+}
+
+/* Everything that came has been sent and the call has ended. */
+static void finish_body(struct capture *capture, bool good) {
+    struct http_request *request = exchange_take_request(&capture->exchange);
+    if (good && capture->sent == capture->size)
+        http_stream_end(request);
+    else
+        http_stream_cut(request);
+}
+
+static void on_ready(void *context) {
+    struct capture *capture = context;
+    exchange_pull(&capture->exchange);
+}
+
+static void begin_body(struct capture *capture, const Sonde__V1__ResultStart *result) {
+    struct http_answer answer = answer_of(&capture->form);
+    capture->started = true;
+    capture->size = result->size_bytes;
+    http_request_note(capture->exchange.request, "samples=%llu dropped=%llu truncated=%llu",
+                      (unsigned long long)result->samples, (unsigned long long)result->dropped,
+                      (unsigned long long)result->truncated);
+    http_stream_start(capture->exchange.request, &answer, result->size_bytes, on_ready, capture);
+    exchange_pull(&capture->exchange);
+}
+
+static void on_event(struct exchange *exchange, const ProtobufCMessage *message) {
+    struct capture *capture = (struct capture *)exchange;
+    const Sonde__V1__CaptureEvent *event = (const void *)message;
+    switch (event->event_case) {
+    case SONDE__V1__CAPTURE_EVENT__EVENT_RESULT:
+        if (!capture->started)
+            begin_body(capture, event->result);
+        break;
+    case SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK:
+        capture->sent += event->chunk.len;
+        if (!capture->started || event->chunk.len == 0)
+            exchange_pull(exchange);
+        else
+            http_stream_send(exchange->request,
+                             (struct sonde_slice){(char *)event->chunk.data, event->chunk.len});
+        break;
+    default:
+        exchange_pull(exchange);
+    }
+}
+
+static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+    struct capture *capture = (struct capture *)exchange;
+    if (capture->started)
+        finish_body(capture, err == SONDE_OK);
+    else
+        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+}
+
+static void on_found(struct exchange *exchange) {
+    struct capture *capture = (struct capture *)exchange;
+    struct http_answer answer = answer_of(&capture->form);
+    http_answer(exchange_take_request(exchange), &answer, (struct sonde_slice){"", 0});
+}
+
+void capture_start(struct visit *visit, const struct capture_form *form,
+                   const struct client_method *method, const ProtobufCMessage *request,
+                   uint32_t deadline_ms) {
+    static const struct exchange_events events = {on_event, on_end, NULL};
+    struct capture *capture = exchange_create(visit, sizeof *capture, &events);
+    capture->form = *form;
+    if (visit->head)
+        exchange_check_target(&capture->exchange, on_found);
+    else
+        exchange_call(&capture->exchange, method, request, deadline_ms);
+}
+
+sonde_err capture_read_times(const struct query *query, uint64_t *seconds, uint64_t *frequency,
+                             struct sonde_diag *diag) {
+    sonde_err err = query_whole(query, "seconds", 1, 3600, seconds, diag);
+    return err ? err : query_whole(query, "frequency", 1, 10000, frequency, diag);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A profile on its way from the service to the client, whatever call it comes from: the form that
+ * the client gets, and the stream of events that becomes the body. The headers leave when the
+ * result is there, so that a failure is a status and a sentence; after them a failure cuts the
+ * connection. Loop thread only. */
+#ifndef SONDE_GATEWAY_CAPTURE_H
+#define SONDE_GATEWAY_CAPTURE_H
+
+#include "gateway/exchange.h"
+#include "gateway/handlers.h"
+
+struct capture_form {
+    int format; /* sonde.v1.Format */
+    bool raw;   /* pprof without gzip */
+    bool coded; /* pprof whose gzip is a Content-Encoding that the client asked for */
+    const char *media_type, *disposition, *policy; /* the last two may be NULL */
+};
+
+/* From `output=`, then the headers or the path's own. */
+SONDE_MUST_USE sonde_err capture_choose(const struct visit *visit,
+                                        const struct profile_setup *setup, int default_format,
+                                        struct capture_form *form, struct sonde_diag *diag);
+
+/* Starts the call, whose answers are CaptureEvents, and answers the visit with them. For HEAD only
+ * the target is checked. */
+void capture_start(struct visit *visit, const struct capture_form *form,
+                   const struct client_method *method, const ProtobufCMessage *request,
+                   uint32_t deadline_ms);
+
+/* The rendering that a form asks of the service. */
+Sonde__V1__Rendering capture_rendering(const struct capture_form *form);
+
+/* Reads `seconds` and `frequency`. */
+SONDE_MUST_USE sonde_err capture_read_times(const struct query *query, uint64_t *seconds,
+                                            uint64_t *frequency, struct sonde_diag *diag);
+
+/* How long after its end a capture's result may still be coming. */
+#define CAPTURE_GRACE_MS 60000
+
+#endif

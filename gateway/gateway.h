@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the gateway is made of, and what a handler is given. A request is looked up in the route
+ * table, checked (access, method, size, parameters, target), and handed to its row's handler as a
+ * visit; the handler answers at once or starts an exchange: the RPC that the request becomes. All
+ * of it runs in the loop's thread. */
+#ifndef SONDE_GATEWAY_GATEWAY_H
+#define SONDE_GATEWAY_GATEWAY_H
+
+#include "gateway/http/http.h"
+#include "gateway/negotiate.h"
+#include "gateway/path.h"
+#include "gateway/query.h"
+
+struct client;
+
+struct gateway {
+    struct http_server *server;
+    struct client *client;
+    const char *default_target; /* --target; NULL = none */
+    const char *token;          /* what strangers must show; NULL = none */
+    bool insecure;              /* strangers are let in */
+    bool redact_arguments;
+    char svg_policy[512]; /* Content-Security-Policy of pictures */
+    uint32_t exchanges;   /* that run */
+};
+
+/* How errors look. */
+enum family {
+    FAMILY_PLAIN,   /* text */
+    FAMILY_PPROF,   /* text and X-Go-Pprof, no 405 */
+    FAMILY_PROF,    /* {"error": ...} */
+    FAMILY_JULIA,   /* text */
+    FAMILY_V1,      /* {code, status, message} */
+    FAMILY_TRACING, /* the envelope */
+};
+
+enum { METHOD_GET = 1, METHOD_POST = 2 };
+
+enum {
+    ROUTE_CHANGES_STATE = 1, /* refuses pages of other sites */
+    ROUTE_LARGE_BODY = 2,    /* up to HTTP_MAX_BODY; the others SMALL_BODY */
+    ROUTE_SLASH = 4,         /* one slash more is the same path */
+    ROUTE_NO_TARGET = 8,     /* is not about a target: which one is said is not looked at */
+};
+
+#define SMALL_BODY (1u << 20)
+
+struct visit;
+
+/* One row of the table. */
+struct route {
+    const char *path;
+    unsigned methods, flags;
+    enum family family;
+    void (*handle)(struct visit *visit);
+    const void *setup;      /* the handler's own: defaults of this path */
+    const char *parameters; /* "seconds frequency output"; the target's are everybody's */
+    const char *link;       /* shown on the index page: a query to try; NULL = not shown */
+    const char *summary;
+};
+
+/* Which process, as far as the request says. */
+struct target_choice {
+    char name[PATH_MAX_NAME + 1];
+    int32_t pid;
+};
+
+/* A request being handled; ends when the handler returns. */
+struct visit {
+    struct gateway *gateway;
+    struct http_request *request;
+    const struct route *route;
+    enum family family;
+    struct path_parts path;
+    struct query query;
+    struct target_choice target;
+    struct negotiate_headers headers;
+    bool head; /* nothing may start */
+};
+
+/* Handles one request (http_options.on_request). */
+void gateway_on_request(void *context, struct http_request *request);
+
+#endif

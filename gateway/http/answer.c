@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Answers, whole and streamed. h2o's rules that this file keeps: bytes given to h2o_send live until
+ * `proceed`, and no other send may come before it; after FINAL or ERROR neither `proceed` nor
+ * `stop` is called, but the last bytes must live until the pool is cleared (`sending` does). */
+#include "gateway/http/internal.h"
+#include "gateway/negotiate.h"
+
+#define SMALL 1024 /* bodies below are not worth compressing */
+
+static bool is_head(const struct http_request *request) {
+    return h2o_memis(request->req->input.method.base, request->req->input.method.len,
+                     H2O_STRLIT("HEAD"));
+}
+
+static bool client_takes_gzip(struct http_request *request) {
+    return negotiate_lists_coding(http_request_header(request, "accept-encoding"), "gzip");
+}
+
+static void add_header(h2o_req_t *req, const char *name, const char *value) {
+    h2o_iovec_t own = h2o_strdup(&req->pool, value, SIZE_MAX);
+    h2o_iovec_t own_name = h2o_strdup(&req->pool, name, SIZE_MAX);
+    h2o_add_header_by_str(&req->pool, &req->res.headers, own_name.base, own_name.len, 1, NULL,
+                          own.base, own.len);
+}
+
+static const char *reason_of(int status) {
+    static const struct {
+        int status;
+        const char *reason;
+    } reasons[] = {
+        {200, "OK"},
+        {201, "Created"},
+        {301, "Moved Permanently"},
+        {307, "Temporary Redirect"},
+        {400, "Bad Request"},
+        {401, "Unauthorized"},
+        {403, "Forbidden"},
+        {404, "Not Found"},
+        {405, "Method Not Allowed"},
+        {409, "Conflict"},
+        {410, "Gone"},
+        {413, "Payload Too Large"},
+        {415, "Unsupported Media Type"},
+        {422, "Unprocessable Entity"},
+        {429, "Too Many Requests"},
+        {499, "Client Closed Request"},
+        {500, "Internal Server Error"},
+        {501, "Not Implemented"},
+        {503, "Service Unavailable"},
+        {504, "Gateway Timeout"},
+    };
+    for (size_t i = 0; i < sizeof reasons / sizeof reasons[0]; i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "Answer";
+}
+
+static void begin(struct http_request *request, const struct http_answer *answer, bool gzip) {
+    h2o_req_t *req = request->req;
+    req->res.status = answer->status;
+    req->res.reason = reason_of(answer->status);
+    if (answer->content_type)
+        add_header(req, "content-type", answer->content_type);
+    if (answer->content_security_policy)
+        add_header(req, "content-security-policy", answer->content_security_policy);
+    for (size_t i = 0; i < answer->header_count; i++)
+        add_header(req, answer->headers[i].name, answer->headers[i].value);
+    if (gzip)
+        add_header(req, "content-encoding", "gzip");
+    if (!answer->no_gzip)
+        add_header(req, "vary", "Accept-Encoding");
+    req->compress_hint = H2O_COMPRESS_HINT_DISABLE;
+}
+
+static h2o_iovec_t sending(struct http_request *request) {
+    return h2o_iovec_init(request->sending.data, request->sending.len);
+}
+
+void http_answer(struct http_request *request, const struct http_answer *answer,
+                 struct sonde_slice body) {
+    h2o_req_t *req = request->req;
+    bool gzip = !answer->no_gzip && body.len >= SMALL && client_takes_gzip(request);
+    if (gzip && (request->gzip = gzip_stream_create()))
+        gzip_stream_add(request->gzip, body, true, &request->sending);
+    else
+        sonde_buf_append(&request->sending, body.data, body.len);
+    http_request_answered(request);
+    begin(request, answer, request->gzip != NULL);
+    if (!is_head(request) || request->sending.len) /* HEAD: what GET would send, if it is known */
+        req->res.content_length = request->sending.len;
+    h2o_start_response(req, &request->generator);
+    h2o_iovec_t bytes = sending(request);
+    if (is_head(request) || bytes.len == 0)
+        h2o_send(req, NULL, 0, H2O_SEND_STATE_FINAL);
+    else
+        h2o_send(req, &bytes, 1, H2O_SEND_STATE_FINAL);
+}
+
+/* The last send of a stream, when nothing is in flight. */
+static void finish(struct http_request *request) {
+    bool cut = request->cutting;
+    request->sending.len = 0;
+    if (!cut && request->gzip)
+        gzip_stream_add(request->gzip, (struct sonde_slice){"", 0}, true, &request->sending);
+    h2o_iovec_t bytes = sending(request);
+    h2o_send(request->req, bytes.len ? &bytes : NULL, bytes.len != 0,
+             cut ? H2O_SEND_STATE_ERROR : H2O_SEND_STATE_FINAL);
+}
+
+static void on_proceed(h2o_generator_t *generator, h2o_req_t *req) {
+    struct http_request *request =
+        H2O_STRUCT_FROM_MEMBER(struct http_request, generator, generator);
+    request->in_flight = false;
+    request->sending.len = 0;
+    if (request->ending)
+        finish(request);
+    else if (request->on_ready)
+        request->on_ready(request->ready_context);
+}
+
+void http_stream_start(struct http_request *request, const struct http_answer *answer,
+                       uint64_t size, void (*on_ready)(void *context), void *context) {
+    h2o_req_t *req = request->req;
+    if (!answer->no_gzip && size >= SMALL && client_takes_gzip(request))
+        request->gzip = gzip_stream_create();
+    request->state = REQUEST_STREAMING;
+    request->on_ready = on_ready;
+    request->ready_context = context;
+    request->generator.proceed = on_proceed;
+    begin(request, answer, request->gzip != NULL);
+    if (size != HTTP_UNKNOWN && !request->gzip)
+        req->res.content_length = size;
+    h2o_start_response(req, &request->generator);
+}
+
+/* Nothing went out, so nothing will be reported: the compressor is still gathering. */
+static void on_gathered(h2o_timeout_entry_t *entry) {
+    struct http_request *request = H2O_STRUCT_FROM_MEMBER(struct http_request, gathered, entry);
+    if (request->on_ready)
+        request->on_ready(request->ready_context);
+}
+
+void http_stream_send(struct http_request *request, struct sonde_slice bytes) {
+    if (request->gzip)
+        gzip_stream_add(request->gzip, bytes, false, &request->sending);
+    else
+        sonde_buf_append(&request->sending, bytes.data, bytes.len);
+    h2o_iovec_t piece = sending(request);
+    if (piece.len == 0) {
+        request->gathered.cb = on_gathered;
+        h2o_timeout_link(request->server->loop, &request->server->context.zero_timeout,
+                         &request->gathered);
+        return;
+    }
+    request->in_flight = true;
+    h2o_send(request->req, &piece, 1, H2O_SEND_STATE_IN_PROGRESS);
+}
+
+static void end(struct http_request *request, bool cut) {
+    request->ending = true;
+    request->cutting = cut;
+    http_request_answered(request);
+    if (!request->in_flight)
+        finish(request);
+}
+
+void http_stream_end(struct http_request *request) {
+    end(request, false);
+}
+
+void http_stream_cut(struct http_request *request) {
+    end(request, true);
+}

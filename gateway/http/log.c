@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happens to every answer, our own and h2o's: security headers before it leaves, one line when
+ * it has ended. The line never holds a header's value. */
+#include "gateway/http/internal.h"
+
+#include <time.h>
+
+#define NOTHING_LOADS "default-src 'none'; frame-ancestors 'none'"
+#define MAX_PATH      256
+
+struct our_filter {
+    h2o_filter_t super;
+    struct http_server *server;
+};
+
+struct our_logger {
+    h2o_logger_t super;
+    struct http_server *server;
+};
+
+static void set_if_missing(h2o_req_t *req, const char *name, const char *value) {
+    h2o_set_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 1, value,
+                          strlen(value), 0);
+}
+
+static bool is_pprof(const struct our_filter *filter, h2o_req_t *req) {
+    struct sonde_slice path = {req->input.path.base, req->input.path.len};
+    if (req->input.query_at < path.len)
+        path.len = req->input.query_at;
+    return filter->server->options.is_pprof_path && path.data &&
+           filter->server->options.is_pprof_path(path);
+}
+
+static void on_setup_ostream(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **slot) {
+    set_if_missing(req, "x-content-type-options", "nosniff");
+    set_if_missing(req, "cache-control", "no-store");
+    set_if_missing(req, "content-security-policy", NOTHING_LOADS);
+    if (req->res.status >= 400 && is_pprof((struct our_filter *)(void *)self, req))
+        set_if_missing(req, "x-go-pprof", "1");
+    h2o_setup_next_ostream(req, slot);
+}
+
+void http_headers_register(struct http_server *server, h2o_pathconf_t *path) {
+    struct our_filter *filter = (void *)h2o_create_filter(path, sizeof *filter);
+    filter->super.on_setup_ostream = on_setup_ostream;
+    filter->server = server;
+}
+
+/* Printable and without blanks, so that a line splits at blanks. */
+static void escape(char *out, size_t size, h2o_iovec_t text) {
+    size_t used = 0;
+    for (size_t i = 0; i < text.len && used + 5 < size; i++) {
+        unsigned char byte = (unsigned char)text.base[i];
+        if (byte > ' ' && byte < 0x7f && byte != '"' && byte != '\\')
+            out[used++] = (char)byte;
+        else
+            used += (size_t)snprintf(out + used, 5, "\\x%02x", byte);
+    }
+    out[used] = 0;
+}
+
+static int64_t microseconds(struct timeval time) {
+    return (int64_t)time.tv_sec * 1000000 + time.tv_usec;
+}
+
+static void log_access(h2o_logger_t *self, h2o_req_t *req) {
+    struct http_request *request = http_request_of(req);
+    char path[4 * MAX_PATH], method[64], stamp[40], peer[64] = "?";
+    h2o_iovec_t head = req->input.path;
+    escape(path, sizeof path, h2o_iovec_init(head.base, head.len < MAX_PATH ? head.len : MAX_PATH));
+    escape(method, sizeof method, req->input.method);
+    if (request)
+        http_request_peer(request, peer, sizeof peer);
+    struct timeval now;
+    gettimeofday(&now, NULL);
+    struct tm parts;
+    gmtime_r(&now.tv_sec, &parts);
+    strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);
+    int64_t began = microseconds(req->timestamps.request_begin_at);
+    fprintf(
+        stderr,
+        "time=%s.%03dZ peer=%s version=%d.%d method=%s path=%s status=%d bytes=%zu ms=%.1f%s%s\n",
+        stamp, (int)(now.tv_usec / 1000), peer, req->version >> 8, req->version & 0xff, method,
+        path, req->res.status, req->bytes_sent,
+        began ? (double)(microseconds(now) - began) / 1000 : 0.0,
+        request && request->note[0] ? " " : "", request ? request->note : "");
+}
+
+void http_log_register(struct http_server *server, h2o_pathconf_t *path) {
+    if (!server->options.log)
+        return;
+    struct our_logger *logger = (void *)h2o_create_logger(path, sizeof *logger);
+    logger->super.log_access = log_access;
+    logger->server = server;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One request, from h2o's hands into ours. h2o_req_t dies with its pool at any moment once the
+ * client is gone, and before an answer has started nobody is told. So our request is allocated in
+ * that pool with a dispose callback: it runs exactly once in all cases, and that is where "gone"
+ * comes from. HTTP/1 has a second hole: h2o stops reading once a request is complete, so a vanished
+ * client would be seen only at the next write. Every 500 ms the socket is asked whether its peer
+ * has closed (POLLRDHUP sees it behind pipelined bytes, too). */
+#include "gateway/http/internal.h"
+
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdarg.h>
+
+static struct sonde_slice slice_of(h2o_iovec_t bytes) {
+    return (struct sonde_slice){bytes.base ? bytes.base : "", bytes.len};
+}
+
+const struct connection *http_connection_of(h2o_req_t *req) {
+    h2o_socket_t *sock = req->conn->callbacks->get_socket(req->conn);
+    return sock ? sock->on_close.data : NULL;
+}
+
+/* The request's place in h2o's per-request variables, which only CGI would read. */
+static h2o_iovec_t *variable(h2o_req_t *req) {
+    return h2o_req_getenv(req, H2O_STRLIT("SONDE_REQUEST"), 1);
+}
+
+struct http_request *http_request_of(h2o_req_t *req) {
+    h2o_iovec_t *found = h2o_req_getenv(req, H2O_STRLIT("SONDE_REQUEST"), 0);
+    return found ? (struct http_request *)(void *)found->base : NULL;
+}
+
+static void unlink_request(struct http_request *request) {
+    *request->link = request->next;
+    if (request->next)
+        request->next->link = request->link;
+    request->server->requests--;
+}
+
+/* From here on nobody but h2o owns the request. */
+void http_request_answered(struct http_request *request) {
+    request->state = REQUEST_ANSWERED;
+    request->on_gone = NULL;
+    request->on_ready = NULL;
+    h2o_timeout_unlink(&request->watch);
+}
+
+static void tell_gone(struct http_request *request) {
+    void (*on_gone)(void *) = request->on_gone;
+    request->on_gone = NULL;
+    request->on_ready = NULL;
+    if (on_gone)
+        on_gone(request->gone_context);
+}
+
+static void dispose_request(void *memory) {
+    struct http_request *request = memory;
+    h2o_timeout_unlink(&request->watch);
+    h2o_timeout_unlink(&request->gathered);
+    unlink_request(request);
+    tell_gone(request);
+    gzip_stream_destroy(request->gzip);
+    sonde_buf_finish(&request->sending);
+}
+
+/* The owner is told, then the connection is made to end. */
+void http_request_abandon(struct http_request *request, int status) {
+    tell_gone(request);
+    if (request->state == REQUEST_STREAMING) {
+        http_stream_cut(request);
+        return;
+    }
+    request->req->http1_is_persistent = 0;
+    http_answer(request, &(struct http_answer){.status = status}, (struct sonde_slice){"", 0});
+}
+
+static bool peer_has_closed(h2o_req_t *req) {
+    h2o_socket_t *sock = req->conn->callbacks->get_socket(req->conn);
+    struct pollfd peer = {.fd = sock ? h2o_socket_get_fd(sock) : -1, .events = POLLRDHUP};
+    return poll(&peer, 1, 0) == 1 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR));
+}
+
+static void on_watch(h2o_timeout_entry_t *entry) {
+    struct http_request *request = H2O_STRUCT_FROM_MEMBER(struct http_request, watch, entry);
+    if (!request->in_flight && peer_has_closed(request->req)) {
+        http_request_abandon(request, 499);
+        return;
+    }
+    h2o_timeout_link(request->server->loop, &request->server->watch, entry);
+}
+
+static struct http_request *create(struct http_server *server, h2o_req_t *req) {
+    struct http_request *request =
+        h2o_mem_alloc_shared(&req->pool, sizeof *request, dispose_request);
+    *request = (struct http_request){.req = req, .server = server, .watch = {.cb = on_watch}};
+    *variable(req) = h2o_iovec_init(request, sizeof *request);
+    request->next = server->first;
+    request->link = &server->first;
+    if (request->next)
+        request->next->link = &request->next;
+    server->first = request;
+    server->requests++;
+    return request;
+}
+
+int http_on_request(h2o_handler_t *handler, h2o_req_t *req) {
+    struct http_server *server = ((struct our_handler *)(void *)handler)->server;
+    struct http_request *request = create(server, req);
+    if (req->version < 0x200)
+        h2o_timeout_link(server->loop, &server->watch, &request->watch);
+    server->options.on_request(server->options.context, request);
+    return 0;
+}
+
+struct sonde_slice http_request_method(const struct http_request *request) {
+    return slice_of(request->req->input.method);
+}
+
+/* input.path, not path_normalized: h2o would decode and resolve dots, and paths match exactly. */
+struct sonde_slice http_request_path(const struct http_request *request) {
+    h2o_iovec_t path = request->req->input.path;
+    if (request->req->input.query_at != SIZE_MAX)
+        path.len = request->req->input.query_at;
+    return slice_of(path);
+}
+
+struct sonde_slice http_request_query(const struct http_request *request) {
+    const h2o_req_t *req = request->req;
+    if (req->input.query_at == SIZE_MAX)
+        return (struct sonde_slice){"", 0};
+    size_t start = req->input.query_at + 1;
+    return (struct sonde_slice){req->input.path.base + start, req->input.path.len - start};
+}
+
+struct sonde_slice http_request_body(const struct http_request *request) {
+    return slice_of(request->req->entity);
+}
+
+struct sonde_slice http_request_authority(const struct http_request *request) {
+    return slice_of(request->req->input.authority);
+}
+
+struct sonde_slice http_request_header(struct http_request *request, const char *name) {
+    const h2o_headers_t *headers = &request->req->headers;
+    struct sonde_slice joined = {NULL, 0};
+    size_t name_len = strlen(name);
+    for (size_t i = 0; i < headers->size; i++) {
+        const h2o_header_t *header = &headers->entries[i];
+        if (header->name->len != name_len || memcmp(header->name->base, name, name_len) != 0)
+            continue;
+        struct sonde_slice value = slice_of(header->value);
+        if (!joined.data) {
+            joined = value;
+            continue;
+        }
+        char *both = h2o_mem_alloc_pool(&request->req->pool, joined.len + value.len + 2);
+        memcpy(both, joined.data, joined.len);
+        memcpy(both + joined.len, ", ", 2);
+        memcpy(both + joined.len + 2, value.data, value.len);
+        joined = (struct sonde_slice){both, joined.len + value.len + 2};
+    }
+    return joined;
+}
+
+enum http_trust http_request_trust(const struct http_request *request) {
+    const struct connection *connection = http_connection_of(request->req);
+    return connection ? connection->trust : HTTP_STRANGER;
+}
+
+void http_request_peer(const struct http_request *request, char *text, size_t size) {
+    struct sockaddr_storage address = {0};
+    socklen_t len =
+        request->req->conn->callbacks->get_peername(request->req->conn, (void *)&address);
+    const void *host = NULL;
+    if (len && address.ss_family == AF_INET)
+        host = &((struct sockaddr_in *)(void *)&address)->sin_addr;
+    else if (len && address.ss_family == AF_INET6)
+        host = &((struct sockaddr_in6 *)(void *)&address)->sin6_addr;
+    if (!host || !inet_ntop(address.ss_family, host, text, (socklen_t)size))
+        snprintf(text, size, "unix");
+}
+
+void http_request_note(struct http_request *request, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(request->note, sizeof request->note, format, arguments);
+    va_end(arguments);
+}
+
+void http_request_on_gone(struct http_request *request, void (*on_gone)(void *context),
+                          void *context) {
+    request->on_gone = on_gone;
+    request->gone_context = context;
+}

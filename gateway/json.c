@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/json.h"
+
+#include "gateway/path.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static size_t sequence_len(unsigned char first) {
+    return first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+}
+
+static void append_ascii(struct sonde_buf *out, char byte) {
+    if (byte == '"' || byte == '\\')
+        sonde_buf_printf(out, "\\%c", byte);
+    else if (byte == '\n')
+        sonde_buf_puts(out, "\\n");
+    else if ((unsigned char)byte < ' ' || byte == 0x7f || strchr("<>&", byte))
+        sonde_buf_printf(out, "\\u%04x", (unsigned char)byte); /* safe inside a page, too */
+    else
+        sonde_buf_putc(out, byte);
+}
+
+void json_append_string(struct sonde_buf *out, struct sonde_slice text) {
+    sonde_buf_putc(out, '"');
+    for (size_t i = 0; i < text.len;) {
+        size_t len = sequence_len((unsigned char)text.data[i]);
+        if (len == 1)
+            append_ascii(out, text.data[i]);
+        else if (len <= text.len - i && path_is_name((struct sonde_slice){text.data + i, len}))
+            sonde_buf_append(out, text.data + i, len);
+        else {
+            sonde_buf_puts(out, "\xef\xbf\xbd");
+            len = 1;
+        }
+        i += len;
+    }
+    sonde_buf_putc(out, '"');
+}
+
+static void append_base64(struct sonde_buf *out, const uint8_t *data, size_t len) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    sonde_buf_putc(out, '"');
+    for (size_t i = 0; i < len; i += 3) {
+        uint32_t three = (uint32_t)data[i] << 16;
+        three |= i + 1 < len ? (uint32_t)data[i + 1] << 8 : 0;
+        three |= i + 2 < len ? data[i + 2] : 0;
+        sonde_buf_putc(out, digits[three >> 18]);
+        sonde_buf_putc(out, digits[three >> 12 & 63]);
+        sonde_buf_putc(out, i + 1 < len ? digits[three >> 6 & 63] : '=');
+        sonde_buf_putc(out, i + 2 < len ? digits[three & 63] : '=');
+    }
+    sonde_buf_putc(out, '"');
+}
+
+static void append_double(struct sonde_buf *out, double number, int digits) {
+    if (isnan(number))
+        sonde_buf_puts(out, "\"NaN\"");
+    else if (isinf(number))
+        sonde_buf_puts(out, number > 0 ? "\"Infinity\"" : "\"-Infinity\"");
+    else
+        sonde_buf_printf(out, "%.*g", digits, number);
+}
+
+static void append_enum(struct sonde_buf *out, const ProtobufCEnumDescriptor *type, int value) {
+    const ProtobufCEnumValue *found = protobuf_c_enum_descriptor_get_value(type, value);
+    if (found)
+        sonde_buf_printf(out, "\"%s\"", found->name);
+    else
+        sonde_buf_printf(out, "%d", value);
+}
+
+static void append_bytes(struct sonde_buf *out, const ProtobufCBinaryData *bytes) {
+    append_base64(out, bytes->data, bytes->len);
+}
+
+static void append_text(struct sonde_buf *out, const char *text) {
+    json_append_string(out, sonde_slice_of(text));
+}
+
+/* One value; member points to where the struct keeps it. */
+static void append_value(struct sonde_buf *out, const ProtobufCFieldDescriptor *field,
+                         const void *member) {
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_INT32:
+    case PROTOBUF_C_TYPE_SINT32:
+    case PROTOBUF_C_TYPE_SFIXED32:
+        sonde_buf_printf(out, "%" PRId32, *(const int32_t *)member);
+        break;
+    case PROTOBUF_C_TYPE_UINT32:
+    case PROTOBUF_C_TYPE_FIXED32:
+        sonde_buf_printf(out, "%" PRIu32, *(const uint32_t *)member);
+        break;
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+        sonde_buf_printf(out, "\"%" PRId64 "\"", *(const int64_t *)member);
+        break;
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+        sonde_buf_printf(out, "\"%" PRIu64 "\"", *(const uint64_t *)member);
+        break;
+    case PROTOBUF_C_TYPE_FLOAT:
+        append_double(out, *(const float *)member, 9);
+        break;
+    case PROTOBUF_C_TYPE_DOUBLE:
+        append_double(out, *(const double *)member, 17);
+        break;
+    case PROTOBUF_C_TYPE_BOOL:
+        sonde_buf_puts(out, *(const protobuf_c_boolean *)member ? "true" : "false");
+        break;
+    case PROTOBUF_C_TYPE_ENUM:
+        append_enum(out, field->descriptor, *(const int *)member);
+        break;
+    case PROTOBUF_C_TYPE_STRING:
+        append_text(out, *(char *const *)member);
+        break;
+    case PROTOBUF_C_TYPE_BYTES:
+        append_bytes(out, member);
+        break;
+    case PROTOBUF_C_TYPE_MESSAGE:
+        json_append_message(out, *(ProtobufCMessage *const *)member);
+        break;
+    }
+}
+
+static size_t value_size(ProtobufCType type) {
+    switch (type) {
+    case PROTOBUF_C_TYPE_INT64:
+    case PROTOBUF_C_TYPE_SINT64:
+    case PROTOBUF_C_TYPE_SFIXED64:
+    case PROTOBUF_C_TYPE_UINT64:
+    case PROTOBUF_C_TYPE_FIXED64:
+    case PROTOBUF_C_TYPE_DOUBLE:
+        return 8;
+    case PROTOBUF_C_TYPE_BOOL:
+        return sizeof(protobuf_c_boolean);
+    case PROTOBUF_C_TYPE_BYTES:
+        return sizeof(ProtobufCBinaryData);
+    case PROTOBUF_C_TYPE_STRING:
+    case PROTOBUF_C_TYPE_MESSAGE:
+        return sizeof(void *);
+    default:
+        return 4;
+    }
+}
+
+static void append_repeated(struct sonde_buf *out, const ProtobufCFieldDescriptor *field,
+                            const void *member, size_t count) {
+    const char *values = *(const char *const *)member;
+    sonde_buf_putc(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            sonde_buf_putc(out, ',');
+        append_value(out, field, values + i * value_size(field->type));
+    }
+    sonde_buf_putc(out, ']');
+}
+
+static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescriptor *field) {
+    const char *bytes = (const char *)message;
+    if (field->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
+        return *(const uint32_t *)(const void *)(bytes + field->quantifier_offset) == field->id;
+    if (field->label != PROTOBUF_C_LABEL_REPEATED && field->type == PROTOBUF_C_TYPE_MESSAGE)
+        return *(ProtobufCMessage *const *)(const void *)(bytes + field->offset) != NULL;
+    return true;
+}
+
+static void append_name(struct sonde_buf *out, const char *name) {
+    sonde_buf_putc(out, '"');
+    for (; *name; name++) {
+        if (*name == '_' && name[1] >= 'a' && name[1] <= 'z')
+            sonde_buf_putc(out, (char)(*++name - 'a' + 'A'));
+        else if (*name != '_')
+            sonde_buf_putc(out, *name);
+    }
+    sonde_buf_puts(out, "\":");
+}
+
+void json_append_message(struct sonde_buf *out, const ProtobufCMessage *message) {
+    const char *bytes = (const char *)message;
+    bool first = true;
+    sonde_buf_putc(out, '{');
+    for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
+        const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
+        if (!is_set(message, field))
+            continue;
+        if (!first)
+            sonde_buf_putc(out, ',');
+        first = false;
+        append_name(out, field->name);
+        const void *member = bytes + field->offset;
+        if (field->label == PROTOBUF_C_LABEL_REPEATED)
+            append_repeated(out, field, member,
+                            *(const size_t *)(const void *)(bytes + field->quantifier_offset));
+        else
+            append_value(out, field, member);
+    }
+    sonde_buf_putc(out, '}');
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sonde-gateway: settings, signals, and the two ends tied together. The HTTP loop is the main
+ * thread; the RPC client's thread hands every event to it as a post, so nothing here is shared. */
+#include "gateway/gateway.h"
+#include "gateway/policy.h"
+#include "gateway/routes.h"
+
+#include "api/options.h"
+#include "clients/c/client.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define DEFAULT_LISTEN "127.0.0.1:20180"
+#define MAX_TOKEN      4096
+
+struct settings {
+    struct sonde_option_list listen, tls_names;
+    const char *service, *service_ca, *service_cert, *service_key, *target, *token_file;
+    const char *tls_cert, *tls_key, *tls_client_ca;
+    bool insecure, http2, quiet, redact;
+    uint64_t grace_s, max_connections;
+};
+
+#define OPTION(name, letter, argument, environment, kind, field, low, high, help) \
+    {                                                                             \
+        name, letter, argument, environment, SONDE_OPTION_##kind,                 \
+            offsetof(struct settings, field), low, high, help                     \
+    }
+
+static const struct sonde_option table[] = {
+    OPTION("listen", 'l', "HOST:PORT", "SONDE_LISTEN", LIST, listen, 0, 0,
+           "where to serve HTTP; unix:PATH too; may be repeated; port 0 takes any; "
+           "default " DEFAULT_LISTEN),
+    OPTION("service", 's', "ADDR", "SONDE_SERVICE", TEXT, service, 0, 0,
+           "where sonded answers: unix:PATH or HOST:PORT; default the one of this user or host"),
+    OPTION("target", 't', "NAME", "SONDE_TARGET", TEXT, target, 0, 0,
+           "the target of requests that name none"),
+    OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
+           "its first line is what clients of open listeners must show"),
+    OPTION("tls-cert", 0, "FILE", "SONDE_TLS_CERT", TEXT, tls_cert, 0, 0,
+           "certificate chain, PEM: TCP listeners speak TLS"),
+    OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0, "its private key, PEM"),
+    OPTION("tls-client-ca", 0, "FILE", "SONDE_TLS_CLIENT_CA", TEXT, tls_client_ca, 0, 0,
+           "lets in clients with a certificate signed by these"),
+    OPTION("tls-client-name", 0, "NAME", "SONDE_TLS_CLIENT_NAMES", LIST, tls_names, 0, 0,
+           "only certificates of this common name or DNS name; may be repeated"),
+    OPTION("insecure", 0, NULL, "SONDE_INSECURE", FLAG, insecure, 0, 0,
+           "lets everybody who can reach an open listener profile"),
+    OPTION("http2", 0, NULL, "SONDE_HTTP2", FLAG, http2, 0, 0,
+           "offers HTTP/2 although a listener is open; loopback always has it"),
+    OPTION("service-ca", 0, "FILE", "SONDE_SERVICE_CA", TEXT, service_ca, 0, 0,
+           "TLS to the service, trusting these, PEM"),
+    OPTION("service-cert", 0, "FILE", "SONDE_SERVICE_CERT", TEXT, service_cert, 0, 0,
+           "certificate shown to the service, PEM"),
+    OPTION("service-key", 0, "FILE", "SONDE_SERVICE_KEY", TEXT, service_key, 0, 0,
+           "its private key, PEM"),
+    OPTION("redact-arguments", 0, NULL, "SONDE_REDACT_ARGUMENTS", FLAG, redact, 0, 0,
+           "command lines are shown without their arguments"),
+    OPTION("quiet", 'q', NULL, "SONDE_GATEWAY_QUIET", FLAG, quiet, 0, 0,
+           "no line per request on stderr"),
+    OPTION("grace", 0, "SECONDS", "SONDE_GATEWAY_GRACE", NUMBER, grace_s, 0, 3600,
+           "how long running requests may take after SIGTERM; default 5"),
+    OPTION("max-connections", 0, "N", "SONDE_MAX_CONNECTIONS", NUMBER, max_connections, 1, 1000000,
+           "connections served at once; default 4096"),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde-gateway [--listen HOST:PORT]... [--service ADDR] [--target NAME]",
+    .about = "Serves Sonde's profiles over HTTP: to curl, go tool pprof, jeprof and browsers.",
+    .examples = "  sonde-gateway\n"
+                "  sonde-gateway --listen 127.0.0.1:0 --service unix:/run/sonde/grpc.sock\n"
+                "  sonde-gateway --listen 0.0.0.0:20180 --token-file /etc/sonde/token\n",
+    .table = table,
+    .count = sizeof table / sizeof table[0],
+};
+
+/* An event's own room carries it through the loop's queue. */
+static void post_event(void *context, struct client_event *event) {
+    _Static_assert(sizeof(struct http_post) <= sizeof event->data, "a post fits into an event");
+    struct gateway *gateway = context;
+    http_server_post(gateway->server, (struct http_post *)(void *)event->data);
+}
+
+static void on_post(void *context, struct http_post *post) {
+    client_event_run(
+        (struct client_event *)(void *)((char *)post - offsetof(struct client_event, data)));
+}
+
+static bool is_busy(void *context) {
+    return ((struct gateway *)context)->exchanges > 0;
+}
+
+static bool is_pprof_path(struct sonde_slice path) {
+    struct path_parts parts;
+    path_split(path, &parts);
+    return route_family(parts.rest) == FAMILY_PPROF;
+}
+
+static void *wait_for_signals(void *context) {
+    struct gateway *gateway = context;
+    sigset_t wanted;
+    int caught;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGTERM);
+    sigaddset(&wanted, SIGINT);
+    while (sigwait(&wanted, &caught) == 0)
+        http_server_stop(gateway->server);
+    return NULL;
+}
+
+/* Before any thread exists, so that all inherit it. */
+static void block_signals(void) {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGTERM);
+    sigaddset(&wanted, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &wanted, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static void raise_file_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static const char *default_service(char *text, size_t size) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    if (geteuid() == 0 || !runtime)
+        snprintf(text, size, "unix:/run/sonde/grpc.sock");
+    else
+        snprintf(text, size, "unix:%s/sonde/grpc.sock", runtime);
+    return text;
+}
+
+static sonde_err read_token(const char *path, char token[MAX_TOKEN], struct sonde_diag *diag) {
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return sonde_fail(diag, SONDE_IO, "cannot read the file of --token-file");
+    bool got = fgets(token, MAX_TOKEN, file) != NULL;
+    fclose(file);
+    if (got)
+        token[strcspn(token, "\r\n")] = 0;
+    if (!got || !token[0])
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "the file of --token-file has no first line");
+    return SONDE_OK;
+}
+
+static sonde_err start_server(const struct settings *settings, struct gateway *gateway,
+                              struct sonde_diag *diag) {
+    struct http_options http = {
+        .listen = settings->listen.items,
+        .listen_count = settings->listen.count,
+        .cert_file = settings->tls_cert,
+        .key_file = settings->tls_key,
+        .client_ca_file = settings->tls_client_ca,
+        .client_names = settings->tls_names.items,
+        .client_name_count = settings->tls_names.count,
+        .http2 = settings->http2,
+        .log = !settings->quiet,
+        .max_connections = (uint32_t)settings->max_connections,
+        .on_request = gateway_on_request,
+        .on_post = on_post,
+        .is_pprof_path = is_pprof_path,
+        .context = gateway,
+    };
+    if (!settings->tls_cert != !settings->tls_key)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "give --tls-cert and --tls-key together");
+    if (settings->tls_client_ca && !settings->tls_cert)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--tls-client-ca needs --tls-cert");
+    sonde_err err = http_server_create(&http, &gateway->server, diag);
+    if (err)
+        return err;
+    if (http_server_is_open(gateway->server) && !settings->insecure && !gateway->token &&
+        !settings->tls_client_ca) {
+        http_server_destroy(gateway->server);
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "other machines could reach that address: give --token-file, or "
+                          "--tls-cert, --tls-key and --tls-client-ca, or, where nobody is to be "
+                          "kept out, --insecure");
+    }
+    return SONDE_OK;
+}
+
+static sonde_err start_client(const struct settings *settings, struct gateway *gateway,
+                              struct sonde_diag *diag) {
+    char address[160];
+    struct client_options client = {
+        .address = settings->service ? settings->service : default_service(address, sizeof address),
+        .token = gateway->token,
+        .ca_file = settings->service_ca,
+        .cert_file = settings->service_cert,
+        .key_file = settings->service_key,
+        .post = post_event,
+        .post_context = gateway,
+    };
+    return client_create(&client, &gateway->client, diag);
+}
+
+static void print_addresses(const struct settings *settings, const struct gateway *gateway) {
+    for (size_t i = 0; i < settings->listen.count; i++)
+        printf("http: %s\n", http_server_address(gateway->server, i));
+    fflush(stdout);
+}
+
+static sonde_err serve(const struct settings *settings, struct gateway *gateway,
+                       struct sonde_diag *diag) {
+    pthread_t signals;
+    sonde_err err = start_server(settings, gateway, diag);
+    if (err)
+        return err;
+    err = start_client(settings, gateway, diag);
+    if (!err && pthread_create(&signals, NULL, wait_for_signals, gateway) != 0)
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "cannot start a thread");
+    if (!err) {
+        pthread_detach(signals);
+        print_addresses(settings, gateway);
+        http_server_run(gateway->server, (uint32_t)settings->grace_s * 1000, is_busy);
+    }
+    client_destroy(gateway->client);
+    http_server_destroy(gateway->server);
+    return err;
+}
+
+int main(int argc, char **argv) {
+    static struct gateway gateway; /* the signal thread may look at it until the process ends */
+    static char token[MAX_TOKEN];
+    struct sonde_diag diag = {0};
+    struct settings settings = {
+        .listen = {{DEFAULT_LISTEN}, 1}, .grace_s = 5, .max_connections = 4096};
+    block_signals();
+    raise_file_limit();
+    sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    if (err == SONDE_CANCELLED)
+        return 0;
+    if (!err && argc > 1)
+        err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "%.64s is not an option; see --help",
+                         argv[1]);
+    if (!err && settings.token_file)
+        err = read_token(settings.token_file, token, &diag);
+    if (!err) {
+        gateway.default_target = settings.target;
+        gateway.token = token[0] ? token : NULL;
+        gateway.insecure = settings.insecure;
+        gateway.redact_arguments = settings.redact;
+        policy_for_pictures(gateway.svg_policy, sizeof gateway.svg_policy);
+        err = serve(&settings, &gateway, &diag);
+    }
+    if (err)
+        fprintf(stderr, "sonde-gateway: %s\n", sonde_diag_text(&diag, err));
+    return sonde_error_info(err)->exit_code;
+}
