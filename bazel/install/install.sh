@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# bazel run //:install -- --prefix DIR
+# Puts everything that runs without Bazel under DIR (default /usr/local); DESTDIR goes before it. Files are renamed
+# into place, so that a server that has an older libsonde.so mapped keeps it.
+set -euo pipefail
+
+usage() {
+    echo "usage: bazel run //:install -- [--prefix DIR]" >&2
+    exit 2
+}
+
+prefix=/usr/local
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --prefix) [ $# -ge 2 ] || usage; prefix=$2; shift 2 ;;
+    --prefix=*) prefix=${1#--prefix=}; shift ;;
+    *) usage ;;
+    esac
+done
+[ -n "$prefix" ] || usage
+case "$prefix" in /*) ;; *) prefix="${BUILD_WORKING_DIRECTORY:-$PWD}/$prefix" ;; esac
+to="${DESTDIR:-}$prefix"
+
+put() { # mode, source, place under the prefix
+    install -D -m "$1" "$2" "$to/$3.new"
+    mv -f "$to/$3.new" "$to/$3"
+}
+
+put 755 clients/cli/sonde bin/sonde
+put 755 service/sonded bin/sonded
+put 755 gateway/sonde-gateway bin/sonde-gateway
+put 755 service/guest/libsonde.so lib/libsonde.so
+put 644 api/sonde.h include/sonde.h
+put 644 proto/sonde/v1/profiler.proto share/sonde/proto/sonde/v1/profiler.proto
+for page in README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md; do
+    put 644 "$page" "share/doc/sonde/$(basename "$page")"
+done
+for page in docs/man/*.[18]; do
+    put 644 "$page" "share/man/man${page##*.}/$(basename "$page")"
+done
+
+completions=$(mktemp -d)
+trap 'rm -rf "$completions"' EXIT
+for shell in bash zsh fish; do
+    clients/cli/sonde completions "$shell" >"$completions/$shell"
+done
+put 644 "$completions/bash" share/bash-completion/completions/sonde
+put 644 "$completions/zsh" share/zsh/site-functions/_sonde
+put 644 "$completions/fish" share/fish/vendor_completions.d/sonde.fish
+echo "installed in $prefix: try $prefix/bin/sonde run -- COMMAND"

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The demo server under an installed Sonde: true shares, every way of asking, every verb of `sonde`."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import time
+
+from tests.cli import check
+from tests.e2e import stack
+
+DEMO = os.path.abspath("clients/demo/demo")
+SHARES = {"parse_header": 0.10, "compress_block": 0.20, "match_rules": 0.70}
+CHAINS = {"parse_header": "read_request", "compress_block": "write_response", "match_rules": "apply_policy"}
+PATH = os.path.join(stack.WORK, "out")
+
+stack.install()
+SERVER = stack.Server(DEMO, flags=("--name", "demo"), ready="demo: pid")
+
+
+def three_sigma(share, samples):
+    return 3 * (share * (1 - share) / max(samples, 1)) ** 0.5 + 0.005
+
+
+def check_shares(stacks):
+    samples = stack.total(stacks)
+    assert samples > 200, f"only {samples} samples"
+    for name, share in SHARES.items():
+        check.near(stack.leaf_share(stacks, name), share, three_sigma(share, samples), f"share of {name}")
+
+
+def test_shares_are_true_at_99_and_999_hz():
+    check_shares(SERVER.stacks(seconds=6, frequency=99))
+    check_shares(SERVER.stacks(seconds=3, frequency=999))
+
+
+def test_callers_are_right_down_to_the_leaf():
+    stacks = SERVER.stacks(seconds=2, frequency=999)
+    for leaf, caller in CHAINS.items():
+        share = stack.chain_share(stacks, "serve", "handle_request", caller, leaf)
+        # serve calls by way of descend, which a deeper stack uses
+        share += stack.chain_share(stacks, "descend", "handle_request", caller, leaf)
+        assert share >= 0.99, f"{leaf}: {share} of its samples have the right callers"
+
+
+def test_threads_have_their_names():
+    threads = {frames[0] for frames, _ in SERVER.stacks(seconds=1, frequency=999)}
+    assert any(name.startswith("http-1") for name in threads), threads
+    assert any(name.startswith("http-2") for name in threads), threads
+
+
+def test_curl_gets_a_picture():
+    flame = PATH + ".svg"
+    subprocess.run(["curl", "-fsS", "-o", flame, f"{SERVER.page}/debug/pprof/profile?seconds=1"], check=True)
+    with open(flame, encoding="utf-8") as picture:
+        text = picture.read()
+    check.contains(text, "<svg")
+    check.contains(text, "match_rules")
+    subprocess.run(["xmllint", "--noout", flame], check=False)
+
+
+def go_pprof_top(*words):
+    env = stack.environment()
+    done = subprocess.run(["go", "tool", "pprof", "-top", *words], env={**env, "PPROF_TMPDIR": stack.WORK},
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def first_function(top):
+    lines = top.splitlines()
+    header = next(i for i, line in enumerate(lines) if "flat%" in line)
+    return lines[header + 1].split(maxsplit=5)[5]
+
+
+def test_go_tool_pprof_reads_both_doors():
+    for path in ("/debug/pprof/profile", "/pprof/profile"):
+        check.contains(first_function(go_pprof_top(f"{SERVER.page}{path}?seconds=2")), "match_rules")
+
+
+def test_jeprof_reads_the_gperftools_door():
+    done = subprocess.run(["jeprof", "--text", f"{SERVER.page}/pprof/profile?seconds=2"], env=stack.environment(),
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    table = [line for line in done.stdout.splitlines() if "%" in line]
+    check.contains(table[0], "match_rules")
+
+
+def test_record_writes_every_format_by_its_extension():
+    starts = {".svg": b"<?xml", ".pb.gz": b"\x1f\x8b", ".collapsed": None, ".speedscope.json": b"{", ".txt": None,
+              ".prof": b"\0\0\0\0\0\0\0\0\3"}
+    for extension, start in starts.items():
+        _, told = stack.sonde("record", "demo", "-d", "0.5", "-F", "499", "-o", PATH + extension)
+        check.contains(told, "samples in 0.5 s, 0 dropped")
+        with open(PATH + extension, "rb") as result:
+            body = result.read()
+        assert body.startswith(start or b""), body[:40]
+        assert len(body) > 100, body
+        if extension not in (".prof", ".pb.gz"):
+            assert b"match_rules" in body
+    assert b"match_rules" in gzip.open(PATH + ".pb.gz").read()
+
+
+def test_top_and_draw_work_offline_on_a_recorded_file():
+    stack.sonde("record", "-d", "1", "-F", "499", "-o", PATH + ".pb.gz")
+    check.contains(go_pprof_top(PATH + ".pb.gz"), "match_rules")
+    top, _ = stack.sonde("top", PATH + ".pb.gz", "--service", "unix:/nowhere")
+    check.equal(first_function(top), "match_rules")
+    stack.sonde("draw", PATH + ".pb.gz", "-o", PATH + ".again.svg", "--service", "unix:/nowhere")
+    with open(PATH + ".again.svg", encoding="utf-8") as picture:
+        check.contains(picture.read(), "apply_policy")
+
+
+def test_top_of_a_running_target():
+    top, _ = stack.sonde("top", str(SERVER.pid), "-d", "1", "-F", "999")
+    check.equal(first_function(top), "match_rules")
+
+
+def test_targets_lists_the_demo():
+    text, _ = stack.sonde("targets")
+    check.contains(text, "demo")
+    listed = json.loads(stack.sonde("targets", "--json")[0])["targets"]
+    check.equal([(target["name"], target["pid"]) for target in listed], [("demo", SERVER.pid)])
+
+
+def test_targets_watch_tells_who_comes_and_goes():
+    watch = subprocess.Popen([stack.SONDE, "targets", "--watch", "--json"], env=stack.environment(), text=True,
+                             stdout=subprocess.PIPE)
+    first = json.loads(watch.stdout.readline())
+    check.equal((first["kind"], first["target"]["name"]), ("ATTACHED", "demo"))
+    watch.send_signal(signal.SIGINT)
+    check.equal(watch.wait(20), 0, "status after Ctrl-C")
+
+
+def address_of(symbol):
+    listing = subprocess.run(["nm", DEMO], capture_output=True, text=True, check=True).stdout
+    offset = next(int(line.split()[0], 16) for line in listing.splitlines() if line.endswith(" " + symbol))
+    with open(f"/proc/{SERVER.pid}/maps", encoding="ascii") as maps:
+        base = next(int(line.split("-")[0], 16) for line in maps if "/demo" in line)
+    return base + offset
+
+
+def test_symbol_names_an_address():
+    address = address_of("match_rules") + 3
+    text, _ = stack.sonde("symbol", "demo", hex(address))
+    words = text.split()
+    check.equal((words[0], words[1], words[-1]), (hex(address), "match_rules", "(+0x3)"))
+    check.contains(stack.sonde("symbol", "0x1")[0], "in no mapping")
+
+
+def test_doctor_finds_the_service_and_the_target():
+    done = subprocess.run([stack.SONDE, "doctor", "--json"], env=stack.environment(), capture_output=True, text=True,
+                          check=False)
+    findings = json.loads(done.stdout)["findings"]
+    states = {(finding["subject"], finding["state"]) for finding in findings}
+    assert {("service", "ok"), ("target", "ok"), ("symbols", "ok"), ("programs", "ok")} <= states, done.stdout
+    check.equal(done.returncode, 1 if any(state == "fix" for _, state in states) else 0, "status")
+
+
+def test_ctrl_c_ends_the_capture_in_the_target_and_leaves_no_file():
+    path = PATH + ".stopped.svg"
+    record = subprocess.Popen([stack.SONDE, "record", "-d", "60", "-o", path], env=stack.environment(),
+                              stderr=subprocess.PIPE, text=True)
+    running = lambda: json.loads(stack.sonde("targets", "--json")[0])["targets"][0]["capturesRunning"]
+    check.until(lambda: running() == 1, what="a running capture")
+    record.send_signal(signal.SIGINT)
+    _, err = record.communicate(timeout=20)
+    check.equal(record.returncode, 1, "status")
+    check.contains(err, "nothing was written")
+    check.until(lambda: running() == 0, seconds=5, what="the end of the capture in the target")
+    left = [name for name in os.listdir(stack.WORK) if "stopped" in name or name.startswith(".sonde-")]
+    check.equal(left, [])
+
+
+def test_exit_codes_tell_what_went_wrong():
+    stack.sonde("record", "-o", PATH + ".unknown", status=2)
+    stack.sonde("record", "-d", "99999", status=2)
+    stack.sonde("record", "no-such-target", "-o", PATH + ".svg", status=1)
+    stack.sonde("targets", "--service", "unix:/nowhere/sock", status=3)
+    stack.sonde("top", "/no/such/file.pb.gz", status=1)
+    stack.sonde("no-such-verb", status=2)
+
+
+def test_an_idle_target_gives_a_picture_that_says_no_samples():
+    with stack.Server("/bin/sleep", "60") as idle:
+        status, _, body = idle.get("/debug/pprof/profile?seconds=1")
+        check.equal(status, 200)
+        check.contains(body.decode(), "no samples")
+
+
+def test_a_target_that_ends_during_a_capture_gives_what_came_until_then():
+    with stack.Server(DEMO, "--seconds", "4", ready="demo: pid") as short:
+        started = time.monotonic()
+        stacks = short.stacks(seconds=30, frequency=999)
+        assert time.monotonic() - started < 20
+        check.contains(" ".join(frames[-1] for frames, _ in stacks), "match_rules")
+        check.equal(short.process.wait(20), 0)
+
+
+try:
+    check.main(globals())
+finally:
+    SERVER.stop()

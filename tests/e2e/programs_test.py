@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real programs, unchanged, under an installed Sonde: right callers down to the leaf."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+
+SOURCES = os.path.abspath("tests/e2e")
+stack.install()
+
+
+def need(*programs):
+    path = stack.environment()["PATH"]
+    for program in programs:
+        if not shutil.which(program, path=path):
+            raise check.Skip(f"{program} is not installed")
+
+
+def build(name, *command):
+    path = os.path.join(stack.WORK, name)
+    subprocess.run([*command, "-o", path], check=True)
+    return path
+
+
+def build_threads(name, *flags):
+    return build(name, "g++", "-O2", "-fomit-frame-pointer", "-pthread", *flags, f"{SOURCES}/threads.cc")
+
+
+def samples_of(server, **options):
+    stacks = server.stacks(**{"seconds": 3, "frequency": 499, **options})
+    assert stack.total(stacks) > 200, f"only {stack.total(stacks)} samples"
+    return stacks
+
+
+def rooted_share(stacks, *roots):
+    """Share of the samples whose outermost frame is one of the names."""
+    good = sum(count for frames, count in stacks if len(frames) > 1 and any(root in frames[1] for root in roots))
+    return good / stack.total(stacks)
+
+
+def test_a_multi_threaded_cpp_program_without_frame_pointers():
+    with stack.Server(build_threads("threads"), ready="ready") as server:
+        stacks = samples_of(server)
+        assert stack.leaf_share(stacks, "price_of") > 0.9, stacks[:5]
+        checkout = [(frames, count) for frames, count in stacks if any("Checkout::run" in frame for frame in frames)]
+        assert 0.6 < stack.total(checkout) / stack.total(stacks) < 0.85
+        share = stack.chain_share(checkout, "run", "sum", "price_of")
+        assert share >= 0.99, f"{share} of the Checkout samples have the right callers: {checkout[:3]}"
+        assert rooted_share(stacks, "clone", "start_thread") > 0.98, stacks[:5]
+
+
+def names_by_address(path):
+    listing = subprocess.run(["nm", "-nC", path], capture_output=True, text=True, check=True).stdout
+    rows = [line.split(" ", 2) for line in listing.splitlines() if re.match(r"[0-9a-f]{16} [tTwW] ", line)]
+    return [(int(row[0], 16), row[2]) for row in rows]
+
+
+def name_of(table, frame):
+    """"stripped+0x12f3" in the words of the table of the program that was not stripped."""
+    match = re.fullmatch(r"\S*\+(0x[0-9a-f]+)", frame)
+    if not match:
+        return frame
+    address = int(match.group(1), 16)
+    return next((name for start, name in reversed(table) if start <= address), frame)
+
+
+def test_a_stripped_program_keeps_its_callers():
+    full = build_threads("full", "-Wl,--build-id")
+    stripped = os.path.join(stack.WORK, "stripped")
+    subprocess.run(["strip", "-o", stripped, full], check=True)
+    table = names_by_address(full)
+    with stack.Server(stripped, ready="ready") as server:
+        stacks = [([frames[0]] + [name_of(table, frame) for frame in frames[1:]], count)
+                  for frames, count in samples_of(server)]
+        assert stack.leaf_share(stacks, "price_of") > 0.9, stacks[:5]
+        checkout = [(frames, count) for frames, count in stacks if any("Checkout::run" in frame for frame in frames)]
+        assert stack.total(checkout) > 0.5 * stack.total(stacks), stacks[:5]
+        share = stack.chain_share(checkout, "run", "sum", "price_of")
+        assert share >= 0.99, f"{share}: {checkout[:3]}"
+
+
+def test_a_rust_program():
+    need("rustc")
+    try:
+        path = build("server-rs", "rustc", "-C", "opt-level=3", "-C", "panic=abort", f"{SOURCES}/server.rs")
+    except subprocess.CalledProcessError as error:
+        raise check.Skip("rustc does not work here") from error
+    with stack.Server(path, ready="ready") as server:
+        stacks = samples_of(server)
+        assert stack.leaf_share(stacks, "checksum") > 0.9, stacks[:5]
+        share = sum(count for frames, count in stacks if "checksum" in frames[-1] and "apply" in frames[-2]
+                    and "pipeline" in frames[-3]) / stack.total(stacks)
+        assert share >= 0.9, f"{share}: {stacks[:3]}"
+        assert any(frames[0].startswith("scan-") for frames, _ in stacks)
+        assert not any(re.search(r"::h[0-9a-f]{16}\b", frame) for frames, _ in stacks for frame in frames)
+
+
+def test_a_python_interpreter():
+    with stack.Server("/usr/bin/python3", f"{SOURCES}/burn.py", ready="ready") as server:
+        stacks = samples_of(server)
+        inside = sum(count for frames, count in stacks if any("_PyEval_EvalFrameDefault" in frame for frame in frames))
+        assert inside / stack.total(stacks) > 0.9, stacks[:5]
+        assert rooted_share(stacks, "_start", "clone", "start_thread") > 0.97, stacks[:5]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+def test_redis_under_load():
+    need("redis-server", "redis-benchmark")
+    port = free_port()
+    command = ("redis-server", "--port", port, "--save", "", "--dir", stack.WORK)
+    with stack.Server(*command, ready="Ready to accept connections") as server:
+        load = ("redis-benchmark", "-p", port, "-q", "-l", "-t", "set,get,lpush", "-c", "20", "-P", "16")
+        with stack.Load(*load):
+            stacks = samples_of(server)
+    names = {frame for frames, _ in stacks for frame in frames}
+    for expected in ("processCommand", "aeMain", "main"):
+        assert any(expected in name for name in names), f"{expected}: {sorted(names)[:60]}"
+    main = [(frames, count) for frames, count in stacks if frames[0].startswith("redis-server")]
+    assert stack.total(main) > 0.8 * stack.total(stacks), {frames[0] for frames, _ in stacks}
+    assert rooted_share(main, "_start", "main") > 0.97, main[:5]
+
+
+check.main(globals())
