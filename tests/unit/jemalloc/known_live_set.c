@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Holds a known live set and dumps jemalloc's view of it to the file named by its argument: 64 MB
+ * in small blocks, 50 MiB in large ones, and one site that mixes both sizes. */
+#include <jemalloc/jemalloc.h>
+#include <stdlib.h>
+
+__attribute__((noinline)) static void *site_small(void) {
+    void *block = malloc(64);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
+
+__attribute__((noinline)) static void *site_large(void) {
+    void *block = malloc(1 << 20);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
+
+__attribute__((noinline)) static void *site_mixed(int index) {
+    void *block = malloc(index % 8 ? 32 : 2048);
+    __asm__ volatile("" : "+r"(block));
+    return block;
+}
+
+int main(int argc, char **argv) {
+    for (int i = 0; i < 1000000; i++)
+        *(void *volatile *)&(void *){site_small()};
+    for (int i = 0; i < 50; i++)
+        *(void *volatile *)&(void *){site_large()};
+    for (int i = 0; i < 400000; i++)
+        *(void *volatile *)&(void *){site_mixed(i)};
+    const char *path = argc > 1 ? argv[1] : "";
+    return mallctl("prof.dump", NULL, NULL, &path, sizeof path);
+}
