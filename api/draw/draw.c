@@ -9,6 +9,8 @@
 
 static const struct sonde_format_info infos[] = {
     {SONDE_FORMAT_PPROF, "proto", ".pb.gz", "application/octet-stream"},
+    {SONDE_FORMAT_SVG_FLAMEGRAPH, "flamegraph", ".svg", "image/svg+xml"},
+    {SONDE_FORMAT_SVG_CALLGRAPH, "callgraph", ".callgraph.svg", "image/svg+xml"},
     {SONDE_FORMAT_COLLAPSED, "collapsed", ".collapsed", "text/plain"},
     {SONDE_FORMAT_SPEEDSCOPE, "speedscope", ".speedscope.json", "application/json"},
     {SONDE_FORMAT_TEXT_TOP, "top", ".txt", "text/plain"},
@@ -17,7 +19,8 @@ static const struct sonde_format_info infos[] = {
 
 /* In the order of infos. */
 static draw_renderer *const renderers[] = {
-    draw_pprof, draw_collapsed, draw_speedscope, draw_top, draw_legacy_cpu,
+    draw_pprof,      draw_flamegraph, draw_callgraph,  draw_collapsed,
+    draw_speedscope, draw_top,        draw_legacy_cpu,
 };
 
 #define ROWS (sizeof infos / sizeof *infos)

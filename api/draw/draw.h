@@ -51,6 +51,7 @@ struct sonde_draw_options {
     const char *subtitle; /* target, pid, seconds, frequency, samples, dropped, clock; default: from
                              the profile */
     size_t type_index;    /* which sample type gives the widths; default 0 */
+    size_t base_index;    /* SONDE_PALETTE_DIFF: the sample type that holds the values of before */
     enum sonde_palette palette;
     bool merge_threads;   /* false: root, thread, frames; true: root, frames */
     int gzip_level;       /* PPROF only: 0 = default 1, -1 = raw protobuf */
