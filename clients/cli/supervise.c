@@ -13,7 +13,7 @@
 #define MAX_QUICK_ENDS  5
 #define FIRST_DELAY_MS  100
 #define MAX_DELAY_MS    5000
-#define END_PATIENCE_MS 3000
+#define END_PATIENCE_MS 7000
 
 /* What a program may want to hear of. Stop signals keep their own way: Ctrl-Z stops both. */
 static void passed_on(sigset_t *set) {

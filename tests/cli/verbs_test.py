@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every verb of `sonde` where no service runs: help, exit codes, completions, and what works offline."""
+
+import json
+import os
+import shutil
+import subprocess
+
+from tests.cli import check
+
+SONDE = os.path.abspath("clients/cli/sonde")
+FOLDER = check.short_folder()
+VERBS = ("run", "record", "top", "draw", "symbol", "targets", "doctor")
+
+
+def sonde(*words, **env):
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
+    clean.update(XDG_RUNTIME_DIR=FOLDER, SONDE_SERVICE=f"unix:{FOLDER}/nobody.sock", **env)
+    done = subprocess.run([SONDE, *words], env=clean, capture_output=True, text=True, timeout=60, check=False,
+                          stdin=subprocess.DEVNULL, cwd=FOLDER)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_help_fits_a_screen_and_ends_with_four_examples():
+    for words in ((), *((verb,) for verb in VERBS)):
+        status, out, err = sonde(*words, "--help")
+        check.equal((status, err), (0, ""))
+        lines = out.splitlines()
+        assert len(lines) <= 32 and max(map(len, lines)) <= 100, f"{words}: {len(lines)} lines"
+        examples = lines[lines.index("examples:") + 1:]
+        check.equal(len(examples), 4, f"examples of {words}")
+        assert all(line.startswith("  sonde ") for line in examples), examples
+
+
+def test_help_names_every_verb():
+    out = sonde("--help")[1]
+    for verb in VERBS:
+        check.contains(out, f"\n  {verb} ")
+
+
+def test_version():
+    check.equal(sonde("--version")[:2], (0, "sonde 0.1.0\n"))
+    check.equal(sonde("record", "--version")[:2], (0, "0.1.0\n"))
+
+
+def test_usage_errors_give_2_and_say_how_it_is_used():
+    for words in ((), ("no-such-verb",), ("record", "--no-such-flag"), ("record", "a", "b"), ("record", "-F", "0"),
+                  ("record", "-F", "10001"), ("record", "-d", "3601"), ("record", "-o", "x.unknown"), ("symbol",),
+                  ("symbol", "redis", "12"), ("symbol", "0x"), ("symbol", "0xzz"), ("targets", "x"), ("doctor", "x"),
+                  ("draw", "x.pb.gz", "-o", "x.unknown"), ("top", "a", "b"), ("completions", "csh")):
+        status, out, err = sonde(*words)
+        check.equal((status, out), (2, ""), f"status and output of {words}")
+        assert err, words
+
+
+def test_an_unreachable_service_gives_3_and_says_what_to_do():
+    for words in (("record", "-o", "x.svg"), ("top",), ("targets",), ("targets", "--watch"), ("symbol", "0x401f2a"),
+                  ("draw", "redis", "-o", "y.svg")):
+        status, out, err = sonde(*words)
+        check.equal((status, out), (3, ""), f"status and output of {words}")
+        check.contains(err, "nobody.sock")
+        check.contains(err, "sonde run")
+    check.equal([name for name in os.listdir(FOLDER) if "svg" in name or name.startswith(".")], [], "files left")
+
+
+def test_a_file_that_is_missing_or_no_profile_gives_1():
+    broken = os.path.join(FOLDER, "broken.pb.gz")
+    with open(broken, "wb") as file:
+        file.write(b"\x1f\x8bnothing like it")
+    for words in (("top", "./missing.pb.gz"), ("top", broken), ("draw", broken, "-o", "z.svg")):
+        status, out, err = sonde(*words)
+        check.equal((status, out), (1, ""), f"status and output of {words}")
+        check.contains(err, ".pb.gz")
+    assert not os.path.exists(os.path.join(FOLDER, "z.svg"))
+
+
+def varint(number):
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    return bytes(out + bytes([number]))
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def small_profile():
+    """outer -> leaf, 7 samples, in profile.proto."""
+    strings = [b"", b"samples", b"count", b"leaf", b"outer"]
+    body = field(1, field(1, 1) + field(2, 2))
+    body += field(2, field(1, b"\x01\x02") + field(2, b"\x07"))
+    for number, name in ((1, 3), (2, 4)):
+        body += field(4, field(1, number) + field(4, field(1, number)))
+        body += field(5, field(1, number) + field(2, name))
+    return body + b"".join(field(6, text) for text in strings)
+
+
+def test_top_and_draw_need_no_service_for_files():
+    with open(os.path.join(FOLDER, "small.pb"), "wb") as file:
+        file.write(small_profile())
+    status, out, err = sonde("top", "small.pb")
+    check.equal((status, err), (0, ""))
+    assert out.index("leaf") < out.index("outer"), out
+    for extension, part in ((".svg", "leaf"), (".collapsed", "outer;leaf 7"), (".speedscope.json", "leaf"),
+                            (".txt", "leaf")):
+        path = os.path.join(FOLDER, "small" + extension)
+        check.equal(sonde("draw", "small.pb", "-o", path)[::2], (0, ""))
+        with open(path, encoding="utf-8") as drawn:
+            check.contains(drawn.read(), part)
+    check.contains(sonde("draw", "small.pb", "-o", "-", "--format", "collapsed")[1], "outer;leaf 7\n")
+
+
+def test_doctor_says_what_is_missing_and_what_mends_it():
+    status, out, _ = sonde("doctor", "--json", SONDE_DATA_DIR="/proc/nowhere")
+    findings = json.loads(out)["findings"]
+    check.equal(status, 1)
+    service = [finding for finding in findings if finding["subject"] == "service"]
+    check.equal([finding["state"] for finding in service], ["fix"])
+    check.contains(service[0]["mend"], "sonde run")
+    data = [finding for finding in findings if finding["subject"] == "data"]
+    check.equal(data[0]["state"], "fix")
+    check.contains(data[0]["mend"], "/proc/nowhere")
+    assert any(finding["subject"] == "clock" for finding in findings), findings
+    for line in sonde("doctor")[1].splitlines():
+        assert line.split()[0] in ("ok", "note", "fix") or line.startswith(" " * 15), line
+
+
+def test_bash_completion_completes_verbs_and_flags():
+    script = sonde("completions", "bash")[1]
+    def complete(*words):
+        quoted = " ".join(f"'{word}'" for word in words)
+        program = f"{script}\nCOMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _sonde; echo \"${{COMPREPLY[@]}}\""
+        return subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    check.equal(complete("sonde", "re"), ["record"])
+    check.equal(complete("sonde", "record", "--freq"), ["--frequency"])
+    check.equal(complete("sonde", "run", "--he"), ["--heap", "--help"])
+
+
+def test_zsh_and_fish_completions_name_every_verb():
+    for shell in ("zsh", "fish"):
+        script = sonde("completions", shell)[1]
+        for verb in VERBS:
+            check.contains(script, verb)
+        if shutil.which(shell):
+            subprocess.run([shell, "-n"], input=script, text=True, check=True)
+
+
+try:
+    check.main(globals())
+finally:
+    shutil.rmtree(FOLDER, ignore_errors=True)
