@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one tick stream of a target: as fast as its fastest capture, running while any capture does.
+ * The guest is asked by CpuConfig and answers by CpuState. A stop is waited for (ENGINE_STOP_NS at
+ * most), so that the last records count; whoever comes meanwhile waits for the next start. */
+#include "service/engine/capture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static void send_config(struct target *target, uint64_t period_ns) {
+    frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
+    message.which_message = sonde_guest_v1_ToGuest_cpu_config_tag;
+    message.message.cpu_config.sequence = ++target->sequence;
+    message.message.cpu_config.period_ns = period_ns;
+    target->period_ns = period_ns;
+    link_send(target, &message, -1);
+}
+
+/* 0 = nobody needs the clock. */
+static uint64_t wanted_period(const struct target *target) {
+    uint64_t period_ns = 0;
+    for (const struct engine_capture *capture = target->captures; capture;
+         capture = capture->next) {
+        bool needs = capture->state == CAPTURE_WAITING || capture->state == CAPTURE_RUNNING;
+        if (needs && (period_ns == 0 || capture->period_ns < period_ns))
+            period_ns = capture->period_ns;
+    }
+    return period_ns;
+}
+
+static void begin_waiting(struct target *target) {
+    uint64_t now_ns = now_monotonic_ns();
+    rings_drain(target, now_ns); /* what was sampled before is not theirs */
+    clock_read_cpu(target);
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->state == CAPTURE_WAITING)
+            capture_begin(capture, now_ns);
+    }
+}
+
+static void start(struct target *target, uint64_t period_ns) {
+    send_config(target, period_ns);
+    target->clock = CLOCK_STARTING;
+    target->start_sequence = target->sequence;
+    target->clock_deadline_ns = now_monotonic_ns() + ENGINE_START_NS;
+}
+
+static void stop(struct target *target) {
+    send_config(target, 0);
+    target->clock = CLOCK_STOPPING;
+    target->clock_deadline_ns = now_monotonic_ns() + ENGINE_STOP_NS;
+}
+
+void clock_adjust(struct target *target) {
+    uint64_t period_ns = wanted_period(target);
+    target->wake_ns = 1;
+    switch (target->clock) {
+    case CLOCK_IDLE:
+        if (period_ns != 0 && target->is_attached)
+            start(target, period_ns);
+        return;
+    case CLOCK_STARTING:
+    case CLOCK_RUNNING:
+        if (period_ns == 0)
+            stop(target);
+        else if (period_ns != target->period_ns)
+            send_config(target, period_ns);
+        if (target->clock == CLOCK_RUNNING)
+            begin_waiting(target);
+        return;
+    case CLOCK_STOPPING:
+        return;
+    }
+}
+
+/* Everything that will come is in the rings. */
+void clock_stopped(struct target *target) {
+    target->clock = CLOCK_IDLE;
+    clock_read_cpu(target);
+    rings_drain(target, now_monotonic_ns());
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->state == CAPTURE_CLOSING || capture->state == CAPTURE_RUNNING)
+            capture_conclude(capture);
+    }
+    stacks_release(target->stacks);
+    target->stacks = NULL;
+    clock_adjust(target);
+}
+
+static void publish(struct target *target, const sonde_guest_v1_CpuState *state) {
+    struct engine *engine = target->engine;
+    lock_take(&engine->targets_lock);
+    if (state->clock[0])
+        memcpy(target->info.clock, state->clock, sizeof target->info.clock);
+    memcpy(target->info.clock_note, state->note, sizeof target->info.clock_note);
+    target->info.threads = state->threads;
+    lock_drop(&engine->targets_lock);
+}
+
+static void fail_all(struct target *target, sonde_err err, const char *text) {
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->state == CAPTURE_WAITING)
+            capture_fail(capture, err, text);
+    }
+}
+
+static void on_running(struct target *target) {
+    if (target->clock == CLOCK_RUNNING)
+        return;
+    if (!target->rings) {
+        fail_all(target, SONDE_PROTOCOL, "the target's clock runs without rings to read");
+        target->link.is_broken = true;
+        return;
+    }
+    if (!target->stacks)
+        target->stacks = stacks_create(0);
+    if (!target->stacks) {
+        fail_all(target, SONDE_OUT_OF_MEMORY, "out of memory");
+        stop(target);
+        return;
+    }
+    target->clock = CLOCK_RUNNING;
+    target->next_drain_ns = now_monotonic_ns() + ENGINE_DRAIN_NS;
+    begin_waiting(target);
+}
+
+static void on_refused(struct target *target, const sonde_guest_v1_CpuState *state) {
+    char text[320];
+    snprintf(text, sizeof text, "no sampling clock can be armed in %s%s%s%s%s", target->info.name,
+             state->note[0] ? ": " : "", state->note, state->os_error ? ": " : "",
+             state->os_error ? strerrordesc_np(state->os_error) : "");
+    fail_all(target, SONDE_NO_CLOCK, text);
+    clock_stopped(target);
+}
+
+void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state) {
+    bool is_current = (int32_t)(state->sequence - target->start_sequence) >= 0;
+    publish(target, state);
+    target->wake_ns = 1;
+    switch (target->clock) {
+    case CLOCK_IDLE:
+        return;
+    case CLOCK_STARTING:
+    case CLOCK_RUNNING:
+        if (is_current && state->running)
+            on_running(target);
+        else if (is_current)
+            on_refused(target, state);
+        return;
+    case CLOCK_STOPPING:
+        if (!state->running && state->sequence == target->sequence)
+            clock_stopped(target);
+        return;
+    }
+}
+
+/* Linux: the CPU clock of another process, by its pid. */
+void clock_read_cpu(struct target *target) {
+    clockid_t id;
+    struct timespec used;
+    if (target->link.pid <= 0 || clock_getcpuclockid(target->link.pid, &id) != 0 ||
+        clock_gettime(id, &used) != 0)
+        return;
+    uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+    if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)
+        target->tallies.target_cpu_ns += now_ns - target->cpu_seen_ns;
+    target->cpu_seen_ns = now_ns;
+}
+
+/* The deadlines of the clock itself. */
+void clock_tick(struct target *target, uint64_t now_ns) {
+    bool is_late = now_ns >= target->clock_deadline_ns;
+    if (target->clock == CLOCK_STARTING && is_late) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "%s did not start its sampling clock within %llu s; is the process stopped?",
+                 target->info.name, ENGINE_START_NS / 1000000000ull);
+        fail_all(target, SONDE_NOT_AVAILABLE, text);
+        clock_adjust(target);
+    }
+    if (target->clock == CLOCK_STOPPING && is_late)
+        clock_stopped(target);
+    bool is_drained = target->clock == CLOCK_RUNNING || target->clock == CLOCK_STOPPING;
+    if (is_drained && now_ns >= target->next_drain_ns) {
+        clock_read_cpu(target);
+        rings_drain(target, now_ns);
+        target->next_drain_ns = now_ns + ENGINE_DRAIN_NS;
+    }
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The engine thread: sockets, messages, one timer. The timer is set to the earliest thing any
+ * target waits for, and off when nobody does: an idle engine is never woken. Targets are freed only
+ * at the end of a round, so that a stale event of the same round still finds its memory. */
+#include "service/engine/capture.h"
+
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#define EVENTS 64
+
+uint64_t now_monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+int64_t now_unix_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000ll + now.tv_nsec;
+}
+
+uint64_t engine_random(struct engine *engine) {
+    engine->random += 0x9e3779b97f4a7c15ull;
+    uint64_t word = engine->random;
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9ull;
+    word = (word ^ word >> 27) * 0x94d049bb133111ebull;
+    return word ^ word >> 31;
+}
+
+void engine_post(struct engine *engine, struct message *message) {
+    lock_take(&engine->messages_lock);
+    message->next = NULL;
+    *engine->last_message = message;
+    engine->last_message = &message->next;
+    lock_drop(&engine->messages_lock);
+    uint64_t one = 1;
+    ssize_t written = write(engine->event_fd, &one, sizeof one);
+    (void)written; /* the counter is full: the thread is awake anyway */
+}
+
+static void run_messages(struct engine *engine) {
+    lock_take(&engine->messages_lock);
+    struct message *message = engine->first_message;
+    engine->first_message = NULL;
+    engine->last_message = &engine->first_message;
+    lock_drop(&engine->messages_lock);
+    while (message) {
+        struct message *next = message->next;
+        message->run(engine, message);
+        message = next;
+    }
+}
+
+static void on_job_done(struct engine *engine, struct message *message) {
+    struct job *job = (struct job *)((char *)message - offsetof(struct job, message));
+    atomic_fetch_sub(&engine->jobs_running, 1);
+    job->complete(engine, job);
+}
+
+static void perform_job(struct engine_work *work) {
+    struct job *job = (struct job *)((char *)work - offsetof(struct job, work));
+    job->perform(job);
+    job->message.run = on_job_done;
+    engine_post(job->engine, &job->message);
+}
+
+void engine_start_job(struct engine *engine, struct pool *pool, struct job *job) {
+    job->engine = engine;
+    job->work.run = perform_job;
+    atomic_fetch_add(&engine->jobs_running, 1);
+    pool_add(pool, &job->work);
+}
+
+static void set_timer(struct engine *engine, uint64_t at_ns) {
+    if (at_ns == engine->timer_ns)
+        return;
+    struct itimerspec when = {.it_value = {.tv_sec = (time_t)(at_ns / 1000000000ull),
+                                           .tv_nsec = (long)(at_ns % 1000000000ull)}};
+    timerfd_settime(engine->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
+    engine->timer_ns = at_ns;
+}
+
+static void read_counter(int fd) {
+    uint64_t count;
+    ssize_t got = read(fd, &count, sizeof count);
+    (void)got;
+}
+
+static void on_event(struct engine *engine, const struct epoll_event *event) {
+    if (event->data.ptr == &engine->event_fd) {
+        read_counter(engine->event_fd);
+    } else if (event->data.ptr == &engine->timer_fd) {
+        read_counter(engine->timer_fd);
+        engine->timer_ns = 0;
+    } else if (event->data.ptr == &engine->listen_fd) {
+        link_accept(engine);
+    } else {
+        struct target *target = event->data.ptr;
+        if (event->events & EPOLLOUT)
+            link_write(target);
+        if (event->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+            link_read(target);
+    }
+}
+
+static void begin_end(struct engine *engine) {
+    engine->has_begun_end = true;
+    for (struct target *target = engine->targets; target; target = target->next) {
+        for (struct engine_capture *capture = target->captures; capture; capture = capture->next)
+            capture_fail(capture, SONDE_UNAVAILABLE, "the service is shutting down");
+        target_detach(target);
+    }
+}
+
+/* Unlinks targets whose connection and captures are over. */
+static void sweep(struct engine *engine) {
+    struct target *dead = NULL;
+    lock_take(&engine->targets_lock);
+    for (struct target **at = &engine->targets; *at;) {
+        struct target *target = *at;
+        if (target->link.fd >= 0 || target->captures) {
+            at = &target->next;
+            continue;
+        }
+        *at = target->next;
+        target->next = dead;
+        dead = target;
+    }
+    lock_drop(&engine->targets_lock);
+    while (dead) {
+        struct target *next = dead->next;
+        target_empty(dead);
+        target_release(dead);
+        dead = next;
+    }
+}
+
+/* Gives every target its turn; returns the earliest next one, 0 = none. */
+static uint64_t tick_targets(struct engine *engine, uint64_t now_ns) {
+    uint64_t earliest = 0;
+    bool has_dead = false;
+    for (struct target *target = engine->targets; target; target = target->next) {
+        if (target->link.is_broken)
+            target_detach(target);
+        if (target->wake_ns != 0 && target->wake_ns <= now_ns)
+            target_tick(target, now_ns);
+        if (target->link.is_broken)
+            target_detach(target);
+        if (target->wake_ns != 0 && (earliest == 0 || target->wake_ns < earliest))
+            earliest = target->wake_ns;
+        has_dead |= target->link.fd < 0 && !target->captures;
+    }
+    if (has_dead)
+        sweep(engine);
+    return earliest;
+}
+
+bool engine_round(struct engine *engine, int timeout_ms) {
+    struct epoll_event events[EVENTS];
+    int count = epoll_wait(engine->epoll_fd, events, EVENTS, timeout_ms);
+    for (int i = 0; i < count; i++)
+        on_event(engine, &events[i]);
+    run_messages(engine);
+    if (engine->is_ending && !engine->has_begun_end)
+        begin_end(engine);
+    set_timer(engine, tick_targets(engine, now_monotonic_ns()));
+    return !engine->has_begun_end || engine->targets || atomic_load(&engine->jobs_running) > 0;
+}
+
+void *engine_run(void *context) {
+    while (engine_round(context, -1)) {
+    }
+    return NULL;
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shared rings of one target: mapped once, drained into the captures. */
+#include "service/engine/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+/* A file that shrinks under our mapping would end sonded with SIGBUS: only sealed shared memory is
+ * let in. */
+static sonde_err check_memory(int fd, size_t *bytes, struct sonde_diag *diag) {
+    struct statfs system;
+    struct stat status;
+    (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK); /* the guest may have sealed it before us */
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstatfs(fd, &system) != 0 ||
+        system.f_type != TMPFS_MAGIC)
+        return sonde_fail(diag, SONDE_CORRUPT, "the rings are no shared memory that can be sealed");
+    if (fstat(fd, &status) != 0)
+        return sonde_fail_os(diag, errno, "cannot measure the rings");
+    if (status.st_size <= 0 ||
+        (uint64_t)status.st_size > drain_memory_bytes(RING_MAX_RINGS, RING_MAX_BYTES))
+        return sonde_fail(diag, SONDE_CORRUPT, "rings of %lld bytes", (long long)status.st_size);
+    *bytes = (size_t)status.st_size;
+    return SONDE_OK;
+}
+
+void rings_unmap(struct target *target) {
+    if (target->rings)
+        munmap(target->rings, target->rings_bytes);
+    target->rings = NULL;
+}
+
+sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
+    size_t bytes;
+    sonde_err err = check_memory(fd, &bytes, diag);
+    if (err)
+        return err;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return sonde_fail_os(diag, errno, "cannot map the rings");
+    if (target->rings)
+        rings_drain(target, now_monotonic_ns());
+    rings_unmap(target);
+    err = drain_init(&target->drain, memory, bytes, diag);
+    if (err) {
+        munmap(memory, bytes);
+        return err;
+    }
+    target->rings = memory;
+    target->rings_bytes = bytes;
+    drain_read_counts(&target->drain, &target->seen);
+    return SONDE_OK;
+}
+
+/* All counting captures move on to empty stacks, if each can keep what it counted under the old
+ * ones. */
+static bool renew_stacks(struct target *target) {
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture_is_counting(capture) && !capture_can_renew(capture))
+            return false;
+    }
+    struct stacks *stacks = stacks_create(0);
+    if (!stacks)
+        return false;
+    stacks_release(target->stacks);
+    target->stacks = stacks;
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture_is_counting(capture))
+            capture_renew(capture);
+    }
+    return true;
+}
+
+static bool has_room(const struct count_key *key) {
+    return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL;
+}
+
+static struct count_key sample_key(struct target *target, const struct ring_sample *sample) {
+    return (struct count_key){
+        .stack = stacks_add_sample(target->stacks, &target->space, sample),
+        .thread = thread_names_number(&target->names, target->stacks, sample->record.tid),
+        .label = thread_names_label(&target->names, target->stacks, sample->label),
+        .request = sample->request,
+    };
+}
+
+static struct count_key unseen_key(struct target *target, const struct ring_unseen *unseen) {
+    enum stack_note note = unseen->cause == RING_UNSEEN_BLOCKED ? STACK_NOTE_BLOCKED
+                           : unseen->cause == RING_UNSEEN_SHORT ? STACK_NOTE_SHORT
+                                                                : STACK_NOTE_NO_CLOCK;
+    return (struct count_key){
+        .stack = stacks_add_note(target->stacks, note),
+        .thread = thread_names_number(&target->names, target->stacks, unseen->record.tid),
+    };
+}
+
+/* How many samples this weight is for each capture; false when for none. */
+static bool thin(struct target *target, uint32_t tid, uint64_t weight_ns) {
+    uint64_t any = 0;
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        capture->pending = 0;
+        if (capture_is_counting(capture))
+            capture->pending = thinner_take(&capture->thinner, tid, weight_ns);
+        any |= capture->pending;
+    }
+    return any != 0;
+}
+
+static void count(struct target *target, const struct count_key *key,
+                  const struct ring_sample *sample) {
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->pending > 0)
+            capture_count(capture, has_room(key) ? key : NULL, sample);
+    }
+}
+
+static void on_sample(void *context, const struct ring_sample *sample) {
+    struct target *target = context;
+    if (!thin(target, sample->record.tid, sample->weight_ns))
+        return;
+    struct count_key key = sample_key(target, sample);
+    if (!has_room(&key) && renew_stacks(target))
+        key = sample_key(target, sample);
+    count(target, &key, sample);
+}
+
+static void on_unseen(void *context, const struct ring_unseen *unseen) {
+    struct target *target = context;
+    if (!thin(target, unseen->record.tid, unseen->cpu_ns))
+        return;
+    struct count_key key = unseen_key(target, unseen);
+    if (!has_room(&key) && renew_stacks(target))
+        key = unseen_key(target, unseen);
+    count(target, &key, NULL);
+}
+
+static void on_thread(void *context, const struct ring_thread *thread) {
+    struct target *target = context;
+    thread_names_learn(&target->names, thread);
+}
+
+/* Counters only grow; a guest whose do not is taken at its new word. */
+static uint64_t growth(uint64_t now, uint64_t before) {
+    return now > before && now - before < UINT64_MAX / 2 ? now - before : 0;
+}
+
+static void take_counts(struct target *target, uint64_t corrupt) {
+    struct drain_counts counts;
+    uint64_t grown[DROP_CAUSES] = {[DROP_CORRUPT] = corrupt};
+    drain_read_counts(&target->drain, &counts);
+    for (int i = 0; i < RING_DROP_COUNT; i++)
+        grown[i] = growth(counts.drops[i], target->seen.drops[i]);
+    target->tallies.handler_ns += growth(counts.handler_ns, target->seen.handler_ns);
+    target->seen = counts;
+    for (int i = 0; i < DROP_CAUSES; i++) {
+        target->tallies.drops[i] += grown[i];
+        if (grown[i])
+            atomic_fetch_add_explicit(&target->engine->drops[i], grown[i], memory_order_relaxed);
+    }
+}
+
+void rings_drain(struct target *target, uint64_t now_ns) {
+    static const struct drain_sink sink = {
+        .on_sample = on_sample, .on_thread = on_thread, .on_unseen = on_unseen};
+    struct drain_sink here = sink;
+    here.context = target;
+    if (!target->rings)
+        return;
+    take_counts(target, drain_run(&target->drain, now_ns, &here));
+    if (target->stacks)
+        (void)tables_warm(target, target->stacks);
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names for addresses somebody holds: of a profile, or of a debugger. The target need not be
+ * captured: its map is read from /proc now; what the last captured map knew beside that (a library
+ * that was unloaded since) is asked second. */
+#include "service/engine/find.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_MAPS_LINES 65536
+
+struct symbolize_job {
+    struct job job;
+    struct message begin;
+    struct target *target;
+    struct generation *known; /* shared mappings of the newest captured map; NULL = none */
+    uint64_t *addresses;
+    size_t count;
+    bool return_addresses;
+    engine_on_symbols *on_answer;
+    void *context;
+};
+
+static void job_free(struct symbolize_job *job) {
+    generation_destroy(job->known);
+    target_release(job->target);
+    free(job->addresses);
+    free(job);
+}
+
+/* "start-end r-xp offset major:minor inode path"; false for what is not executable. */
+static bool parse_line(char *line, struct symbol_mapping *mapping) {
+    unsigned long long start, end, offset, inode;
+    unsigned major, minor;
+    char permissions[5];
+    int path_at = 0;
+    line[strcspn(line, "\n")] = 0;
+    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, permissions, &offset, &major,
+               &minor, &inode, &path_at) < 7 ||
+        permissions[2] != 'x')
+        return false;
+    *mapping = (struct symbol_mapping){
+        .start = start,
+        .end = end,
+        .offset = offset,
+        .device_major = major,
+        .device_minor = minor,
+        .inode = inode,
+        .path = path_at ? line + path_at : "",
+    };
+    return true;
+}
+
+/* NULL when the process cannot be read. */
+static struct generation *read_maps(pid_t pid, const struct generation *known) {
+    char path[64], *line = NULL;
+    size_t size = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *file = fopen(path, "re");
+    struct generation *generation = file ? generation_create(0) : NULL;
+    for (int i = 0; generation && i < MAX_MAPS_LINES && getline(&line, &size, file) > 0; i++) {
+        struct symbol_mapping mapping;
+        if (parse_line(line, &mapping) && generation_add(generation, &mapping) != SONDE_OK)
+            break;
+    }
+    if (generation)
+        generation_sort(generation, known);
+    if (file)
+        fclose(file);
+    free(line);
+    return generation;
+}
+
+/* One answer's parts that no symbol table is needed for. */
+static void place(struct symbolize_job *job, const struct generation *now, uint64_t address,
+                  struct symbol_query *query, struct engine_symbol *symbol) {
+    uint64_t inside = job->return_addresses && address > 0 ? address - 1 : address;
+    struct mapping *mapping = now ? generation_find(now, inside) : NULL;
+    if (!mapping && job->known)
+        mapping = generation_find(job->known, inside);
+    *symbol = (struct engine_symbol){.module = "", .build_id = ""};
+    if (!mapping)
+        return;
+    tables_open_mapping(job->job.engine, job->target->link.pid, mapping);
+    struct symbol_module *module = mapping_module(mapping);
+    if (!module)
+        return;
+    symbol->module = symbol_module_base_name(module);
+    symbol->build_id = symbol_module_build_id(module);
+    if (!mapping->has_bias)
+        return;
+    symbol->module_offset = address - mapping->bias;
+    query->module = module;
+    query->vaddr = inside - mapping->bias;
+}
+
+static sonde_err answer(struct symbolize_job *job, const struct generation *now) {
+    struct sonde_arena arena = {0};
+    size_t count = job->count;
+    struct symbol_query *queries = calloc(count + 1, sizeof *queries);
+    struct symbol_answer *answers = calloc(count + 1, sizeof *answers);
+    struct engine_symbol *symbols = calloc(count + 1, sizeof *symbols);
+    sonde_err err = queries && answers && symbols ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < count && !err; i++)
+        place(job, now, job->addresses[i], &queries[i], &symbols[i]);
+    if (!err)
+        err = symbol_resolve(job->job.engine->symbols, queries, count, &arena, answers);
+    for (size_t i = 0; i < count && !err; i++) {
+        symbols[i].frames = answers[i].frames;
+        symbols[i].frame_count = answers[i].frame_count;
+        symbols[i].quality = answers[i].quality;
+    }
+    if (!err)
+        job->on_answer(job->context, SONDE_OK, NULL, symbols, count);
+    free(queries);
+    free(answers);
+    free(symbols);
+    sonde_arena_finish(&arena);
+    return err;
+}
+
+static void perform(struct job *base) {
+    struct symbolize_job *job = (struct symbolize_job *)base;
+    struct sonde_diag diag = {0};
+    struct generation *now = read_maps(job->target->link.pid, job->known);
+    sonde_err err = SONDE_OK;
+    if (!now && !job->known)
+        err = sonde_fail(&diag, SONDE_NOT_AVAILABLE, "the memory map of %s cannot be read",
+                         job->target->info.name);
+    else
+        err = answer(job, now);
+    if (err)
+        job->on_answer(job->context, err, &diag, NULL, 0);
+    generation_destroy(now);
+}
+
+static void complete(struct engine *engine, struct job *base) {
+    job_free((struct symbolize_job *)base);
+}
+
+/* The captured map belongs to the engine thread. A mapping that a worker is just opening is left
+ * out: two must not fill it. */
+static struct generation *share_newest(const struct target *target) {
+    const struct generation *newest = target->space.kept[0];
+    struct generation *copy = newest ? generation_create(newest->number) : NULL;
+    if (!copy)
+        return NULL;
+    copy->mappings = calloc(newest->count + 1, sizeof *copy->mappings);
+    for (uint32_t i = 0; i < newest->count && copy->mappings; i++) {
+        if (newest->mappings[i]->is_opened && mapping_module(newest->mappings[i]))
+            copy->mappings[copy->count++] = mapping_retain(newest->mappings[i]);
+    }
+    return copy;
+}
+
+static void on_begin(struct engine *engine, struct message *message) {
+    struct symbolize_job *job =
+        (struct symbolize_job *)((char *)message - offsetof(struct symbolize_job, begin));
+    job->known = share_newest(job->target);
+    engine_start_job(engine, engine->builders, &job->job);
+}
+
+sonde_err engine_symbolize(struct engine *engine, const struct engine_selector *selector,
+                           const uint64_t *addresses, size_t count, bool return_addresses,
+                           engine_on_symbols *on_answer, void *context, struct sonde_diag *diag) {
+    if (count > ENGINE_MAX_ADDRESSES)
+        return sonde_fail(diag, SONDE_TOO_LARGE, "%zu addresses: at most %d at a time", count,
+                          ENGINE_MAX_ADDRESSES);
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    struct symbolize_job *job = calloc(1, sizeof *job);
+    uint64_t *copy = calloc(count + 1, sizeof *copy);
+    struct target *target = NULL;
+    sonde_err err = SONDE_OUT_OF_MEMORY;
+    if (job && copy) {
+        lock_take(&engine->targets_lock);
+        err = find_target(engine, selector, &target, diag);
+        if (!err)
+            target_retain(target);
+        lock_drop(&engine->targets_lock);
+    }
+    if (err) {
+        free(job);
+        free(copy);
+        return err;
+    }
+    if (count > 0)
+        memcpy(copy, addresses, count * sizeof *copy);
+    *job = (struct symbolize_job){
+        .job = {.perform = perform, .complete = complete},
+        .begin = {.run = on_begin},
+        .target = target,
+        .addresses = copy,
+        .count = count,
+        .return_addresses = return_addresses,
+        .on_answer = on_answer,
+        .context = context,
+    };
+    engine_post(engine, &job->begin);
+    return SONDE_OK;
+}

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/target.h"
+
+#include "service/engine/capture.h"
+#include "service/engine/watch.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+struct target *target_create(struct engine *engine, int fd) {
+    struct target *target = calloc(1, sizeof *target);
+    if (!target)
+        return NULL;
+    target->refs = 1;
+    target->engine = engine;
+    bool is_known = link_open(&target->link, fd);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = target};
+    if (!is_known || epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        free(target);
+        return NULL;
+    }
+    engine->link_count++;
+    target->hello_deadline_ns = now_monotonic_ns() + ENGINE_HELLO_NS;
+    target->wake_ns = target->hello_deadline_ns;
+    lock_take(&engine->targets_lock);
+    target->next = engine->targets;
+    engine->targets = target;
+    lock_drop(&engine->targets_lock);
+    return target;
+}
+
+struct target *target_retain(struct target *target) {
+    atomic_fetch_add_explicit(&target->refs, 1, memory_order_relaxed);
+    return target;
+}
+
+void target_empty(struct target *target) {
+    rings_unmap(target);
+    space_finish(&target->space);
+    thread_names_finish(&target->names);
+    stacks_release(target->stacks);
+    target->stacks = NULL;
+}
+
+void target_release(struct target *target) {
+    if (!target || atomic_fetch_sub_explicit(&target->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    target_empty(target);
+    sonde_profile_destroy(target->session.result);
+    free(target->command);
+    free(target);
+}
+
+static void leave_registry(struct target *target) {
+    struct engine *engine = target->engine;
+    lock_take(&engine->targets_lock);
+    bool was_attached = target->is_attached;
+    target->is_attached = false;
+    engine->target_count -= was_attached;
+    lock_drop(&engine->targets_lock);
+    if (was_attached)
+        watch_tell(engine, false, &target->info);
+}
+
+void target_relist(struct target *target) {
+    struct engine *engine = target->engine;
+    for (struct target *other = engine->targets; other; other = other->next) {
+        if (other == target)
+            return;
+    }
+    target_retain(target);
+    lock_take(&engine->targets_lock);
+    target->next = engine->targets;
+    engine->targets = target;
+    lock_drop(&engine->targets_lock);
+}
+
+void target_detach(struct target *target) {
+    target->link.is_broken = false;
+    if (target->link.fd < 0)
+        return;
+    link_close(target);
+    leave_registry(target);
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->state == CAPTURE_WAITING)
+            capture_fail(capture, SONDE_TARGET_GONE, "the target ended before its clock ran");
+        else if (capture->state != CAPTURE_REPORTING)
+            capture->target_gone = true;
+    }
+    clock_stopped(target);
+    rings_unmap(target);
+}
+
+void target_tick(struct target *target, uint64_t now_ns) {
+    target->wake_ns = 0;
+    if (!target->has_hello && target->link.fd >= 0) {
+        if (now_ns >= target->hello_deadline_ns)
+            target->link.is_broken = true;
+        target->wake_ns = target->hello_deadline_ns;
+        return;
+    }
+    clock_tick(target, now_ns);
+    uint64_t wake_ns = 0;
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        uint64_t next_ns = capture_tick(capture, now_ns);
+        if (next_ns != 0 && (wake_ns == 0 || next_ns < wake_ns))
+            wake_ns = next_ns;
+    }
+    bool is_drained = target->clock == CLOCK_RUNNING || target->clock == CLOCK_STOPPING;
+    if (is_drained && (wake_ns == 0 || target->next_drain_ns < wake_ns))
+        wake_ns = target->next_drain_ns;
+    bool has_deadline = target->clock == CLOCK_STARTING || target->clock == CLOCK_STOPPING;
+    if (has_deadline && (wake_ns == 0 || target->clock_deadline_ns < wake_ns))
+        wake_ns = target->clock_deadline_ns;
+    /* Something in this tick (a clock that changed) may want another one at once. */
+    if (target->wake_ns == 0 || (wake_ns != 0 && wake_ns < target->wake_ns))
+        target->wake_ns = wake_ns;
+}

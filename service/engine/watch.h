@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Telling watchers about targets. Thread safety: engine thread only. */
+#ifndef SONDE_SERVICE_ENGINE_WATCH_H
+#define SONDE_SERVICE_ENGINE_WATCH_H
+
+#include "service/engine/internal.h"
+
+void watch_tell(struct engine *engine, bool attached, const struct engine_target *info);
+
+#endif
