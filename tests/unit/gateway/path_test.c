@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/path.h"
+
+#include "tests/unit/check.h"
+
+#include <stdlib.h>
+
+struct row {
+    const char *path;
+    bool good, named;
+    const char *name;
+    int pid;
+    const char *rest;
+};
+
+TEST(the_prefix_names_a_target_and_the_rest_is_the_path) {
+    static const struct row rows[] = {
+        {"/debug/pprof/profile", true, false, "", 0, "/debug/pprof/profile"},
+        {"/t/redis/debug/pprof/heap", true, true, "redis", 0, "/debug/pprof/heap"},
+        {"/t/123/symbol", true, true, "", 123, "/symbol"},
+        {"/t/%31%32/symbol", true, true, "", 12, "/symbol"},
+        {"/t/a%2Fb%20c/", true, true, "a/b c", 0, "/"},
+        {"/t/a+b", true, true, "a+b", 0, "/"},
+        {"/t/%C3%A9/x", true, true, "\xc3\xa9", 0, "/x"},
+        {"/t//x", false, true, "", 0, "/x"},
+        {"/t/", false, true, "", 0, "/"},
+        {"/t", true, false, "", 0, "/t"},
+        {"/t/0/x", false, true, "", 0, "/x"},
+        {"/t/2147483648/x", false, true, "", 0, "/x"},
+        {"/t/99999999999999999999999/x", false, true, "", 0, "/x"},
+        {"/t/a%00b/x", false, true, "", 0, "/x"},
+        {"/t/%ff/x", false, true, "", 0, "/x"},
+        {"/t/%c0%af/x", false, true, "", 0, "/x"},
+        {"/t/%ed%a0%80/x", false, true, "", 0, "/x"},
+        {"*", true, false, "", 0, "*"},
+        {"", true, false, "", 0, ""},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct path_parts parts;
+        bool good = path_split(sonde_slice_of(rows[i].path), &parts);
+        if (good != rows[i].good || parts.named != rows[i].named || parts.pid != rows[i].pid ||
+            !sonde_slice_equals(parts.rest, rows[i].rest) ||
+            (good && strcmp(parts.name, rows[i].name) != 0))
+            check_fail(__FILE__, __LINE__, "%s: %d %d \"%s\" %d", rows[i].path, good, parts.named,
+                       parts.name, parts.pid);
+    }
+}
+
+TEST(a_name_may_have_200_bytes_however_they_are_written) {
+    struct path_parts parts;
+    struct sonde_buf path = {0};
+    sonde_buf_puts(&path, "/t/");
+    for (int i = 0; i < 200; i++)
+        sonde_buf_puts(&path, "%61");
+    CHECK(path_split(sonde_buf_slice(&path), &parts));
+    CHECK_INT(strlen(parts.name), ==, 200);
+    sonde_buf_puts(&path, "a");
+    CHECK(!path_split(sonde_buf_slice(&path), &parts));
+    sonde_buf_finish(&path);
+}
+
+TEST(an_encoded_name_comes_back) {
+    struct path_parts parts;
+    struct sonde_buf path = {0};
+    sonde_buf_puts(&path, "/t/");
+    path_append_encoded(&path, sonde_slice_of("a b/<c>\"\xc3\xa9%~"));
+    CHECK_STR(path.data, "/t/a%20b%2F%3Cc%3E%22%C3%A9%25~");
+    CHECK(path_split(sonde_buf_slice(&path), &parts));
+    CHECK_STR(parts.name, "a b/<c>\"\xc3\xa9%~");
+    sonde_buf_finish(&path);
+}

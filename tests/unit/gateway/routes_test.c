@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The route table against api/rest/openapi.yaml, whose layout is plain enough to read line by line:
+ * two blanks a path, four a method, references to parameters below it. */
+#include "gateway/routes.h"
+
+#include "gateway/contract.h"
+#include "gateway/formats.h"
+#include "tests/unit/check.h"
+
+#include <stdio.h>
+
+static const char *find_line(const char *text, const char *line) {
+    size_t len = strlen(line);
+    for (const char *at = strstr(text, line); at; at = strstr(at + 1, line))
+        if ((at == text || at[-1] == '\n') && (at[len] == '\n' || at[len] == 0))
+            return at + len;
+    return NULL;
+}
+
+/* Where the block that begins at text with `indent` blanks ends. */
+static const char *block_end(const char *text, size_t indent) {
+    for (const char *at = strchr(text, '\n'); at; at = strchr(at + 1, '\n'))
+        if (strspn(at + 1, " ") <= indent)
+            return at;
+    return text + strlen(text);
+}
+
+static bool block_has(const char *begin, const char *end, const char *word) {
+    const char *found = strstr(begin, word);
+    return found && found < end;
+}
+
+static size_t count_in_block(const char *begin, const char *end, const char *word) {
+    size_t count = 0;
+    for (const char *at = strstr(begin, word); at && at < end; at = strstr(at + 1, word))
+        count++;
+    return count;
+}
+
+static void check_parameters(const struct route *route, const char *begin, const char *end) {
+    char words[128], reference[128];
+    size_t wanted = route->flags & ROUTE_NO_TARGET ? 0 : 2;
+    snprintf(words, sizeof words, "%s%s", route->parameters, wanted ? " target pid" : "");
+    for (char *rest = words, *word; (word = strsep(&rest, " "));) {
+        snprintf(reference, sizeof reference, "parameters/%s'", word);
+        if (*word && !block_has(begin, end, reference))
+            check_fail(__FILE__, __LINE__, "%s: the contract lacks %s", route->path, word);
+    }
+    for (const char *at = route->parameters; *at; at++)
+        wanted += *at == ' ';
+    wanted += route->parameters[0] != 0;
+    if (count_in_block(begin, end, "parameters/") != wanted)
+        check_fail(__FILE__, __LINE__, "%s: the contract has parameters that the table lacks",
+                   route->path);
+}
+
+static void check_method(const struct route *route, const char *path, const char *path_end,
+                         unsigned method, const char *line) {
+    const char *found = find_line(path, line);
+    bool described = found && found <= path_end;
+    if (described != ((route->methods & method) != 0))
+        check_fail(__FILE__, __LINE__, "%s: table and contract differ in%s", route->path, line);
+    if (described)
+        check_parameters(route, found, block_end(found, 4));
+}
+
+TEST(the_contract_describes_every_route) {
+    size_t count;
+    const struct route *table = route_table(&count);
+    const char *text = contract_text().data;
+    for (size_t i = 0; i < count; i++) {
+        char line[160];
+        snprintf(line, sizeof line, "  %s:", table[i].path);
+        const char *path = find_line(text, line);
+        if (!path)
+            check_fail(__FILE__, __LINE__, "the contract lacks %s", table[i].path);
+        check_method(&table[i], path, block_end(path, 2), METHOD_GET, "    get:");
+        check_method(&table[i], path, block_end(path, 2), METHOD_POST, "    post:");
+    }
+}
+
+TEST(the_contract_describes_nothing_else) {
+    size_t count, described = 0;
+    route_table(&count);
+    const char *text = contract_text().data;
+    for (const char *at = strstr(text, "\n  /"); at; at = strstr(at + 1, "\n  /"))
+        described++;
+    CHECK_INT(described, ==, count);
+}
+
+TEST(the_contract_lists_the_outputs_of_cpu_paths) {
+    struct sonde_buf list = {0};
+    sonde_buf_puts(&list, "enum: [");
+    format_append_list(&list, FORMATS_CPU);
+    sonde_buf_puts(&list, "]");
+    CHECK(strstr(contract_text().data, list.data));
+    sonde_buf_finish(&list);
+}
+
+TEST(every_row_is_whole) {
+    size_t count;
+    const struct route *table = route_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        CHECK(table[i].methods && table[i].handle && table[i].summary && table[i].parameters);
+        CHECK(route_find(sonde_slice_of(table[i].path)) == &table[i]);
+    }
+}
+
+TEST(paths_match_exactly) {
+    CHECK(!route_find(sonde_slice_of("/debug/pprof/profile/")));
+    CHECK(!route_find(sonde_slice_of("/debug/pprof//profile")));
+    CHECK(!route_find(sonde_slice_of("/Debug/pprof/profile")));
+    CHECK(!route_find(sonde_slice_of("")));
+    CHECK(!route_find(sonde_slice_of("*")));
+}
+
+TEST(julias_paths_take_one_slash_more) {
+    CHECK(route_find(sonde_slice_of("/profile/")));
+    CHECK(!route_find(sonde_slice_of("/profile//")));
+}
+
+TEST(unknown_paths_have_the_family_of_their_folder) {
+    CHECK_INT(route_family(sonde_slice_of("/debug/pprof/goroutine")), ==, FAMILY_PPROF);
+    CHECK_INT(route_family(sonde_slice_of("/pprof/growth")), ==, FAMILY_PPROF);
+    CHECK_INT(route_family(sonde_slice_of("/debug/prof/nothing")), ==, FAMILY_PROF);
+    CHECK_INT(route_family(sonde_slice_of("/v1/profile/nothing")), ==, FAMILY_TRACING);
+    CHECK_INT(route_family(sonde_slice_of("/v1/nothing")), ==, FAMILY_PLAIN);
+    CHECK_INT(route_family(sonde_slice_of("/pprofx")), ==, FAMILY_PLAIN);
+}
