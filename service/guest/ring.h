@@ -4,28 +4,30 @@
  *
  *     page 0: struct ring_header | ring 0: control page, data | ring 1: control page, data | ...
  *
- * Many producers (signal handlers of the threads whose tid hashes to the ring), one consumer (sonded). A producer
- * reserves by compare-and-swap on `head` (at most RING_TRIES times, then it counts RING_DROP_CONTENDED), writes its record,
- * and publishes it by a release store of the record's `size` word, which is 0 until then. The consumer reads from `tail` while
- * that word is not 0, copies the record out, checks it, zeroes its bytes and only then moves `tail`: reserved memory
- * is always zero. A full ring drops and counts. Neither side ever waits for the other, and sonded believes nothing: sizes and
- * depths are checked against the ring before use.
+ * Many producers (signal handlers of the threads whose tid hashes to the ring), one consumer
+ * (sonded). A producer reserves by compare-and-swap on `head` (at most RING_TRIES times, then it
+ * counts RING_DROP_CONTENDED), writes its record, and publishes it by a release store of the
+ * record's `size` word, which is 0 until then. The consumer reads from `tail` while that word is
+ * not 0, copies the record out, checks it, zeroes its bytes and only then moves `tail`: reserved
+ * memory is always zero. A full ring drops and counts. Neither side ever waits for the other, and
+ * sonded believes nothing: sizes and depths are checked against the ring before use.
  *
- * A record never wraps: when the rest of the ring is too short the producer reserves it too and publishes a
- * RING_RECORD_PAD of that size. head and tail are byte counts that only grow; the place is `count % ring_bytes`. */
+ * A record never wraps: when the rest of the ring is too short the producer reserves it too and
+ * publishes a RING_RECORD_PAD of that size (at least 8 bytes: then size, kind and depth are all of
+ * it). head and tail are byte counts that only grow; the place is `count % ring_bytes`. */
 #ifndef SONDE_SERVICE_GUEST_RING_H
 #define SONDE_SERVICE_GUEST_RING_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-#define RING_MAGIC      0x31676e6952646e53ull /* "SndRing1" */
-#define RING_PAGE       4096u
-#define RING_MAX_RINGS  64u
-#define RING_MAX_BYTES  (16u << 20) /* of one ring's data; a power of two */
-#define RING_MIN_BYTES  (64u << 10)
-#define RING_TRIES      64u
-#define RING_MAX_DEPTH  127u
+#define RING_MAGIC     0x31676e6952646e53ull /* "SndRing1" */
+#define RING_PAGE      4096u
+#define RING_MAX_RINGS 64u
+#define RING_MAX_BYTES (16u << 20) /* of one ring's data; a power of two */
+#define RING_MIN_BYTES (64u << 10)
+#define RING_TRIES     64u
+#define RING_MAX_DEPTH 127u
 
 enum ring_drop {
     RING_DROP_FULL,       /* sonded did not keep up */
@@ -55,16 +57,16 @@ enum ring_record_kind {
     RING_RECORD_PAD = 1,
     RING_RECORD_SAMPLE = 2,
     RING_RECORD_THREAD = 3, /* name of a tid: before its first sample, and again when it changed */
-    RING_RECORD_UNSEEN = 4, /* CPU time of a thread that no sample could show (blocked signals, no clock) */
+    RING_RECORD_UNSEEN = 4, /* CPU time that no sample could show: blocked signals, no clock */
 };
 
 /* How a stack ended. */
 enum ring_stack_end {
-    RING_END_ROOT = 0,      /* clean: the rule says there is no caller */
-    RING_END_DEPTH,         /* over the limit: leaf-most and root-most frames kept, see RING_SAMPLE_GAP */
-    RING_END_NO_TABLE,      /* a pc in no known module, and no usable frame pointer */
-    RING_END_RULE,          /* a rule the table cannot hold */
-    RING_END_BAD_STACK,     /* an address outside the known stack, or a fault */
+    RING_END_ROOT = 0, /* clean: the rule says there is no caller */
+    RING_END_DEPTH, /* over the limit: leaf-most and root-most frames kept, see RING_SAMPLE_GAP */
+    RING_END_NO_TABLE,  /* a pc in no known module, and no usable frame pointer */
+    RING_END_RULE,      /* a rule the table cannot hold */
+    RING_END_BAD_STACK, /* an address outside the known stack, or a fault */
     RING_END_COUNT
 };
 
@@ -86,16 +88,17 @@ struct ring_sample {
     uint8_t end;        /* enum ring_stack_end */
     uint8_t fp_frames;  /* frames that came by frame pointer, capped at 255 */
     uint16_t gap_at;    /* END_DEPTH: index of the first root-most pc after the gap; otherwise 0 */
-    uint64_t pcs[];     /* leaf first; pcs[0] is the interrupted pc, others are return addresses, unless marked */
+    uint64_t pcs[]; /* leaf first; pcs[0] is the interrupted pc, others are return addresses, unless
+                       marked */
 };
 
-/* A pc that interrupted code rather than a return address (the frame below a signal frame): bit 63 set. User addresses of
- * x86-64 never have it. */
+/* A pc that interrupted code rather than a return address (the frame below a signal frame): bit 63
+ * set. User addresses of x86-64 never have it. */
 #define RING_PC_EXACT (1ull << 63)
 
 struct ring_thread {
     struct ring_record record;
-    char name[16]; /* comm, NUL-padded */
+    char name[16];  /* comm, NUL-padded */
     uint32_t label; /* id of the label text that follows when label_len > 0 */
     uint32_t label_len;
     char text[64];

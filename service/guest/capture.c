@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/capture.h"
+
+#include "service/guest/clock.h"
+#include "service/guest/guest.h"
+#include "service/guest/install.h"
+#include "service/guest/limits.h"
+#include "service/guest/link.h"
+#include "service/guest/raw.h"
+#include "service/guest/rings.h"
+#include "service/guest/seats.h"
+#include "service/guest/tables.h"
+#include "service/guest/threads.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#define MS            1000000ll
+#define LOOK_NS       (500 * MS)
+#define ACCOUNT_NS    (1000 * MS)
+#define TABLES_NS     (3000 * MS)
+#define MISS_NS       (50 * MS)    /* at least this much between two readings of the map */
+#define DRAIN_NS      (10000 * MS) /* a sonded that has not read all by then keeps its memory */
+#define STUCK_NS      (10000 * MS)
+#define LEAST_PERIOD  (50 * 1000ull)
+#define MOST_PERIOD   (10ull * 1000 * 1000 * 1000)
+#define PARTS         16u /* mappings in one frame */
+#define MAPS_PATIENCE 50  /* reading maps may take one part in so many of the time */
+
+enum stage { IDLE, PREPARING, RUNNING, DRAINING };
+
+static struct {
+    enum stage stage;
+    uint32_t sequence;
+    uint64_t period_ns;
+    enum room_clock wanted;
+    struct clock_plan plan;
+    struct maps maps, next_maps;
+    uint64_t generation;
+    int64_t deadline_ns; /* of tables, of draining */
+    int64_t look_ns, account_ns, maps_ns, maps_cost_ns;
+    int64_t process_start_ns, own_start_ns;
+    uint64_t handler_start_ns;
+    uint64_t read_bytes;
+    int64_t read_ns; /* when sonded read something last */
+} now;
+
+static int64_t clock_now(void) {
+    return room_clock_ns(CLOCK_MONOTONIC);
+}
+
+static void send_state(bool running, int os_error) {
+    link_out *out = link_message();
+    sonde_guest_v1_CpuState *state = &out->message.cpu_state;
+    out->which_message = sonde_guest_v1_FromGuest_cpu_state_tag;
+    state->sequence = now.sequence;
+    state->running = running;
+    state->period_ns = now.period_ns;
+    state->threads = threads_count();
+    state->os_error = os_error;
+    limits_append(state->clock, sizeof state->clock, running ? clock_name(now.plan.clock) : "");
+    limits_append(state->note, sizeof state->note, now.plan.note);
+    uint32_t others = threads_with(ROOM_CLOCK_TIMER), silent = threads_with(ROOM_CLOCK_NONE);
+    if (now.plan.clock == ROOM_CLOCK_PERF && others) {
+        limits_append(state->note, sizeof state->note, *state->note ? "; " : "");
+        limits_append_number(state->note, sizeof state->note, others);
+        limits_append(state->note, sizeof state->note, " threads by timer (RLIMIT_NOFILE)");
+    }
+    if (silent) {
+        limits_append(state->note, sizeof state->note, *state->note ? "; " : "");
+        limits_append_number(state->note, sizeof state->note, silent);
+        limits_append(state->note, sizeof state->note, " threads without a clock");
+    }
+    link_send(-1);
+}
+
+static void send_account(void) {
+    uint64_t handler_ns, handlers;
+    seats_handler_sum(&handler_ns, &handlers);
+    if (room.rings.header) {
+        atomic_store(&room.rings.header->handler_ns, handler_ns);
+        atomic_store(&room.rings.header->handler_count, handlers);
+    }
+    link_out *out = link_message();
+    sonde_guest_v1_CpuAccount *account = &out->message.cpu_account;
+    out->which_message = sonde_guest_v1_FromGuest_cpu_account_tag;
+    account->process_cpu_ns =
+        (uint64_t)(room_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - now.process_start_ns);
+    account->guest_cpu_ns = handler_ns - now.handler_start_ns +
+                            (uint64_t)(room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - now.own_start_ns);
+    account->threads = threads_count();
+    now.account_ns = clock_now() + ACCOUNT_NS;
+    link_send(-1);
+}
+
+static void add_mapping(sonde_guest_v1_Mapping *mapping, const struct maps_module *module) {
+    mapping->start = module->start;
+    mapping->end = module->end;
+    mapping->offset = module->offset;
+    mapping->device_major = module->device_major;
+    mapping->device_minor = module->device_minor;
+    mapping->inode = module->inode;
+    memcpy(mapping->path, module->path, sizeof mapping->path);
+}
+
+static bool send_maps(void) {
+    for (uint32_t at = 0; at == 0 || at < now.maps.module_count;) {
+        link_out *out = link_message();
+        sonde_guest_v1_Maps *maps = &out->message.maps;
+        out->which_message = sonde_guest_v1_FromGuest_maps_tag;
+        maps->generation = now.generation;
+        for (; at < now.maps.module_count && maps->mappings_count < PARTS; at++)
+            add_mapping(&maps->mappings[maps->mappings_count++], &now.maps.modules[at]);
+        maps->last = at >= now.maps.module_count;
+        if (!link_send(-1))
+            return false;
+        if (maps->last)
+            break;
+    }
+    return true;
+}
+
+static uint32_t room_limit(void) {
+    return seats_limit();
+}
+
+/* The stack areas are read by handlers: the old ones may be written again only when none is inside.
+ */
+static bool wait_quiet(int tries) {
+    for (; tries > 0; tries--) {
+        if (room_quiet(room_limit()))
+            return true;
+        struct timespec moment = {0, 1000000};
+        nanosleep(&moment, NULL);
+    }
+    return false;
+}
+
+/* Reads the maps; a changed set becomes a new generation, is published and sent. */
+static void refresh_maps(bool force) {
+    int64_t begin = clock_now();
+    atomic_store(&guest.reread_maps, false);
+    if (!wait_quiet(10) || maps_init(&now.next_maps) != 0 || maps_read(&now.next_maps) != 0)
+        return;
+    now.maps_cost_ns = clock_now() - begin;
+    bool changed = force || !maps_same_modules(&now.maps, &now.next_maps);
+    struct maps swap = now.maps;
+    now.maps = now.next_maps;
+    now.next_maps = swap;
+    atomic_store(&room.areas, now.maps.areas);
+    if (!changed)
+        return;
+    tables_collect(room_quiet(room_limit()));
+    if (tables_set_modules(&now.maps, ++now.generation) == 0 && tables_publish() == 0)
+        send_maps();
+}
+
+/* The next reading: half a second on, later where it is slow; a miss wakes us earlier. */
+static void plan_maps(void) {
+    int64_t pause = now.maps_cost_ns * MAPS_PATIENCE;
+    now.maps_ns = clock_now() + (pause > LOOK_NS ? pause : LOOK_NS);
+    atomic_store(&room.missed, 0);
+    atomic_store(&room.misses_wanted, 1);
+}
+
+static enum room_clock clock_of(sonde_guest_v1_ClockChoice choice) {
+    switch (choice) {
+    case sonde_guest_v1_ClockChoice_CLOCK_PERF:
+        return ROOM_CLOCK_PERF;
+    case sonde_guest_v1_ClockChoice_CLOCK_TIMER:
+        return ROOM_CLOCK_TIMER;
+    case sonde_guest_v1_ClockChoice_CLOCK_ITIMER:
+        return ROOM_CLOCK_PROCESS;
+    default:
+        return ROOM_CLOCK_NONE;
+    }
+}
+
+static void refuse(int os_error) {
+    now.stage = IDLE;
+    atomic_store(&guest.state, GUEST_IDLE);
+    now.plan.os_error = os_error;
+    send_state(false, os_error);
+}
+
+/* Rings, maps, and a handler before any clock. */
+static int prepare_parts(void) {
+    int error = seats_open();
+    bool fresh = rings_fd() < 0;
+    if (!error && fresh)
+        error = rings_create(now.period_ns, limits_cpus());
+    if (!error)
+        error = maps_init(&now.maps);
+    if (error || !fresh)
+        return error;
+    link_out *out = link_message();
+    out->which_message = sonde_guest_v1_FromGuest_rings_tag;
+    out->message.rings.ring_count = room.rings.count;
+    out->message.rings.ring_bytes = room.rings.bytes;
+    return link_send(rings_fd()) ? 0 : EPIPE;
+}
+
+static void prepare(void) {
+    now.plan = (struct clock_plan){.clock = ROOM_CLOCK_NONE};
+    int error = prepare_parts();
+    if (error) {
+        refuse(error);
+        return;
+    }
+    now.stage = PREPARING;
+    atomic_store(&guest.state, GUEST_PREPARING);
+    now.deadline_ns = clock_now() + TABLES_NS;
+    refresh_maps(true);
+    if (now.maps.main_stack.high)
+        room.main_stack.high = now.maps.main_stack.high;
+}
+
+/* Chooses a clock that can be armed and whose signal is ours. */
+static int ready_clock(enum room_clock wanted) {
+    clock_choose(wanted, install_timer_signal(), &now.plan);
+    int error = now.plan.clock == ROOM_CLOCK_NONE ? now.plan.os_error : 0;
+    if (!error && now.plan.clock == ROOM_CLOCK_PERF)
+        error = install_handler(CHAIN_TRAP);
+    if (!error && room.timer_signal && now.plan.clock != ROOM_CLOCK_PROCESS)
+        error = install_handler(CHAIN_TIMER); /* for threads that get no descriptor, too */
+    if (!error && now.plan.clock == ROOM_CLOCK_PROCESS)
+        error = install_handler(CHAIN_PROF);
+    return error;
+}
+
+static void start_clocks(void) {
+    int error = ready_clock(now.wanted);
+    if (error) {
+        refuse(error);
+        return;
+    }
+    uint64_t handlers;
+    seats_handler_sum(&now.handler_start_ns, &handlers);
+    now.process_start_ns = room_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    now.own_start_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    threads_open(&now.plan, now.period_ns);
+    if (now.plan.clock == ROOM_CLOCK_PROCESS)
+        clock_process(now.period_ns);
+    now.stage = RUNNING;
+    atomic_store(&guest.state, GUEST_RUNNING);
+    now.look_ns = clock_now() + LOOK_NS / 5; /* threads that slipped through the first scan */
+    now.account_ns = clock_now() + ACCOUNT_NS;
+    now.read_ns = clock_now();
+    plan_maps();
+    send_state(true, 0);
+}
+
+static void stop_clocks(void) {
+    if (now.plan.clock == ROOM_CLOCK_PROCESS)
+        clock_process(0);
+    threads_close();
+    wait_quiet(1000);
+    atomic_store(&room.misses_wanted, 0);
+}
+
+static void stop(void) {
+    stop_clocks();
+    send_account();
+    now.stage = DRAINING;
+    atomic_store(&guest.state, GUEST_IDLE);
+    now.deadline_ns = clock_now() + DRAIN_NS;
+    send_state(false, 0);
+}
+
+static void change_rate(void) {
+    threads_change(now.period_ns);
+    if (now.plan.clock == ROOM_CLOCK_PROCESS)
+        clock_process(now.period_ns);
+    send_state(true, 0);
+}
+
+void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
+    uint64_t period = config->period_ns, before = now.period_ns;
+    now.sequence = config->sequence;
+    if (period && period < LEAST_PERIOD)
+        period = LEAST_PERIOD;
+    now.period_ns = period < MOST_PERIOD ? period : MOST_PERIOD;
+    now.wanted = clock_of(config->clock);
+    uint32_t depth = config->max_depth;
+    atomic_store(&room.max_depth, depth >= 2 && depth < RING_MAX_DEPTH ? depth : RING_MAX_DEPTH);
+    if (period && (now.stage == IDLE || now.stage == DRAINING))
+        prepare();
+    else if (period && now.stage == RUNNING && now.period_ns != before)
+        change_rate();
+    else if (now.stage == RUNNING && !period)
+        stop();
+    else if (now.stage == RUNNING)
+        send_state(true, 0);
+    else if (!period) {
+        now.stage = now.stage == PREPARING ? IDLE : now.stage;
+        atomic_store(&guest.state, GUEST_IDLE);
+        send_state(false, 0);
+    }
+}
+
+void capture_on_table(const sonde_guest_v1_Table *table, int fd) {
+    if (tables_add(table->generation, table->start, table->bias, table->bytes, fd) != 0)
+        return; /* the module goes without a table: cut stacks are counted */
+}
+
+void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
+    if (done->generation != now.generation || now.stage == IDLE || now.stage == DRAINING)
+        return;
+    tables_collect(room_quiet(room_limit()));
+    tables_publish();
+    if (now.stage == PREPARING)
+        start_clocks();
+}
+
+/* Somebody went around our sigaction: perf's signals would meet their handler. */
+static void check_handlers(void) {
+    if (now.plan.clock != ROOM_CLOCK_PERF || install_holds(CHAIN_TRAP))
+        return;
+    int error = ready_clock(ROOM_CLOCK_TIMER);
+    limits_append(now.plan.note, sizeof now.plan.note, "; SIGTRAP was taken by the program");
+    if (error) {
+        stop_clocks();
+        refuse(error);
+        return;
+    }
+    threads_replan(&now.plan);
+    send_state(true, 0);
+}
+
+/* A sonded that reads nothing while records pile up is stuck: hang up rather than tick for nobody.
+ */
+static void check_reader(void) {
+    uint64_t read = rings_read_bytes();
+    if (read != now.read_bytes || rings_written_bytes() == read)
+        now.read_ns = clock_now();
+    now.read_bytes = read;
+    if (clock_now() - now.read_ns > STUCK_NS)
+        link_close();
+}
+
+static void look(void) {
+    threads_look();
+    check_handlers();
+    check_reader();
+    tables_collect(room_quiet(room_limit()));
+    now.look_ns = clock_now() + LOOK_NS;
+}
+
+static void run_tick(int64_t time) {
+    bool asked = atomic_load(&room.missed) || atomic_load(&guest.reread_maps);
+    if (time >= now.maps_ns || (asked && time >= now.maps_ns - LOOK_NS + MISS_NS)) {
+        refresh_maps(false);
+        plan_maps();
+    }
+    if (now.stage == RUNNING && time >= now.look_ns)
+        look();
+    if (now.stage == RUNNING && time >= now.account_ns)
+        send_account();
+}
+
+/* After the capture: rings, caches and maps cost nothing again. */
+static void rest(void) {
+    if (rings_fd() >= 0 && rings_drained())
+        rings_punch();
+    if (room_quiet(room_limit()))
+        seats_trim();
+    now.stage = IDLE;
+}
+
+static int until(int64_t time) {
+    int64_t left = (time - clock_now()) / MS + 1;
+    return left < 0 ? 0 : (int)left;
+}
+
+static int64_t next_due(void) {
+    bool asked = atomic_load(&room.missed) || atomic_load(&guest.reread_maps);
+    int64_t next = asked ? now.maps_ns - LOOK_NS + MISS_NS : now.maps_ns;
+    next = now.look_ns < next ? now.look_ns : next;
+    return now.account_ns < next ? now.account_ns : next;
+}
+
+int capture_tick(void) {
+    int64_t time = clock_now();
+    if (now.stage == PREPARING && time >= now.deadline_ns)
+        start_clocks();
+    if (now.stage == RUNNING)
+        run_tick(time);
+    if (now.stage == DRAINING && (time >= now.deadline_ns || rings_drained()))
+        rest();
+    switch (now.stage) {
+    case PREPARING:
+        return until(now.deadline_ns);
+    case RUNNING:
+        return until(next_due());
+    case DRAINING:
+        return 100;
+    default:
+        return -1;
+    }
+}
+
+void capture_abandon(void) {
+    if (now.stage == RUNNING)
+        stop_clocks();
+    now.stage = IDLE;
+    if (!wait_quiet(1000))
+        return; /* a thread is stopped inside a handler: its memory stays */
+    tables_clear();
+    rings_destroy();
+    seats_trim();
+    now.maps.module_count = 0;
+}
+
+void capture_after_fork(void) {
+    now.stage = IDLE;
+    now.maps.module_count = 0;
+    rings_after_fork();
+    tables_after_fork();
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/clock.h"
+
+#include "service/guest/limits.h"
+#include "service/guest/raw.h"
+#include "service/guest/seats.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/time.h>
+#include <time.h>
+
+#define LEAST_NS 10000u /* the kernel's own lower bound for cpu-clock */
+
+static _Atomic int perf_budget; /* descriptors we may still take */
+static int perf_floor;          /* they are moved above this number, out of the way of select() */
+
+static long open_perf(uint32_t tid, uint64_t first_ns, bool user_only, uint64_t ticket) {
+    struct perf_event_attr attr = {
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof attr,
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .sample_period = first_ns < LEAST_NS ? LEAST_NS : first_ns,
+        .exclude_kernel = user_only,
+        .exclude_hv = 1,
+        .sigtrap = 1,
+        .remove_on_exec = 1,
+        .sig_data = ticket,
+    };
+    return raw_call(SYS_perf_event_open, (long)&attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* A timer of the thread's CPU clock; `every` 0 = not armed. */
+static long make_timer(uint32_t tid, uint64_t ticket) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = room.timer_signal};
+    event.sigev_value.sival_ptr = (void *)ticket;
+    event._sigev_un._tid = (int)tid;
+    int timer = -1;
+    long result = raw_call3(SYS_timer_create, ROOM_CPU_OF(tid), (long)&event, (long)&timer);
+    return result < 0 ? result : timer;
+}
+
+static struct timespec span_of(uint64_t ns) {
+    return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+static long set_timer(int timer, uint64_t first_ns, uint64_t period_ns) {
+    struct itimerspec spec = {.it_interval = span_of(period_ns),
+                              .it_value = span_of(first_ns ? first_ns : 1)};
+    return raw_call(SYS_timer_settime, timer, 0, (long)&spec, 0, 0);
+}
+
+const char *clock_name(enum room_clock clock) {
+    static const char *const names[] = {"", "perf-sigtrap", "timer", "itimer"};
+    return names[clock];
+}
+
+/* Whether perf works for this process, with the kernel's time or without. 0 or an errno. Before
+ * Linux 5.18 a blocked SIGTRAP from perf killed the process. */
+static int try_perf(bool *user_only) {
+    if (!limits_kernel_at_least(5, 18))
+        return ENOSYS;
+    long fd = -EACCES;
+    for (int without_kernel = 0; without_kernel < 2; without_kernel++) {
+        *user_only = without_kernel;
+        fd = open_perf((uint32_t)raw_gettid(), 1u << 30, without_kernel, 0);
+        if (fd != -EACCES && fd != -EPERM)
+            break;
+    }
+    if (fd < 0)
+        return (int)-fd;
+    raw_close((int)fd);
+    return 0;
+}
+
+static int try_timer(int timer_signal) {
+    if (!timer_signal)
+        return EBUSY;
+    long timer = make_timer((uint32_t)raw_gettid(), 0);
+    if (timer < 0)
+        return (int)-timer;
+    raw_call3(SYS_timer_delete, timer, 0, 0);
+    return 0;
+}
+
+static void note(struct clock_plan *plan, const char *text, int error) {
+    size_t used = strlen(plan->note);
+    limits_append(plan->note, sizeof plan->note, used ? "; " : "");
+    limits_append(plan->note, sizeof plan->note, text);
+    if (error) {
+        limits_append(plan->note, sizeof plan->note, ": ");
+        limits_append(plan->note, sizeof plan->note, limits_error_name(error));
+    }
+}
+
+static void plan_perf(struct clock_plan *plan) {
+    int open_now, most;
+    limits_descriptors(&open_now, &most);
+    perf_floor = most / 2 < 1024 ? most / 2 : 1024;
+    atomic_store(&perf_budget, most > open_now ? (most - open_now) / 2 : 0);
+    plan->clock = ROOM_CLOCK_PERF;
+    if (plan->user_only)
+        note(plan, "time inside the kernel is counted, not shown (kernel.perf_event_paranoid)", 0);
+}
+
+void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *plan) {
+    *plan = (struct clock_plan){.clock = ROOM_CLOCK_NONE, .os_error = EINVAL};
+    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_PERF) {
+        plan->os_error = try_perf(&plan->user_only);
+        plan->no_perf_fallback = wanted == ROOM_CLOCK_PERF;
+        if (plan->os_error == 0) {
+            plan_perf(plan);
+            return;
+        }
+        note(plan, "perf refused", plan->os_error);
+        plan->user_only = false;
+    }
+    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_TIMER) {
+        plan->os_error = try_timer(timer_signal);
+        if (plan->os_error == 0) {
+            plan->clock = ROOM_CLOCK_TIMER;
+            note(plan,
+                 "samples at the kernel's tick: its rate at most, blind to work in step with it",
+                 0);
+            return;
+        }
+        note(plan, "timer_create refused", plan->os_error);
+    }
+    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_PROCESS) {
+        plan->clock = ROOM_CLOCK_PROCESS;
+        plan->os_error = 0;
+        note(plan, "one clock for all threads, at the kernel's tick: shares of threads are skewed",
+             0);
+    }
+}
+
+static bool arm_perf(struct room_seat *seat, uint64_t first_ns, uint64_t ticket) {
+    if (atomic_fetch_sub(&perf_budget, 1) <= 0) {
+        atomic_fetch_add(&perf_budget, 1);
+        return false;
+    }
+    seat->clock = ROOM_CLOCK_PERF;
+    long fd = open_perf(seat->tid, first_ns, seat->user_only, ticket);
+    if (fd < 0) {
+        atomic_fetch_add(&perf_budget, 1);
+        return false;
+    }
+    int above = fcntl((int)fd, F_DUPFD_CLOEXEC, perf_floor);
+    if (above >= 0)
+        raw_close((int)fd);
+    atomic_store_explicit(&seat->fd, above >= 0 ? above : (int)fd, memory_order_release);
+    return true;
+}
+
+static bool arm_timer(struct room_seat *seat, uint64_t first_ns, uint64_t period_ns,
+                      uint64_t ticket) {
+    if (!room.timer_signal)
+        return false;
+    long timer = make_timer(seat->tid, ticket);
+    if (timer < 0)
+        return false;
+    seat->clock = ROOM_CLOCK_TIMER;
+    seat->user_only = false;
+    atomic_store_explicit(&seat->timer, (int)timer, memory_order_release);
+    return set_timer((int)timer, first_ns, period_ns) == 0;
+}
+
+/* When the clock shall tick first, from now; and from which reading of the CPU clock periods are
+ * counted. */
+static uint64_t first_tick(struct room_seat *seat, uint64_t period_ns, enum clock_since since) {
+    int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid)), origin = cpu;
+    int64_t phase = (int64_t)room_phase(seat, period_ns), first = phase;
+    if (since == CLOCK_FROM_BIRTH) {
+        origin = 0;
+        first = phase > cpu ? phase - cpu : 0;
+    }
+    atomic_store(&seat->restart_ns, (origin + phase - (int64_t)period_ns) | 1);
+    return (uint64_t)first;
+}
+
+void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t period_ns,
+               enum clock_since since) {
+    uint64_t ticket = room_ticket(seat->incarnation, seats_number(seat));
+    seat->period_ns = seat->nominal_ns = period_ns;
+    seat->until_renewal = 1;
+    seat->user_only = plan->user_only;
+    uint64_t first_ns = first_tick(seat, period_ns, since);
+    if (plan->clock == ROOM_CLOCK_PROCESS) {
+        seat->clock = ROOM_CLOCK_PROCESS;
+        return;
+    }
+    if (plan->clock == ROOM_CLOCK_PERF && arm_perf(seat, first_ns, ticket))
+        return;
+    if (!plan->no_perf_fallback && arm_timer(seat, first_ns, period_ns, ticket))
+        return;
+    seat->clock = ROOM_CLOCK_NONE;
+}
+
+/* The old stream of ticks ends and a new one begins: the part of a period under way is dropped as a
+ * thread's last part is, and the new first phase stands for it. */
+void clock_change(struct room_seat *seat, uint64_t period_ns) {
+    uint64_t first_ns = first_tick(seat, period_ns, CLOCK_FROM_NOW);
+    int fd = atomic_load(&seat->fd), timer = atomic_load(&seat->timer);
+    seat->period_ns = period_ns;
+    seat->until_renewal = 1;
+    if (first_ns < LEAST_NS)
+        first_ns = LEAST_NS;
+    if (fd >= 0)
+        ioctl(fd, PERF_EVENT_IOC_PERIOD, &first_ns);
+    if (timer >= 0)
+        set_timer(timer, first_ns, period_ns);
+}
+
+void clock_disarm(struct room_seat *seat) {
+    int fd = atomic_exchange(&seat->fd, -1), timer = atomic_exchange(&seat->timer, -1);
+    if (fd >= 0) {
+        ioctl(fd, PERF_EVENT_IOC_DISABLE, 0); /* a copy of fd may live in a forked child */
+        raw_close(fd);
+        atomic_fetch_add(&perf_budget, 1);
+    }
+    if (timer >= 0)
+        raw_call3(SYS_timer_delete, timer, 0, 0);
+}
+
+int clock_process(uint64_t period_ns) {
+    struct timeval span = {(time_t)(period_ns / 1000000000),
+                           (suseconds_t)(period_ns / 1000 % 1000000)};
+    struct itimerval every = {span, span};
+    if (period_ns && span.tv_sec == 0 && span.tv_usec == 0)
+        every.it_interval.tv_usec = every.it_value.tv_usec = 1;
+    long result = raw_call3(SYS_setitimer, ITIMER_PROF, (long)&every, 0);
+    return result < 0 ? (int)-result : 0;
+}

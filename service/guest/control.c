@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The control thread's loop: one poll over the socket, the wake-up descriptor and, while sonded is
+ * away, an inotify watch on the folder its socket will appear in. Attached and idle it waits for
+ * ever; away it tries again when the socket appears, and after 1, 2, 4 ... 60 s in case nothing
+ * tells (an abstract socket, a folder that is not there yet: at most 10 s). */
+#include "service/guest/capture.h"
+#include "service/guest/guest.h"
+#include "service/guest/limits.h"
+#include "service/guest/link.h"
+#include "service/guest/raw.h"
+#include "service/guest/signal/room.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define FIRST_PAUSE_MS  1000
+#define MOST_PAUSE_MS   60000 /* with a watch */
+#define BLIND_PAUSE_MS  10000 /* without one */
+#define LISTEN_PAUSE_MS 50    /* the socket is there, but nobody listens yet */
+#define LISTEN_TRIES    5
+
+static int watch_fd = -1;
+static int pause_ms, tries_left;
+static bool attached; /* the greeting went out; the link may have been closed since */
+
+static void set_state(enum guest_state state) {
+    atomic_store(&guest.state, state);
+}
+
+/* ---- Hello ---- */
+
+static void fill_hello(sonde_guest_v1_Hello *hello) {
+    hello->protocol = 1;
+    hello->pid = (int32_t)room.pid;
+    limits_append(hello->name, sizeof hello->name, guest.name);
+    limits_append(hello->version, sizeof hello->version, GUEST_VERSION);
+    ssize_t len = readlink("/proc/self/exe", hello->executable, sizeof hello->executable - 1);
+    hello->executable[len > 0 ? len : 0] = 0;
+    if (getrandom(hello->uuid, sizeof hello->uuid, GRND_NONBLOCK) < 0)
+        memcpy(hello->uuid, &room.pid, sizeof room.pid);
+    hello->start_ticks = limits_stat_field(22);
+    hello->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
+    hello->cpus = limits_cpus();
+}
+
+static bool greet(void) {
+    static sonde_guest_v1_Hello hello; /* one uuid for as long as the guest runs in this process */
+    if (hello.pid != (int32_t)room.pid) {
+        memset(&hello, 0, sizeof hello);
+        fill_hello(&hello);
+    }
+    link_out *out = link_message();
+    out->which_message = sonde_guest_v1_FromGuest_hello_tag;
+    out->message.hello = hello;
+    return link_send(-1);
+}
+
+/* ---- Away ---- */
+
+static void forget_watch(void) {
+    if (watch_fd >= 0)
+        raw_close(watch_fd);
+    watch_fd = -1;
+}
+
+/* A watch on the socket's folder; there is none for the abstract space, or while the folder is
+ * missing. */
+static void set_watch(void) {
+    char folder[GUEST_PATH_BYTES] = "";
+    limits_append(folder, sizeof folder, guest.socket_path);
+    char *slash = strrchr(folder, '/');
+    if (watch_fd >= 0 || !slash || slash == folder || folder[0] == '@')
+        return;
+    *slash = 0;
+    watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (watch_fd >= 0 &&
+        inotify_add_watch(watch_fd, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
+        forget_watch();
+}
+
+static void be_away(void) {
+    set_watch();
+    int most = watch_fd >= 0 ? MOST_PAUSE_MS : BLIND_PAUSE_MS;
+    pause_ms = pause_ms == 0 ? FIRST_PAUSE_MS : pause_ms * 2 < most ? pause_ms * 2 : most;
+    if (atomic_load(&guest.state) != GUEST_REFUSED)
+        set_state(GUEST_AWAY);
+}
+
+/* The socket's folder has changed: perhaps sonded is there, and in a moment listens. */
+static void on_watch(void) {
+    char events[1024];
+    while (read(watch_fd, events, sizeof events) > 0)
+        continue;
+    tries_left = LISTEN_TRIES;
+    pause_ms = 0;
+}
+
+static void try_to_connect(void) {
+    int error = link_open(guest.socket_path);
+    if (error == 0 && greet()) {
+        forget_watch();
+        pause_ms = tries_left = 0;
+        attached = true;
+        set_state(GUEST_IDLE);
+        return;
+    }
+    link_close();
+    be_away();
+    if (tries_left > 0 && error == ECONNREFUSED) {
+        tries_left--;
+        pause_ms = LISTEN_PAUSE_MS;
+    }
+}
+
+/* ---- Attached ---- */
+
+static void on_refusal(const sonde_guest_v1_Refusal *refusal) {
+    guest.refusal[0] = 0;
+    limits_append(guest.refusal, sizeof guest.refusal, refusal->reason);
+    set_state(GUEST_REFUSED);
+    pause_ms = MOST_PAUSE_MS;
+    link_close();
+}
+
+static void on_message(const link_in *in, int fd) {
+    switch (in->which_message) {
+    case sonde_guest_v1_ToGuest_refusal_tag:
+        on_refusal(&in->message.refusal);
+        break;
+    case sonde_guest_v1_ToGuest_cpu_config_tag:
+        capture_on_config(&in->message.cpu_config);
+        break;
+    case sonde_guest_v1_ToGuest_table_tag:
+        capture_on_table(&in->message.table, fd);
+        break;
+    case sonde_guest_v1_ToGuest_tables_done_tag:
+        capture_on_tables_done(&in->message.tables_done);
+        break;
+    default: /* Welcome needs no answer; what a newer sonded may say is not for us */
+        break;
+    }
+}
+
+/* After a hang-up the first try waits: a sonded that restarts is not met by all its guests at once.
+ */
+static void after_hang_up(void) {
+    attached = false;
+    capture_abandon();
+    be_away();
+}
+
+/* ---- The loop ---- */
+
+static void drain_wake(void) {
+    uint64_t count;
+    while (read(guest.wake_fd, &count, sizeof count) > 0)
+        continue;
+}
+
+static void wait_for_events(int timeout_ms) {
+    struct pollfd waits[] = {
+        {guest.wake_fd, POLLIN, 0}, {link_fd(), POLLIN, 0}, {watch_fd, POLLIN, 0}};
+    int ready = poll(waits, 3, timeout_ms);
+    if (ready > 0 && waits[0].revents)
+        drain_wake();
+    if (ready > 0 && waits[2].revents)
+        on_watch();
+    if (ready > 0 && waits[1].revents)
+        link_receive(on_message);
+    if (!attached && (ready == 0 || waits[2].revents))
+        try_to_connect();
+}
+
+static void be_patient(int delay_ms) {
+    struct pollfd stop = {guest.wake_fd, POLLIN, 0};
+    if (delay_ms > 0)
+        poll(&stop, 1, delay_ms);
+}
+
+void control_run(void) {
+    pause_ms = tries_left = 0;
+    set_state(GUEST_AWAY);
+    be_patient((int)guest.start_delay_ms);
+    if (!atomic_load(&guest.stopping))
+        try_to_connect();
+    while (!atomic_load(&guest.stopping)) {
+        int due_ms = attached ? capture_tick() : pause_ms;
+        if (attached && link_fd() < 0)
+            after_hang_up();
+        else
+            wait_for_events(due_ms);
+    }
+    capture_abandon();
+    attached = false;
+    link_close();
+    forget_watch();
+    set_state(GUEST_OFF);
+}
+
+void control_after_fork(void) {
+    attached = false;
+    link_close();
+    forget_watch();
+    capture_after_fork();
+}

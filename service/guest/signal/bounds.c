@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/signal/bounds.h"
+
+#include "service/guest/raw.h"
+
+#include <errno.h>
+
+#define PAGE      4096ull
+#define USER_END  (1ull << 47)
+#define MAIN_SPAN (128ull << 20) /* the kernel keeps at least this much free below the main stack \
+                                  */
+
+static bool holds(struct walk_stack stack, uint64_t address) {
+    return address >= stack.low && address < stack.high;
+}
+
+static uint64_t thread_descriptor(void) {
+    uint64_t descriptor;
+    __asm__("movq %%fs:0, %0" : "=r"(descriptor));
+    return descriptor;
+}
+
+static bool page_readable(uint64_t page) {
+    return raw_call(SYS_rt_sigprocmask, -1, (long)page, 0, 8, 0) != -EFAULT;
+}
+
+uint64_t bounds_probe(uint64_t address, uint64_t limit) {
+    uint64_t page = address & ~(PAGE - 1);
+    for (uint32_t i = 0; i < BOUNDS_PAGES && page < limit && page < USER_END; i++, page += PAGE)
+        if (!page_readable(page))
+            break;
+    return page > address ? page : address;
+}
+
+static struct walk_stack area_of(uint64_t address) {
+    const struct room_areas *areas = atomic_load_explicit(&room.areas, memory_order_acquire);
+    struct walk_stack none = {0, 0};
+    if (!areas)
+        return none;
+    uint64_t low = 0, high = areas->count;
+    while (low < high) {
+        uint64_t middle = (low + high) / 2;
+        if (areas->areas[middle].high <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < areas->count && holds(areas->areas[low], address) ? areas->areas[low] : none;
+}
+
+static bool registered(uint64_t sp, struct walk_stack *stack) {
+    uint32_t count = atomic_load_explicit(&room.stack_count, memory_order_acquire);
+    for (uint32_t i = 0; i < count; i++) {
+        uint64_t low = atomic_load_explicit(&room.stacks[i].low, memory_order_acquire);
+        uint64_t high = atomic_load_explicit(&room.stacks[i].high, memory_order_acquire);
+        bool steady = low == atomic_load_explicit(&room.stacks[i].low, memory_order_acquire);
+        if (low && steady && sp >= low && sp < high) {
+            *stack = (struct walk_stack){low, high};
+            return true;
+        }
+    }
+    return false;
+}
+
+/* The own stack of a thread that was there before us. */
+static bool learn(struct room_seat *seat, uint64_t sp, struct walk_stack area) {
+    uint64_t descriptor = thread_descriptor();
+    if (seat->tid == room.pid && sp < room.main_stack.high && room.main_stack.high - sp < MAIN_SPAN)
+        seat->stack = (struct walk_stack){room.main_stack.high - MAIN_SPAN, room.main_stack.high};
+    else if (sp < descriptor && holds(area, descriptor))
+        seat->stack = (struct walk_stack){area.low, descriptor};
+    else
+        return false;
+    return true;
+}
+
+void bounds_find(struct room_seat *seat, const ucontext_t *context, struct walk_stack *extra,
+                 struct walk_bounds *bounds) {
+    uint64_t sp = (uint64_t)context->uc_mcontext.gregs[REG_RSP];
+    uint64_t alternate = (uint64_t)context->uc_stack.ss_sp;
+    *bounds = (struct walk_bounds){.thread = seat->stack, .extra = extra};
+    if (holds(seat->stack, sp) || sp - alternate < context->uc_stack.ss_size)
+        return;
+    bounds->extra_count = 1;
+    if (registered(sp, extra))
+        return;
+    struct walk_stack area = area_of(sp);
+    if (!seat->stack.high && learn(seat, sp, area)) {
+        *bounds = (struct walk_bounds){.thread = seat->stack};
+        return;
+    }
+    *extra = (struct walk_stack){sp, bounds_probe(sp, area.high ? area.high : USER_END)};
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which memory a walk may read. No SIGSEGV handler of ours stands behind it: an application's crash
+ * handler is the last thing a guest should meddle with. Instead every stack is known before it is
+ * read:
+ *
+ *   - the thread's own: told by the thread as it started, or the mapping (of the last
+ * /proc/self/maps) that holds both its stack pointer and its thread descriptor, which glibc puts at
+ * the stack's top; the main thread's by __libc_stack_end;
+ *   - the alternate signal stack: by the kernel, in the ucontext (walk.h looks there itself);
+ *   - coroutines': by sonde_stack_add;
+ *   - any other: asked of the kernel page by page, at most 16, by a sigprocmask that can only fail:
+ * EINVAL when the page can be read, EFAULT when not. About 0.1 us a page, and only for such stacks.
+ *
+ * Thread and signal safety: signal-safe. */
+#ifndef SONDE_SERVICE_GUEST_SIGNAL_BOUNDS_H
+#define SONDE_SERVICE_GUEST_SIGNAL_BOUNDS_H
+
+#include "service/guest/signal/room.h"
+
+#pragma GCC visibility push(hidden)
+
+#define BOUNDS_PAGES 16u
+
+/* Fills bounds for an interruption; *extra is the place of its one extra stack. May learn
+ * seat->stack. */
+SONDE_SIGSAFE
+void bounds_find(struct room_seat *seat, const ucontext_t *context, struct walk_stack *extra,
+                 struct walk_bounds *bounds);
+
+/* How far memory can be read from address on: the end of the last readable page, at most `limit`,
+ * at most BOUNDS_PAGES on; address when its own page cannot be read. */
+SONDE_SIGSAFE
+uint64_t bounds_probe(uint64_t address, uint64_t limit);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * head is ours and tail is sonded's, but both lie in memory that sonded can write: a wrong value
+ * must cost samples, never a store outside the ring. So places are always masked, and a tail ahead
+ * of head reads as "full". */
+#include "service/guest/signal/push.h"
+
+void ring_drop(const struct ring_set *rings, enum ring_drop cause, uint64_t weight_ns) {
+    atomic_fetch_add_explicit(&rings->header->drops[cause], 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&rings->header->dropped_ns, weight_ns, memory_order_relaxed);
+}
+
+void ring_publish(struct ring_record *record, uint32_t size) {
+    atomic_store_explicit(&record->size, size, memory_order_release);
+}
+
+/* Reserves `size` bytes in one piece, with the rest of the ring before it when that is too short.
+ */
+static struct ring_record *claim(struct ring_control *ring, uint64_t bytes, uint32_t size,
+                                 enum ring_drop *cause) {
+    char *data = (char *)ring + RING_PAGE;
+    uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    for (uint32_t tries = 0; tries < RING_TRIES; tries++) {
+        uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+        uint64_t place = head & (bytes - 1) & ~7ull, rest = bytes - place;
+        uint64_t pad = rest < size ? rest : 0;
+        if (head - tail > bytes || bytes - (head - tail) < pad + size) {
+            *cause = RING_DROP_FULL;
+            return NULL;
+        }
+        if (!atomic_compare_exchange_weak_explicit(&ring->head, &head, head + pad + size,
+                                                   memory_order_acq_rel, memory_order_relaxed))
+            continue;
+        if (pad) {
+            struct ring_record *padding = (struct ring_record *)(data + place);
+            padding->kind = RING_RECORD_PAD; /* only 8 bytes may be there: touch no more */
+            ring_publish(padding, (uint32_t)pad);
+        }
+        return (struct ring_record *)(data + (pad ? 0 : place));
+    }
+    *cause = RING_DROP_CONTENDED;
+    return NULL;
+}
+
+struct ring_record *ring_reserve(const struct ring_set *rings, uint32_t tid, uint32_t size,
+                                 uint64_t weight_ns) {
+    enum ring_drop cause;
+    struct ring_control *ring = ring_control_of(rings, tid & (rings->count - 1));
+    struct ring_record *record = claim(ring, rings->bytes, size, &cause);
+    if (!record)
+        ring_drop(rings, cause, weight_ns);
+    else
+        record->tid = tid;
+    return record;
+}
+
+bool ring_push_unseen(const struct ring_set *rings, uint32_t tid, uint64_t cpu_ns,
+                      enum ring_unseen_cause cause) {
+    struct ring_record *record = ring_reserve(rings, tid, sizeof(struct ring_unseen), cpu_ns);
+    if (!record)
+        return false;
+    struct ring_unseen *unseen = (struct ring_unseen *)record;
+    record->kind = RING_RECORD_UNSEEN;
+    unseen->cpu_ns = cpu_ns;
+    unseen->cause = cause;
+    ring_publish(record, sizeof *unseen);
+    return true;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/signal/room.h"
+
+#include <time.h>
+
+struct room room; /* all zero: no pages of it are touched before the first capture */
+__thread struct room_tags room_tags;
+
+/* xorshift64*: any state but 0 will do. */
+uint64_t room_random(struct room_seat *seat) {
+    uint64_t state = seat->random;
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    seat->random = state;
+    return state * 0x2545f4914f6cdd1dull >> 32;
+}
+
+uint64_t room_phase(struct room_seat *seat, uint64_t period_ns) {
+    return (uint64_t)((__uint128_t)period_ns * room_random(seat) >> 32) + 1;
+}
+
+uint64_t room_dither(struct room_seat *seat, uint64_t nominal_ns) {
+    return nominal_ns - nominal_ns / 2 + room_phase(seat, nominal_ns);
+}
+
+int64_t room_due(const struct room_seat *seat, int64_t cpu_ns) {
+    uint64_t counted = atomic_load_explicit(&seat->counted_ns, memory_order_relaxed);
+    uint64_t reported = atomic_load_explicit(&seat->reported_ns, memory_order_relaxed);
+    return cpu_ns - seat->base_ns - (int64_t)(counted + reported);
+}
+
+int64_t room_clock_ns(int clock) {
+    struct timespec now = {0};
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+struct room_seat *room_find(uint32_t tid) {
+    if (!room.seat_of || tid >= ROOM_TIDS)
+        return NULL;
+    uint32_t number = atomic_load_explicit(&room.seat_of[tid], memory_order_acquire);
+    return number ? &room.seats[number - 1] : NULL;
+}
+
+bool room_quiet(uint32_t limit) {
+    if (atomic_load(&room.process_in))
+        return false;
+    for (uint32_t i = 0; i < limit; i++)
+        for (uint32_t tries = 0; atomic_load(&room.seats[i].inside); tries++) {
+            if (tries == 1000)
+                return false;
+            __builtin_ia32_pause();
+        }
+    return true;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The signal-safe room: what a tick finds when it arrives. Everything in here was made ready
+ * outside (service/guest) before the first clock was armed; a handler takes no lock, allocates
+ * nothing, calls nothing but the names in ALLOWED, and lives on less than 2 KiB of stack.
+ *
+ * Each sampled thread has a seat: its clock, its stack, its cache, its accounts. The clock's signal
+ * carries a ticket that names the seat (perf's sig_data, the timer's sigval), so a handler needs
+ * neither thread-local storage nor a look-up, and a late signal of an earlier capture is known by
+ * its ticket and does nothing.
+ *
+ * Who writes what: a seat's "handler" fields are written by the handler on the seat's own thread
+ * while `inside` is 1; the others by the control thread (or by the seat's thread itself, as it
+ * starts and ends) while no clock of the seat is armed. Memory that a handler may read is given
+ * back only after room_quiet has said yes. */
+#ifndef SONDE_SERVICE_GUEST_SIGNAL_ROOM_H
+#define SONDE_SERVICE_GUEST_SIGNAL_ROOM_H
+
+#define SONDE_SIGSAFE
+
+#include "service/guest/ring.h"
+#include "service/guest/signal/walk.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#pragma GCC visibility push(hidden) /* no detour through the global offset table */
+
+#define ROOM_SEATS       32768u /* threads sampled at once; later ones are counted as not seen */
+#define ROOM_STACKS      4096u  /* of sonde_stack_add */
+#define ROOM_LABELS      1024u
+#define ROOM_LABEL_BYTES 64u
+#define ROOM_TIDS        (4u << 20)                         /* the largest pid_max there is */
+#define ROOM_CPU_OF(tid) ((int)(~(unsigned)(tid) << 3 | 6)) /* clockid of a thread's CPU clock */
+#define ROOM_NAME_TICKS  64u /* between two looks at a thread's name */
+
+enum room_clock { ROOM_CLOCK_NONE, ROOM_CLOCK_PERF, ROOM_CLOCK_TIMER, ROOM_CLOCK_PROCESS };
+
+struct room_seat {
+    /* Set outside. */
+    uint32_t tid;
+    _Atomic uint32_t incarnation; /* 24 bits, of the ticket; 0 = the seat is free */
+    uint8_t clock;                /* enum room_clock */
+    bool user_only;               /* the clock does not tick inside the kernel */
+    _Atomic int fd;               /* perf event, -1 */
+    _Atomic int timer;            /* kernel's timer id, -1 */
+    _Atomic uint64_t reported_ns; /* CPU time the control thread has reported as not seen */
+    _Atomic int64_t restart_ns; /* not 0: count from here on; see room_due. The handler takes it */
+    uint32_t scanned;           /* number of the scan that saw the thread last */
+    uint64_t looked_counted_ns; /* counted_ns when the control thread looked last */
+    struct walk_cache *cache;
+
+    /* The handler's. */
+    _Atomic uint32_t inside;
+    uint32_t until_renewal; /* ticks until the period is drawn anew */
+    uint32_t until_name;
+    uint32_t label_told;
+    bool announced;
+    char name[16];
+    uint64_t random;
+    uint64_t period_ns;          /* the one armed now */
+    uint64_t nominal_ns;         /* it was drawn around this */
+    uint64_t last_ns;            /* CLOCK_MONOTONIC of the last tick */
+    int64_t base_ns;             /* of the thread's CPU clock; see room_due */
+    _Atomic uint64_t counted_ns; /* sum of weights */
+    _Atomic uint64_t handler_ns;
+    _Atomic uint64_t handler_count;
+    struct walk_stack stack; /* [0,0) = not known yet */
+};
+
+/* Readable and writable mappings at the last look, sorted: where the stack of a thread that nobody
+ * announced may lie. */
+struct room_areas {
+    uint64_t count;
+    struct walk_stack areas[];
+};
+
+struct room_label {
+    _Atomic uint32_t state; /* 0 free, 1 being written, 2 ready */
+    char text[ROOM_LABEL_BYTES];
+};
+
+/* The rings, with our own copy of their sizes: the shared header can be written by sonded. */
+struct ring_set {
+    struct ring_header *header;
+    uint32_t count; /* a power of two */
+    uint64_t bytes; /* of each, a power of two */
+};
+
+/* A walk_map and the generation of Maps it was made from. walk.generation is another number: it
+ * grows with every publication, so that caches also notice tables that come late for the same
+ * mappings. */
+struct room_map {
+    struct walk_map walk;
+    uint32_t generation;
+};
+
+struct room {
+    _Atomic bool open; /* a capture runs */
+    uint32_t secret;   /* 24 bits, of the tickets */
+    struct room_seat *seats;
+    _Atomic uint64_t period_ns; /* nominal */
+    _Atomic uint32_t max_depth;
+    _Atomic(const struct room_map *) map;
+    _Atomic(const struct room_areas *) areas;
+    struct ring_set rings;
+    struct walk_stack main_stack;
+    uint32_t pid;
+    int wake_fd;                    /* eventfd of the control thread */
+    _Atomic uint32_t misses_wanted; /* 1: the next pc in no known module wakes the control thread */
+    _Atomic uint32_t missed;
+    int timer_signal;            /* 0 = none chosen yet */
+    _Atomic uint32_t process_in; /* handlers of the process-wide clock that run now */
+    _Atomic uint64_t process_last_ns;
+    _Atomic uint16_t *seat_of;    /* by tid: number of the seat + 1; ROOM_TIDS of them */
+    _Atomic uint32_t stack_count; /* high-water mark */
+    struct {
+        _Atomic uint64_t low, high; /* low 0 = free */
+    } stacks[ROOM_STACKS];
+    struct room_label labels[ROOM_LABELS]; /* id = index + 1 */
+};
+
+extern struct room room;
+
+/* What sonde_label_* sets; read by the handler of the same thread. */
+struct room_tags {
+    uint64_t request;
+    uint32_t label;
+};
+extern __thread struct room_tags room_tags __attribute__((tls_model("initial-exec")));
+
+/* 24 bits secret, 24 bits incarnation, 16 bits seat. */
+static inline uint64_t room_ticket(uint32_t incarnation, uint32_t seat) {
+    return (uint64_t)room.secret << 40 | (uint64_t)incarnation << 16 | seat;
+}
+
+/* Random number and a period within +-50 % of nominal, whose mean is nominal. Signal-safe; the
+ * seat's owner only. */
+SONDE_SIGSAFE
+uint64_t room_random(struct room_seat *seat);
+SONDE_SIGSAFE
+uint64_t room_dither(struct room_seat *seat, uint64_t nominal_ns);
+/* A first phase in (0, period]. */
+SONDE_SIGSAFE
+uint64_t room_phase(struct room_seat *seat, uint64_t period_ns);
+
+/* CPU time of the seat's thread that no record stands for yet, cpu_ns being its clock now: clock -
+ * base - counted - reported. base is set so that a full period is due when the first, randomly
+ * early, tick arrives. */
+SONDE_SIGSAFE
+int64_t room_due(const struct room_seat *seat, int64_t cpu_ns);
+SONDE_SIGSAFE
+int64_t room_clock_ns(int clock);
+
+/* The seat of tid, NULL when it has none. For the process-wide clock and the control thread. */
+SONDE_SIGSAFE
+struct room_seat *room_find(uint32_t tid);
+
+/* The handlers; installed by service/guest/install.c with every signal masked. */
+SONDE_SIGSAFE
+void room_on_trap(int signal, siginfo_t *info, void *context);
+SONDE_SIGSAFE
+void room_on_timer(int signal, siginfo_t *info, void *context);
+SONDE_SIGSAFE
+void room_on_prof(int signal, siginfo_t *info, void *context);
+
+/* Whether no handler is inside at this moment, or each has left since the call began; `limit` is
+ * the highest seat + 1. Waits for nobody: false = ask again later. Control thread only. */
+bool room_quiet(uint32_t limit);
+
+#pragma GCC visibility pop
+
+#endif

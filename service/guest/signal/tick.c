@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One tick. The clock's signal names the seat; the handler walks the stack into a record of the
+ * thread's ring and pays attention to what the tick is worth:
+ *
+ *     CPU time   |----p----|----p----|-------------3p-------------|----p----|
+ *     ticks                x         x    (lost in the kernel)    x         x
+ *     weight               p         p                            3p        p
+ *
+ * Ticks get lost: two that fall into one system call become one signal, a thread may block it, a
+ * slow clock fires late. So the weight comes from the thread's CPU clock: what is due is its
+ * reading less all that was counted before, and a rest below half a period is carried on. That read
+ * costs 0.3 us and is left out where nothing can have been lost: the wall clock, which is read
+ * anyway, has moved less than one and a half periods. */
+#include "service/guest/signal/room.h"
+
+#include "service/guest/raw.h"
+#include "service/guest/signal/bounds.h"
+#include "service/guest/signal/chain.h"
+#include "service/guest/signal/push.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#define CODE_PERF  6  /* TRAP_PERF, which this glibc does not name */
+#define PERF_ASYNC 1u /* TRAP_PERF_FLAG_ASYNC: was blocked when the tick came */
+
+/* What the kernel puts behind si_addr for TRAP_PERF. */
+struct perf_info {
+    uint64_t head[3];
+    uint64_t data;
+    uint32_t type;
+    uint32_t flags;
+};
+
+static uint64_t now_ns(void) {
+    return (uint64_t)room_clock_ns(CLOCK_MONOTONIC);
+}
+
+/* How many periods this tick stands for; at least 1. */
+static uint64_t count_periods(struct room_seat *seat, uint64_t now) {
+    uint64_t gap = now - seat->last_ns, period = seat->period_ns;
+    seat->last_ns = now;
+    bool may_have_lost = gap > period + period / 2 || seat->until_renewal <= 1 ||
+                         seat->clock != ROOM_CLOCK_PERF ||
+                         atomic_load_explicit(&seat->restart_ns, memory_order_relaxed);
+    if (!may_have_lost)
+        return 1;
+    int64_t restart = atomic_exchange_explicit(&seat->restart_ns, 0, memory_order_acquire);
+    if (restart) {
+        seat->base_ns = 0;
+        seat->base_ns = room_due(seat, restart);
+    }
+    int64_t due = room_due(seat, room_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    return due < (int64_t)(period + period / 2) ? 1 : ((uint64_t)due + period / 2) / period;
+}
+
+/* Draws the next period: every 8 to 16 ticks, and at once when the rate was changed. */
+static void renew_period(struct room_seat *seat) {
+    uint64_t nominal = atomic_load_explicit(&room.period_ns, memory_order_relaxed);
+    if (seat->until_renewal > 1 && nominal == seat->nominal_ns) {
+        seat->until_renewal--;
+        return;
+    }
+    int fd = atomic_load_explicit(&seat->fd, memory_order_acquire);
+    int timer = atomic_load_explicit(&seat->timer, memory_order_acquire);
+    uint64_t period = room_dither(seat, nominal);
+    if (seat->clock == ROOM_CLOCK_PERF && fd >= 0)
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period);
+    else if (seat->clock == ROOM_CLOCK_TIMER && timer >= 0) {
+        struct timespec span = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
+        struct itimerspec every = {span, span};
+        raw_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
+    } else
+        return; /* it is just being armed: next time */
+    seat->period_ns = period;
+    seat->nominal_ns = nominal;
+    seat->until_renewal = 8 + (uint32_t)(room_random(seat) % 9);
+}
+
+static bool push_thread(struct room_seat *seat, uint32_t generation) {
+    struct ring_record *record =
+        ring_reserve(&room.rings, seat->tid, sizeof(struct ring_thread), 0);
+    if (!record)
+        return false;
+    struct ring_thread *thread = (struct ring_thread *)record;
+    record->kind = RING_RECORD_THREAD;
+    record->generation = generation;
+    memcpy(thread->name, seat->name, sizeof thread->name);
+    uint32_t label = room_tags.label;
+    if (label > 0 && label <= ROOM_LABELS) {
+        const char *text = room.labels[label - 1].text;
+        thread->label = label;
+        while (thread->label_len < sizeof thread->text - 1 && text[thread->label_len])
+            thread->label_len++;
+        memcpy(thread->text, text, thread->label_len);
+    }
+    seat->label_told = label;
+    ring_publish(record, sizeof *thread);
+    return true;
+}
+
+/* Tells the thread's name and label before its first sample and whenever they have changed. */
+static void announce(struct room_seat *seat, uint32_t generation) {
+    if (seat->announced && seat->until_name-- > 0 && seat->label_told == room_tags.label)
+        return;
+    char name[16] = "";
+    raw_call3(SYS_prctl, PR_GET_NAME, (long)name, 0);
+    seat->until_name = ROOM_NAME_TICKS;
+    if (seat->announced && seat->label_told == room_tags.label &&
+        memcmp(name, seat->name, sizeof name) == 0)
+        return;
+    memcpy(seat->name, name, sizeof name);
+    seat->announced = push_thread(seat, generation);
+}
+
+/* A pc in no known module: a library came, or code was made. The control thread reads the map anew.
+ */
+static void tell_of_miss(const struct walk_map *map, const uint64_t *pcs,
+                         const struct walk_result *walked) {
+    if (walked->end != RING_END_NO_TABLE && walked->fp_frames == 0)
+        return;
+    if (!atomic_load_explicit(&room.misses_wanted, memory_order_relaxed))
+        return;
+    bool known = true;
+    for (uint32_t i = 0; i < walked->depth && known; i++)
+        known = walk_map_find(map, (pcs[i] & ~RING_PC_EXACT) - (i > 0)) != NULL;
+    if (known || !atomic_exchange(&room.misses_wanted, 0))
+        return;
+    uint64_t one = 1;
+    atomic_store_explicit(&room.missed, 1, memory_order_release);
+    raw_call3(SYS_write, room.wake_fd, (long)&one, sizeof one);
+}
+
+static void push_sample(const struct room_seat *seat, const uint64_t *pcs,
+                        const struct walk_result *walked, uint32_t generation, uint64_t now,
+                        uint64_t weight_ns) {
+    uint32_t size = (uint32_t)(sizeof(struct ring_sample) + walked->depth * sizeof *pcs);
+    struct ring_record *record = ring_reserve(&room.rings, seat->tid, size, weight_ns);
+    if (!record)
+        return;
+    struct ring_sample *sample = (struct ring_sample *)record;
+    record->kind = RING_RECORD_SAMPLE;
+    record->depth = (uint16_t)walked->depth;
+    record->generation = generation;
+    sample->time_ns = now;
+    sample->weight_ns = weight_ns;
+    sample->request = room_tags.request;
+    sample->label = room_tags.label;
+    sample->end = walked->end;
+    sample->fp_frames = walked->fp_frames;
+    sample->gap_at = walked->gap_at;
+    memcpy(sample->pcs, pcs, walked->depth * sizeof *pcs);
+    ring_publish(record, size);
+}
+
+static void take_sample(struct room_seat *seat, const ucontext_t *context, uint64_t now,
+                        uint64_t weight_ns) {
+    uint64_t pcs[RING_MAX_DEPTH];
+    struct walk_stack extra;
+    struct walk_bounds bounds;
+    struct walk_result walked;
+    const struct room_map *map = atomic_load_explicit(&room.map, memory_order_acquire);
+    if (!seat->cache || !map) {
+        ring_drop(&room.rings, RING_DROP_NO_CONTEXT, weight_ns);
+        return;
+    }
+    bounds_find(seat, context, &extra, &bounds);
+    walk_from_context(context, &map->walk, seat->cache, &bounds, pcs,
+                      atomic_load_explicit(&room.max_depth, memory_order_relaxed), &walked);
+    announce(seat, map->generation);
+    push_sample(seat, pcs, &walked, map->generation, now, weight_ns);
+    tell_of_miss(&map->walk, pcs, &walked);
+}
+
+static void add(_Atomic uint64_t *sum, uint64_t more) {
+    atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + more,
+                          memory_order_relaxed);
+}
+
+/* Enters the seat unless the signal is a late one. The exchange is ordered before the look at
+ * `open`, as the control thread's store to `open` is before its look at `inside`: one of the two
+ * sees the other. */
+static bool enter(struct room_seat *seat, uint32_t incarnation, uint64_t weight_ns) {
+    if (atomic_load_explicit(&seat->incarnation, memory_order_acquire) != incarnation)
+        return false;
+    if (atomic_exchange(&seat->inside, 1)) {
+        ring_drop(&room.rings, RING_DROP_NESTED, weight_ns);
+        return false;
+    }
+    if (atomic_load(&room.open) && atomic_load(&seat->incarnation) == incarnation)
+        return true;
+    atomic_store_explicit(&seat->inside, 0, memory_order_release);
+    return false;
+}
+
+static void leave(struct room_seat *seat, uint64_t since) {
+    add(&seat->handler_ns, now_ns() - since);
+    add(&seat->handler_count, 1);
+    atomic_store_explicit(&seat->inside, 0, memory_order_release);
+}
+
+/* `late`: the thread had the signal blocked, so what was lost was not spent where it stands now. */
+static void on_tick(uint64_t ticket, const ucontext_t *context, bool late) {
+    uint32_t number = ticket & 0xffff;
+    if (number >= ROOM_SEATS || !room.seats)
+        return;
+    struct room_seat *seat = &room.seats[number];
+    if (!enter(seat, (uint32_t)(ticket >> 16) & 0xffffff, seat->period_ns))
+        return;
+    uint64_t now = now_ns();
+    uint64_t periods = count_periods(seat, now), period = seat->period_ns;
+    add(&seat->counted_ns, periods * period);
+    if (periods > 1 && (late || seat->user_only)) {
+        ring_push_unseen(&room.rings, seat->tid, (periods - 1) * period,
+                         late ? RING_UNSEEN_BLOCKED : RING_UNSEEN_NO_CLOCK);
+        periods = 1;
+    }
+    take_sample(seat, context, now, periods * period);
+    renew_period(seat);
+    leave(seat, now);
+}
+
+void room_on_trap(int signal, siginfo_t *info, void *context) {
+    int saved = errno;
+    const struct perf_info *perf = (const struct perf_info *)info;
+    if (info->si_code == CODE_PERF && perf->data >> 40 == room.secret)
+        on_tick(perf->data, context, perf->flags & PERF_ASYNC);
+    else
+        chain_pass_on(&chains[CHAIN_TRAP], signal, info, context);
+    errno = saved;
+}
+
+void room_on_timer(int signal, siginfo_t *info, void *context) {
+    int saved = errno;
+    uint64_t ticket = (uint64_t)info->si_value.sival_ptr;
+    if (info->si_code == SI_TIMER && ticket >> 40 == room.secret)
+        on_tick(ticket, context, false);
+    else
+        chain_pass_on(&chains[CHAIN_TIMER], signal, info, context);
+    errno = saved;
+}
+
+/* The process-wide clock: any thread may get the tick, and it stands for what the whole process
+ * burned since the last. */
+static void on_process_tick(const ucontext_t *context) {
+    uint64_t now = now_ns(), cpu = (uint64_t)room_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t last = atomic_exchange(&room.process_last_ns, cpu);
+    uint64_t weight = cpu > last ? cpu - last : 0;
+    struct room_seat *seat = room_find((uint32_t)raw_gettid());
+    if (!seat || !enter(seat, atomic_load(&seat->incarnation), weight)) {
+        ring_drop(&room.rings, RING_DROP_NO_CONTEXT, weight);
+        return;
+    }
+    add(&seat->counted_ns, weight);
+    take_sample(seat, context, now, weight);
+    leave(seat, now);
+}
+
+void room_on_prof(int signal, siginfo_t *info, void *context) {
+    int saved = errno;
+    atomic_fetch_add(&room.process_in, 1);
+    bool mine = info->si_code == SI_KERNEL;
+    if (mine && atomic_load(&room.open))
+        on_process_tick(context);
+    atomic_fetch_sub(&room.process_in, 1);
+    if (!mine)
+        chain_pass_on(&chains[CHAIN_PROF], signal, info, context);
+    errno = saved;
+}

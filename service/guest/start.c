@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the guest comes into a process: by the constructor when the library is preloaded or linked,
+ * by sonde_start otherwise. All it does is to read three variables and to make one thread, which
+ * waits a moment before it connects: what ends sooner (a shell's helpers, with LD_PRELOAD
+ * inherited) is never seen by sonded. It stays out of set-uid programs and where SONDE_DISABLE is
+ * set. */
+#include "api/sonde.h"
+#include "service/guest/guest.h"
+#include "service/guest/install.h"
+#include "service/guest/limits.h"
+#include "service/guest/raw.h"
+#include "service/guest/threads.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#define START_DELAY_MS 20
+#define FORK_DELAY_MS  50
+
+struct guest guest = {.wake_fd = -1};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* start against stop */
+static pthread_t control;
+static bool running;
+static bool wanted_in_child; /* the parent of this process had a control thread */
+
+static void *control_thread(void *unused) {
+    prctl(PR_SET_NAME, "sonde");
+    control_run();
+    return NULL;
+}
+
+/* With all signals masked and a small stack; a program with much static thread-local storage needs
+ * a larger one. */
+static int make_thread(void) {
+    pthread_attr_t attr;
+    sigset_t all, old;
+    int error = EINVAL;
+    if (pthread_attr_init(&attr) != 0)
+        return EAGAIN;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    for (size_t stack = GUEST_STACK; error == EINVAL && stack <= 64 * GUEST_STACK; stack *= 4)
+        if (pthread_attr_setstacksize(&attr, stack) == 0)
+            error = pthread_create(&control, &attr, control_thread, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    return error ? EAGAIN : 0;
+}
+
+static void on_fork_child(void);
+
+static void watch_forks(void) {
+    static bool watched;
+    if (!watched)
+        watched = pthread_atfork(NULL, NULL, on_fork_child) == 0;
+}
+
+/* The program's file name is the last thing the kernel puts on the main stack. */
+static uint64_t main_stack_end(void) {
+    const char *name = (const char *)getauxval(AT_EXECFN);
+    return name ? ((uint64_t)name + strlen(name)) | 4095 : 0;
+}
+
+int guest_start(uint32_t delay_ms) {
+    room.pid = (uint32_t)getpid();
+    room.main_stack.high = main_stack_end();
+    guest.start_delay_ms = delay_ms;
+    atomic_store(&guest.stopping, false);
+    guest.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (guest.wake_fd < 0)
+        return EAGAIN;
+    room.wake_fd = guest.wake_fd;
+    watch_forks();
+    int error = make_thread();
+    if (error) {
+        raw_close(guest.wake_fd);
+        guest.wake_fd = room.wake_fd = -1;
+    }
+    running = error == 0;
+    return error;
+}
+
+void guest_wake(void) {
+    uint64_t one = 1;
+    if (guest.wake_fd >= 0)
+        raw_call3(SYS_write, guest.wake_fd, (long)&one, sizeof one);
+}
+
+/* Runs before other libraries' handlers have released their locks: nothing here allocates or makes
+ * a thread. */
+static void on_fork_child(void) {
+    lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
+    wanted_in_child = running || wanted_in_child;
+    running = false;
+    room.pid = (uint32_t)raw_call3(SYS_getpid, 0, 0, 0);
+    if (guest.wake_fd >= 0)
+        raw_close(guest.wake_fd);
+    guest.wake_fd = room.wake_fd = -1;
+    atomic_store(&guest.state, GUEST_OFF);
+    install_after_fork();
+    threads_after_fork();
+    control_after_fork();
+}
+
+void guest_restart_after_fork(void) {
+    if (!wanted_in_child)
+        return;
+    int saved = errno;
+    wanted_in_child = false;
+    guest_start(FORK_DELAY_MS);
+    errno = saved;
+}
+
+/* ---- Settings ---- */
+
+static void copy(char *to, size_t size, const char *from) {
+    to[0] = 0;
+    limits_append(to, size, from);
+}
+
+/* The same rule as api/paths.c, without linking it. */
+static void default_socket(char *path, size_t size) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    path[0] = 0;
+    if (geteuid() == 0) {
+        limits_append(path, size, "/run");
+    } else if (runtime && runtime[0] == '/') {
+        limits_append(path, size, runtime);
+    } else {
+        limits_append(path, size, "/tmp/sonde-");
+        limits_append_number(path, size, geteuid());
+        limits_append(path, size, "/guest.sock");
+        return;
+    }
+    limits_append(path, size, "/sonde/guest.sock");
+}
+
+/* `sonde run` names the process it started, and its pid: the children of that process go by their
+ * own names. */
+static const char *name_from_environment(void) {
+    const char *name = getenv("SONDE_NAME"), *pid = getenv("SONDE_PID");
+    bool mine = !pid || !*pid || strtoul(pid, NULL, 10) == (unsigned long)getpid();
+    return name && mine ? name : "";
+}
+
+static void read_settings(const struct sonde_start_options *options) {
+    const char *path = options ? options->socket_path : NULL;
+    const char *name = options ? options->name : NULL;
+    if (!path)
+        path = getenv("SONDE_SOCKET");
+    if (path && *path)
+        copy(guest.socket_path, sizeof guest.socket_path, path);
+    else
+        default_socket(guest.socket_path, sizeof guest.socket_path);
+    copy(guest.name, sizeof guest.name, name ? name : name_from_environment());
+}
+
+static bool unwelcome(void) {
+    const char *disable = getenv("SONDE_DISABLE");
+    return getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
+}
+
+__attribute__((constructor)) static void on_load(void) {
+    int saved = errno;
+    if (!unwelcome()) {
+        read_settings(NULL);
+        guest_start(START_DELAY_MS);
+    }
+    errno = saved;
+}
+
+/* ---- sonde.h ---- */
+
+int sonde_start(const struct sonde_start_options *options) {
+    if (options && options->size < sizeof *options)
+        return EINVAL;
+    pthread_mutex_lock(&lock);
+    int error = running ? EALREADY : 0;
+    if (!error) {
+        wanted_in_child = false;
+        read_settings(options);
+        error = guest_start(0);
+    }
+    pthread_mutex_unlock(&lock);
+    return error;
+}
+
+void sonde_stop(void) {
+    pthread_mutex_lock(&lock);
+    wanted_in_child = false;
+    if (running) {
+        atomic_store(&guest.stopping, true);
+        guest_wake();
+        pthread_join(control, NULL);
+        install_restore();
+        raw_close(guest.wake_fd);
+        guest.wake_fd = room.wake_fd = -1;
+        running = false;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+const char *sonde_status(void) {
+    static __thread char text[256];
+    const char *const sentences[] = {
+        [GUEST_OFF] = "off",
+        [GUEST_AWAY] = "no sonded at ",
+        [GUEST_REFUSED] = "refused: ",
+        [GUEST_IDLE] = "connected, idle",
+        [GUEST_PREPARING] = "connected, a capture is being prepared",
+        [GUEST_RUNNING] = "connected, a capture runs",
+    };
+    uint32_t state = atomic_load(&guest.state);
+    copy(text, sizeof text, sentences[state]);
+    if (state == GUEST_AWAY)
+        limits_append(text, sizeof text, guest.socket_path);
+    if (state == GUEST_REFUSED)
+        limits_append(text, sizeof text, guest.refusal);
+    return text;
+}

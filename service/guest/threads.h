@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which threads are sampled: every one. Those that begin through pthread_create while a capture
+ * runs take their seat themselves (interpose.c), at their first instruction, with their stack's
+ * bounds; all others, older ones and raw clones, are found by reading /proc/self/task, at the start
+ * of a capture and about twice a second. Both ways meet under the seats' lock. */
+#ifndef SONDE_SERVICE_GUEST_THREADS_H
+#define SONDE_SERVICE_GUEST_THREADS_H
+
+#include "service/guest/clock.h"
+
+/* Opens the room and seats every thread there is, with this plan and period. Control thread. */
+void threads_open(const struct clock_plan *plan, uint64_t period_ns);
+/* Another rate from now on. Control thread. */
+void threads_change(uint64_t period_ns);
+/* Another kind of clock from now on. Control thread. */
+void threads_replan(const struct clock_plan *plan);
+/* Closes the room: disarms every clock, reports what no sample showed, gives the seats back.
+ * Handlers may still be inside: see room_quiet. Control thread. */
+void threads_close(void);
+/* Looks for new threads and for ended ones; then at the CPU clocks of some: time of threads that
+ * gave no sample (a blocked signal, no clock) is reported as RING_RECORD_UNSEEN. At most 512 clock
+ * reads a call. Control thread. */
+void threads_look(void);
+
+/* For threads that begin and end through us, on themselves. stack [0,0) = not known. */
+void threads_enter(struct walk_stack stack);
+void threads_leave(void);
+
+uint32_t threads_count(void);
+/* How many seats have which clock, for the note. Control thread. */
+uint32_t threads_with(enum room_clock clock);
+void threads_after_fork(void);
+
+#endif
