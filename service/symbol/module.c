@@ -43,6 +43,10 @@ void symbol_store_destroy(struct symbol_store *store) {
     free(store);
 }
 
+uint64_t symbol_store_tables_built(const struct symbol_store *store) {
+    return store->tables_built;
+}
+
 static struct symbol_module *module_create(struct symbol_store *store, const char *path) {
     struct symbol_module *module = calloc(1, sizeof *module);
     char *copy = module ? strdup(path) : NULL;

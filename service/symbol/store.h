@@ -22,6 +22,7 @@ struct symbol_store {
     char *debug_roots; /* NULL = the usual */
     struct lock lock;
     struct symbol_module *modules;
+    _Atomic uint64_t tables_built;
 };
 
 /* A table of names with the demangled ones, as it is in use. */

@@ -31,6 +31,9 @@ SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *option
                                              struct symbol_store **store, struct sonde_diag *diag);
 void symbol_store_destroy(struct symbol_store *store); /* after the last module was released */
 
+/* How many tables this store has made, rather than found on disk. */
+uint64_t symbol_store_tables_built(const struct symbol_store *store);
+
 /* One executable mapping, as in /proc/PID/maps. */
 struct symbol_mapping {
     uint64_t start, end, offset;

@@ -85,6 +85,7 @@ static bool build(struct symbol_module *module, struct symbol_table *table) {
                 symbol_names_open(table->image.bytes, table->image.len, module->identity, true,
                                   &table->names) == SONDE_OK;
     sonde_buf_finish(&image);
+    module->store->tables_built += good;
     return good;
 }
 

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any bytes as a compressed section, by each of the three ways; bounded output. */
+#include "service/symbol/inflate.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    enum { LIMIT = 1 << 20, EXACT = 4096 };
+    static char exact[EXACT];
+    struct sonde_buf out = {0};
+    sonde_err err = symbol_inflate_xz(data, size, LIMIT, &out);
+    if (out.len > LIMIT || (err == SONDE_TOO_LARGE && out.len > LIMIT))
+        abort();
+    sonde_buf_finish(&out);
+    err = symbol_inflate_zlib(data, size, exact, EXACT);
+    err = symbol_inflate_zstd(data, size, exact, EXACT);
+    (void)err;
+    return 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Any bytes as an ELF file: read its sections, notes and links, collect its symbols (with the same
+ * bytes as its debug file), build the table and ask it. */
+#include "service/symbol/collect.h"
+#include "service/symbol/elf.h"
+#include "service/symbol/names.h"
+
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void look_up(const struct symbol_collection *collection, const struct sonde_buf *image) {
+    struct symbol_names names;
+    if (symbol_names_open(image->data, image->len, "fuzz", false, &names) != SONDE_OK)
+        abort();
+    for (size_t i = 0; i < collection->text_count; i++) {
+        uint64_t step = (collection->text[i].end - collection->text[i].start) / 64 + 1;
+        for (int j = 0; j < 66; j++) {
+            uint64_t address = collection->text[i].start + (uint64_t)j * step;
+            uint32_t symbol = symbol_names_find(&names, address);
+            if (symbol != SYMBOL_NO_SYMBOL && symbol_names_text(&names, symbol)[0] == 0)
+                abort();
+        }
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct symbol_elf_input input = {.bytes = data, .fd = -1, .size = size};
+    struct symbol_elf elf = {0};
+    struct symbol_collection collection = {0};
+    struct sonde_buf image = {0};
+    char path[4096];
+    uint8_t build_id[SYMBOL_BUILD_ID_MAX];
+    uint32_t crc;
+    if (size > 0 && symbol_elf_open(&input, &elf, NULL) == SONDE_OK) {
+        if (symbol_elf_build_id(&elf, build_id) > sizeof build_id)
+            abort();
+        symbol_elf_is_program(&elf);
+        symbol_elf_debuglink(&elf, path, 256, &crc);
+        symbol_elf_altlink(&elf, path, sizeof path, build_id);
+        if (symbol_collect(&elf, &elf, &collection) == SONDE_OK &&
+            symbol_names_build(&collection, "fuzz", 0, &image) == SONDE_OK)
+            look_up(&collection, &image);
+    }
+    symbol_collection_finish(&collection);
+    symbol_elf_finish(&elf);
+    sonde_buf_finish(&image);
+    return 0;
+}
