@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sonded: settings, the engine, the RPC server over it, and a main thread that waits for a signal.
+ * Signals are blocked before any thread starts, so that only the main thread takes them. */
+#include "api/options.h"
+#include "api/paths.h"
+#include "service/engine/engine.h"
+#include "service/rpc/server.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#define DEFAULT_GRACE_MS 200
+
+struct settings {
+    const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
+    struct sonde_option_list grpc;
+    bool insecure, token_everywhere, redact, verbose;
+    uint64_t workers, grace_ms;
+};
+
+#define OPTION(name, letter, argument, environment, kind, field, low, high, help) \
+    {                                                                             \
+        name, letter, argument, environment, SONDE_OPTION_##kind,                 \
+            offsetof(struct settings, field), low, high, help                     \
+    }
+
+static const struct sonde_option table[] = {
+    OPTION("socket", 's', "PATH", "SONDE_SOCKET", TEXT, socket, 0, 0,
+           "where guests connect; @NAME for the abstract space; default: /run/sonde/guest.sock for "
+           "root, otherwise $XDG_RUNTIME_DIR/sonde/guest.sock"),
+    OPTION("grpc", 'g', "ADDR", "SONDE_GRPC", LIST, grpc, 0, 0,
+           "where to serve gRPC: unix:PATH or HOST:PORT, port 0 takes any; may be repeated; "
+           "default: unix:grpc.sock beside the default --socket"),
+    OPTION("data-dir", 'd', "DIR", "SONDE_DATA_DIR", TEXT, data_dir, 0, 0,
+           "caches of names and unwind tables; default: /var/lib/sonde for root, otherwise "
+           "~/.cache/sonde"),
+    OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
+           "tokens that clients from elsewhere must show: lines TOKEN [read,control]"),
+    OPTION("token-everywhere", 0, NULL, "SONDE_TOKEN_EVERYWHERE", FLAG, token_everywhere, 0, 0,
+           "ask for a token on unix sockets and loopback too"),
+    OPTION("tls-cert", 0, "FILE", "SONDE_TLS_CERT", TEXT, tls_cert, 0, 0,
+           "certificate chain (PEM): TLS on every TCP address"),
+    OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0, "its private key (PEM)"),
+    OPTION("tls-client-ca", 0, "FILE", "SONDE_TLS_CLIENT_CA", TEXT, tls_client_ca, 0, 0,
+           "clients must show a certificate that this one signed (PEM)"),
+    OPTION("insecure", 0, NULL, "SONDE_INSECURE", FLAG, insecure, 0, 0,
+           "allow addresses that others can reach, without token and certificate"),
+    OPTION("redact-command-line", 0, NULL, "SONDE_REDACT_COMMAND_LINE", FLAG, redact, 0, 0,
+           "tell clients the name of a target's program, not its arguments"),
+    OPTION("workers", 0, "N", "SONDE_WORKERS", NUMBER, workers, 1, 64,
+           "threads for tables and names, and as many for results; default 2"),
+    OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
+           "how long running calls may go on after a SIGTERM; default 200"),
+    OPTION("verbose", 'v', NULL, "SONDE_VERBOSE", FLAG, verbose, 0, 0,
+           "one line per answered call on stderr"),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonded [--socket PATH] [--grpc ADDR]... [--data-dir DIR]",
+    .about = "The service between profiled processes (guests) and whoever looks at them over gRPC.",
+    .examples = "  sonded\n"
+                "  sonded --grpc 127.0.0.1:20179\n"
+                "  sonded --grpc 0.0.0.0:20179 --tls-cert cert.pem --tls-key key.pem "
+                "--token-file /etc/sonde.tokens\n",
+    .table = table,
+    .count = sizeof table / sizeof table[0],
+};
+
+static void log_line(void *context, const char *line) {
+    fprintf(stderr, "%s\n", line);
+}
+
+/* Sockets, rings and mapped files of thousands of processes. */
+static void raise_file_limit(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+static void block_signals(sigset_t *awaited) {
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(awaited);
+    sigaddset(awaited, SIGTERM);
+    sigaddset(awaited, SIGINT);
+    sigaddset(awaited, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, awaited, NULL);
+}
+
+static sonde_err start_server(const struct settings *settings, struct engine *engine,
+                              struct rpc_server **server, struct sonde_diag *diag) {
+    const char *const fallback[] = {sonde_default_grpc_address()};
+    struct rpc_server_options rpc = {
+        .engine = engine,
+        .addresses = settings->grpc.count ? settings->grpc.items : fallback,
+        .address_count = settings->grpc.count ? settings->grpc.count : 1,
+        .token_file = settings->token_file,
+        .token_everywhere = settings->token_everywhere,
+        .cert_file = settings->tls_cert,
+        .key_file = settings->tls_key,
+        .client_ca_file = settings->tls_client_ca,
+        .insecure = settings->insecure,
+        .redact_command_line = settings->redact,
+        .log = settings->verbose ? log_line : NULL,
+    };
+    return rpc_server_create(&rpc, server, diag);
+}
+
+static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
+                       struct sonde_diag *diag) {
+    struct engine_options engine_settings = {
+        .socket_path = settings->socket,
+        .data_dir = settings->data_dir,
+        .workers = (uint32_t)settings->workers,
+    };
+    struct engine *engine = NULL;
+    struct rpc_server *server = NULL;
+    sonde_err err = engine_create(&engine_settings, &engine, diag);
+    if (!err)
+        err = start_server(settings, engine, &server, diag);
+    if (!err) {
+        for (size_t i = 0; rpc_server_address(server, i); i++)
+            printf("grpc: %s\n", rpc_server_address(server, i));
+        fflush(stdout);
+        int taken;
+        sigwait(awaited, &taken);
+        rpc_server_stop(server, (unsigned)settings->grace_ms);
+    }
+    rpc_server_destroy(server);
+    engine_destroy(engine);
+    return err;
+}
+
+int main(int argc, char **argv) {
+    struct settings settings = {
+        .socket = sonde_default_guest_socket(),
+        .data_dir = sonde_default_data_dir(),
+        .workers = 2,
+        .grace_ms = DEFAULT_GRACE_MS,
+    };
+    struct sonde_diag diag = {0};
+    sigset_t awaited;
+    sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    if (err == SONDE_CANCELLED)
+        return 0;
+    if (!err && argc > 1)
+        err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
+                         argv[1]);
+    if (!err) {
+        umask(077);
+        raise_file_limit();
+        block_signals(&awaited);
+        err = serve(&settings, &awaited, &diag);
+    }
+    if (!err)
+        return 0;
+    fprintf(stderr, "sonded: %s\n", sonde_diag_text(&diag, err));
+    return sonde_error_info(err)->exit_code;
+}
