@@ -133,7 +133,8 @@ static bool can_write(const char *folder) {
             return access("/", W_OK) == 0;
         *slash = 0;
     }
-    return access(path, W_OK | X_OK) == 0;
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode) && access(path, W_OK | X_OK) == 0;
 }
 
 void doctor_check_data(struct doctor *doctor) {

@@ -37,7 +37,7 @@
 
 struct settings {
     uint64_t threads, requests, depth;
-    double seconds;
+    double seconds, delay;
     bool short_threads, in_step;
 };
 
@@ -204,6 +204,8 @@ static int run(void) {
            (int)getpid(), (int)settings.threads);
     fflush(stdout);
 
+    usleep((useconds_t)(settings.delay * 1e6));
+
     pthread_t workers[MAX_WORKERS], housekeeping;
     size_t started = 0;
     bool has_housekeeping = pthread_create(&housekeeping, NULL, on_housekeeping, NULL) == 0;
@@ -219,7 +221,8 @@ static int run(void) {
         pthread_join(workers[i], NULL);
     if (has_housekeeping)
         pthread_join(housekeeping, NULL);
-    printf("demo: %llu requests, cpu_ns %llu\n", atomic_load(&requests_done), atomic_load(&cpu_ns));
+    printf("demo: %llu requests, cpu_ns %llu, process_cpu_ns %llu\n", atomic_load(&requests_done),
+           atomic_load(&cpu_ns), (unsigned long long)now_ns(CLOCK_PROCESS_CPUTIME_ID));
     return started == settings.threads ? 0 : 1;
 }
 
@@ -231,6 +234,8 @@ int main(int argc, char **argv) {
          86400, "end after so long (0: run until a signal)"},
         {"requests", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, requests), 0,
          1e15, "end after so many requests (0: no bound)"},
+        {"delay", 0, "S", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, delay), 0, 3600,
+         "sleep so long before the work begins (0)"},
         {"depth", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, depth), 0, 1000,
          "so many more frames under each request (0)"},
         {"short", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, short_threads), 0, 0,
@@ -239,7 +244,8 @@ int main(int argc, char **argv) {
          "begin requests in step with a 4 ms tick"},
     };
     static const struct sonde_options options = {
-        .usage = "demo [--threads N] [--seconds S] [--requests N] [--depth N] [--short] [--tick]",
+        .usage = "demo [--threads N] [--seconds S] [--requests N] [--delay S] [--depth N] "
+                 "[--short] [--tick]",
         .about = "Burns CPU in known shares: parse_header 10, compress_block 20, match_rules 70 %.",
         .table = table,
         .count = sizeof table / sizeof table[0],

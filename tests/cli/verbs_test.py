@@ -115,7 +115,7 @@ def test_top_and_draw_need_no_service_for_files():
 
 
 def test_doctor_says_what_is_missing_and_what_mends_it():
-    status, out, _ = sonde("doctor", "--json", SONDE_DATA_DIR="/proc/nowhere")
+    status, out, _ = sonde("doctor", "--json", SONDE_DATA_DIR="/etc/passwd/x")
     findings = json.loads(out)["findings"]
     check.equal(status, 1)
     service = [finding for finding in findings if finding["subject"] == "service"]
@@ -123,7 +123,7 @@ def test_doctor_says_what_is_missing_and_what_mends_it():
     check.contains(service[0]["mend"], "sonde run")
     data = [finding for finding in findings if finding["subject"] == "data"]
     check.equal(data[0]["state"], "fix")
-    check.contains(data[0]["mend"], "/proc/nowhere")
+    check.contains(data[0]["mend"], "/etc/passwd/x")
     assert any(finding["subject"] == "clock" for finding in findings), findings
     for line in sonde("doctor")[1].splitlines():
         assert line.split()[0] in ("ok", "note", "fix") or line.startswith(" " * 15), line

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The profilers that the benchmarks compare, each behind one call: take the demo server's profile at a rate, and give
+back what it cost and what it saw. Needs the demo and an installed Sonde."""
+
+import json
+import os
+import re
+import shutil
+import statistics
+import struct
+import subprocess
+import sys
+import time
+
+from tests.cli import check
+from tests.e2e import stack
+
+DEMO = os.path.abspath("clients/demo/demo")
+DELAY_S = 1.5  # the demo sleeps so long first: time to attach
+
+
+class Run:
+    """What one run of the demo gave: CPU time by its own clocks, samples as (leaf, caller) -> count."""
+
+    def __init__(self, output, samples=None):
+        words = re.search(r"cpu_ns (\d+), process_cpu_ns (\d+)", output)
+        self.cpu_s = int(words.group(1)) / 1e9
+        self.process_cpu_s = int(words.group(2)) / 1e9
+        self.samples = samples or {}
+
+    def count(self):
+        return sum(self.samples.values())
+
+    def share(self, leaf):
+        return sum(count for (name, _), count in self.samples.items() if name == leaf) / max(self.count(), 1)
+
+    def caller_share(self, leaf, caller):
+        """Of the samples in the leaf: the share that names its caller."""
+        of_leaf = {pair: count for pair, count in self.samples.items() if pair[0] == leaf}
+        return of_leaf.get((leaf, caller), 0) / max(sum(of_leaf.values()), 1)
+
+
+def add(samples, leaf, caller, count):
+    samples[leaf, caller] = samples.get((leaf, caller), 0) + count
+
+
+def run_demo(words, env=None, before=()):
+    done = subprocess.run([*before, DEMO, "--delay", str(DELAY_S), *words], env={**stack.environment(), **(env or {})},
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+class Nothing:
+    """The baseline."""
+    name = "nothing"
+
+    def profile(self, hz, words):
+        return Run(run_demo(words))
+
+
+class Sonde:
+    name = "sonde"
+
+    def __init__(self):
+        self.folder = check.short_folder()
+        self.address = f"unix:{self.folder}/grpc.sock"
+        self.sonded = subprocess.Popen(
+            [f"{stack.PREFIX}/bin/sonded", "--socket", f"{self.folder}/guest.sock", "--grpc", self.address,
+             "--data-dir", f"{self.folder}/data"], env=stack.environment(), stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True)
+        assert self.sonded.stdout.readline().startswith("grpc: ")
+
+    def attached(self, pid):
+        listed = json.loads(stack.sonde("targets", "--json", "--service", self.address)[0])["targets"]
+        return any(target["pid"] == pid for target in listed)
+
+    def profile(self, hz, words):
+        env = {**stack.environment(), "LD_PRELOAD": f"{stack.PREFIX}/lib/libsonde.so",
+               "SONDE_SOCKET": f"{self.folder}/guest.sock"}
+        demo = subprocess.Popen([DEMO, "--delay", str(DELAY_S), *words], env=env, stdout=subprocess.PIPE, text=True)
+        check.until(lambda: self.attached(demo.pid), what="the attached demo")
+        stacks = f"{self.folder}/stacks.collapsed"
+        stack.sonde("record", str(demo.pid), "-d", "3600", "-F", str(hz), "-o", stacks, "--service", self.address,
+                    timeout=600)
+        output, _ = demo.communicate(timeout=60)
+        return Run(output, self.read(stacks))
+
+    @staticmethod
+    def read(path):
+        samples = {}
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                frames, count = line.rsplit(" ", 1)
+                frames = frames.split(";")[1:]
+                add(samples, frames[-1], frames[-2] if len(frames) > 1 else "", int(count))
+        return samples
+
+    def close(self):
+        check.stop(self.sonded)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class Symbols:
+    """Functions of the demo by address, from nm."""
+
+    def __init__(self):
+        listing = subprocess.run(["nm", "-n", DEMO], capture_output=True, text=True, check=True).stdout
+        self.rows = [(int(line[:16], 16), line.split()[2]) for line in listing.splitlines()
+                     if re.match(r"[0-9a-f]{16} [tT] ", line)]
+
+    def name(self, address):
+        found = ""
+        for start, name in self.rows:
+            if start > address:
+                break
+            found = name
+        return found
+
+
+class Gperftools:
+    """google-perftools' libprofiler, preloaded: setitimer, libunwind in the handler."""
+    name = "gperftools"
+    library = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
+
+    def __init__(self):
+        if not os.path.exists(self.library):
+            raise check.Skip("google-perftools is not installed")
+        self.symbols = Symbols()
+
+    def profile(self, hz, words):
+        path = os.path.join(stack.WORK, "gperftools.prof")
+        env = {"LD_PRELOAD": self.library, "CPUPROFILE": path, "CPUPROFILE_FREQUENCY": str(min(hz, 4000))}
+        output = run_demo(words, env)
+        with open(path, "rb") as profile:
+            return Run(output, self.read(profile.read()))
+
+    def read(self, data):
+        """Words of 8 bytes: 0 3 0 period 0; then count depth pc...; the trailer 0 1 0; then /proc/self/maps."""
+        at, samples, raw = 40, {}, []
+        while True:
+            count, depth = struct.unpack_from("<QQ", data, at)
+            pcs = struct.unpack_from(f"<{depth}Q", data, at + 16)
+            at += 16 + 8 * depth
+            if count == 0:
+                break
+            raw.append((count, pcs))
+        maps = data[at:].decode("utf-8", "replace").splitlines()
+        base = next(int(line.split("-")[0], 16) for line in maps if line.endswith("/demo"))
+        for count, pcs in raw:
+            names = [self.symbols.name(pc - base) for pc in pcs[:2]] + [""]
+            add(samples, names[0], names[1], count)
+        return samples
+
+
+class PerfRecord:
+    """perf record -g: the kernel's own ring, stacks by frame pointers."""
+    name = "perf record -g"
+
+    def __init__(self):
+        if not shutil.which("perf"):
+            raise check.Skip("linux-perf is not installed")
+
+    def profile(self, hz, words):
+        path = os.path.join(stack.WORK, "perf.data")
+        command = ("perf", "record", "-q", "-e", "cpu-clock", "-g", "-F", str(hz), "-o", path, "--")
+        output = run_demo(words, before=command)
+        script = subprocess.run(["perf", "script", "-i", path, "-F", "ip,sym"], capture_output=True, text=True,
+                                check=True).stdout
+        return Run(output, self.read(script))
+
+    @staticmethod
+    def read(script):
+        samples = {}
+        for block in script.split("\n\n"):
+            frames = [line.split()[-1] for line in block.splitlines() if line.strip()]
+            if frames:
+                add(samples, frames[0], frames[1] if len(frames) > 1 else "", 1)
+        return samples
+
+
+def contenders():
+    """Sonde first, then every peer that is installed; a missing one is told."""
+    found = [Sonde()]
+    for peer in (Gperftools, PerfRecord):
+        try:
+            found.append(peer())
+        except check.Skip as reason:
+            print(f"without {peer.name}: {reason}", file=sys.stderr)
+    return found
+
+
+def conditions():
+    def read(path):
+        try:
+            with open(path, encoding="ascii") as file:
+                return file.read().strip()
+        except OSError:
+            return ""
+    model = re.search(r"model name\s*: (.*)", read("/proc/cpuinfo"))
+    return {"time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "cores": os.cpu_count(),
+            "cpu": model.group(1) if model else "", "kernel": os.uname().release, "load": os.getloadavg()[0],
+            "perf_event_paranoid": read("/proc/sys/kernel/perf_event_paranoid")}
+
+
+class Table:
+    """Rows on the screen as they come, and as JSON lines in a file for whoever compares later."""
+
+    def __init__(self, name, path):
+        self.name, self.conditions, self.shown = name, conditions(), False
+        self.file = open(path, "a", encoding="utf-8") if path else None
+        print(", ".join(f"{key} {value}" for key, value in self.conditions.items()))
+
+    def row(self, **cells):
+        if not self.shown:
+            print("  ".join(f"{key:>16}" for key in cells))
+            self.shown = True
+        print("  ".join(f"{cell:>16.3f}" if isinstance(cell, float) else f"{cell!s:>16}" for cell in cells.values()),
+              flush=True)
+        if self.file:
+            self.file.write(json.dumps({"bench": self.name, **cells, "conditions": self.conditions}) + "\n")
+            self.file.flush()
+
+
+median = statistics.median
