@@ -2,13 +2,16 @@
  *
  * The C client of sonde.v1.Profiler: what the gateway and `sonde` use.
  *
- * A client owns one channel and one thread that waits for its answers. Calls are asynchronous: every event of a call is handed
- * to the caller's `post` function, which carries it to the caller's own loop (or runs it at once); there the caller calls
- * client_event_run(event), which calls the callbacks below and frees the event. So callbacks run where the caller wants
- * them, one at a time per call, and nothing here needs a lock of the caller. Messages are the protobuf-c structs of
+ * A client owns one channel and one thread that waits for its answers. Calls are asynchronous:
+ * every event of a call is handed to the caller's `post` function, which carries it to the caller's
+ * own loop (or runs it at once); there the caller calls client_event_run(event), which calls the
+ * callbacks below and frees the event. So callbacks run where the caller wants them, one at a time
+ * per call, and nothing here needs a lock of the caller. Messages are the protobuf-c structs of
  * proto/sonde/v1/profiler.pb-c.h, valid during the callback.
  *
- * The channel reconnects by itself. Backpressure: a stream's next message is read only after client_call_next. */
+ * The channel connects with the first call and reconnects by itself, at most a second late. Two
+ * clients are two connections. Backpressure: a stream's next message is read only after
+ * client_call_next. */
 #ifndef SONDE_CLIENTS_C_CLIENT_H
 #define SONDE_CLIENTS_C_CLIENT_H
 
@@ -17,9 +20,10 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+#define CLIENT_MAX_MESSAGE_BYTES (32u << 20) /* of an answer */
+
 struct client;
 struct client_call;
-struct client_event;
 
 /* From the client's thread. `next` and `data` are the poster's to use until client_event_run. */
 struct client_event {
@@ -29,21 +33,28 @@ struct client_event {
 typedef void client_post(void *context, struct client_event *event);
 
 struct client_options {
-    const char *address; /* unix:PATH or HOST:PORT */
-    const char *token;   /* sent as "authorization: Bearer ..." ; NULL = none */
+    const char *address;                        /* unix:PATH or HOST:PORT */
+    const char *token;                          /* "authorization: Bearer ..."; NULL = none */
     const char *ca_file, *cert_file, *key_file; /* TLS when ca_file is set; PEM */
-    client_post *post;   /* NULL: events run on the client's thread */
+    client_post *post;                          /* NULL: events run on the client's thread */
     void *post_context;
 };
 
+/* Does not connect yet. SONDE_INVALID_ARGUMENT (address, files), SONDE_IO. */
 SONDE_MUST_USE sonde_err client_create(const struct client_options *options, struct client **client,
                                        struct sonde_diag *diag);
-/* Cancels what runs, joins the thread. Events already posted must have been run. */
+/* Cancels what runs: every call that is left gets its on_end, on the calling thread. Then joins the
+ * client's thread. Events that were posted and never run lose their calls' memory, nothing else.
+ * Not from a callback. NULL is fine. */
 void client_destroy(struct client *client);
+
+/* Waits until the service is connected, at most timeout_ms: true when it is. For programs that have
+ * just started it. Any thread but a callback's. */
+bool client_wait_ready(struct client *client, uint32_t timeout_ms);
 
 void client_event_run(struct client_event *event);
 
-/* One row per method; `client_methods` is written from profiler.proto. */
+/* One row per method; methods.c is written from profiler.proto. */
 struct client_method {
     const char *path; /* "/sonde.v1.Profiler/CaptureCpu" */
     const ProtobufCMessageDescriptor *request, *response;
@@ -52,27 +63,32 @@ struct client_method {
 extern const struct client_method client_get_info, client_list_targets, client_watch_targets,
     client_capture_cpu, client_stream_cpu, client_start_cpu, client_stop_cpu, client_symbolize,
     client_get_command_line;
+/* All of them, for tables and tests. */
+extern const struct client_method *const client_methods[];
+extern const size_t client_method_count;
 
 struct client_callbacks {
-    /* One answer. For a streaming method return true to have the next one read at once, false to call client_call_next later.
-     */ 
+    /* One answer. For a streaming method return true to have the next one read at once, false to
+     * call client_call_next later. */
     bool (*on_message)(void *context, struct client_call *call, const ProtobufCMessage *message);
-    /* Always, exactly once, the last callback; the call is freed after it. err from "sonde-reason" or the gRPC status. */
+    /* Always, exactly once, the last callback; the call is freed after it. err from "sonde-reason"
+     * or the gRPC status. */
     void (*on_end)(void *context, sonde_err err, const struct sonde_diag *diag);
 };
 
-/* deadline_ms 0 = none. token NULL = the client's own (the gateway passes on what it was sent). The request is packed before the
- * call returns. NULL when out of memory. */
+/* deadline_ms 0 = none. token NULL = the client's own (the gateway passes on what it was sent);
+ * "" = none. The request is packed before the call returns. NULL when out of memory. Any thread. */
 struct client_call *client_call_start(struct client *client, const struct client_method *method,
                                       const ProtobufCMessage *request, uint32_t deadline_ms,
                                       const char *token, const struct client_callbacks *callbacks,
                                       void *context);
+/* Once after each on_message that returned false. Any thread, until on_end ran. */
 void client_call_next(struct client_call *call);
 /* Any thread, until on_end ran; on_end(SONDE_CANCELLED) still comes. */
 void client_call_cancel(struct client_call *call);
 
-/* Blocking help for programs without a loop (needs post == NULL). *response is freed with
- * protobuf_c_message_free_unpacked. */
+/* Blocking help for programs without a loop (needs post == NULL; not from a callback). *response is
+ * freed with protobuf_c_message_free_unpacked. */
 SONDE_MUST_USE sonde_err client_unary(struct client *client, const struct client_method *method,
                                       const ProtobufCMessage *request, uint32_t deadline_ms,
                                       ProtobufCMessage **response, struct sonde_diag *diag);

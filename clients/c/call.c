@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A call from the client's side.
+ *
+ * Three batches: `send` (metadata, request, half close, the answer's metadata), `status`, and
+ * `receive`, which is started again for each message. Tags come out on the client's thread, which
+ * notes what came and, when the caller has something to hear, delivers the call's one event. The
+ * end is told when the status is here and the messages before it have been read; a call that the
+ * caller cancelled does not wait for messages nobody wants.
+ *
+ *     client thread   on_sent, on_status, on_received ── advance ── deliver event
+ *     caller          client_event_run: on_message ... on_end, free
+ *
+ * The lock of the call guards its state; the event is in the caller's hand (`in_hand`) or not. */
+#include "clients/c/inside.h"
+
+#include "clients/c/tsan.h"
+
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct client_call {
+    struct client *client;
+    const struct client_method *method;
+    struct client_callbacks callbacks;
+    void *context;
+    struct client_call *next, **link; /* in the client's list */
+    grpc_call *call;
+    pthread_mutex_t lock;
+    struct client_tag send_tag, status_tag, receive_tag, wake_tag;
+    struct client_event event;
+    bool is_posted; /* client's lock */
+    bool in_hand;   /* the event is delivered, or being run */
+    bool is_sending, has_status, is_receiving, is_waking;
+    bool has_read_all, is_cancelled, is_over;
+    grpc_byte_buffer *request, *received;
+    grpc_metadata_array initial, trailing;
+    grpc_status_code status;
+    grpc_slice details;
+    struct sonde_diag mistake; /* of ours: an answer that is no such message */
+};
+
+static void batch(struct client_call *call, const grpc_op *ops, size_t count,
+                  struct client_tag *tag) {
+    client_tag_sent(tag);
+    if (grpc_call_start_batch(call->call, ops, count, tag, NULL) != GRPC_CALL_OK)
+        abort(); /* our own misuse; a client may end its program */
+}
+
+/* Under the call's lock. Once at a time, and not for messages nobody wants. */
+static void receive(struct client_call *call) {
+    if (call->is_receiving || call->received || call->has_read_all || call->is_cancelled)
+        return;
+    grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
+    op.data.recv_message.recv_message = &call->received;
+    call->is_receiving = true;
+    batch(call, &op, 1, &call->receive_tag);
+}
+
+/* Messages first; the end last, when no batch is under way. Under the call's lock. */
+static bool has_end(const struct client_call *call) {
+    bool is_idle = !call->is_sending && !call->is_receiving && !call->is_waking;
+    return is_idle && call->has_status && !call->received &&
+           (call->has_read_all || call->is_cancelled);
+}
+
+/* Delivers the event when there is something to hear, unless the caller has it already. */
+static void advance(struct client_call *call) {
+    pthread_mutex_lock(&call->lock);
+    bool has_news = (!call->is_receiving && call->received) || has_end(call);
+    bool deliver = has_news && !call->in_hand;
+    call->in_hand = call->in_hand || deliver;
+    pthread_mutex_unlock(&call->lock);
+    if (deliver)
+        client_deliver(call->client, &call->event, &call->is_posted);
+}
+
+static void on_sent(struct client_tag *tag, bool ok) {
+    struct client_call *call = client_owner(tag, struct client_call, send_tag);
+    (void)ok;
+    pthread_mutex_lock(&call->lock);
+    call->is_sending = false;
+    pthread_mutex_unlock(&call->lock);
+    advance(call);
+}
+
+static void on_status(struct client_tag *tag, bool ok) {
+    struct client_call *call = client_owner(tag, struct client_call, status_tag);
+    (void)ok;
+    pthread_mutex_lock(&call->lock);
+    call->has_status = true;
+    pthread_mutex_unlock(&call->lock);
+    advance(call);
+}
+
+static void on_received(struct client_tag *tag, bool ok) {
+    struct client_call *call = client_owner(tag, struct client_call, receive_tag);
+    pthread_mutex_lock(&call->lock);
+    call->is_receiving = false;
+    call->has_read_all = !ok || !call->received;
+    pthread_mutex_unlock(&call->lock);
+    advance(call);
+}
+
+static void on_wake(struct client_tag *tag, bool ok) {
+    struct client_call *call = client_owner(tag, struct client_call, wake_tag);
+    (void)ok;
+    pthread_mutex_lock(&call->lock);
+    call->is_waking = false;
+    pthread_mutex_unlock(&call->lock);
+    advance(call);
+}
+
+static void unlink_call(struct client_call *call) {
+    struct client *client = call->client;
+    pthread_mutex_lock(&client->lock);
+    *call->link = call->next;
+    if (call->next)
+        call->next->link = call->link;
+    client->call_count--;
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
+static void free_call(struct client_call *call) {
+    pthread_mutex_destroy(&call->lock);
+    free(call);
+}
+
+/* What the call holds of the core. */
+static void let_go(struct client_call *call) {
+    grpc_call_unref(call->call);
+    grpc_byte_buffer_destroy(call->request);
+    grpc_byte_buffer_destroy(call->received);
+    grpc_metadata_array_destroy(&call->initial);
+    grpc_metadata_array_destroy(&call->trailing);
+    grpc_slice_unref(call->details);
+}
+
+static bool slice_is(grpc_slice slice, const char *text) {
+    return grpc_slice_str_cmp(slice, text) == 0;
+}
+
+static void copy_slice(char *out, size_t size, grpc_slice slice) {
+    size_t len = GRPC_SLICE_LENGTH(slice);
+    len = len < size - 1 ? len : size - 1;
+    memcpy(out, GRPC_SLICE_START_PTR(slice), len);
+    out[len] = 0;
+}
+
+static sonde_err outcome(const struct client_call *call, struct sonde_diag *diag) {
+    char reason[64];
+    sonde_err err = sonde_error_from_grpc((int)call->status);
+    if (call->mistake.code && err == SONDE_CANCELLED) {
+        *diag = call->mistake;
+        return diag->code;
+    }
+    for (size_t i = 0; i < call->trailing.count && err; i++) {
+        if (!slice_is(call->trailing.metadata[i].key, "sonde-reason"))
+            continue;
+        copy_slice(reason, sizeof reason, call->trailing.metadata[i].value);
+        err = sonde_error_from_reason(reason);
+    }
+    diag->code = err;
+    if (err == SONDE_UNAVAILABLE && call->trailing.count == 0)
+        return err; /* the core's own words name sockets; the table's sentence helps more */
+    copy_slice(diag->text, sizeof diag->text, call->details);
+    return err;
+}
+
+static ProtobufCMessage *decode(struct client_call *call, grpc_byte_buffer *bytes) {
+    grpc_byte_buffer_reader reader;
+    ProtobufCMessage *message = NULL;
+    if (grpc_byte_buffer_reader_init(&reader, bytes)) {
+        grpc_slice slice = grpc_byte_buffer_reader_readall(&reader);
+        grpc_byte_buffer_reader_destroy(&reader);
+        message = protobuf_c_message_unpack(call->method->response, NULL, GRPC_SLICE_LENGTH(slice),
+                                            GRPC_SLICE_START_PTR(slice));
+        grpc_slice_unref(slice);
+    }
+    if (!message) {
+        (void)sonde_fail(&call->mistake, SONDE_PROTOCOL, "the service's answer is no %s message",
+                         call->method->response->name);
+        client_call_cancel(call);
+    }
+    return message;
+}
+
+/* Whether the next message may be read. */
+static bool hand_over(struct client_call *call, grpc_byte_buffer *bytes) {
+    ProtobufCMessage *message = decode(call, bytes);
+    grpc_byte_buffer_destroy(bytes);
+    if (!message)
+        return true;
+    bool go_on = call->callbacks.on_message(call->context, call, message);
+    protobuf_c_message_free_unpacked(message, NULL);
+    return go_on || !call->method->streaming;
+}
+
+/* The client counts the call, and so is not destroyed, until nothing of it is left. */
+static void end(struct client_call *call) {
+    struct sonde_diag diag = {0};
+    sonde_err err = outcome(call, &diag);
+    call->callbacks.on_end(call->context, err, &diag);
+    let_go(call);
+    unlink_call(call);
+    free_call(call);
+}
+
+/* One message, if there is one; then whether the call is over. */
+static bool run(struct client_call *call) {
+    pthread_mutex_lock(&call->lock);
+    grpc_byte_buffer *bytes = call->received;
+    call->received = NULL;
+    pthread_mutex_unlock(&call->lock);
+    bool go_on = bytes && hand_over(call, bytes);
+    pthread_mutex_lock(&call->lock);
+    if (go_on)
+        receive(call);
+    call->is_over = has_end(call);
+    call->in_hand = call->is_over;
+    bool is_over = call->is_over;
+    pthread_mutex_unlock(&call->lock);
+    return is_over;
+}
+
+void client_event_run(struct client_event *event) {
+    struct client_call *call = client_owner(event, struct client_call, event);
+    client_delivered(call->client, &call->is_posted);
+    if (run(call))
+        end(call);
+    else
+        advance(call);
+}
+
+void client_call_next(struct client_call *call) {
+    pthread_mutex_lock(&call->lock);
+    receive(call);
+    pthread_mutex_unlock(&call->lock);
+}
+
+/* Under the call's lock. The empty batch brings the client's thread to look again: an end may be
+ * due that no other batch would bring. */
+static void cancel(struct client_call *call) {
+    if (call->is_over || call->is_cancelled)
+        return;
+    call->is_cancelled = true;
+    call->is_waking = true;
+    grpc_call_cancel(call->call, NULL);
+    batch(call, NULL, 0, &call->wake_tag);
+}
+
+void client_call_cancel(struct client_call *call) {
+    pthread_mutex_lock(&call->lock);
+    cancel(call);
+    pthread_mutex_unlock(&call->lock);
+}
+
+void client_calls_cancel(struct client *client) {
+    for (struct client_call *call = client->calls; call; call = call->next)
+        client_call_cancel(call);
+}
+
+static grpc_byte_buffer *pack(const ProtobufCMessage *request) {
+    grpc_slice slice = grpc_slice_malloc(protobuf_c_message_get_packed_size(request));
+    protobuf_c_message_pack(request, GRPC_SLICE_START_PTR(slice));
+    grpc_byte_buffer *bytes = grpc_raw_byte_buffer_create(&slice, 1);
+    grpc_slice_unref(slice);
+    return bytes;
+}
+
+static struct client_call *create(struct client *client, const struct client_method *method,
+                                  uint32_t deadline_ms) {
+    gpr_timespec deadline = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    struct client_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return NULL;
+    if (deadline_ms)
+        deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+                                gpr_time_from_millis(deadline_ms, GPR_TIMESPAN));
+    call->client = client;
+    call->method = method;
+    call->send_tag.run = on_sent;
+    call->status_tag.run = on_status;
+    call->receive_tag.run = on_received;
+    call->wake_tag.run = on_wake;
+    pthread_mutex_init(&call->lock, NULL);
+    grpc_metadata_array_init(&call->initial);
+    grpc_metadata_array_init(&call->trailing);
+    call->details = grpc_empty_slice();
+    call->call =
+        grpc_channel_create_call(client->channel, NULL, GRPC_PROPAGATE_DEFAULTS, client->queue,
+                                 grpc_slice_from_static_string(method->path), NULL, deadline, NULL);
+    return call;
+}
+
+/* Metadata, request and half close out; the answer's metadata in. */
+static void start_sending(struct client_call *call, const char *token) {
+    char value[512];
+    grpc_op ops[4] = {{0}};
+    grpc_metadata authorization = {.key = grpc_slice_from_static_string("authorization")};
+    snprintf(value, sizeof value, "Bearer %s", token ? token : "");
+    authorization.value = grpc_slice_from_copied_string(value);
+    ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
+    ops[0].data.send_initial_metadata.count = token && *token ? 1 : 0;
+    ops[0].data.send_initial_metadata.metadata = &authorization;
+    ops[1].op = GRPC_OP_SEND_MESSAGE;
+    ops[1].data.send_message.send_message = call->request;
+    ops[2].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
+    ops[3].op = GRPC_OP_RECV_INITIAL_METADATA;
+    ops[3].data.recv_initial_metadata.recv_initial_metadata = &call->initial;
+    call->is_sending = true;
+    batch(call, ops, 4, &call->send_tag);
+    grpc_slice_unref(authorization.value);
+    explicit_bzero(value, sizeof value);
+}
+
+static void start_status(struct client_call *call) {
+    grpc_op op = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT};
+    op.data.recv_status_on_client.trailing_metadata = &call->trailing;
+    op.data.recv_status_on_client.status = &call->status;
+    op.data.recv_status_on_client.status_details = &call->details;
+    batch(call, &op, 1, &call->status_tag);
+}
+
+/* False while the client is being destroyed. */
+static bool enlist(struct client_call *call) {
+    struct client *client = call->client;
+    pthread_mutex_lock(&client->lock);
+    bool is_open = !client->is_closing;
+    if (is_open) {
+        call->next = client->calls;
+        call->link = &client->calls;
+        if (call->next)
+            call->next->link = &call->next;
+        client->calls = call;
+        client->call_count++;
+    }
+    pthread_mutex_unlock(&client->lock);
+    return is_open;
+}
+
+struct client_call *client_call_start(struct client *client, const struct client_method *method,
+                                      const ProtobufCMessage *request, uint32_t deadline_ms,
+                                      const char *token, const struct client_callbacks *callbacks,
+                                      void *context) {
+    struct client_call *call = create(client, method, deadline_ms);
+    if (!call)
+        return NULL;
+    call->callbacks = *callbacks;
+    call->context = context;
+    call->request = pack(request);
+    pthread_mutex_lock(&call->lock);
+    if (!enlist(call)) {
+        pthread_mutex_unlock(&call->lock);
+        let_go(call);
+        free_call(call);
+        return NULL;
+    }
+    start_sending(call, token ? token : client->token);
+    start_status(call);
+    receive(call);
+    pthread_mutex_unlock(&call->lock);
+    return call;
+}

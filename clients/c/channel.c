@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/c/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grpc/grpc_security.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_PEM (1u << 20)
+
+static sonde_err read_file(const char *path, struct sonde_buf *out, struct sonde_diag *diag) {
+    char bytes[4096];
+    ssize_t got;
+    out->limit = MAX_PEM;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return sonde_fail_os(diag, errno, "%s cannot be opened", path);
+    while ((got = read(fd, bytes, sizeof bytes)) > 0)
+        sonde_buf_append(out, bytes, (size_t)got);
+    int error = errno;
+    close(fd);
+    if (got < 0)
+        return sonde_fail_os(diag, error, "%s cannot be read", path);
+    if (out->failed || out->len == 0)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s is empty or too large", path);
+    return SONDE_OK;
+}
+
+static sonde_err make_credentials(const struct client_options *options,
+                                  grpc_channel_credentials **credentials, struct sonde_diag *diag) {
+    struct sonde_buf ca = {0}, cert = {0}, key = {0};
+    if (!options->ca_file) {
+        *credentials = grpc_insecure_credentials_create();
+        return SONDE_OK;
+    }
+    sonde_err err = read_file(options->ca_file, &ca, diag);
+    if (!err && options->cert_file)
+        err = read_file(options->cert_file, &cert, diag);
+    if (!err && options->key_file)
+        err = read_file(options->key_file, &key, diag);
+    if (!err && (cert.data == NULL) != (key.data == NULL))
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                         "a client certificate needs its key, and a key its certificate");
+    if (!err) {
+        grpc_ssl_pem_key_cert_pair pair = {key.data, cert.data};
+        *credentials = grpc_ssl_credentials_create(ca.data, key.data ? &pair : NULL, NULL, NULL);
+    }
+    if (key.data)
+        explicit_bzero(key.data, key.len);
+    sonde_buf_finish(&ca);
+    sonde_buf_finish(&cert);
+    sonde_buf_finish(&key);
+    return err;
+}
+
+/* Quick to come back when the service does; no proxy of the environment on the way to a neighbour;
+ * a connection of its own, so that a gateway can keep long streams apart. */
+static grpc_channel *make_channel(const char *address, grpc_channel_credentials *credentials) {
+    const struct {
+        const char *key;
+        int value;
+    } settings[] = {
+        {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, CLIENT_MAX_MESSAGE_BYTES},
+        {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100},
+        {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100},
+        {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000},
+        {GRPC_ARG_KEEPALIVE_TIME_MS, 30000},
+        {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
+        {GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1},
+        {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
+        {GRPC_ARG_ENABLE_RETRIES, 0},
+        {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
+    };
+    grpc_arg args[sizeof settings / sizeof settings[0]];
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        args[i] = (grpc_arg){.type = GRPC_ARG_INTEGER,
+                             .key = (char *)settings[i].key,
+                             .value.integer = settings[i].value};
+    grpc_channel_args all = {sizeof args / sizeof args[0], args};
+    return grpc_channel_create(address, credentials, &all);
+}
+
+sonde_err client_channel_create(const struct client_options *options, grpc_channel **channel,
+                                struct sonde_diag *diag) {
+    grpc_channel_credentials *credentials = NULL;
+    const char *address = options->address;
+    if (strncmp(address, "unix:", 5) != 0 && !strrchr(address, ':'))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "address \"%.64s\" is neither unix:PATH nor HOST:PORT", address);
+    sonde_err err = make_credentials(options, &credentials, diag);
+    if (err)
+        return err;
+    if (credentials)
+        *channel = make_channel(address, credentials);
+    if (credentials)
+        grpc_channel_credentials_release(credentials);
+    if (!*channel)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "no channel to \"%.64s\" can be made: check the address and the files",
+                          address);
+    return SONDE_OK;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * May this call be made? Local callers may; others show a token. A certificate has been checked
+ * before there is a call at all. */
+#include "service/rpc/inside.h"
+
+#include <grpc/support/alloc.h>
+#include <string.h>
+
+static bool is_local(grpc_call *call) {
+    static const char *const prefixes[] = {"unix:", "ipv4:127.", "ipv6:[::1]", "ipv6:%5B::1%5D"};
+    char *peer = grpc_call_get_peer(call);
+    bool local = false;
+    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+        local = local || strncmp(peer, prefixes[i], strlen(prefixes[i])) == 0;
+    gpr_free(peer);
+    return local;
+}
+
+static const grpc_metadata *find(const grpc_metadata_array *metadata, const char *key) {
+    for (size_t i = 0; i < metadata->count; i++)
+        if (grpc_slice_str_cmp(metadata->metadata[i].key, key) == 0)
+            return &metadata->metadata[i];
+    return NULL;
+}
+
+static sonde_err check_token(const struct rpc_server *server, const grpc_metadata *sent,
+                             const struct rpc_method *method, struct sonde_diag *diag) {
+    if (!server->tokens)
+        return sonde_fail(diag, SONDE_UNAUTHENTICATED,
+                          "this service knows no tokens: send none, or start it with a token file");
+    struct sonde_slice value = {(const char *)GRPC_SLICE_START_PTR(sent->value),
+                                GRPC_SLICE_LENGTH(sent->value)};
+    unsigned scopes = rpc_tokens_scopes(server->tokens, value);
+    if (scopes == 0)
+        return sonde_fail(diag, SONDE_UNAUTHENTICATED,
+                          "the token is wrong: send \"authorization: Bearer TOKEN\"");
+    if (!(scopes & method->scope))
+        return sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                          "the token does not allow this: it needs the scope %s",
+                          method->scope == RPC_SCOPE_CONTROL ? "control" : "read");
+    return SONDE_OK;
+}
+
+sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
+                     const grpc_metadata_array *metadata, const struct rpc_method *method,
+                     struct sonde_diag *diag) {
+    if (method->scope == RPC_SCOPE_NONE)
+        return SONDE_OK;
+    const grpc_metadata *sent = find(metadata, "authorization");
+    if (sent)
+        return check_token(server, sent, method, diag);
+    if (!server->tokens || (!server->token_everywhere && is_local(call)))
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_UNAUTHENTICATED,
+                      "a token is needed: send \"authorization: Bearer TOKEN\"");
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The handlers that the method table (methods.c) names. */
+#ifndef SONDE_SERVICE_RPC_HANDLERS_H
+#define SONDE_SERVICE_RPC_HANDLERS_H
+
+#include "service/rpc/call.h"
+
+typedef void rpc_handler(struct rpc_call *call, const ProtobufCMessage *request);
+
+rpc_handler rpc_get_info, rpc_get_command_line;  /* info.c */
+rpc_handler rpc_list_targets, rpc_watch_targets; /* targets.c */
+rpc_handler rpc_capture_cpu, rpc_stop_cpu;       /* capture.c */
+rpc_handler rpc_start_cpu;                       /* info.c */
+rpc_handler rpc_stream_cpu;                      /* stream.c */
+rpc_handler rpc_symbolize;                       /* symbolize.c */
+rpc_handler rpc_health_check, rpc_health_watch;  /* health.c */
+rpc_handler rpc_reflect;                         /* reflection.c */
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the service's files share among themselves: the server, its calls and its table. */
+#ifndef SONDE_SERVICE_RPC_INSIDE_H
+#define SONDE_SERVICE_RPC_INSIDE_H
+
+#include "service/rpc/call.h"
+#include "service/rpc/listen.h"
+#include "service/rpc/server.h"
+#include "service/rpc/tokens.h"
+
+#include <pthread.h>
+
+#define RPC_MAX_CALLS         4096
+#define RPC_MAX_REQUEST_BYTES (4u << 20)
+#define RPC_MAX_DECODED_BYTES (32u << 20) /* a decoded request with its small parts */
+
+struct rpc_request;
+
+struct rpc_server {
+    struct engine *engine;
+    struct loop *loop;
+    grpc_server *core;
+    struct rpc_tokens *tokens; /* NULL = none */
+    struct rpc_listeners listeners;
+    struct rpc_request *requests; /* one per method and one for what nobody knows */
+    size_t request_count;
+    struct rpc_call *calls;
+    uint32_t call_count, streams_running;
+    pthread_t thread;
+    bool thread_runs;
+    bool stopping, core_is_down, loop_is_closed;
+    bool token_everywhere, redact_command_line;
+    unsigned grace_ms;
+    struct loop_message stop_message;
+    struct loop_tag down_tag;
+    struct loop_timer grace_timer;
+    int64_t start_unix_ns;
+    void (*log)(void *context, const char *line);
+    void *log_context;
+};
+
+/* What arrived, before it is a call: moved into it. */
+struct rpc_arrival {
+    grpc_call *call;
+    grpc_metadata_array metadata;
+    grpc_byte_buffer *payload;
+};
+
+/* methods.c: the table. */
+extern const struct rpc_method rpc_methods[];
+extern const size_t rpc_method_count;
+const char *rpc_service_name(size_t index); /* every service served; NULL past the last */
+
+/* accept.c */
+SONDE_MUST_USE sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag);
+void rpc_accept_start(struct rpc_server *server);
+void rpc_accept_finish(struct rpc_server *server);
+
+/* call.c. method NULL: nobody knows it. */
+void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
+                    struct rpc_arrival *arrival);
+void rpc_call_stop(struct rpc_call *call);
+struct rpc_call *rpc_call_next(struct rpc_call *call);
+
+/* access.c: may this call be made? */
+SONDE_MUST_USE sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
+                                    const grpc_metadata_array *metadata,
+                                    const struct rpc_method *method, struct sonde_diag *diag);
+
+/* decode.c: bounded; the message lives in arena. payload may be NULL. */
+SONDE_MUST_USE sonde_err rpc_decode(grpc_byte_buffer *payload,
+                                    const ProtobufCMessageDescriptor *type,
+                                    struct sonde_arena *arena, ProtobufCMessage **message,
+                                    struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err rpc_decode_bytes(const uint8_t *bytes, size_t len,
+                                          const ProtobufCMessageDescriptor *type,
+                                          struct sonde_arena *arena, ProtobufCMessage **message,
+                                          struct sonde_diag *diag);
+
+/* server.c: a call was freed. */
+void rpc_server_call_gone(struct rpc_server *server);
+
+#endif

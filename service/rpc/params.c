@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/params.h"
+
+#include "service/rpc/text.h"
+
+#include <string.h>
+
+#define MAX_TITLE         200
+#define MAX_OWNER         64
+#define MAX_NAME          63
+#define UUID_LEN          32
+#define PROGRESS_MS       500
+#define MIN_WINDOW_MS     50
+#define MAX_WINDOW_MS     60000
+#define DEFAULT_WINDOW_MS 1000
+#define DEFAULT_MS        10000
+#define MAX_PID           INT32_MAX
+
+sonde_err rpc_number(const char *name, uint64_t sent, uint64_t fallback, uint64_t low,
+                     uint64_t high, uint32_t *value, struct sonde_diag *diag) {
+    uint64_t number = sent ? sent : fallback;
+    if (number < low || number > high)
+        return sonde_fail(
+            diag, SONDE_INVALID_ARGUMENT, "%s: \"%llu\" is not a whole number from %llu to %llu",
+            name, (unsigned long long)sent, (unsigned long long)low, (unsigned long long)high);
+    *value = (uint32_t)number;
+    return SONDE_OK;
+}
+
+static sonde_err check_length(const char *name, const char *text, size_t most,
+                              struct sonde_diag *diag) {
+    if (strlen(text) <= most)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s: %zu bytes are too long; at most %zu", name,
+                      strlen(text), most);
+}
+
+sonde_err rpc_selector(const Sonde__V1__TargetSelector *message, struct engine_selector *selector,
+                       struct sonde_diag *diag) {
+    *selector = (struct engine_selector){.name = "", .uuid = ""};
+    if (!message)
+        return SONDE_OK;
+    if (message->pid < 0)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "target.pid: \"%d\" is not a whole number from 1 to %d", message->pid,
+                          MAX_PID);
+    sonde_err err = check_length("target.name", message->name, MAX_NAME, diag);
+    if (!err)
+        err = check_length("target.uuid", message->uuid, UUID_LEN, diag);
+    *selector = (struct engine_selector){message->name, message->pid, message->uuid};
+    return err;
+}
+
+static bool is_cpu_format(enum sonde_format format) {
+    switch (format) {
+    case SONDE_FORMAT_JEMALLOC:
+    case SONDE_FORMAT_LEGACY_HEAP:
+    case SONDE_FORMAT_HEAPSNAPSHOT:
+    case SONDE_FORMAT_HEAPPROFILE:
+        return false;
+    default:
+        return true;
+    }
+}
+
+sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_rendering *rendering,
+                        struct sonde_diag *diag) {
+    memset(rendering, 0, sizeof *rendering);
+    rendering->format = SONDE_FORMAT_PPROF;
+    if (message && message->format != SONDE__V1__FORMAT__FORMAT_UNSPECIFIED)
+        rendering->format = (enum sonde_format)message->format;
+    rendering->info = sonde_format_info(rendering->format);
+    if (!rendering->info || !is_cpu_format(rendering->format))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.format: \"%d\" is no format that CPU profiles have here",
+                          (int)rendering->format);
+    if (!message)
+        return SONDE_OK;
+    rendering->options.title = *message->title ? message->title : NULL;
+    rendering->options.merge_threads = message->merge_threads;
+    rendering->options.gzip_level = message->raw ? -1 : 0;
+    return check_length("rendering.title", message->title, MAX_TITLE, diag);
+}
+
+static sonde_err check_frequency(uint32_t sent, struct engine_cpu_spec *spec,
+                                 struct sonde_diag *diag) {
+    return rpc_number("frequency_hz", sent, RPC_DEFAULT_FREQUENCY_HZ, 1, RPC_MAX_FREQUENCY_HZ,
+                      &spec->frequency_hz, diag);
+}
+
+sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
+                           struct engine_cpu_spec *spec, struct rpc_rendering *rendering,
+                           struct sonde_diag *diag) {
+    *spec = (struct engine_cpu_spec){.max_samples = request->max_samples,
+                                     .progress_ms = request->no_progress ? 0 : PROGRESS_MS};
+    sonde_err err = rpc_selector(request->target, &spec->target, diag);
+    if (!err)
+        err = rpc_number("duration_ms", request->duration_ms, DEFAULT_MS, 1, RPC_MAX_DURATION_MS,
+                         &spec->duration_ms, diag);
+    if (!err)
+        err = check_frequency(request->frequency_hz, spec, diag);
+    if (!err)
+        err = rpc_rendering(request->rendering, rendering, diag);
+    return err;
+}
+
+sonde_err rpc_stream_spec(const Sonde__V1__StreamCpuRequest *request, struct engine_cpu_spec *spec,
+                          struct sonde_diag *diag) {
+    memset(spec, 0, sizeof *spec);
+    sonde_err err = rpc_selector(request->target, &spec->target, diag);
+    if (!err)
+        err = rpc_number("window_ms", request->window_ms, DEFAULT_WINDOW_MS, MIN_WINDOW_MS,
+                         MAX_WINDOW_MS, &spec->window_ms, diag);
+    if (!err)
+        err = check_frequency(request->frequency_hz, spec, diag);
+    return err;
+}
+
+sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request, struct engine_cpu_spec *spec,
+                           uint32_t *lease_ms, struct sonde_diag *diag) {
+    *spec = (struct engine_cpu_spec){.max_samples = request->max_samples};
+    sonde_err err = rpc_selector(request->target, &spec->target, diag);
+    if (!err)
+        err = check_frequency(request->frequency_hz, spec, diag);
+    if (!err)
+        err = rpc_number("lease_ms", request->lease_ms, RPC_MAX_DURATION_MS, 1, RPC_MAX_DURATION_MS,
+                         lease_ms, diag);
+    if (!err)
+        err = check_length("owner", request->owner, MAX_OWNER, diag);
+    return err;
+}
+
+sonde_err rpc_symbolize_check(const Sonde__V1__SymbolizeRequest *request,
+                              struct engine_selector *selector, struct sonde_diag *diag) {
+    if (request->n_addresses > ENGINE_MAX_ADDRESSES)
+        return sonde_fail(diag, SONDE_TOO_LARGE, "addresses: %zu are too many; at most %d a call",
+                          request->n_addresses, ENGINE_MAX_ADDRESSES);
+    return rpc_selector(request->target, selector, diag);
+}

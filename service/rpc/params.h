@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests judged before anything starts: bounds, defaults, and the sentence that names the field,
+ * the value and the bounds. Thread safety: any thread. */
+#ifndef SONDE_SERVICE_RPC_PARAMS_H
+#define SONDE_SERVICE_RPC_PARAMS_H
+
+#include "api/draw/draw.h"
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/engine/engine.h"
+
+#define RPC_DEFAULT_FREQUENCY_HZ 99
+#define RPC_MAX_FREQUENCY_HZ     10000
+#define RPC_MAX_DURATION_MS      3600000
+
+/* value, or fallback for 0; bounds low..high. `name: "value" is not a whole number from ...` */
+SONDE_MUST_USE sonde_err rpc_number(const char *name, uint64_t sent, uint64_t fallback,
+                                    uint64_t low, uint64_t high, uint32_t *value,
+                                    struct sonde_diag *diag);
+/* NULL selects nothing. The strings of selector are the message's. */
+SONDE_MUST_USE sonde_err rpc_selector(const Sonde__V1__TargetSelector *message,
+                                      struct engine_selector *selector, struct sonde_diag *diag);
+
+struct rpc_rendering {
+    enum sonde_format format;
+    const struct sonde_format_info *info;
+    struct sonde_draw_options options; /* the title is the message's */
+};
+
+/* For CPU profiles. NULL is the default format. */
+SONDE_MUST_USE sonde_err rpc_rendering(const Sonde__V1__Rendering *message,
+                                       struct rpc_rendering *rendering, struct sonde_diag *diag);
+
+/* Whole requests. The answers borrow the message's strings. */
+SONDE_MUST_USE sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
+                                          struct engine_cpu_spec *spec,
+                                          struct rpc_rendering *rendering, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err rpc_stream_spec(const Sonde__V1__StreamCpuRequest *request,
+                                         struct engine_cpu_spec *spec, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request,
+                                          struct engine_cpu_spec *spec, uint32_t *lease_ms,
+                                          struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err rpc_symbolize_check(const Sonde__V1__SymbolizeRequest *request,
+                                             struct engine_selector *selector,
+                                             struct sonde_diag *diag);
+
+#endif

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/tokens.h"
+
+#include "service/rpc/call.h"
+#include "service/rpc/files.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_TOKENS 64
+#define MIN_LEN    16
+#define MAX_LEN    256
+#define MAX_FILE   (64u << 10)
+
+struct token {
+    unsigned char bytes[MAX_LEN + 1]; /* zeros behind the text */
+    unsigned scopes;
+};
+
+struct rpc_tokens {
+    struct token items[MAX_TOKENS];
+    size_t count;
+};
+
+static struct sonde_slice next_word(struct sonde_slice *rest, const char *separators) {
+    while (rest->len && strchr(separators, *rest->data))
+        rest->data++, rest->len--;
+    struct sonde_slice word = {rest->data, 0};
+    while (rest->len && !strchr(separators, *rest->data)) {
+        word.len++;
+        rest->data++, rest->len--;
+    }
+    return word;
+}
+
+static sonde_err parse_scopes(struct sonde_slice rest, unsigned *scopes, int line,
+                              struct sonde_diag *diag) {
+    *scopes = 0;
+    for (;;) {
+        struct sonde_slice word = next_word(&rest, ", \t\r");
+        if (word.len == 0)
+            break;
+        if (sonde_slice_equals(word, "read"))
+            *scopes |= RPC_SCOPE_READ;
+        else if (sonde_slice_equals(word, "control"))
+            *scopes |= RPC_SCOPE_CONTROL;
+        else
+            return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                              "token file, line %d: a scope is read or control", line);
+    }
+    if (*scopes == 0)
+        *scopes = RPC_SCOPE_READ | RPC_SCOPE_CONTROL;
+    return SONDE_OK;
+}
+
+static sonde_err parse_line(struct rpc_tokens *tokens, struct sonde_slice rest, int line,
+                            struct sonde_diag *diag) {
+    struct sonde_slice word = next_word(&rest, " \t\r");
+    if (word.len == 0 || *word.data == '#')
+        return SONDE_OK;
+    if (word.len < MIN_LEN || word.len > MAX_LEN)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "token file, line %d: a token has %d to %d characters", line, MIN_LEN,
+                          MAX_LEN);
+    if (tokens->count == MAX_TOKENS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "token file, line %d: %d tokens are the limit", line, MAX_TOKENS);
+    struct token *token = &tokens->items[tokens->count++];
+    memcpy(token->bytes, word.data, word.len);
+    return parse_scopes(rest, &token->scopes, line, diag);
+}
+
+sonde_err rpc_tokens_parse(struct sonde_slice text, struct rpc_tokens **out,
+                           struct sonde_diag *diag) {
+    struct rpc_tokens *tokens = calloc(1, sizeof *tokens);
+    if (!tokens)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for tokens");
+    sonde_err err = SONDE_OK;
+    for (int line = 1; text.len && !err; line++) {
+        const char *end = memchr(text.data, '\n', text.len);
+        size_t len = end ? (size_t)(end - text.data) : text.len;
+        err = parse_line(tokens, (struct sonde_slice){text.data, len}, line, diag);
+        text.data += len + (end != NULL);
+        text.len -= len + (end != NULL);
+    }
+    if (!err && tokens->count == 0)
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the token file holds no token");
+    if (err)
+        rpc_tokens_destroy(tokens);
+    else
+        *out = tokens;
+    return err;
+}
+
+sonde_err rpc_tokens_read(const char *path, struct rpc_tokens **tokens, struct sonde_diag *diag) {
+    struct sonde_buf text = {.limit = MAX_FILE};
+    sonde_err err = rpc_file_read(path, "token file", RPC_FILE_SECRET, &text, diag);
+    if (!err)
+        err = rpc_tokens_parse(sonde_buf_slice(&text), tokens, diag);
+    if (text.data)
+        explicit_bzero(text.data, text.len);
+    sonde_buf_finish(&text);
+    return err;
+}
+
+void rpc_tokens_destroy(struct rpc_tokens *tokens) {
+    if (!tokens)
+        return;
+    explicit_bzero(tokens, sizeof *tokens);
+    free(tokens);
+}
+
+static bool token_equals(const unsigned char *a, const unsigned char *b) {
+    volatile unsigned char difference = 0;
+    for (size_t i = 0; i <= MAX_LEN; i++)
+        difference |= a[i] ^ b[i];
+    return difference == 0;
+}
+
+unsigned rpc_tokens_scopes(const struct rpc_tokens *tokens, struct sonde_slice authorization) {
+    struct sonde_slice scheme = next_word(&authorization, " "),
+                       sent = next_word(&authorization, " ");
+    unsigned char padded[MAX_LEN + 1] = {0};
+    unsigned scopes = 0;
+    if (scheme.len != 6 || strncasecmp(scheme.data, "bearer", 6) != 0 || sent.len > MAX_LEN)
+        return 0;
+    memcpy(padded, sent.data, sent.len);
+    for (size_t i = 0; i < tokens->count; i++)
+        scopes |= token_equals(padded, tokens->items[i].bytes) ? tokens->items[i].scopes : 0;
+    return scopes;
+}
