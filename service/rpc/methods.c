@@ -8,29 +8,38 @@
 #include "service/rpc/handlers.h"
 #include "service/rpc/inside.h"
 
-#define PROFILER      "/sonde.v1.Profiler/"
-#define HEALTH        "/grpc.health.v1.Health/"
-#define MESSAGE(name) &sonde__v1__##name##__descriptor
-#define HEALTH_CHECK  &grpc__health__v1__health_check_request__descriptor
-#define REFLECTION    &grpc__reflection__v1alpha__server_reflection_request__descriptor
+#define PROFILER(name, kind, scope, request, start)                \
+    {                                                              \
+        "/sonde.v1.Profiler/" name, RPC_##kind, RPC_SCOPE_##scope, \
+            &sonde__v1__##request##__descriptor, start             \
+    }
+#define HEALTH(name, kind, start)                                      \
+    {                                                                  \
+        "/grpc.health.v1.Health/" name, RPC_##kind, RPC_SCOPE_NONE,    \
+            &grpc__health__v1__health_check_request__descriptor, start \
+    }
+#define REFLECTION(version)                                                                    \
+    {                                                                                          \
+        "/grpc.reflection." version ".ServerReflection/ServerReflectionInfo", RPC_BIDI,        \
+            RPC_SCOPE_READ, &grpc__reflection__v1alpha__server_reflection_request__descriptor, \
+            rpc_reflect                                                                        \
+    }
 
-/* clang-format off */
 const struct rpc_method rpc_methods[] = {
-    {PROFILER "GetInfo", RPC_UNARY, RPC_SCOPE_READ, MESSAGE(get_info_request), rpc_get_info},
-    {PROFILER "ListTargets", RPC_UNARY, RPC_SCOPE_READ, MESSAGE(list_targets_request), rpc_list_targets},
-    {PROFILER "WatchTargets", RPC_STREAM, RPC_SCOPE_READ, MESSAGE(watch_targets_request), rpc_watch_targets},
-    {PROFILER "CaptureCpu", RPC_STREAM, RPC_SCOPE_READ, MESSAGE(capture_cpu_request), rpc_capture_cpu},
-    {PROFILER "StreamCpu", RPC_STREAM, RPC_SCOPE_READ, MESSAGE(stream_cpu_request), rpc_stream_cpu},
-    {PROFILER "StartCpu", RPC_UNARY, RPC_SCOPE_CONTROL, MESSAGE(start_cpu_request), rpc_start_cpu},
-    {PROFILER "StopCpu", RPC_STREAM, RPC_SCOPE_CONTROL, MESSAGE(stop_cpu_request), rpc_stop_cpu},
-    {PROFILER "Symbolize", RPC_UNARY, RPC_SCOPE_READ, MESSAGE(symbolize_request), rpc_symbolize},
-    {PROFILER "GetCommandLine", RPC_UNARY, RPC_SCOPE_READ, MESSAGE(get_command_line_request), rpc_get_command_line},
-    {HEALTH "Check", RPC_UNARY, RPC_SCOPE_NONE, HEALTH_CHECK, rpc_health_check},
-    {HEALTH "Watch", RPC_STREAM, RPC_SCOPE_NONE, HEALTH_CHECK, rpc_health_watch},
-    {"/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", RPC_BIDI, RPC_SCOPE_READ, REFLECTION, rpc_reflect},
-    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", RPC_BIDI, RPC_SCOPE_READ, REFLECTION, rpc_reflect},
+    PROFILER("GetInfo", UNARY, READ, get_info_request, rpc_get_info),
+    PROFILER("ListTargets", UNARY, READ, list_targets_request, rpc_list_targets),
+    PROFILER("WatchTargets", STREAM, READ, watch_targets_request, rpc_watch_targets),
+    PROFILER("CaptureCpu", STREAM, READ, capture_cpu_request, rpc_capture_cpu),
+    PROFILER("StreamCpu", STREAM, READ, stream_cpu_request, rpc_stream_cpu),
+    PROFILER("StartCpu", UNARY, CONTROL, start_cpu_request, rpc_start_cpu),
+    PROFILER("StopCpu", STREAM, CONTROL, stop_cpu_request, rpc_stop_cpu),
+    PROFILER("Symbolize", UNARY, READ, symbolize_request, rpc_symbolize),
+    PROFILER("GetCommandLine", UNARY, READ, get_command_line_request, rpc_get_command_line),
+    HEALTH("Check", UNARY, rpc_health_check),
+    HEALTH("Watch", STREAM, rpc_health_watch),
+    REFLECTION("v1"),
+    REFLECTION("v1alpha"),
 };
-/* clang-format on */
 
 const size_t rpc_method_count = sizeof rpc_methods / sizeof rpc_methods[0];
 

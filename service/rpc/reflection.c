@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define ALPHA(name) Grpc__Reflection__V1alpha__##name
+#define CASE(name)  GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_##name
 
 static const uint8_t descriptors[] = {
 #include "proto/services.inc"
@@ -106,8 +107,7 @@ static void send_error(struct rpc_call *call, const ALPHA(ServerReflectionReques
     response = GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__INIT;
     error.error_code = sonde_error_info(err)->grpc_status;
     error.error_message = (char *)text;
-    response.message_response_case =
-        GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE;
+    response.message_response_case = CASE(RESPONSE__MESSAGE_RESPONSE_ERROR_RESPONSE);
     response.error_response = &error;
     send(call, request, &response);
 }
@@ -130,8 +130,7 @@ static void send_file(struct rpc_call *call, const ALPHA(ServerReflectionRequest
     ProtobufCBinaryData bytes = {length(file.bytes), (uint8_t *)file.bytes.at};
     answer.n_file_descriptor_proto = 1;
     answer.file_descriptor_proto = &bytes;
-    response.message_response_case =
-        GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_FILE_DESCRIPTOR_RESPONSE;
+    response.message_response_case = CASE(RESPONSE__MESSAGE_RESPONSE_FILE_DESCRIPTOR_RESPONSE);
     response.file_descriptor_response = &answer;
     send(call, request, &response);
 }
@@ -148,8 +147,7 @@ static void send_services(struct rpc_call *call, const ALPHA(ServerReflectionReq
         list[answer.n_service++] = &services[i];
     }
     answer.service = list;
-    response.message_response_case =
-        GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_LIST_SERVICES_RESPONSE;
+    response.message_response_case = CASE(RESPONSE__MESSAGE_RESPONSE_LIST_SERVICES_RESPONSE);
     response.list_services_response = &answer;
     send(call, request, &response);
 }
@@ -157,13 +155,13 @@ static void send_services(struct rpc_call *call, const ALPHA(ServerReflectionReq
 void rpc_reflect(struct rpc_call *call, const ProtobufCMessage *message) {
     const ALPHA(ServerReflectionRequest) *request = (const void *)message;
     switch (request->message_request_case) {
-    case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES:
+    case CASE(REQUEST__MESSAGE_REQUEST_LIST_SERVICES):
         send_services(call, request);
         break;
-    case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_BY_FILENAME:
+    case CASE(REQUEST__MESSAGE_REQUEST_FILE_BY_FILENAME):
         send_file(call, request, has_name, request->file_by_filename);
         break;
-    case GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL:
+    case CASE(REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL):
         send_file(call, request, has_symbol, request->file_containing_symbol);
         break;
     default:
