@@ -49,10 +49,9 @@ struct machine {
     bool broken;
 };
 
-/* Index in unwind_rule.saved of each DWARF register, -1 = not kept. */
-static const int8_t saved_index[16] = {-1,         -1,         -1,         UNWIND_RBX, -1, -1,
-                                       UNWIND_RBP, -1,         -1,         -1,         -1, -1,
-                                       UNWIND_R12, UNWIND_R13, UNWIND_R14, UNWIND_R15};
+const int8_t unwind_cfi_saved[16] = {-1,         -1,         -1,         UNWIND_RBX, -1, -1,
+                                     UNWIND_RBP, -1,         -1,         -1,         -1, -1,
+                                     UNWIND_R12, UNWIND_R13, UNWIND_R14, UNWIND_R15};
 
 void unwind_cfi_state_init(struct cfi_state *state) {
     memset(state, 0, sizeof *state);
@@ -108,6 +107,23 @@ uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
     }
 }
 
+/* Registers saved from rbp, under a CFA of the simple kinds. From rbp + n it is the same as from
+ * the CFA. From rsp: the function has put its frame away and is about to return; compilers leave
+ * the rules standing though the registers are back. */
+static void settle_saved(struct unwind_rule *rule) {
+    for (int i = 0; i < UNWIND_SAVED_COUNT; i++) {
+        if (!(rule->from_rbp >> i & 1))
+            continue;
+        int64_t offset = (int64_t)rule->saved[i] - rule->cfa_offset;
+        if (rule->cfa == UNWIND_CFA_RSP)
+            rule->saved[i] = UNWIND_SAME;
+        else
+            rule->saved[i] =
+                offset >= INT16_MIN && offset < UNWIND_LOST ? (int16_t)offset : UNWIND_LOST;
+    }
+    rule->from_rbp = 0;
+}
+
 /* The row of a state: what cannot be held becomes NONE. */
 static void emit(struct machine *machine) {
     const struct cfi_state *state = &machine->state;
@@ -126,6 +142,8 @@ static void emit(struct machine *machine) {
                rule.cfa == UNWIND_CFA_NONE) {
         machine->rows->complex_rows++;
         rule = machine->rows->rules[0];
+    } else if (rule.from_rbp != 0 && (rule.cfa == UNWIND_CFA_RSP || rule.cfa == UNWIND_CFA_RBP)) {
+        settle_saved(&rule);
     }
     unwind_rows_add(machine->rows, machine->pc, &rule);
 }
@@ -181,13 +199,17 @@ static void set_cfa_offset(struct machine *machine, int64_t offset) {
 
 /* offset: from the CFA, or UNWIND_SAME, UNWIND_LOST. */
 static void set_saved(struct machine *machine, uint64_t number, int64_t offset) {
-    if (number < 16 && saved_index[number] >= 0)
-        machine->state.rule.saved[saved_index[number]] =
-            offset >= INT16_MIN && offset <= UNWIND_SAME ? (int16_t)offset : UNWIND_LOST;
-    else if (number == RIP)
+    struct unwind_rule *rule = &machine->state.rule;
+    if (number < 16 && unwind_cfi_saved[number] >= 0) {
+        int at = unwind_cfi_saved[number];
+        bool fits = offset >= INT16_MIN && offset <= UNWIND_SAME;
+        rule->saved[at] = fits ? (int16_t)offset : UNWIND_LOST;
+        rule->from_rbp &= (uint8_t) ~(1u << at);
+    } else if (number == RIP) {
         machine->state.address = offset == -8 ? CFI_AT_CFA_LESS_8 : CFI_COMPLEX;
-    else if (number == RSP)
+    } else if (number == RSP) {
         machine->state.rsp_moved = offset != UNWIND_SAME;
+    }
 }
 
 static void set_offset(struct machine *machine, uint64_t number, int64_t factored) {
@@ -206,8 +228,9 @@ static void set_undefined(struct machine *machine, uint64_t number) {
 
 static void restore_register(struct machine *machine, uint64_t number) {
     const struct cfi_state *initial = &machine->cie->initial;
-    if (number < 16 && saved_index[number] >= 0) {
-        machine->state.rule.saved[saved_index[number]] = initial->rule.saved[saved_index[number]];
+    if (number < 16 && unwind_cfi_saved[number] >= 0) {
+        /* (No CIE has anything saved from rbp.) */
+        set_saved(machine, number, initial->rule.saved[unwind_cfi_saved[number]]);
     } else if (number == RIP) {
         machine->state.address = initial->address;
         machine->state.ucontext = initial->ucontext;

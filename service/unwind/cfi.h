@@ -47,6 +47,9 @@ struct cfi_cie {
     struct cfi_state initial;
 };
 
+/* Index in unwind_rule.saved of each DWARF register, -1 = not kept. */
+extern const int8_t unwind_cfi_saved[16];
+
 void unwind_cfi_state_init(struct cfi_state *state);
 
 /* Runs a CIE's initial instructions into cie->initial; sets cie->bad. */

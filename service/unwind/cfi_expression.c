@@ -93,18 +93,22 @@ void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block) {
                                 : UNWIND_CFA_REG;
 }
 
-/* Only the signal trampoline's return address is understood: with it goes the whole ucontext. */
+/* "breg N" and nothing else: where a register is saved, or the signal trampoline's return address,
+ * with which goes the whole ucontext. Everything else leaves the register lost. */
 void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block) {
     uint8_t base;
     int64_t offset;
+    bool plain = take_breg(&block, &base, &offset) && cursor_left(&block) == 0;
     if (number == RSP)
         state->rsp_moved = true;
-    if (number != 16)
-        return;
-    state->address = CFI_COMPLEX;
-    if (take_breg(&block, &base, &offset) && cursor_left(&block) == 0 && base == RSP &&
-        offset > -4096 && offset < 4096) {
-        state->address = CFI_IN_UCONTEXT;
-        state->ucontext = (int32_t)offset - UCONTEXT_RIP;
+    if (number == 16) {
+        bool in_ucontext = plain && base == RSP && offset > -4096 && offset < 4096;
+        state->address = in_ucontext ? CFI_IN_UCONTEXT : CFI_COMPLEX;
+        state->ucontext = in_ucontext ? (int32_t)offset - UCONTEXT_RIP : 0;
+    }
+    if (number < 16 && unwind_cfi_saved[number] >= 0 && plain && base == RBP &&
+        offset >= INT16_MIN && offset < UNWIND_LOST) {
+        state->rule.saved[unwind_cfi_saved[number]] = (int16_t)offset;
+        state->rule.from_rbp |= (uint8_t)(1u << unwind_cfi_saved[number]);
     }
 }

@@ -69,13 +69,19 @@ static bool header_sane(const struct unwind_header *header, size_t size) {
            layout_fits(header, size);
 }
 
+static bool is_hot(uint8_t cfa) {
+    return cfa == UNWIND_CFA_RSP || cfa == UNWIND_CFA_RBP;
+}
+
 static bool rules_sane(const struct unwind_header *header) {
     const uint8_t *image = (const uint8_t *)header;
     const uint64_t *hot = (const uint64_t *)(image + header->hot_offset);
     const struct unwind_rule *rules = (const struct unwind_rule *)(image + header->rules_offset);
     for (uint32_t i = 0; i < header->rule_count; i++)
         if (rules[i].cfa >= UNWIND_CFA_COUNT || rules[i].cfa_register > 15 ||
-            rules[i].reserved[0] != 0 || rules[i].reserved[1] != 0 ||
+            rules[i].from_rbp >> UNWIND_SAVED_COUNT != 0 ||
+            (rules[i].from_rbp != 0 && is_hot(rules[i].cfa)) || rules[i].reserved[0] != 0 ||
+            rules[i].reserved[1] != 0 || rules[i].reserved[2] != 0 ||
             hot[i] != unwind_rule_hot(&rules[i]))
             return false;
     return true;

@@ -70,7 +70,10 @@ struct unwind_rule {
     int16_t cfa_add;
     int32_t cfa_offset;
     int16_t saved[UNWIND_SAVED_COUNT];
-    int16_t reserved[2]; /* 0 */
+    /* Bit i: saved[i] counts from this frame's rbp instead of the CFA, as in functions that realign
+     * their stack. Never with the CFAs RSP and RBP. */
+    uint8_t from_rbp;
+    uint8_t reserved[3]; /* 0 */
 };
 
 struct unwind_header {

@@ -13,7 +13,7 @@
  * corrupt rbp into a guard page): each load is one instruction with an entry in a table of faults,
  * and a SIGSEGV/SIGBUS handler that finds its interrupted rip there goes on at
  * walk_fault_resume(rip), whereupon the walk ends with RING_END_BAD_STACK. For that, SIGSEGV and
- * SIGBUS must not be blocked while walking. Under 400 bytes of stack.
+ * SIGBUS must not be blocked while walking. Under 1 KiB of stack.
  *
  * Thread and signal safety: everything here is signal-safe. A walk_cache belongs to one thread and
  * to one kind of user (a nested signal handler must not use it while a walk is under way). A

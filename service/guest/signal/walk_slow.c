@@ -121,14 +121,15 @@ static enum walk_step find_cfa(struct walk *walk, const struct walk_registers *r
 static bool restore(struct walk *walk, struct walk_registers *registers,
                     const struct unwind_rule *rule, uint64_t cfa) {
     uint32_t known = WALK_ALWAYS_KNOWN;
+    const uint64_t bp = registers->value[WALK_RBP];
     for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++) {
         uint8_t number = saved_registers[i];
         int16_t saved = rule->saved[i];
         if (saved == UNWIND_LOST)
             continue;
         known |= 1u << number & (saved == UNWIND_SAME ? registers->known : ~0u);
-        if (saved != UNWIND_SAME &&
-            !walk_load_bounded(walk, cfa + (uint64_t)(int64_t)saved, &registers->value[number]))
+        uint64_t place = (rule->from_rbp >> i & 1 ? bp : cfa) + (uint64_t)(int64_t)saved;
+        if (saved != UNWIND_SAME && !walk_load_bounded(walk, place, &registers->value[number]))
             return false;
     }
     if (rule->saved[UNWIND_RBP] == UNWIND_LOST)

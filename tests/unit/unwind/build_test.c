@@ -51,9 +51,10 @@ static bool plain_cfa(Dwarf_Frame *frame, unsigned *number, int64_t *offset) {
 }
 
 /* Where libdw says a register is saved, in the table's terms. */
-static int16_t saved_by_libdw(Dwarf_Frame *frame, int number) {
+static int16_t saved_by_libdw(Dwarf_Frame *frame, int number, bool *from_rbp) {
     Dwarf_Op memory[3], *ops;
     size_t count;
+    *from_rbp = false;
     if (dwarf_frame_register(frame, number, memory, &ops, &count) != 0)
         return UNWIND_LOST;
     if (count == 0 && number == 3) /* libdw forgets that the ABI keeps rbx */
@@ -64,25 +65,35 @@ static int16_t saved_by_libdw(Dwarf_Frame *frame, int number) {
         return (int16_t)ops[1].number;
     if (count == 1 && ops[0].atom == DW_OP_call_frame_cfa)
         return 0;
-    return UNWIND_LOST;
+    *from_rbp = count == 1 && ops[0].atom == DW_OP_breg6;
+    return *from_rbp ? (int16_t)ops[0].number : UNWIND_LOST;
+}
+
+static bool saved_equals(const struct unwind_rule *rule, Dwarf_Frame *frame) {
+    for (int i = 0; i < UNWIND_SAVED_COUNT; i++) {
+        bool from_rbp;
+        int16_t saved = saved_by_libdw(frame, dwarf_numbers[i], &from_rbp);
+        if (from_rbp && rule->cfa == UNWIND_CFA_RSP) /* a rule left standing: cfi.c, settle_saved */
+            saved = UNWIND_SAME, from_rbp = false;
+        if (rule->saved[i] != saved || (rule->from_rbp >> i & 1) != from_rbp)
+            return false;
+    }
+    return true;
 }
 
 static bool rule_equals(const struct unwind_rule *rule, Dwarf_Frame *frame) {
     unsigned number;
     int64_t offset;
-    if (!plain_cfa(frame, &number, &offset))
-        return rule->cfa == UNWIND_CFA_DEREF || rule->cfa == UNWIND_CFA_PLT ||
-               rule->cfa == UNWIND_CFA_SIGNAL || rule->cfa == UNWIND_CFA_NONE;
+    bool ignored;
     if (rule->cfa == UNWIND_CFA_END)
-        return saved_by_libdw(frame, 16) == UNWIND_LOST;
+        return saved_by_libdw(frame, 16, &ignored) == UNWIND_LOST;
+    if (!plain_cfa(frame, &number, &offset))
+        return rule->cfa == UNWIND_CFA_PLT || rule->cfa == UNWIND_CFA_SIGNAL ||
+               rule->cfa == UNWIND_CFA_NONE ||
+               (rule->cfa == UNWIND_CFA_DEREF && saved_equals(rule, frame));
     if (rule->cfa == UNWIND_CFA_NONE)
-        return saved_by_libdw(frame, 16) != -8;
-    if (rule->cfa_register != number || rule->cfa_offset != offset)
-        return false;
-    for (int i = 0; i < UNWIND_SAVED_COUNT; i++)
-        if (rule->saved[i] != saved_by_libdw(frame, dwarf_numbers[i]))
-            return false;
-    return true;
+        return saved_by_libdw(frame, 16, &ignored) != -8;
+    return rule->cfa_register == number && rule->cfa_offset == offset && saved_equals(rule, frame);
 }
 
 static bool pc_equals(const struct sonde_buf *table, Dwarf_CFI *cfi, uint64_t vaddr) {

@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The walker on made-up code and made-up stacks. Module "code" has one rule per 256 bytes of text
+ * (F(n) is the n-th), so a stack is an array of words and a rule is what the test says. */
+#include "service/guest/ring.h"
+#include "service/unwind/rows.h"
+#include "tests/unit/check.h"
+#include "tests/unit/unwind/modules.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#define CODE      0x10000000ull
+#define JIT       0x20000000ull
+#define FUNCTIONS 32
+#define F(n)      (CODE + 256ull * (n)) /* first byte of function n */
+#define IN(n)     (F(n) + 0x80)         /* somewhere in it */
+
+enum { WORDS = 4096 };
+static uint64_t stack[WORDS];
+static struct sonde_buf image;
+static struct walk_module modules[2];
+static struct walk_map map = {.count = 2, .modules = modules};
+static struct walk_cache cache;
+static struct walk_bounds bounds;
+static struct walk_result result;
+static uint64_t pcs[256];
+
+static struct unwind_rule rule_of(uint8_t kind, uint8_t number, int32_t offset) {
+    struct unwind_rule rule = {.cfa = kind, .cfa_register = number, .cfa_offset = offset};
+    for (int i = 0; i < UNWIND_SAVED_COUNT; i++)
+        rule.saved[i] = UNWIND_SAME;
+    return rule;
+}
+
+static struct unwind_rule rsp_rule(int32_t offset) {
+    return rule_of(UNWIND_CFA_RSP, 7, offset);
+}
+
+/* Function n gets rules[n]; a rule of kind NONE is a gap. */
+static void use_rules(const struct unwind_rule *rules, uint32_t count) {
+    struct unwind_rows rows;
+    sonde_buf_finish(&image);
+    unwind_rows_init(&rows);
+    rows.origin = 0x1000;
+    struct unwind_rule filler = rsp_rule(8);
+    for (uint32_t i = 0; i < FUNCTIONS; i++)
+        unwind_rows_add(&rows, 256 * i, i < count ? &rules[i] : &filler);
+    unwind_rows_gap(&rows, 256 * FUNCTIONS);
+    CHECK_INT(unwind_rows_write(&rows, &image), ==, SONDE_OK);
+    CHECK_INT(unwind_table_check(image.data, image.len), ==, SONDE_OK);
+    unwind_rows_finish(&rows);
+    walk_module_init(&modules[0], CODE, CODE + 256 * FUNCTIONS, CODE - 0x1000, image.data);
+    walk_module_init(&modules[1], JIT, JIT + 0x10000, 0, NULL);
+    map.generation++;
+    memset(stack, 0, sizeof stack);
+    bounds = (struct walk_bounds){{(uint64_t)stack, (uint64_t)(stack + WORDS)}, NULL, 0, false};
+}
+
+static void walk_at(uint64_t pc, const uint64_t *sp, const uint64_t *bp, uint32_t max) {
+    struct walk_registers registers = {.known = 1u << WALK_RIP | 1u << WALK_RSP | 1u << WALK_RBP};
+    registers.value[WALK_RIP] = pc;
+    registers.value[WALK_RSP] = (uint64_t)sp;
+    registers.value[WALK_RBP] = (uint64_t)bp;
+    memset(pcs, 0xee, sizeof pcs);
+    walk_from_registers(&registers, &map, &cache, &bounds, pcs, max, &result);
+}
+
+static const struct unwind_rule end_rule = {.cfa = UNWIND_CFA_END};
+
+TEST(frames_follow_rsp_to_the_root) {
+    struct unwind_rule rules[] = {rsp_rule(8), rsp_rule(32), rsp_rule(16), end_rule};
+    use_rules(rules, 4);
+    stack[10] = IN(1);
+    stack[11 + 3] = IN(2);
+    stack[15 + 1] = IN(3);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 4);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+    CHECK_INT(pcs[0], ==, IN(0));
+    CHECK_INT(pcs[1], ==, IN(1));
+    CHECK_INT(pcs[2], ==, IN(2));
+    CHECK_INT(pcs[3], ==, IN(3));
+    CHECK_INT(result.gap_at, ==, 0);
+    CHECK_INT(result.fp_frames, ==, 0);
+}
+
+TEST(a_return_address_of_zero_is_the_root) {
+    struct unwind_rule rules[] = {rsp_rule(8)};
+    use_rules(rules, 1);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 1);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
+TEST(rbp_frames_restore_rbp) {
+    struct unwind_rule by_rbp = rule_of(UNWIND_CFA_RBP, 6, 16);
+    by_rbp.saved[UNWIND_RBP] = -16;
+    struct unwind_rule rules[] = {by_rbp, by_rbp, end_rule};
+    use_rules(rules, 3);
+    stack[20] = (uint64_t)(stack + 30);
+    stack[21] = IN(1);
+    stack[30] = 0;
+    stack[31] = IN(2);
+    walk_at(IN(0), stack + 10, stack + 20, 127);
+    CHECK_INT(result.depth, ==, 3);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
+TEST(a_call_as_last_instruction_is_looked_up_before_its_return_address) {
+    struct unwind_rule rules[] = {rsp_rule(8), rsp_rule(24), end_rule, end_rule};
+    use_rules(rules, 4);
+    stack[10] = F(2); /* the call was the last of function 1 */
+    stack[11 + 2] = IN(3);
+    walk_at(F(0), stack + 10, NULL, 127); /* and the leaf is at its function's first byte */
+    CHECK_INT(result.depth, ==, 3);
+    CHECK_INT(pcs[2], ==, IN(3));
+}
+
+/* Function 0 calls itself `deep` times below function 1, the root. */
+static void make_recursion(uint32_t deep) {
+    struct unwind_rule rules[] = {rsp_rule(16), end_rule};
+    use_rules(rules, 2);
+    for (uint32_t i = 0; i < deep; i++)
+        stack[2 * i + 1] = i + 1 < deep ? F(0) + 1 + i % 200 : IN(1);
+}
+
+TEST(a_deep_stack_keeps_leaf_most_and_root_most) {
+    make_recursion(500);
+    walk_at(IN(0), stack, NULL, 100);
+    CHECK_INT(result.depth, ==, 100);
+    CHECK_INT(result.end, ==, RING_END_DEPTH);
+    CHECK_INT(result.gap_at, ==, 50);
+    CHECK_INT(result.frames, ==, 501);
+    for (int i = 1; i < 50; i++)
+        CHECK_INT(pcs[i], ==, F(0) + 1 + (i - 1) % 200);
+    for (int i = 50; i < 99; i++)
+        CHECK_INT(pcs[i], ==, F(0) + 1 + (501 - 100 + i - 1) % 200);
+    CHECK_INT(pcs[99], ==, IN(1));
+}
+
+TEST(every_depth_around_the_limit_is_told_right) {
+    for (uint32_t deep = 1; deep < 60; deep++) {
+        for (uint32_t max = 2; max < 24; max++) {
+            make_recursion(deep);
+            walk_at(IN(0), stack, NULL, max);
+            bool fits = deep + 1 <= max;
+            CHECK_INT(result.end, ==, fits ? RING_END_ROOT : RING_END_DEPTH);
+            CHECK_INT(result.depth, ==, fits ? deep + 1 : max);
+            CHECK_INT(result.gap_at, ==, fits ? 0 : max / 2);
+            CHECK_INT(result.frames, ==, deep + 1);
+            CHECK_INT(pcs[result.depth - 1], ==, IN(1));
+            CHECK_INT(pcs[max], ==, 0xeeeeeeeeeeeeeeee);
+        }
+    }
+}
+
+TEST(a_cfa_outside_the_stack_ends_the_walk) {
+    struct unwind_rule rules[] = {rsp_rule(8 * WORDS + 8), rsp_rule(-64)};
+    use_rules(rules, 2);
+    walk_at(IN(0), stack, NULL, 127);
+    CHECK_INT(result.depth, ==, 1);
+    CHECK_INT(result.end, ==, RING_END_BAD_STACK);
+    walk_at(IN(1), stack + 100, NULL, 127); /* backwards: never */
+    CHECK_INT(result.depth, ==, 1);
+    CHECK_INT(result.end, ==, RING_END_BAD_STACK);
+}
+
+TEST(the_last_word_of_a_stack_is_read_and_no_further) {
+    struct unwind_rule rules[] = {rsp_rule(8), rsp_rule(8)};
+    use_rules(rules, 2);
+    stack[WORDS - 1] = IN(1);
+    walk_at(IN(0), stack + WORDS - 1, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_BAD_STACK);
+}
+
+TEST(an_unknown_stack_gives_frame_0_only) {
+    struct unwind_rule rules[] = {rsp_rule(8), end_rule};
+    use_rules(rules, 2);
+    bounds.thread = (struct walk_stack){0, 0};
+    stack[10] = IN(1);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 1);
+    CHECK_INT(result.end, ==, RING_END_BAD_STACK);
+    bounds.faults_resume = true;
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
+TEST(a_registered_stack_is_known) {
+    struct unwind_rule rules[] = {rsp_rule(8), end_rule};
+    static uint64_t other[64];
+    struct walk_stack extra[] = {{1, 2}, {(uint64_t)other, (uint64_t)(other + 64)}};
+    use_rules(rules, 2);
+    bounds.extra = extra;
+    bounds.extra_count = 2;
+    other[10] = IN(1);
+    walk_at(IN(0), other + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
+TEST(an_rbp_frame_may_lead_to_another_known_stack_but_not_round_in_circles) {
+    struct unwind_rule rules[] = {rule_of(UNWIND_CFA_RBP, 6, 16), end_rule,
+                                  rule_of(UNWIND_CFA_RBP, 6, 16)};
+    static uint64_t other[64];
+    struct walk_stack extra = {(uint64_t)other, (uint64_t)(other + 64)};
+    use_rules(rules, 3);
+    bounds.extra = &extra;
+    bounds.extra_count = 1;
+    stack[21] = IN(1);
+    walk_at(IN(0), other + 10, stack + 20, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+    rules[2].saved[UNWIND_RBP] = -16; /* each frame's rbp points into the other stack */
+    use_rules(rules, 3);
+    bounds.extra = &extra;
+    bounds.extra_count = 1;
+    stack[20] = (uint64_t)(other + 20);
+    other[20] = (uint64_t)(stack + 20);
+    stack[21] = other[21] = IN(2);
+    walk_at(IN(2), other + 10, stack + 20, 127);
+    CHECK_INT(result.depth, <=, WALK_MAX_SWITCH + 2);
+    CHECK_INT(result.end, ==, RING_END_BAD_STACK);
+}
+
+TEST(a_new_generation_forgets_cached_rules) {
+    struct unwind_rule rules[] = {rsp_rule(8), end_rule};
+    struct unwind_rule changed[] = {rsp_rule(16), end_rule};
+    use_rules(rules, 2);
+    stack[10] = IN(1);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    use_rules(changed, 2);
+    stack[11] = IN(1);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    use_rules(rules, 2); /* the same tag bits, 32,768 generations later */
+    map.generation += 0x8000 - 1;
+    stack[10] = IN(1);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+}
+
+TEST(the_second_walk_misses_nothing) {
+    make_recursion(90);
+    walk_at(IN(0), stack, NULL, 127);
+    uint64_t misses = cache.misses;
+    walk_at(IN(0), stack, NULL, 127);
+    CHECK_INT(cache.misses, ==, misses);
+    CHECK_INT(result.depth, ==, 91);
+}
+
+TEST(a_gap_cuts_with_rule) {
+    struct unwind_rule rules[] = {rsp_rule(8), {.cfa = UNWIND_CFA_NONE}};
+    use_rules(rules, 2);
+    stack[10] = IN(1);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_RULE);
+}
+
+TEST(jit_frames_are_left_by_their_frame_pointer) {
+    struct unwind_rule rules[] = {rsp_rule(8), rsp_rule(16), end_rule};
+    use_rules(rules, 3);
+    stack[10] = JIT + 0x100; /* function 0's caller is JIT code, whose frame is at 20 */
+    stack[20] = (uint64_t)(stack + 40);
+    stack[21] = JIT + 0x200;
+    stack[40] = 7;
+    stack[41] = IN(1);
+    stack[43] = IN(2);
+    walk_at(IN(0), stack + 10, stack + 20, 127);
+    CHECK_INT(result.depth, ==, 5);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+    CHECK_INT(result.fp_frames, ==, 2);
+    CHECK_INT(pcs[2], ==, JIT + 0x200);
+    CHECK_INT(pcs[3], ==, IN(1));
+}
+
+TEST(a_frame_pointer_that_does_not_hold_together_is_not_believed) {
+    struct unwind_rule rules[] = {rsp_rule(8)};
+    use_rules(rules, 1);
+    stack[20] = 0;
+    stack[21] = 0x12345678; /* no code there */
+    const uint64_t *const wrong[] = {stack + 20, stack + 2, (uint64_t *)((char *)stack + 163), NULL,
+                                     stack + WORDS - 1};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        walk_at(JIT + 5, stack + 10, wrong[i], 127);
+        CHECK_INT(result.depth, ==, 1);
+        CHECK_INT(result.end, ==, RING_END_NO_TABLE);
+        CHECK_INT(result.fp_frames, ==, 0);
+    }
+}
+
+TEST(a_pc_in_no_module_is_kept_and_cut) {
+    struct unwind_rule rules[] = {rsp_rule(8)};
+    use_rules(rules, 1);
+    stack[10] = 0x7777000;
+    walk_at(IN(0), stack + 10, stack + 5, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(pcs[1], ==, 0x7777000);
+    CHECK_INT(result.end, ==, RING_END_NO_TABLE);
+}
+
+TEST(plt_stubs_know_whether_they_have_pushed) {
+    struct unwind_rule plt = rule_of(UNWIND_CFA_PLT, 0, 0);
+    plt.cfa_add = 11;
+    struct unwind_rule rules[] = {plt, end_rule};
+    use_rules(rules, 2);
+    stack[10] = IN(1);
+    walk_at(F(0) + 0x25, stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    stack[10] = 0x55, stack[11] = IN(1);
+    walk_at(F(0) + 0x2b, stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(pcs[1], ==, IN(1));
+}
+
+TEST(realigned_frames_load_their_cfa) {
+    struct unwind_rule rule = rule_of(UNWIND_CFA_DEREF, 6, -8);
+    rule.saved[UNWIND_RBP] = -32;
+    rule.cfa_add = 8;
+    struct unwind_rule rules[] = {rsp_rule(8), rule, rule_of(UNWIND_CFA_RBP, 6, 16), end_rule};
+    use_rules(rules, 4);
+    stack[10] = IN(1);
+    stack[29] = (uint64_t)(stack + 50);
+    stack[50] = IN(2);
+    stack[47] = (uint64_t)(stack + 70);
+    stack[71] = IN(3);
+    walk_at(IN(0), stack + 10, stack + 30, 127);
+    CHECK_INT(result.depth, ==, 4);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
+TEST(a_cfa_from_rbx_in_an_outer_frame_is_found) {
+    struct unwind_rule saves = rsp_rule(24);
+    saves.saved[UNWIND_RBX] = -16;
+    struct unwind_rule rules[] = {saves, rsp_rule(16), rule_of(UNWIND_CFA_REG, 3, 16), end_rule};
+    use_rules(rules, 4);
+    stack[11] = (uint64_t)(stack + 80);
+    stack[12] = IN(1);
+    stack[14] = IN(2);
+    stack[81] = IN(3);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 4);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+    CHECK_INT(pcs[3], ==, IN(3));
+}
+
+TEST(a_cfa_from_a_register_nobody_saved_is_cut_with_rule) {
+    struct unwind_rule rules[] = {rsp_rule(16), rule_of(UNWIND_CFA_REG, 10, 16)};
+    use_rules(rules, 2);
+    stack[11] = IN(1);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_RULE);
+}
+
+TEST(a_lost_rbp_is_not_used) {
+    struct unwind_rule loses = rsp_rule(16);
+    loses.saved[UNWIND_RBP] = UNWIND_LOST;
+    struct unwind_rule rules[] = {loses, rule_of(UNWIND_CFA_RBP, 6, 16), end_rule};
+    use_rules(rules, 3);
+    stack[11] = IN(1);
+    stack[21] = IN(2);
+    walk_at(IN(0), stack + 10, stack + 20, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_BAD_STACK);
+}
+
+/* A ucontext on `stack` at word n, as the kernel leaves it there. */
+static void put_context(uint32_t at, uint64_t pc, const uint64_t *sp, const uint64_t *bp) {
+    ucontext_t *context = (ucontext_t *)(stack + at);
+    context->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
+    context->uc_mcontext.gregs[REG_RSP] = (greg_t)sp;
+    context->uc_mcontext.gregs[REG_RBP] = (greg_t)bp;
+}
+
+TEST(below_a_signal_frame_the_pc_is_exact) {
+    struct unwind_rule rules[] = {rsp_rule(8), rule_of(UNWIND_CFA_SIGNAL, 0, 0), rsp_rule(8),
+                                  rule_of(UNWIND_CFA_RBP, 6, 16), end_rule};
+    use_rules(rules, 5);
+    stack[10] = F(1) + 1; /* the trampoline */
+    put_context(11, F(3), stack + 300, stack + 400);
+    stack[401] = IN(4);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 4);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+    CHECK(pcs[2] == (F(3) | RING_PC_EXACT));
+    CHECK_INT(pcs[3], ==, IN(4));
+}
+
+TEST(a_signal_frame_leads_from_the_alternate_stack_to_the_threads) {
+    struct unwind_rule rules[] = {rsp_rule(8), rule_of(UNWIND_CFA_SIGNAL, 0, 0), rsp_rule(8),
+                                  end_rule};
+    static uint64_t thread_stack[64];
+    use_rules(rules, 4);
+    bounds.thread = (struct walk_stack){(uint64_t)thread_stack, (uint64_t)(thread_stack + 64)};
+    stack[10] = F(1) + 1;
+    put_context(11, IN(2), thread_stack + 5, NULL);
+    thread_stack[5] = IN(3);
+    ucontext_t interrupted = {0};
+    interrupted.uc_mcontext.gregs[REG_RIP] = (greg_t)IN(0);
+    interrupted.uc_mcontext.gregs[REG_RSP] = (greg_t)(stack + 10);
+    walk_from_context(&interrupted, &map, &cache, &bounds, pcs, 127, &result);
+    CHECK_INT(result.depth, ==, 1); /* nobody knows that stack */
+    interrupted.uc_stack.ss_sp = stack;
+    interrupted.uc_stack.ss_size = sizeof stack;
+    walk_from_context(&interrupted, &map, &cache, &bounds, pcs, 127, &result);
+    CHECK_INT(result.depth, ==, 4);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
+TEST(a_signal_frame_cut_off_by_the_stacks_end_ends_the_walk) {
+    struct unwind_rule rules[] = {rsp_rule(8), rule_of(UNWIND_CFA_SIGNAL, 0, 0)};
+    use_rules(rules, 2);
+    stack[WORDS - 10] = F(1) + 1;
+    walk_at(IN(0), stack + WORDS - 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_BAD_STACK);
+}
+
+/* Faults. */
+
+static volatile int faults;
+
+static void on_fault(int number, siginfo_t *info, void *context) {
+    greg_t *gregs = ((ucontext_t *)context)->uc_mcontext.gregs;
+    uint64_t resume = walk_fault_resume((uint64_t)gregs[REG_RIP]);
+    if (!resume)
+        abort();
+    faults++;
+    gregs[REG_RIP] = (greg_t)resume;
+}
+
+TEST(a_load_that_faults_ends_the_walk) {
+    struct unwind_rule deref = rule_of(UNWIND_CFA_DEREF, 6, -8);
+    struct unwind_rule rules[] = {rsp_rule(24), deref, rule_of(UNWIND_CFA_SIGNAL, 0, 0)};
+    uint64_t *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before;
+    CHECK(pages != MAP_FAILED);
+    use_rules(rules, 3);
+    mprotect(pages + 512, 4096, PROT_NONE);
+    bounds.thread = (struct walk_stack){(uint64_t)pages, (uint64_t)(pages + 1024)};
+    sigaction(SIGSEGV, &action, &before);
+    const uint64_t starts[] = {IN(0), IN(1), IN(2), JIT + 1};
+    for (int i = 0; i < 4; i++) {
+        walk_at(starts[i], pages + 511, pages + 516, 127);
+        CHECK_INT(result.depth, ==, 1);
+        CHECK_INT(result.end, ==, RING_END_BAD_STACK);
+    }
+    sigaction(SIGSEGV, &before, NULL);
+    CHECK_INT(faults, ==, 4);
+    CHECK_INT(walk_fault_resume((uint64_t)&walk_fault_resume), ==, 0);
+    munmap(pages, 8192);
+}
+
+/* The walk's own stack. */
+
+static ucontext_t here, there;
+static uint64_t small[2048];
+
+static void walk_on_small_stack(void) {
+    walk_at(IN(0), stack + 10, NULL, 127);
+}
+
+TEST(the_walk_needs_less_than_one_kilobyte_of_stack) {
+    struct unwind_rule saves = rsp_rule(24);
+    saves.saved[UNWIND_RBX] = -16;
+    struct unwind_rule rules[] = {saves, rsp_rule(16), rule_of(UNWIND_CFA_REG, 3, 16), end_rule};
+    use_rules(rules, 4);
+    stack[11] = (uint64_t)(stack + 80);
+    stack[12] = IN(1);
+    stack[14] = IN(2);
+    stack[81] = IN(3);
+    for (size_t i = 0; i < 2048; i++)
+        small[i] = 0xabababababababab;
+    getcontext(&there);
+    there.uc_stack.ss_sp = small;
+    there.uc_stack.ss_size = sizeof small;
+    there.uc_link = &here;
+    makecontext(&there, walk_on_small_stack, 0);
+    swapcontext(&here, &there);
+    CHECK_INT(result.depth, ==, 4);
+    size_t untouched = 0;
+    while (small[untouched] == 0xabababababababab)
+        untouched++;
+    printf("%zu bytes\n", (2048 - untouched) * 8);
+    CHECK_INT((2048 - untouched) * 8, <, 1024);
+}
