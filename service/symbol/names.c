@@ -36,23 +36,13 @@ uint64_t symbol_checksum(uint64_t hash, const void *bytes, size_t len) {
     return hash;
 }
 
-static bool array_fits(const struct symbol_names_header *header, uint64_t offset, uint64_t count,
-                       size_t item_size, size_t align) {
-    return offset >= sizeof *header && offset <= header->total_bytes && offset % align == 0 &&
-           count <= (header->total_bytes - offset) / item_size;
-}
-
-static bool header_fits(const struct symbol_names_header *header, size_t len) {
-    const struct symbol_names_header *h = header;
+static bool header_fits(const struct symbol_names_header *h, size_t len) {
     return h->magic == SYMBOL_NAMES_MAGIC && h->version == SYMBOL_NAMES_VERSION &&
-           h->header_bytes == sizeof *h && h->total_bytes == len && h->bucket_shift < 32 &&
-           h->bucket_count < UINT32_MAX && h->span <= UINT32_MAX &&
-           (h->span >> h->bucket_shift) < h->bucket_count &&
-           array_fits(h, h->buckets_offset, (uint64_t)h->bucket_count + 1, 4, 4) &&
-           array_fits(h, h->starts_offset, h->segment_count, 4, 4) &&
-           array_fits(h, h->covers_offset, h->segment_count, 4, 4) &&
-           array_fits(h, h->symbols_offset, h->symbol_count, sizeof(struct symbol_entry), 4) &&
-           array_fits(h, h->strings_offset, h->strings_bytes, 1, 1) && h->strings_bytes > 0 &&
+           h->header_bytes == sizeof *h && h->total_bytes == len &&
+           symbol_array_fits(len, h->covers_offset, h->segments.count, 4) &&
+           symbol_array_fits(len, h->symbols_offset, h->symbol_count,
+                             sizeof(struct symbol_entry)) &&
+           symbol_array_fits(len, h->strings_offset, h->strings_bytes, 1) && h->strings_bytes > 0 &&
            h->identity[SYMBOL_IDENTITY_MAX - 1] == 0;
 }
 
@@ -66,17 +56,18 @@ static bool checksum_fits(const struct symbol_names_header *header, size_t len) 
 sonde_err symbol_names_open(const void *image, size_t len, const char *identity, bool verified,
                             struct symbol_names *names) {
     const struct symbol_names_header *header = image;
+    struct symbol_spans segments;
     *names = (struct symbol_names){0};
     if (len < sizeof *header || (uintptr_t)image % 8 != 0 || !header_fits(header, len) ||
         ((const char *)image)[header->strings_offset + header->strings_bytes - 1] != 0 ||
         (identity && strcmp(header->identity, identity) != 0) ||
+        !symbol_spans_open(image, len, &header->segments, &segments) ||
         (!verified && !checksum_fits(header, len)))
         return SONDE_CORRUPT;
     const char *bytes = image;
     *names = (struct symbol_names){
         .header = header,
-        .buckets = (const void *)(bytes + header->buckets_offset),
-        .starts = (const void *)(bytes + header->starts_offset),
+        .segments = segments,
         .covers = (const void *)(bytes + header->covers_offset),
         .symbols = (const void *)(bytes + header->symbols_offset),
         .strings = bytes + header->strings_offset,
@@ -85,25 +76,11 @@ sonde_err symbol_names_open(const void *image, size_t len, const char *identity,
 }
 
 uint32_t symbol_names_find(const struct symbol_names *names, uint64_t vaddr) {
-    const struct symbol_names_header *header = names->header;
-    uint64_t offset = vaddr - header->base;
-    if (vaddr < header->base || offset >= header->span)
+    uint32_t segment = symbol_spans_find(&names->segments, vaddr - names->header->base);
+    if (segment == SYMBOL_NO_SPAN)
         return SYMBOL_NO_SYMBOL;
-    uint32_t bucket = (uint32_t)(offset >> header->bucket_shift);
-    uint32_t low = names->buckets[bucket], high = names->buckets[bucket + 1];
-    if (high >= header->segment_count) /* only in a damaged image */
-        return SYMBOL_NO_SYMBOL;
-    while (low < high) { /* the last start <= offset lies in [low, high] */
-        uint32_t middle = high - (high - low) / 2;
-        if (names->starts[middle] <= offset)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    if (low > high || names->starts[low] > offset)
-        return SYMBOL_NO_SYMBOL;
-    uint32_t symbol = names->covers[low];
-    return symbol < header->symbol_count ? symbol : SYMBOL_NO_SYMBOL;
+    uint32_t symbol = names->covers[segment];
+    return symbol < names->header->symbol_count ? symbol : SYMBOL_NO_SYMBOL;
 }
 
 const char *symbol_names_text(const struct symbol_names *names, uint32_t symbol) {

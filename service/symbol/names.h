@@ -2,7 +2,7 @@
  *
  * The table of names of one file (T1): an immutable image, the same in memory and in the cache.
  *
- *     header | buckets u32[] | segment starts u32[] | segment symbols u32[] | symbols | strings
+ *     header | segment starts u32[] | buckets u32[] | segment symbols u32[] | symbols | strings
  *
  * Symbols may nest and overlap; the segments are disjoint and sorted, each naming the innermost
  * symbol that covers it, or none. Addresses are ELF vaddrs minus header.base. The buckets cut the
@@ -14,6 +14,7 @@
 
 #include "api/bytes.h"
 #include "api/error.h"
+#include "service/symbol/spans.h"
 
 #define SYMBOL_NAMES_MAGIC   0x316d614e646e6f53ull /* "SondNam1" */
 #define SYMBOL_NAMES_VERSION 1u
@@ -25,12 +26,10 @@ struct symbol_names_header {
     uint32_t version, header_bytes;
     uint64_t total_bytes;
     uint64_t base; /* what every start is relative to */
-    uint64_t span; /* addresses in [base, base + span) may have a name */
-    uint32_t quality;
-    uint32_t bucket_shift, bucket_count; /* entries: bucket_count + 1 */
-    uint32_t segment_count, symbol_count;
-    uint32_t flags;
-    uint64_t buckets_offset, starts_offset, covers_offset, symbols_offset;
+    uint32_t quality, flags;
+    struct symbol_spans_header segments;
+    uint32_t symbol_count, reserved;
+    uint64_t covers_offset, symbols_offset;
     uint64_t strings_offset, strings_bytes; /* the last byte is 0 */
     char identity[SYMBOL_IDENTITY_MAX];     /* of the file it was made from, NUL-padded */
     uint64_t checksum;                      /* of the header with this field 0, and the rest */
@@ -50,7 +49,8 @@ struct symbol_entry {
 /* A checked image. Borrowed. */
 struct symbol_names {
     const struct symbol_names_header *header;
-    const uint32_t *buckets, *starts, *covers;
+    struct symbol_spans segments;
+    const uint32_t *covers;
     const struct symbol_entry *symbols;
     const char *strings;
 };

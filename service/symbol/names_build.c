@@ -170,41 +170,9 @@ static void flatten(struct flat *flat, size_t count) {
 /* --- write -------------------------------------------------------------------------------------
  */
 
-/* The size of a bucket: about one segment each, so that the index is as large as the starts. */
-static uint32_t bucket_shift(uint64_t span, uint32_t segments) {
-    uint32_t shift = 4;
-    while (shift < 31 && (span >> shift) > segments)
-        shift++;
-    return shift;
-}
-
-static void write_buckets(const struct flat *flat, struct symbol_names_header *header,
-                          uint32_t *buckets) {
-    uint32_t segment = 0;
-    for (uint32_t i = 0; i <= header->bucket_count; i++) {
-        uint64_t from = (uint64_t)i << header->bucket_shift;
-        while (segment + 1 < flat->count && flat->starts[segment + 1] <= from)
-            segment++;
-        buckets[i] = segment;
-    }
-}
-
-static void align8(struct sonde_buf *image) {
-    while (image->len % 8 && !image->failed)
-        sonde_buf_putc(image, 0);
-}
-
-static uint64_t append_array(struct sonde_buf *image, const void *items, size_t bytes) {
-    align8(image);
-    uint64_t offset = image->len;
-    sonde_buf_append(image, items, bytes);
-    return offset;
-}
-
 static void write_symbols(const struct chosen *chosen, size_t count, const char *names,
                           struct symbol_names_header *header, struct sonde_buf *image) {
-    align8(image);
-    header->symbols_offset = image->len;
+    header->symbols_offset = symbol_image_align(image);
     uint32_t name = 1; /* strings begin with the empty one */
     for (size_t i = 0; i < count; i++) {
         struct symbol_entry entry = {(uint32_t)(chosen[i].start - header->base), name,
@@ -212,7 +180,7 @@ static void write_symbols(const struct chosen *chosen, size_t count, const char 
         sonde_buf_append(image, &entry, sizeof entry);
         name += (uint32_t)strlen(names + chosen[i].name) + 1;
     }
-    header->strings_offset = image->len;
+    header->strings_offset = symbol_image_align(image);
     sonde_buf_putc(image, 0);
     for (size_t i = 0; i < count; i++)
         sonde_buf_append(image, names + chosen[i].name, strlen(names + chosen[i].name) + 1);
@@ -227,22 +195,15 @@ static sonde_err write_image(const struct flat *flat, size_t count,
         .version = SYMBOL_NAMES_VERSION,
         .header_bytes = sizeof header,
         .base = flat->base,
-        .span = flat->count ? flat->starts[flat->count - 1] : 0, /* the last one is a gap */
         .quality = (uint32_t)collection->quality,
-        .segment_count = flat->count,
         .symbol_count = (uint32_t)count,
         .flags = flags | (collection->is_cut ? SYMBOL_NAMES_IS_CUT : 0),
     };
     strncpy(header.identity, identity, sizeof header.identity - 1);
-    header.bucket_shift = bucket_shift(header.span, flat->count);
-    header.bucket_count = (uint32_t)(header.span >> header.bucket_shift) + 1;
     sonde_buf_append(image, &header, sizeof header);
-    header.buckets_offset = image->len;
-    char *room = sonde_buf_extend(image, ((size_t)header.bucket_count + 1) * sizeof(uint32_t));
-    if (room)
-        write_buckets(flat, &header, (uint32_t *)room);
-    header.starts_offset = append_array(image, flat->starts, flat->count * sizeof(uint32_t));
-    header.covers_offset = append_array(image, flat->covers, flat->count * sizeof(uint32_t));
+    symbol_spans_write(image, flat->starts, flat->count, &header.segments);
+    header.covers_offset = symbol_image_align(image);
+    sonde_buf_append(image, flat->covers, flat->count * sizeof *flat->covers);
     write_symbols(flat->chosen, count, collection->names.data, &header, image);
     if (image->failed)
         return SONDE_OUT_OF_MEMORY;

@@ -31,7 +31,7 @@ static void make_base(void) {
 
 static void look_up(const struct symbol_names *names, size_t size) {
     for (uint64_t i = 0; i < 256; i++) {
-        uint64_t vaddr = names->header->base + i * (names->header->span / 256 + 1);
+        uint64_t vaddr = names->header->base + i * (names->segments.span / 256 + 1);
         uint32_t symbol = symbol_names_find(names, vaddr);
         if (symbol != SYMBOL_NO_SYMBOL && strlen(symbol_names_text(names, symbol)) >= size)
             abort();
