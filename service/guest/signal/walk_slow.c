@@ -118,23 +118,34 @@ static enum walk_step find_cfa(struct walk *walk, const struct walk_registers *r
     return WALK_STEP_CALLER;
 }
 
+/* Where a register is saved; 0 = it is unchanged. Compilers leave "saved at rbp + n" standing after
+ * the function has popped rbp: then rbp is not in this frame any more, and the others are back too.
+ */
+static uint64_t place_of(const struct walk_registers *before, const struct unwind_rule *rule,
+                         uint32_t which, uint64_t cfa) {
+    uint64_t sp = before->value[WALK_RSP], bp = before->value[WALK_RBP];
+    if (rule->saved[which] == UNWIND_SAME)
+        return 0;
+    if (!(rule->from_rbp >> which & 1))
+        return cfa + (uint64_t)(int64_t)rule->saved[which];
+    return bp >= sp && bp < cfa ? bp + (uint64_t)(int64_t)rule->saved[which] : 0;
+}
+
 static bool restore(struct walk *walk, struct walk_registers *registers,
                     const struct unwind_rule *rule, uint64_t cfa) {
-    uint32_t known = WALK_ALWAYS_KNOWN;
-    const uint64_t bp = registers->value[WALK_RBP];
+    const struct walk_registers before = *registers;
+    registers->known = WALK_ALWAYS_KNOWN;
     for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++) {
         uint8_t number = saved_registers[i];
-        int16_t saved = rule->saved[i];
-        if (saved == UNWIND_LOST)
+        if (rule->saved[i] == UNWIND_LOST)
             continue;
-        known |= 1u << number & (saved == UNWIND_SAME ? registers->known : ~0u);
-        uint64_t place = (rule->from_rbp >> i & 1 ? bp : cfa) + (uint64_t)(int64_t)saved;
-        if (saved != UNWIND_SAME && !walk_load_bounded(walk, place, &registers->value[number]))
+        uint64_t place = place_of(&before, rule, i, cfa);
+        if (place && !walk_load_bounded(walk, place, &registers->value[number]))
             return false;
+        registers->known |= place ? 1u << number : before.known & 1u << number;
     }
     if (rule->saved[UNWIND_RBP] == UNWIND_LOST)
         registers->value[WALK_RBP] = WALK_LOST;
-    registers->known = known;
     return true;
 }
 
@@ -146,10 +157,17 @@ static enum walk_step step_by_rule(struct walk *walk, struct walk_registers *reg
         return found;
     if (!walk_holds(walk, registers->value[WALK_RSP], cfa - 8) && !walk_change_stack(walk, cfa - 8))
         return end_with(walk, RING_END_BAD_STACK);
-    if (!walk_load(cfa - 8, &registers->value[WALK_RIP]) || !restore(walk, registers, rule, cfa))
+    if (!restore(walk, registers, rule, cfa) || !walk_load(cfa - 8, &registers->value[WALK_RIP]))
         return end_with(walk, RING_END_BAD_STACK);
     registers->value[WALK_RSP] = cfa;
     return WALK_STEP_CALLER;
+}
+
+/* A root that is entered by a return and never by a call, as makecontext's: the byte before it is
+ * nobody's. */
+static bool is_root(const struct walk *walk, uint64_t pc) {
+    struct walk_position position = walk_look_up(walk->map, pc);
+    return position.rule && position.rule->cfa == UNWIND_CFA_END;
 }
 
 enum walk_step walk_step(struct walk *walk, struct walk_registers *registers, uint64_t key) {
@@ -158,7 +176,7 @@ enum walk_step walk_step(struct walk *walk, struct walk_registers *registers, ui
         return step_by_pointer(walk, registers);
     switch (position.rule->cfa) {
     case UNWIND_CFA_NONE:
-        return end_with(walk, RING_END_RULE);
+        return end_with(walk, is_root(walk, key + 1) ? RING_END_ROOT : RING_END_RULE);
     case UNWIND_CFA_END:
         return end_with(walk, RING_END_ROOT);
     case UNWIND_CFA_SIGNAL:

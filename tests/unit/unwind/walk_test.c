@@ -336,6 +336,38 @@ TEST(realigned_frames_load_their_cfa) {
     CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
+TEST(registers_saved_from_rbp_are_back_once_rbp_has_left_the_frame) {
+    struct unwind_rule leaving = rule_of(UNWIND_CFA_REG, 10, 0);
+    leaving.saved[UNWIND_RBP] = 0;
+    leaving.from_rbp = 1u << UNWIND_RBP;
+    struct unwind_rule rules[] = {leaving, rule_of(UNWIND_CFA_RBP, 6, 16), end_rule};
+    use_rules(rules, 3);
+    stack[19] = IN(1);
+    stack[41] = IN(2);
+    struct walk_registers registers = {.known = (1u << WALK_REGISTERS) - 1};
+    registers.value[WALK_RIP] = IN(0);
+    registers.value[WALK_RSP] = (uint64_t)(stack + 10);
+    registers.value[10] = (uint64_t)(stack + 20);
+    registers.value[WALK_RBP] = (uint64_t)(stack + 40); /* the caller's already */
+    walk_from_registers(&registers, &map, &cache, &bounds, pcs, 127, &result);
+    CHECK_INT(result.depth, ==, 3);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+    registers.value[WALK_RBP] = (uint64_t)(stack + 12); /* not yet */
+    stack[12] = (uint64_t)(stack + 40);
+    walk_from_registers(&registers, &map, &cache, &bounds, pcs, 127, &result);
+    CHECK_INT(result.depth, ==, 3);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
+TEST(a_root_that_was_never_called_is_found_behind_a_gap) {
+    struct unwind_rule rules[] = {rsp_rule(8), {.cfa = UNWIND_CFA_NONE}, end_rule};
+    use_rules(rules, 3);
+    stack[10] = F(2);
+    walk_at(IN(0), stack + 10, NULL, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
 TEST(a_cfa_from_rbx_in_an_outer_frame_is_found) {
     struct unwind_rule saves = rsp_rule(24);
     saves.saved[UNWIND_RBX] = -16;

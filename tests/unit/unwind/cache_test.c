@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/unwind/cache.h"
+#include "service/unwind/table.h"
+#include "tests/unit/check.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIBC "/lib/x86_64-linux-gnu/libc.so.6"
+#define LD   "/lib64/ld-linux-x86-64.so.2"
+
+static char dir[256];
+
+/* A new empty directory for each test. */
+static const char *fresh_dir(void) {
+    const char *base = getenv("TEST_TMPDIR");
+    snprintf(dir, sizeof dir, "%s/unwind.XXXXXX", base ? base : "/tmp");
+    CHECK(mkdtemp(dir) != NULL);
+    return dir;
+}
+
+static struct unwind_cache *cache_in(const char *where, uint64_t limit) {
+    struct unwind_cache *cache;
+    CHECK_INT(unwind_cache_create(where, limit, &cache, NULL), ==, SONDE_OK);
+    return cache;
+}
+
+static int get(struct unwind_cache *cache, const char *identity, const char *path, size_t *bytes) {
+    int memfd, fd = open(path, O_RDONLY | O_CLOEXEC);
+    sonde_err err = unwind_cache_get(cache, identity, fd, NULL, &memfd, bytes);
+    close(fd);
+    CHECK_INT(err, ==, SONDE_OK);
+    return memfd;
+}
+
+static void get_and_drop(struct unwind_cache *cache, const char *identity, const char *path) {
+    size_t bytes;
+    close(get(cache, identity, path, &bytes));
+}
+
+static struct unwind_cache_counters counters_of(struct unwind_cache *cache) {
+    struct unwind_cache_counters counters;
+    unwind_cache_counters(cache, &counters);
+    return counters;
+}
+
+static ino_t inode_of(int fd) {
+    struct stat status;
+    fstat(fd, &status);
+    return status.st_ino;
+}
+
+static int files_in_dir(void) {
+    DIR *open_dir = opendir(dir);
+    int count = 0;
+    for (struct dirent *entry; (entry = readdir(open_dir)) != NULL;)
+        count += entry->d_name[0] != '.' || strncmp(entry->d_name, ".new-", 5) == 0;
+    closedir(open_dir);
+    return count;
+}
+
+static const char *kept_path(const char *identity) {
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s.unwind", dir, identity);
+    return path;
+}
+
+TEST(a_table_comes_as_a_memfd_that_nobody_can_change) {
+    size_t bytes;
+    struct unwind_cache *cache = cache_in(NULL, 0);
+    int memfd = get(cache, "libc", LIBC, &bytes);
+    int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+    CHECK_INT(fcntl(memfd, F_GET_SEALS) & seals, ==, seals);
+    CHECK_INT(write(memfd, "x", 1), ==, -1);
+    CHECK(mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memfd, 0) == MAP_FAILED);
+    CHECK_INT(ftruncate(memfd, 0), ==, -1);
+    CHECK_INT(fcntl(memfd, F_GETFD) & FD_CLOEXEC, ==, FD_CLOEXEC);
+    void *image = mmap(NULL, bytes, PROT_READ, MAP_SHARED, memfd, 0);
+    CHECK(image != MAP_FAILED);
+    CHECK_INT(unwind_table_check(image, bytes), ==, SONDE_OK);
+    munmap(image, bytes);
+    close(memfd);
+    unwind_cache_destroy(cache);
+}
+
+TEST(one_identity_is_one_memfd) {
+    size_t bytes;
+    struct unwind_cache *cache = cache_in(NULL, 0);
+    int first = get(cache, "ld", LD, &bytes), second = get(cache, "ld", LD, &bytes);
+    int other = get(cache, "libc", LIBC, &bytes);
+    CHECK_INT(inode_of(first), ==, inode_of(second));
+    CHECK(inode_of(first) != inode_of(other));
+    CHECK_INT(counters_of(cache).builds, ==, 2);
+    CHECK_INT(counters_of(cache).hits, ==, 1);
+    close(first), close(second), close(other);
+    unwind_cache_destroy(cache);
+}
+
+TEST(the_next_start_finds_the_table_on_disk) {
+    struct unwind_cache *cache = cache_in(fresh_dir(), 0);
+    get_and_drop(cache, "abc", LD);
+    unwind_cache_destroy(cache);
+    CHECK_INT(files_in_dir(), ==, 1);
+    cache = cache_in(dir, 0);
+    get_and_drop(cache, "abc", LD);
+    CHECK_INT(counters_of(cache).disk_hits, ==, 1);
+    CHECK_INT(counters_of(cache).builds, ==, 0);
+    unwind_cache_destroy(cache);
+}
+
+/* One byte of the kept table changed, at an offset from its start. */
+static void damage(const char *identity, off_t at) {
+    int fd = open(kept_path(identity), O_RDWR | O_CLOEXEC);
+    uint8_t byte;
+    CHECK_INT(pread(fd, &byte, 1, at), ==, 1);
+    byte ^= 0x10;
+    CHECK_INT(pwrite(fd, &byte, 1, at), ==, 1);
+    close(fd);
+}
+
+TEST(a_damaged_table_is_thrown_away_and_built_again) {
+    struct unwind_cache *cache = cache_in(fresh_dir(), 0);
+    get_and_drop(cache, "abc", LD);
+    unwind_cache_destroy(cache);
+    const off_t places[] = {0, 8, 40, 80, 200, 1000, 9000};
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        damage("abc", places[i]);
+        cache = cache_in(dir, 0);
+        get_and_drop(cache, "abc", LD);
+        CHECK_INT(counters_of(cache).discarded, ==, 1);
+        CHECK_INT(counters_of(cache).builds, ==, 1);
+        unwind_cache_destroy(cache);
+    }
+    CHECK_INT(truncate(kept_path("abc"), 100), ==, 0);
+    cache = cache_in(dir, 0);
+    get_and_drop(cache, "abc", LD);
+    CHECK_INT(counters_of(cache).discarded, ==, 1);
+    unwind_cache_destroy(cache);
+}
+
+TEST(the_directory_keeps_to_its_limit_and_drops_the_oldest) {
+    struct unwind_cache *cache = cache_in(fresh_dir(), 64 << 10); /* ld's table is about 14 KB */
+    for (char name[] = "a"; name[0] <= 'h'; name[0]++) {
+        get_and_drop(cache, name, LD);
+        usleep(2000);
+    }
+    CHECK_INT(files_in_dir(), >=, 3);
+    CHECK_INT(files_in_dir(), <=, 4);
+    CHECK_INT(access(kept_path("h"), F_OK), ==, 0);
+    CHECK_INT(access(kept_path("a"), F_OK), ==, -1);
+    unwind_cache_destroy(cache);
+}
+
+TEST(an_identity_is_a_name_and_no_path) {
+    struct unwind_cache *cache = cache_in(fresh_dir(), 0);
+    const char *const wrong[] = {"", "../x", "a/b", ".hidden", "a b", "a\n"};
+    int memfd;
+    size_t bytes;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK_INT(unwind_cache_get(cache, wrong[i], 0, NULL, &memfd, &bytes), ==,
+                  SONDE_INVALID_ARGUMENT);
+    char longest[UNWIND_CACHE_IDENTITY + 2];
+    memset(longest, 'a', sizeof longest);
+    longest[sizeof longest - 1] = 0;
+    CHECK_INT(unwind_cache_get(cache, longest, 0, NULL, &memfd, &bytes), ==,
+              SONDE_INVALID_ARGUMENT);
+    longest[sizeof longest - 2] = 0;
+    get_and_drop(cache, longest, LD);
+    CHECK_INT(files_in_dir(), ==, 1);
+    unwind_cache_destroy(cache);
+}
+
+TEST(a_failure_is_told_and_not_remembered) {
+    struct unwind_cache *cache = cache_in(NULL, 0);
+    struct sonde_diag diag = {0};
+    int memfd, fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    size_t bytes;
+    CHECK_INT(unwind_cache_get(cache, "x", fd, &diag, &memfd, &bytes), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(diag.text[0] != 0);
+    CHECK_INT(memfd, ==, -1);
+    close(fd);
+    get_and_drop(cache, "x", LD);
+    CHECK_INT(counters_of(cache).failures, ==, 1);
+    unwind_cache_destroy(cache);
+}
+
+TEST(a_directory_that_cannot_be_made_is_refused) {
+    struct unwind_cache *cache;
+    struct sonde_diag diag = {0};
+    CHECK_INT(unwind_cache_create("/proc/none/here", 0, &cache, &diag), ==, SONDE_IO);
+    CHECK(cache == NULL);
+    CHECK_INT(diag.os_error, ==, ENOENT);
+}
+
+static void *ask_for_libc(void *context) {
+    size_t bytes;
+    int memfd, fd = open(LIBC, O_RDONLY | O_CLOEXEC);
+    sonde_err err = unwind_cache_get(context, "libc", fd, NULL, &memfd, &bytes);
+    close(fd);
+    close(memfd);
+    return err == SONDE_OK ? context : NULL;
+}
+
+TEST(askers_at_once_build_once) {
+    struct unwind_cache *cache = cache_in(fresh_dir(), 0);
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++)
+        pthread_create(&threads[i], NULL, ask_for_libc, cache);
+    for (int i = 0; i < 8; i++) {
+        void *answer;
+        pthread_join(threads[i], &answer);
+        CHECK(answer == cache);
+    }
+    CHECK_INT(counters_of(cache).builds, ==, 1);
+    CHECK_INT(counters_of(cache).hits, ==, 7);
+    unwind_cache_destroy(cache);
+}

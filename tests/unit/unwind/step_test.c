@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Every instruction of a set of functions: a child executes them step by step under ptrace, and at
+ * each step our walk of its registers and its stack is compared with libunwind's remote walk.
+ *
+ * The child is forked and runs on a stack that parent and child have at the same address; the
+ * parent copies what the child has on it, so that the walker's loads find the child's words. */
+#include "service/guest/ring.h"
+#include "tests/unit/check.h"
+#include "tests/unit/unwind/modules.h"
+#include "tests/unit/unwind/work.h"
+
+#include <libunwind-ptrace.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STACK_BYTES (256u << 10)
+#define MAX_STEPS   40000
+#define DEPTH       64
+
+static struct modules modules;
+static struct walk_cache cache;
+static char *stack;
+static ucontext_t caller, worker;
+
+/* What one kind of child does on the shared stack. */
+static void work_once(void) {
+    work_short(7);
+    work_short(15);
+}
+
+static void stop_here(void) {
+    raise(SIGSTOP);
+}
+
+static void run_child(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ptrace(PTRACE_TRACEME, 0, 0, 0);
+    getcontext(&worker);
+    worker.uc_stack.ss_sp = stack;
+    worker.uc_stack.ss_size = STACK_BYTES;
+    worker.uc_link = &caller;
+    makecontext(&worker, work_once, 0);
+    stop_here();
+    swapcontext(&caller, &worker);
+    _exit(0);
+}
+
+static void registers_of(const struct user_regs_struct *from, struct walk_registers *to) {
+    const uint64_t in_order[WALK_REGISTERS] = {
+        from->rax, from->rdx, from->rcx, from->rbx, from->rsi, from->rdi,
+        from->rbp, from->rsp, from->r8,  from->r9,  from->r10, from->r11,
+        from->r12, from->r13, from->r14, from->r15, from->rip};
+    memcpy(to->value, in_order, sizeof in_order);
+    to->known = (1u << WALK_REGISTERS) - 1;
+}
+
+/* Our walk. False when the child is not on the shared stack. */
+static bool walk_ours(pid_t child, const struct user_regs_struct *registers, uint64_t *pcs,
+                      struct walk_result *result) {
+    uint64_t low = (uint64_t)stack, high = low + STACK_BYTES, from = registers->rsp - 128;
+    if (registers->rsp < low + 128 || registers->rsp >= high)
+        return false;
+    struct iovec local = {(void *)from, high - from}, remote = local;
+    if (process_vm_readv(child, &local, 1, &remote, 1, 0) != (ssize_t)local.iov_len)
+        return false;
+    struct walk_bounds bounds = {.thread = {low, high}};
+    struct walk_registers start;
+    registers_of(registers, &start);
+    walk_from_registers(&start, &modules.map, &cache, &bounds, pcs, DEPTH, result);
+    return true;
+}
+
+static uint32_t walk_theirs(unw_addr_space_t space, void *upt, uint64_t *pcs) {
+    unw_cursor_t cursor;
+    uint32_t depth = 0;
+    if (unw_init_remote(&cursor, space, upt) != 0)
+        return 0;
+    do {
+        unw_word_t pc;
+        unw_get_reg(&cursor, UNW_REG_IP, &pc);
+        if (pc == 0)
+            break;
+        pcs[depth++] = pc;
+    } while (depth < DEPTH && unw_step(&cursor) > 0);
+    return depth;
+}
+
+static bool is_equal(const uint64_t *ours, const struct walk_result *result, const uint64_t *theirs,
+                     uint32_t their_depth) {
+    if (result->depth != their_depth)
+        return false;
+    for (uint32_t i = 0; i < their_depth; i++)
+        if ((ours[i] & ~RING_PC_EXACT) != theirs[i])
+            return false;
+    return true;
+}
+
+static void tell(const uint64_t *ours, const struct walk_result *result, const uint64_t *theirs,
+                 uint32_t their_depth) {
+    const struct walk_module *module = walk_map_find(&modules.map, ours[0]);
+    printf("at %s+%#lx: ours %u frames (end %u), libunwind's %u\n",
+           module ? modules.names[module - modules.modules] : "?",
+           (unsigned long)(ours[0] - (module ? module->start : 0)), result->depth, result->end,
+           their_depth);
+    for (uint32_t i = 0; i < result->depth && i < their_depth && i < 8; i++)
+        printf("   %lx %lx\n", (unsigned long)ours[i], (unsigned long)theirs[i]);
+}
+
+static struct { uint64_t steps, different; } count;
+
+static void compare_here(pid_t child, unw_addr_space_t space, void *upt) {
+    uint64_t ours[DEPTH], theirs[DEPTH];
+    struct user_regs_struct registers;
+    struct walk_result result;
+    if (ptrace(PTRACE_GETREGS, child, 0, &registers) != 0 ||
+        !walk_ours(child, &registers, ours, &result))
+        return;
+    uint32_t their_depth = walk_theirs(space, upt, theirs);
+    count.steps++;
+    if (is_equal(ours, &result, theirs, their_depth))
+        return;
+    if (count.different++ < 12)
+        tell(ours, &result, theirs, their_depth);
+}
+
+static bool step(pid_t child) {
+    int status;
+    return ptrace(PTRACE_SINGLESTEP, child, 0, 0) == 0 && waitpid(child, &status, 0) == child &&
+           WIFSTOPPED(status);
+}
+
+static void follow(pid_t child) {
+    unw_addr_space_t space = unw_create_addr_space(&_UPT_accessors, 0);
+    void *upt = _UPT_create(child);
+    unw_set_caching_policy(space, UNW_CACHE_GLOBAL);
+    for (int i = 0; i < MAX_STEPS && step(child); i++)
+        compare_here(child, space, upt);
+    _UPT_destroy(upt);
+    unw_destroy_addr_space(space);
+}
+
+TEST(at_every_instruction_the_walk_is_libunwinds) {
+    int status;
+    stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(stack != MAP_FAILED);
+    work_short(3);
+    modules_init(&modules);
+    pid_t child = fork();
+    if (child == 0)
+        run_child();
+    CHECK_INT(waitpid(child, &status, 0), ==, child);
+    if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP)
+        check_skip("this machine lets no process be traced");
+    follow(child);
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    printf("%lu instructions, %lu different\n", (unsigned long)count.steps,
+           (unsigned long)count.different);
+    CHECK_INT(count.steps, >, 5000);
+    CHECK_INT(count.different * 1000, <=, count.steps);
+}
