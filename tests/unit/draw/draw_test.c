@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/check.h"
+#include "tests/unit/draw/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static char *drawn(const char *output, const char *name, bool merged) {
+    const struct sonde_format_info *info = sonde_format_from_output(sonde_slice_of(output));
+    struct sonde_profile *profile = fixture(name);
+    struct sonde_draw_options options = fixture_options(name);
+    struct sonde_buf out = {0};
+    options.merge_threads = merged;
+    CHECK(info && profile);
+    CHECK_INT(sonde_draw(profile, info->format, &options, &out, NULL), ==, SONDE_OK);
+    sonde_profile_destroy(profile);
+    size_t len;
+    return sonde_buf_take(&out, &len);
+}
+
+TEST(draw_table_has_one_row_for_each_format_and_finds_it_by_each_name) {
+    size_t count;
+    const struct sonde_format_info *rows = sonde_format_table(&count);
+    CHECK_INT(count, ==, 7);
+    for (size_t i = 0; i < count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "capture-7%s", rows[i].extension);
+        CHECK(sonde_format_info(rows[i].format) == &rows[i]);
+        CHECK(sonde_format_from_output(sonde_slice_of(rows[i].output)) == &rows[i]);
+        CHECK(sonde_format_from_name(name) == &rows[i]);
+    }
+}
+
+TEST(draw_table_knows_no_format_that_nobody_draws) {
+    CHECK(sonde_format_info(SONDE_FORMAT_UNSPECIFIED) == NULL);
+    CHECK(sonde_format_info(SONDE_FORMAT_HEAPSNAPSHOT) == NULL);
+    CHECK(sonde_format_info((enum sonde_format)99) == NULL);
+    CHECK(sonde_format_from_output(sonde_slice_of("Proto")) == NULL);
+    CHECK(sonde_format_from_output(sonde_slice_of("")) == NULL);
+    CHECK(sonde_format_from_name("profile") == NULL);
+    CHECK(sonde_format_from_name(".svg") == NULL);
+}
+
+TEST(draw_refuses_a_format_and_a_sample_type_that_do_not_exist) {
+    struct sonde_profile *profile = fixture("server");
+    struct sonde_draw_options options = {.type_index = 2};
+    struct sonde_buf out = {0};
+    struct sonde_diag diag = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_JEMALLOC, NULL, &out, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "format 7") != NULL);
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_COLLAPSED, &options, &out, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
+    CHECK_INT(out.len, ==, 0);
+    sonde_profile_destroy(profile);
+}
+
+TEST(draw_over_the_limit_of_the_buffer_is_too_large_in_every_format) {
+    size_t count;
+    const struct sonde_format_info *rows = sonde_format_table(&count);
+    struct sonde_profile *profile = fixture("server");
+    for (size_t i = 0; i < count; i++) {
+        struct sonde_buf out = {.limit = 100};
+        CHECK_INT(sonde_draw(profile, rows[i].format, NULL, &out, NULL), ==, SONDE_TOO_LARGE);
+        sonde_buf_finish(&out);
+    }
+    sonde_profile_destroy(profile);
+}
+
+TEST(draw_never_answers_an_empty_profile_with_nothing) {
+    size_t count;
+    const struct sonde_format_info *rows = sonde_format_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        struct sonde_profile *profile = fixture("empty");
+        struct sonde_buf out = {0};
+        CHECK_INT(sonde_draw(profile, rows[i].format, NULL, &out, NULL), ==, SONDE_OK);
+        CHECK_INT(out.len, >, 10);
+        sonde_buf_finish(&out);
+        sonde_profile_destroy(profile);
+    }
+}
+
+TEST(draw_collapsed_of_nothing_is_one_line_that_says_so) {
+    char *text = drawn("collapsed", "empty", false);
+    CHECK_STR(text, "[no samples] 0\n");
+    free(text);
+}
+
+TEST(draw_collapsed_has_the_root_first_the_thread_before_it_and_the_count_last) {
+    char *text = drawn("collapsed", "server", false);
+    CHECK(strstr(text, "server;main;event_loop;process_events;read_query;parse_header;run_command "
+                       "60\n") != NULL);
+    free(text);
+}
+
+TEST(draw_collapsed_writes_a_semicolon_in_a_name_as_a_colon) {
+    char *text = drawn("collapsed", "server", false);
+    CHECK(strstr(text, "io:1;[truncated];copy_bytes 9\n") != NULL);
+    free(text);
+}
+
+TEST(draw_collapsed_merged_leaves_the_threads_out) {
+    char *text = drawn("collapsed", "server", true);
+    CHECK(strstr(text, "\njobs;") == NULL && strncmp(text, "jobs;", 5) != 0);
+    CHECK(strstr(text, "\nmain;event_loop;") != NULL || strncmp(text, "main;event_loop;", 16) == 0);
+    free(text);
+}
+
+TEST(draw_collapsed_names_an_unnamed_frame_by_module_and_offset) {
+    char *text = drawn("collapsed", "server", false);
+    CHECK(strstr(text, ";[libfixture.so.1]+0x3222;do_syscall_64 30\n") != NULL);
+    free(text);
+}
+
+TEST(draw_top_of_nothing_says_no_samples) {
+    char *text = drawn("top", "empty", false);
+    CHECK(strstr(text, "no samples\n") != NULL);
+    free(text);
+}
+
+TEST(draw_top_counts_recursion_once) {
+    char *text = drawn("top", "server", false);
+    const char *line = strstr(text, "  get_key\n");
+    CHECK(line != NULL);
+    while (line > text && line[-1] != '\n')
+        line--;
+    long long flat, cum;
+    double flat_percent, sum_percent, cum_percent;
+    CHECK_INT(sscanf(line, "%lld %lf%% %lf%% %lld %lf%%", &flat, &flat_percent, &sum_percent, &cum,
+                     &cum_percent),
+              ==, 5);
+    CHECK_INT(flat, ==, 123);
+    CHECK_INT(cum, ==, 523); /* 400 + 120 + 3, not + 3 again */
+    CHECK_NEAR(cum_percent, 100.0 * 523 / 972, 0.01);
+    free(text);
+}
+
+TEST(draw_pprof_raw_is_not_compressed_and_otherwise_it_is) {
+    struct sonde_profile *profile = fixture("server");
+    struct sonde_draw_options options = {.gzip_level = -1};
+    struct sonde_buf raw = {0}, packed = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_PPROF, &options, &raw, NULL), ==, SONDE_OK);
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_PPROF, NULL, &packed, NULL), ==, SONDE_OK);
+    CHECK_INT(raw.data[0], ==, 0x0a);
+    CHECK_INT((unsigned char)packed.data[0], ==, 0x1f);
+    CHECK_INT(packed.len, <, raw.len);
+    sonde_buf_finish(&raw);
+    sonde_buf_finish(&packed);
+    sonde_profile_destroy(profile);
+}
+
+static uint64_t word(const struct sonde_buf *out, size_t index) {
+    uint64_t value;
+    CHECK_INT(8 * index + 8, <=, out->len);
+    memcpy(&value, out->data + 8 * index, 8);
+    return value;
+}
+
+TEST(draw_legacy_keeps_return_addresses_and_leaves_notes_out) {
+    struct sonde_profile *profile = fixture("server");
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_LEGACY_CPU, NULL, &out, NULL), ==, SONDE_OK);
+    const uint64_t header[] = {0, 3, 0, 10101, 0};
+    for (size_t i = 0; i < 5; i++)
+        CHECK_INT(word(&out, i), ==, header[i]);
+    CHECK_INT(word(&out, 5), ==, 400);
+    CHECK_INT(word(&out, 6), ==, 7);
+    CHECK_INT(word(&out, 7), ==, 0x7f0000001000);
+    CHECK_INT(word(&out, 11), ==, 0x403010);
+    size_t at = 5, ones = 0;
+    for (; word(&out, at) != 0; at += 2 + word(&out, at + 1))
+        ones += word(&out, at + 1) == 1; /* "[truncated]" under copy_bytes is no address */
+    CHECK_INT(ones, ==, 1);
+    CHECK_INT(word(&out, at + 1), ==, 1);
+    CHECK_INT(word(&out, at + 2), ==, 0);
+    static const char maps[] = "00400000-00500000 r-xp 00000000 00:00 0 /opt/fixture/bin/server\n";
+    CHECK(strncmp(out.data + 8 * (at + 3), maps, sizeof maps - 1) == 0);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+}

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/draw/fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum module { NONE, PROGRAM, LIBRARY, KERNEL };
+
+static const enum sonde_frame_kind kinds[] = {SONDE_FRAME_NOTE, SONDE_FRAME_APPLICATION,
+                                              SONDE_FRAME_LIBRARY, SONDE_FRAME_KERNEL};
+
+struct build {
+    struct sonde_profile *profile;
+    uint32_t mappings[4];
+};
+
+static void must(sonde_err err) {
+    if (err) {
+        fprintf(stderr, "the fixture cannot be built: %s\n", sonde_error_info(err)->reason);
+        abort();
+    }
+}
+
+static uint32_t text(const struct build *build, const char *words) {
+    uint32_t id;
+    must(sonde_profile_string(build->profile, words, strlen(words), &id));
+    return id;
+}
+
+static void start(struct build *build, const struct sonde_value_type *types, size_t count) {
+    build->profile = sonde_profile_create(types, count, 0);
+    if (!build->profile)
+        abort();
+    build->mappings[NONE] = 0;
+    const struct sonde_mapping mappings[] = {
+        {.start = 0x400000,
+         .limit = 0x500000,
+         .filename = text(build, "/opt/fixture/bin/server"),
+         .build_id = text(build, "abcdef0123456789")},
+        {.start = 0x7f0000000000,
+         .limit = 0x7f0000200000,
+         .offset = 0x1000,
+         .filename = text(build, "/opt/fixture/lib/libfixture.so.1"),
+         .build_id = text(build, "0123456789abcdef")},
+        {.start = 0xffffffff80000000,
+         .limit = 0xffffffffc0000000,
+         .filename = text(build, "[kernel.kallsyms]")},
+    };
+    for (size_t i = 0; i < 3; i++)
+        must(sonde_profile_add_mapping(build->profile, &mappings[i], &build->mappings[i + 1]));
+}
+
+/* A location with up to two functions, the innermost first; none: no name known. */
+static uint32_t at(const struct build *build, enum module module, uint64_t address,
+                   const char *inner, const char *outer) {
+    struct sonde_line lines[2];
+    const char *names[] = {inner, outer};
+    struct sonde_location location = {.mapping = build->mappings[module],
+                                      .address = address,
+                                      .lines = lines,
+                                      .kind = kinds[module]};
+    for (size_t i = 0; i < 2 && names[i]; i++) {
+        struct sonde_function function = {.name = text(build, names[i]),
+                                          .system_name = text(build, names[i]),
+                                          .filename = text(build, "src/server.c"),
+                                          .start_line = 3};
+        must(sonde_profile_add_function(build->profile, &function, &lines[i].function));
+        lines[i].line = 10 + (int64_t)i;
+        location.line_count++;
+    }
+    uint32_t id;
+    must(sonde_profile_add_location(build->profile, &location, &id));
+    return id;
+}
+
+static void sample(const struct build *build, const char *thread, int64_t tid, int64_t first,
+                   int64_t second, const uint32_t *locations) {
+    const struct sonde_label labels[] = {{.key = text(build, "thread"), .str = text(build, thread)},
+                                         {.key = text(build, "tid"), .num = tid}};
+    const int64_t values[] = {first, second};
+    struct sonde_sample added = {
+        .locations = locations, .label_count = 2, .values = values, .labels = labels};
+    while (locations[added.location_count])
+        added.location_count++;
+    must(sonde_profile_add_sample(build->profile, &added));
+}
+
+static void facts(const struct build *build) {
+    const struct sonde_profile_info info = {.period_type = {"cpu", "nanoseconds"},
+                                            .period = 10101010,
+                                            .time_unix_ns = 1763700000000000000,
+                                            .duration_ns = 10000000000,
+                                            .default_type = 1};
+    sonde_profile_set_info(build->profile, &info);
+    must(sonde_profile_add_comment(build->profile, "clock: perf cpu-clock, dithered"));
+    must(sonde_profile_add_comment(build->profile, "dropped: 0"));
+}
+
+static const struct sonde_value_type cpu[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
+
+static void ticks(const struct build *build, const char *thread, int64_t tid, int64_t count,
+                  const uint32_t *locations) {
+    sample(build, thread, tid, count, count * 10101010, locations);
+}
+
+static void add_main_thread(const struct build *b) {
+    uint32_t main_ = at(b, PROGRAM, 0x401000, "main", NULL);
+    uint32_t loop = at(b, PROGRAM, 0x402000, "event_loop", NULL);
+    uint32_t events = at(b, PROGRAM, 0x403010, "process_events", NULL);
+    uint32_t read = at(b, PROGRAM, 0x404000, "parse_header", "read_query");
+    uint32_t command = at(b, PROGRAM, 0x405000, "run_command", NULL);
+    uint32_t get = at(b, PROGRAM, 0x406000, "get_key", NULL);
+    uint32_t copy = at(b, LIBRARY, 0x7f0000001000, "copy_bytes", NULL);
+    uint32_t unnamed = at(b, LIBRARY, 0x7f0000002222, NULL, NULL);
+    uint32_t call = at(b, KERNEL, 0xffffffff81000000, "do_syscall_64", NULL);
+    uint32_t send = at(b, KERNEL, 0xffffffff81000100, "tcp_sendmsg", NULL);
+    ticks(b, "server", 100, 400, (uint32_t[]){copy, get, command, read, events, loop, main_, 0});
+    ticks(b, "server", 100, 120, (uint32_t[]){get, command, read, events, loop, main_, 0});
+    ticks(b, "server", 100, 60, (uint32_t[]){command, read, events, loop, main_, 0});
+    ticks(b, "server", 100, 220, (uint32_t[]){send, call, unnamed, events, loop, main_, 0});
+    ticks(b, "server", 100, 30, (uint32_t[]){call, unnamed, events, loop, main_, 0});
+    ticks(b, "server", 100, 3,
+          (uint32_t[]){get, command, get, command, read, events, loop, main_, 0});
+}
+
+static void add_other_threads(const struct build *b) {
+    uint32_t entry = at(b, LIBRARY, 0x7f0000004444, "thread_start", NULL);
+    uint32_t jobs = at(b, PROGRAM, 0x407000, "background_jobs", NULL);
+    uint32_t copy = at(b, LIBRARY, 0x7f0000001000, "copy_bytes", NULL);
+    uint32_t cut = at(b, NONE, 0, "[truncated]", NULL);
+    ticks(b, "jobs", 101, 90, (uint32_t[]){jobs, entry, 0});
+    ticks(b, "jobs", 101, 40, (uint32_t[]){copy, jobs, entry, 0});
+    ticks(b, "io;1", 102, 9, (uint32_t[]){copy, cut, 0});
+}
+
+static struct sonde_profile *build_server(void) {
+    struct build build;
+    start(&build, cpu, 2);
+    add_main_thread(&build);
+    add_other_threads(&build);
+    facts(&build);
+    return build.profile;
+}
+
+static struct sonde_profile *build_empty(void) {
+    struct build build;
+    start(&build, cpu, 2);
+    facts(&build);
+    return build.profile;
+}
+
+static struct sonde_profile *build_hostile(void) {
+    static const char *const names[] = {
+        "</title><script>window.broken = 1</script>",
+        "]]></script><img src=x onerror=\"window.broken = 1\">",
+        "a\"b'c<d>&amp;e",
+        "broken \xff\xc0\x80 bytes",
+        "tab\there\nand \x1b[31m",
+        "\xe2\x80\xaetxet\xe2\x81\xa6",
+        "\xef\xbf\xbe\xef\xbf\xbf and \xf0\x9f\x94\xa5",
+        "semi;colon (50.00%)",
+    };
+    struct build build;
+    start(&build, cpu, 2);
+    uint32_t root = at(&build, PROGRAM, 0x401000, "main<&>", NULL);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        ticks(&build, i % 2 ? "<b>\"thread\"" : "]]>&\xff", 100 + (int64_t)i % 2, 10 + (int64_t)i,
+              (uint32_t[]){at(&build, PROGRAM, 0x402000 + 16 * i, names[i], NULL), root, 0});
+    facts(&build);
+    must(sonde_profile_add_comment(build.profile, "<script>window.broken = 1</script>"));
+    return build.profile;
+}
+
+static struct sonde_profile *build_diff(void) {
+    static const struct sonde_value_type types[] = {{"samples", "count"}, {"before", "count"}};
+    struct build build;
+    start(&build, types, 2);
+    uint32_t root = at(&build, PROGRAM, 0x401000, "main", NULL);
+    uint32_t grew = at(&build, PROGRAM, 0x402000, "grew", NULL);
+    uint32_t shrank = at(&build, PROGRAM, 0x403000, "shrank", NULL);
+    uint32_t same = at(&build, PROGRAM, 0x404000, "same", NULL);
+    /* Twice as long a capture: shares are compared, not counts. */
+    sample(&build, "server", 100, 100, 20, (uint32_t[]){grew, root, 0});
+    sample(&build, "server", 100, 20, 40, (uint32_t[]){shrank, root, 0});
+    sample(&build, "server", 100, 80, 40, (uint32_t[]){same, root, 0});
+    return build.profile;
+}
+
+static struct sonde_profile *build_memory(void) {
+    static const struct sonde_value_type types[] = {{"inuse_space", "bytes"},
+                                                    {"inuse_objects", "count"}};
+    struct build build;
+    start(&build, types, 2);
+    uint32_t root = at(&build, PROGRAM, 0x401000, "main", NULL);
+    uint32_t table = at(&build, PROGRAM, 0x402000, "grow_table", NULL);
+    uint32_t copy = at(&build, LIBRARY, 0x7f0000001000, "duplicate", NULL);
+    sample(&build, "server", 100, 5 << 20, 12, (uint32_t[]){table, root, 0});
+    sample(&build, "server", 100, 1536, 3, (uint32_t[]){copy, root, 0});
+    return build.profile;
+}
+
+static uint32_t next_random(uint32_t *state) {
+    *state = *state * 1664525u + 1013904223u;
+    return *state >> 8;
+}
+
+static struct sonde_profile *build_large(void) {
+    enum { FUNCTIONS = 3000, SAMPLES = 20000, DEPTH = 34 };
+    static uint32_t functions[FUNCTIONS];
+    struct build build;
+    uint32_t random = 1;
+    start(&build, cpu, 2);
+    for (int i = 0; i < FUNCTIONS; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "ns::Class%d::method%d(int)", i % 97, i);
+        functions[i] =
+            at(&build, i % 7 ? PROGRAM : LIBRARY, 0x410000 + 16u * (unsigned)i, name, NULL);
+    }
+    for (int i = 0; i < SAMPLES; i++) {
+        uint32_t locations[DEPTH + 1] = {0};
+        int depth = 10 + (int)(next_random(&random) % (DEPTH - 10));
+        for (int k = 0; k < depth; k++)
+            locations[depth - 1 - k] =
+                functions[(k * 97 + (int)(next_random(&random) % (1u + (unsigned)k / 3)) + i % 5) %
+                          FUNCTIONS];
+        ticks(&build, i % 3 ? "worker" : "net", 100 + i % 3, 1 + next_random(&random) % 3,
+              locations);
+    }
+    facts(&build);
+    return build.profile;
+}
+
+struct sonde_profile *fixture(const char *name) {
+    static const struct {
+        const char *name;
+        struct sonde_profile *(*build)(void);
+    } rows[] = {{"server", build_server}, {"empty", build_empty},   {"hostile", build_hostile},
+                {"diff", build_diff},     {"memory", build_memory}, {"large", build_large}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(rows[i].name, name) == 0)
+            return rows[i].build();
+    return NULL;
+}
+
+struct sonde_draw_options fixture_options(const char *name) {
+    struct sonde_draw_options options = {0};
+    if (strcmp(name, "diff") == 0) {
+        options.palette = SONDE_PALETTE_DIFF;
+        options.base_index = 1;
+    }
+    if (strcmp(name, "memory") == 0)
+        options.palette = SONDE_PALETTE_MEMORY;
+    if (strcmp(name, "hostile") == 0) {
+        options.title = "<b>title</b> & \"more\"";
+        options.subtitle = "]]> </style><script>window.broken = 1</script> \xff pid 1";
+    }
+    return options;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What documents_test cannot see from outside: options, and that the same profile gives the same
+ * bytes. */
+#include "tests/unit/check.h"
+#include "tests/unit/draw/fixture.h"
+
+#include <stdlib.h>
+
+static char *drawn(const char *name, const struct sonde_draw_options *options) {
+    struct sonde_profile *profile = fixture(name);
+    struct sonde_buf out = {0};
+    size_t len;
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_SVG_FLAMEGRAPH, options, &out, NULL), ==, SONDE_OK);
+    sonde_profile_destroy(profile);
+    return sonde_buf_take(&out, &len);
+}
+
+static size_t count(const char *text, const char *part) {
+    size_t found = 0;
+    for (; (text = strstr(text, part)); text++)
+        found++;
+    return found;
+}
+
+TEST(svg_of_equal_profiles_is_equal) {
+    char *first = drawn("large", NULL), *second = drawn("large", NULL);
+    CHECK(strcmp(first, second) == 0);
+    free(first);
+    free(second);
+}
+
+TEST(svg_says_title_and_subtitle_it_is_given) {
+    struct sonde_draw_options options = {.title = "redis <1>", .subtitle = "pid 4711, 10 s"};
+    char *text = drawn("server", &options);
+    CHECK(strstr(text, "<title>redis &lt;1&gt;</title>") != NULL);
+    CHECK(strstr(text, "pid 4711, 10 s") != NULL);
+    CHECK(strstr(text, "dithered") == NULL);
+    free(text);
+}
+
+TEST(svg_without_a_subtitle_says_what_the_profile_knows) {
+    char *text = drawn("server", NULL);
+    CHECK(strstr(text, "972 samples · 10.0 s · 99 Hz · clock: perf cpu-clock, dithered") != NULL);
+    free(text);
+}
+
+TEST(svg_with_a_larger_minimum_share_folds_more) {
+    struct sonde_draw_options options = {.minimum_share = 0.1};
+    char *all = drawn("server", NULL), *few = drawn("server", &options);
+    CHECK_INT(count(few, "<path"), <, count(all, "<path"));
+    CHECK_INT(count(few, "<title>(9 more)"), ==, 0);
+    CHECK(strstr(few, "frames below 10 % are summed up") != NULL);
+    free(all);
+    free(few);
+}
+
+TEST(svg_merged_has_no_thread_row) {
+    struct sonde_draw_options options = {.merge_threads = true};
+    char *text = drawn("server", &options);
+    CHECK(strstr(text, "<title>jobs (") == NULL);
+    CHECK(strstr(text, "<title>main (") != NULL);
+    free(text);
+}
+
+TEST(svg_of_a_large_profile_stays_in_bounds) {
+    struct sonde_profile *profile = fixture("large");
+    struct sonde_draw_options options = {.minimum_share = 1e-9};
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_SVG_FLAMEGRAPH, &options, &out, NULL), ==, SONDE_OK);
+    CHECK_INT(count(out.data, "<path"), <=, 100000);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+}
+
+TEST(svg_hashes_are_source_expressions) {
+    CHECK_INT(strlen(sonde_draw_svg_script_hash()), ==, strlen("'sha256-'") + 44);
+    CHECK(strncmp(sonde_draw_svg_script_hash(), "'sha256-", 8) == 0);
+    CHECK(strncmp(sonde_draw_svg_style_hash(), "'sha256-", 8) == 0);
+    CHECK(strcmp(sonde_draw_svg_style_hash(), sonde_draw_svg_script_hash()) != 0);
+}

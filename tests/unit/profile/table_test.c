@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/profile/table.h"
+#include "tests/unit/check.h"
+
+static bool equal(const void *context, const void *item, const void *key) {
+    return *(const uint64_t *)item == *(const uint64_t *)key;
+}
+
+static uint32_t find(const struct profile_table *table, uint64_t key, uint32_t hash) {
+    return profile_table_find(table, hash, equal, NULL, &key);
+}
+
+TEST(table_finds_every_item_after_growing) {
+    struct profile_table table;
+    profile_table_init(&table, sizeof(uint64_t));
+    for (uint64_t i = 0; i < 10000; i++)
+        *(uint64_t *)profile_table_add(&table, profile_hash(1, &i, sizeof i)) = i;
+    for (uint64_t i = 0; i < 10000; i++)
+        CHECK_INT(find(&table, i, profile_hash(1, &i, sizeof i)), ==, i);
+    uint64_t none = 10000;
+    CHECK_INT(find(&table, none, profile_hash(1, &none, sizeof none)), ==, PROFILE_TABLE_NONE);
+    profile_table_finish(&table);
+}
+
+TEST(table_tells_items_of_one_hash_apart) {
+    struct profile_table table;
+    profile_table_init(&table, sizeof(uint64_t));
+    for (uint64_t i = 0; i < 100; i++)
+        *(uint64_t *)profile_table_add(&table, 7) = i;
+    for (uint64_t i = 0; i < 100; i++)
+        CHECK_INT(find(&table, i, 7), ==, i);
+    CHECK_INT(find(&table, 100, 7), ==, PROFILE_TABLE_NONE);
+    profile_table_finish(&table);
+}
+
+TEST(table_says_what_the_next_add_will_hold) {
+    struct profile_table table;
+    profile_table_init(&table, 40);
+    for (int i = 0; i < 5000; i++) {
+        size_t expected = profile_table_bytes(&table) + profile_table_growth(&table);
+        profile_table_add(&table, (uint32_t)i);
+        CHECK_INT(profile_table_bytes(&table), ==, expected);
+    }
+    profile_table_finish(&table);
+}
+
+TEST(table_hash_depends_on_seed_length_and_every_byte) {
+    unsigned char bytes[40] = {0};
+    for (size_t len = 1; len <= sizeof bytes; len++) {
+        uint32_t hash = profile_hash(3, bytes, len);
+        CHECK(hash != profile_hash(4, bytes, len));
+        CHECK(hash != profile_hash(3, bytes, len - 1));
+        bytes[len - 1] = 1;
+        CHECK(hash != profile_hash(3, bytes, len));
+        bytes[len - 1] = 0;
+    }
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/profile/utf8.h"
+#include "tests/unit/check.h"
+
+static const char *clean(const char *bytes, size_t len) {
+    static char text[256];
+    struct sonde_buf out = {0};
+    profile_utf8_clean(&out, bytes, len);
+    memcpy(text, sonde_buf_slice(&out).data, out.len + 1);
+    sonde_buf_finish(&out);
+    return text;
+}
+
+#define CLEAN(literal) clean(literal, sizeof literal - 1)
+
+TEST(utf8_keeps_what_is_valid) {
+    CHECK_STR(CLEAN("std::vector<int>::push_back(int&&)"), "std::vector<int>::push_back(int&&)");
+    CHECK_STR(CLEAN("größe 値 \xf0\x9f\x94\xa5"), "größe 値 \xf0\x9f\x94\xa5");
+    CHECK(profile_utf8_is_clean("größe", 7));
+}
+
+TEST(utf8_escapes_bytes_that_are_not_utf8) {
+    CHECK_STR(CLEAN("a\xff"
+                    "b"),
+              "a\\xffb");
+    CHECK_STR(CLEAN("\xc0\x80"), "\\xc0\\x80");                   /* overlong NUL */
+    CHECK_STR(CLEAN("\xe0\x80\xaf"), "\\xe0\\x80\\xaf");          /* overlong slash */
+    CHECK_STR(CLEAN("\xed\xa0\x80"), "\\xed\\xa0\\x80");          /* surrogate */
+    CHECK_STR(CLEAN("\xf4\x90\x80\x80"), "\\xf4\\x90\\x80\\x80"); /* past U+10FFFF */
+    CHECK_STR(CLEAN("\xe2\x82"), "\\xe2\\x82");                   /* cut */
+    CHECK_STR(CLEAN("\x80"), "\\x80");
+}
+
+TEST(utf8_turns_controls_into_spaces) {
+    CHECK_STR(CLEAN("a\tb\nc\0d\x7f"
+                    "e"),
+              "a b c d e");
+    CHECK_STR(CLEAN("\xc2\x85|\xc2\x9b"), " | "); /* C1 */
+    CHECK(!profile_utf8_is_clean("a\n", 2));
+}
+
+TEST(utf8_cleaning_twice_changes_nothing) {
+    char bytes[256];
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (char)i;
+    struct sonde_buf once = {0}, twice = {0};
+    profile_utf8_clean(&once, bytes, sizeof bytes);
+    CHECK(profile_utf8_is_clean(once.data, once.len));
+    profile_utf8_clean(&twice, once.data, once.len);
+    CHECK_STR(twice.data, once.data);
+    sonde_buf_finish(&once);
+    sonde_buf_finish(&twice);
+}
