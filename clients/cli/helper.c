@@ -95,7 +95,6 @@ bool helper_reap(struct helper *helper, int *status) {
         close(helper->output);
     helper->output = -1;
     helper->pid = 0;
-    helper->ready = false;
     return true;
 }
 

@@ -30,7 +30,7 @@ struct helper {
 
     pid_t pid;  /* 0 = not running */
     int output; /* -1 = none */
-    bool ready; /* set by on_line's owner */
+    bool ready; /* since its last start; set by on_line's owner */
     uint64_t started_ms, restart_at_ms;
     int quick_ends; /* times in a row that it ended soon after its start */
     char line[HELPER_MAX_LINE];

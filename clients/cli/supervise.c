@@ -74,7 +74,7 @@ static void describe_end(const struct helper *helper, int status, const char *th
                 WEXITSTATUS(status), then);
 }
 
-/* A helper ended while the command runs: again, after a delay that grows while it keeps ending. */
+/* A helper that was ready has ended: again, after a delay that grows while it keeps ending. */
 static void plan_restart(struct helper *helper, int status) {
     uint64_t now = helper_now_ms();
     helper->quick_ends = now - helper->started_ms < QUICK_MS ? helper->quick_ends + 1 : 0;
@@ -92,8 +92,10 @@ static void plan_restart(struct helper *helper, int status) {
 static void reap_helpers(struct supervisor *supervisor) {
     for (size_t i = 0; i < supervisor->helper_count; i++) {
         int status;
-        if (helper_reap(supervisor->helpers[i], &status) && supervisor->command)
-            plan_restart(supervisor->helpers[i], status);
+        struct helper *helper = supervisor->helpers[i];
+        if (helper_reap(helper, &status) && !supervisor->stopping &&
+            (helper->ready || supervisor->command))
+            plan_restart(helper, status);
     }
 }
 
@@ -132,7 +134,7 @@ void supervisor_step(struct supervisor *supervisor, int timeout_ms) {
     read_signals(supervisor);
     reap_command(supervisor);
     reap_helpers(supervisor);
-    if (supervisor->command)
+    if (!supervisor->stopping)
         restart_helpers(supervisor);
 }
 
@@ -147,6 +149,7 @@ static void end_helper(struct supervisor *supervisor, struct helper *helper) {
 }
 
 void supervisor_finish(struct supervisor *supervisor) {
+    supervisor->stopping = true;
     for (size_t i = supervisor->helper_count; i-- > 0;)
         end_helper(supervisor, supervisor->helpers[i]);
     close(supervisor->signals);

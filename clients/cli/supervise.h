@@ -20,6 +20,7 @@ struct supervisor {
     pid_t command;  /* 0 = none runs */
     int status;     /* of the command, as a shell tells it: its code, or 128 + signal */
     int stopped_by; /* a signal that came while no command ran; 0 = none */
+    bool stopping;  /* helpers that end are not started again */
     int signals;    /* signalfd */
     sigset_t mask;  /* as it was before */
     struct sigaction pipe_action; /* as it was before */

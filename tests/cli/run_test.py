@@ -154,7 +154,10 @@ def test_a_set_id_program_gets_a_message():
         raise check.Skip("only root can make a program of another user")
     path = os.path.join(PREFIX, "setuid")
     shutil.copy("/bin/true", path)
-    os.chown(path, 65534, 65534)
+    try:
+        os.chown(path, 65534, 65534)
+    except OSError as error:
+        raise check.Skip("this sandbox has one user only") from error
     os.chmod(path, 0o4755)
     status, _, err = run("--", path)
     check.equal(status, 126, "status")
@@ -237,7 +240,7 @@ def test_two_runs_at_once_get_two_pages():
 
 
 def helpers(process):
-    return {name: pid for pid, name in check.children(process.pid) if name.startswith("sonde")}
+    return {name: pid for pid, name in check.children(process.pid) if name in ("sonded", "sonde-gateway")}
 
 
 def test_a_helper_that_is_killed_is_started_again_and_the_command_lives():
@@ -247,8 +250,12 @@ def test_a_helper_that_is_killed_is_started_again_and_the_command_lives():
     check.equal(sorted(first), ["sonde-gateway", "sonded"])
     for pid in first.values():
         os.kill(pid, signal.SIGKILL)
-    check.until(lambda: sorted(helpers(process)) == ["sonde-gateway", "sonded"] and
-                not set(helpers(process).values()) & set(first.values()), what="new helpers")
+    try:
+        check.until(lambda: sorted(helpers(process)) == ["sonde-gateway", "sonded"] and
+                    not set(helpers(process).values()) & set(first.values()), what="new helpers")
+    except AssertionError as error:
+        process.kill()
+        raise AssertionError(process.stderr.read()) from error
     assert process.poll() is None
     time.sleep(0.5)  # the gateway binds its port again
     process.terminate()
