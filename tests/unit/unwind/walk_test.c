@@ -8,7 +8,6 @@
 #include "tests/unit/unwind/modules.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -489,38 +488,4 @@ TEST(a_load_that_faults_ends_the_walk) {
     CHECK_INT(faults, ==, 4);
     CHECK_INT(walk_fault_resume((uint64_t)&walk_fault_resume), ==, 0);
     munmap(pages, 8192);
-}
-
-/* The walk's own stack. */
-
-static ucontext_t here, there;
-static uint64_t small[2048];
-
-static void walk_on_small_stack(void) {
-    walk_at(IN(0), stack + 10, NULL, 127);
-}
-
-TEST(the_walk_needs_less_than_one_kilobyte_of_stack) {
-    struct unwind_rule saves = rsp_rule(24);
-    saves.saved[UNWIND_RBX] = -16;
-    struct unwind_rule rules[] = {saves, rsp_rule(16), rule_of(UNWIND_CFA_REG, 3, 16), end_rule};
-    use_rules(rules, 4);
-    stack[11] = (uint64_t)(stack + 80);
-    stack[12] = IN(1);
-    stack[14] = IN(2);
-    stack[81] = IN(3);
-    for (size_t i = 0; i < 2048; i++)
-        small[i] = 0xabababababababab;
-    getcontext(&there);
-    there.uc_stack.ss_sp = small;
-    there.uc_stack.ss_size = sizeof small;
-    there.uc_link = &here;
-    makecontext(&there, walk_on_small_stack, 0);
-    swapcontext(&here, &there);
-    CHECK_INT(result.depth, ==, 4);
-    size_t untouched = 0;
-    while (small[untouched] == 0xabababababababab)
-        untouched++;
-    printf("%zu bytes\n", (2048 - untouched) * 8);
-    CHECK_INT((2048 - untouched) * 8, <, 1024);
 }

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How much stack a walk takes: run on a painted stack of its own, with a real handler's work: the
+ * context of this very program, walked to its end by the fast loop, and again by the slow one. */
+#include "service/guest/ring.h"
+#include "service/guest/signal/walk_inside.h"
+#include "tests/unit/check.h"
+#include "tests/unit/unwind/modules.h"
+
+#include <stdio.h>
+
+#define PAINT 0xabababababababab
+#define WORDS 2048
+
+static struct modules modules;
+static struct walk_cache cache;
+static struct walk_bounds bounds;
+static struct walk_result result;
+static ucontext_t caller, walker, interrupted;
+static uint64_t painted[WORDS], pcs[RING_MAX_DEPTH];
+
+static void walk_fast_once(void) {
+    walk_from_context(&interrupted, &modules.map, &cache, &bounds, pcs, RING_MAX_DEPTH, &result);
+}
+
+static void walk_slow_once(void) {
+    struct walk_registers registers = {.known = (1u << WALK_REGISTERS) - 1};
+    struct walk walk = {.map = &modules.map, .bounds = &bounds, .pcs = pcs, .max = RING_MAX_DEPTH};
+    for (uint32_t i = 0; i < WALK_REGISTERS; i++)
+        registers.value[i] = (uint64_t)interrupted.uc_mcontext.gregs[walk_greg[i]];
+    walk.pcs[walk.at++] = registers.value[WALK_RIP];
+    if (walk_enter_stack(&walk, registers.value[WALK_RSP]))
+        walk_slowly(&walk, &registers);
+    result.depth = walk.at;
+}
+
+/* Bytes of stack `run` has touched, its own entry included. */
+static size_t stack_of(void (*run)(void)) {
+    for (size_t i = 0; i < WORDS; i++)
+        painted[i] = PAINT;
+    getcontext(&walker);
+    walker.uc_stack.ss_sp = painted;
+    walker.uc_stack.ss_size = sizeof painted;
+    walker.uc_link = &caller;
+    makecontext(&walker, run, 0);
+    swapcontext(&caller, &walker);
+    size_t untouched = 0;
+    while (painted[untouched] == PAINT)
+        untouched++;
+    return (WORDS - untouched) * 8;
+}
+
+TEST(a_walk_takes_less_than_one_kilobyte_of_stack) {
+    modules_init(&modules);
+    bounds.thread = modules.stack;
+    getcontext(&interrupted);
+    size_t fast = stack_of(walk_fast_once);
+    CHECK_INT(result.depth, >=, 3);
+    size_t slow = stack_of(walk_slow_once);
+    CHECK_INT(result.depth, >=, 3);
+    printf("%zu bytes fast, %zu slow\n", fast, slow);
+    CHECK_INT(fast, <, 1024);
+    CHECK_INT(slow, <, 1024);
+    modules_finish(&modules);
+}
