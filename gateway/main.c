@@ -7,6 +7,7 @@
 #include "gateway/routes.h"
 
 #include "api/options.h"
+#include "api/paths.h"
 #include "clients/c/client.h"
 
 #include <pthread.h>
@@ -132,15 +133,6 @@ static void raise_file_limit(void) {
     }
 }
 
-static const char *default_service(char *text, size_t size) {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    if (geteuid() == 0 || !runtime)
-        snprintf(text, size, "unix:/run/sonde/grpc.sock");
-    else
-        snprintf(text, size, "unix:%s/sonde/grpc.sock", runtime);
-    return text;
-}
-
 static sonde_err read_token(const char *path, char token[MAX_TOKEN], struct sonde_diag *diag) {
     FILE *file = fopen(path, "re");
     if (!file)
@@ -193,9 +185,8 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
 
 static sonde_err start_client(const struct settings *settings, struct gateway *gateway,
                               struct sonde_diag *diag) {
-    char address[160];
     struct client_options client = {
-        .address = settings->service ? settings->service : default_service(address, sizeof address),
+        .address = settings->service ? settings->service : sonde_default_grpc_address(),
         .token = gateway->token,
         .ca_file = settings->service_ca,
         .cert_file = settings->service_cert,

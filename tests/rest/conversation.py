@@ -1,0 +1,320 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plays conversations: plain files of what a client sends and what it must get, with the real curl. They are the REST
+manual, too. The lines of a file:
+
+    # TK-P5 A bad number is refused with its bounds        ids of the cases it covers, and words
+    % targets redis,idle                                   the attached targets (default: redis)
+    % gateway --target redis                               more arguments for the gateway
+    % listen 0.0.0.0:0                                     instead of loopback; the requests go to 127.0.0.1
+    % env NAME=VALUE                                       for the gateway
+    % before openssl req ...                               a shell line that makes files the gateway needs
+    > -d 0x10 /debug/pprof/symbol                          a request: curl's arguments; the first bare path is the URL's
+    $ go tool pprof -top {base}/debug/pprof/profile        another client: a shell line that must end with 0
+    $1 curl --fail {base}/nothing                          ... that must end with 1; $! with anything but 0
+    stop service / start service                           sonded goes away and comes back
+    < 200                                                  the status
+    < content-type: text/plain; charset=utf-8              a header is this
+    < content-type ~ text/.*                               a header matches
+    < !content-encoding                                    a header is not there
+    = num_symbols: 1\\n                                     the body is exactly this (Python escapes)
+    ~ ^seconds: "abc" is not                               the body matches (multi-line)
+    !~ secret                                              the body does not
+    bytes 1f 8b                                            the body begins so
+    bytes-not 1f 8b
+    seconds 0.9..5                                         how long it took
+
+A body is what curl printed, so the checks work for `$` lines as well. {base}, {port}, {proto}, {tmp}, {gateway_pid} stand for
+what they say. With --sonded, --guest and --demo the service and the target are real ones, otherwise fake_service.py."""
+
+import argparse
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+START_S, STEP_S = 30, 100
+
+
+class Failed(Exception):
+    pass
+
+
+class Process:
+    def __init__(self, command, log, env=None):
+        self.log = log
+        with open(log, "ab") as out:
+            self.child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=env)
+
+    def wait_for(self, pattern):
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            with open(self.log, encoding="utf-8", errors="replace") as text:
+                match = re.findall(pattern, text.read(), re.M)
+            if match:
+                return match
+            if self.child.poll() is not None:
+                break
+            time.sleep(0.02)
+        raise Failed(f"{self.child.args[0]} did not start: " + self.tail())
+
+    def tail(self):
+        with open(self.log, encoding="utf-8", errors="replace") as text:
+            return text.read()[-3000:]
+
+    def stop(self, how=signal.SIGTERM):
+        """The exit status; a process that has to be killed is a failure."""
+        if self.child.poll() is None:
+            self.child.send_signal(how)
+        try:
+            return self.child.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+            raise Failed(f"{self.child.args[0]} did not stop") from None
+
+
+class Stage:
+    """Service, targets and gateway of one conversation."""
+
+    def __init__(self, tools, directives):
+        self.tools, self.directives = tools, directives
+        self.tmp = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+        self.service = self.gateway = None
+        self.targets = []
+        try:
+            self.start_service()
+            self.start_targets()
+            self.start_gateway()
+        except BaseException:
+            self.close()
+            raise
+
+    def start_service(self):
+        address = f"unix:{self.tmp}/grpc"
+        if self.tools.sonded:
+            command = [self.tools.sonded, "--socket", f"{self.tmp}/guest", "--grpc", address, "--data-dir",
+                       f"{self.tmp}/data"]
+        else:
+            command = ["/usr/bin/python3", f"{HERE}/fake_service.py", "--proto", self.tools.proto, "--grpc", address,
+                       "--targets", self.directives.get("targets", ["redis"])[-1]]
+        log = f"{self.tmp}/service.{time.monotonic_ns()}.log"
+        self.service = Process(command, log)
+        self.service.wait_for(r"^grpc: (.*)$")
+
+    def start_targets(self):
+        if not self.tools.sonded:
+            return
+        for number, name in enumerate(self.directives.get("targets", ["demo"])[-1].split(",")):
+            env = dict(os.environ, LD_PRELOAD=self.tools.guest, SONDE_SOCKET=f"{self.tmp}/guest", SONDE_NAME=name)
+            self.targets.append(Process([self.tools.demo], f"{self.tmp}/target.{number}.log", env))
+
+    def wait_for_targets(self):
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            listed = subprocess.run(["curl", "-s", "-k", f"{self.base}/v1/targets"], capture_output=True, text=True,
+                                    check=False).stdout
+            if listed.count('"uuid"') >= len(self.targets):
+                return
+            time.sleep(0.05)
+        raise Failed("the target did not attach: " + listed + self.service.tail())
+
+    def start_gateway(self):
+        listen = self.directives.get("listen", ["127.0.0.1:0"])
+        command = [self.tools.gateway, "--service", f"unix:{self.tmp}/grpc"]
+        for one in listen:
+            command += ["--listen", one.format(tmp=self.tmp)]
+        for more in self.directives.get("gateway", []):
+            command += shlex.split(more.format(tmp=self.tmp))
+        env = dict(os.environ, **dict(pair.split("=", 1) for pair in self.directives.get("env", [])))
+        for line in self.directives.get("before", []):
+            subprocess.run(line.format(tmp=self.tmp), shell=True, check=True, capture_output=True)
+        self.gateway = Process(command, f"{self.tmp}/gateway.log", env)
+        self.base = self.gateway.wait_for(r"^http: (http.*)$")[0].replace("0.0.0.0", "127.0.0.1")
+        self.wait_for_targets()
+
+    def close(self):
+        status = None
+        for target in self.targets:
+            target.stop(signal.SIGKILL)
+        if self.gateway:
+            status = self.gateway.stop()
+        if self.service:
+            self.service.stop(signal.SIGTERM if self.tools.sonded else signal.SIGKILL)
+        if status:
+            print(self.gateway.tail())
+        shutil.rmtree(self.tmp, ignore_errors=True)
+        if status:
+            raise Failed(f"the gateway ended with {status}")
+
+
+class Answer:
+    def __init__(self, body, seconds, status=None, headers=None, note=""):
+        self.body, self.seconds, self.status, self.headers, self.note = body, seconds, status, headers or {}, note
+
+    def text(self):
+        return self.body.decode("utf-8", errors="replace")
+
+    def __str__(self):
+        return f"status {self.status}, {len(self.body)} bytes, {self.headers}\n{self.text()[:800]}{self.note[-1500:]}"
+
+
+def read_headers(path):
+    """The last header block of curl's dump."""
+    with open(path, encoding="latin-1") as text:
+        blocks = [block for block in text.read().replace("\r", "").split("\n\n") if block.strip()]
+    if not blocks:
+        return None, {}
+    lines = blocks[-1].split("\n")
+    headers = {}
+    for line in lines[1:]:
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    return int(lines[0].split()[1]), headers
+
+
+def request(stage, arguments):
+    words = shlex.split(arguments)
+    url = stage.base + words.pop(next(i for i, word in enumerate(words) if word.startswith("/")))
+    words = [word.replace("{tmp}", stage.tmp) for word in words]
+    dump, body = f"{stage.tmp}/headers", f"{stage.tmp}/body"
+    for old in (dump, body):
+        if os.path.exists(old):
+            os.unlink(old)
+    started = time.monotonic()
+    run = subprocess.run(["curl", "-s", "-g", "-D", dump, "-o", body, *words, "--path-as-is", url], capture_output=True,
+                         text=True, timeout=STEP_S, check=False)
+    seconds = time.monotonic() - started
+    status, headers = read_headers(dump) if os.path.exists(dump) else (None, {})
+    content = b""
+    if os.path.exists(body):
+        with open(body, "rb") as file:
+            content = file.read()
+    if "-I" in words and os.path.exists(dump):  # curl shows the headers as if they were the body
+        content = content[os.path.getsize(dump):]
+    return Answer(content, seconds, status, headers, f"\ncurl ended with {run.returncode} {run.stderr}")
+
+
+def shell(stage, line, wanted):
+    line = line.format(base=stage.base, port=stage.base.rsplit(":", 1)[1], proto=stage.tools.proto, tmp=stage.tmp,
+                       gateway_pid=stage.gateway.child.pid)
+    env = dict(os.environ, PPROF_TMPDIR=stage.tmp, HOME=stage.tmp, JEPROF_TMPDIR=stage.tmp)
+    started = time.monotonic()
+    run = subprocess.run(["bash", "-c", line], capture_output=True, timeout=STEP_S, check=False, env=env, cwd=stage.tmp)
+    answer = Answer(run.stdout, time.monotonic() - started, note="\n" + run.stderr.decode(errors="replace"))
+    if run.returncode != wanted if wanted is not None else run.returncode == 0:
+        raise Failed(f"ended with {run.returncode}: {answer}")
+    return answer
+
+
+def unescape(text):
+    return text.encode().decode("unicode_escape").encode("latin-1")
+
+
+def check_header(answer, rule):
+    if rule.isdigit():
+        return answer.status == int(rule)
+    if rule.startswith("!"):
+        return rule[1:].strip() not in answer.headers
+    match = re.fullmatch(r"([\w-]+)(: | ~ )(.*)", rule)
+    value = answer.headers.get(match.group(1))
+    if match.group(2) == ": ":
+        return value == match.group(3)
+    return value is not None and re.fullmatch(match.group(3), value) is not None
+
+
+def check(answer, kind, rule):
+    if kind == "<":
+        return check_header(answer, rule)
+    if kind == "=":
+        return answer.body == unescape(rule)
+    if kind in ("~", "!~"):
+        return bool(re.search(rule, answer.text(), re.M)) == (kind == "~")
+    if kind in ("bytes", "bytes-not"):
+        return answer.body.startswith(bytes.fromhex(rule)) == (kind == "bytes")
+    low, high = rule.split("..")
+    return float(low) <= answer.seconds <= float(high)
+
+
+def step(stage, kind, rule, answer):
+    """Plays one line; the answer that later lines look at."""
+    if kind == ">":
+        return request(stage, rule)
+    if kind.startswith("$"):
+        return shell(stage, rule, None if kind == "$!" else int(kind[1:] or 0))
+    if kind == "stop":
+        stage.service.stop(signal.SIGKILL)
+        return None
+    if kind == "start":
+        if os.path.exists(f"{stage.tmp}/grpc"):
+            os.unlink(f"{stage.tmp}/grpc")
+        stage.start_service()
+        return None
+    if answer is None or not check(answer, kind, rule):
+        raise Failed(f"expected: {kind} {rule}\ngot: {answer}")
+    return answer
+
+
+def read(path):
+    directives, lines = {}, []
+    with open(path, encoding="utf-8") as text:
+        for number, line in enumerate(text.read().split("\n"), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            kind, _, rule = line.partition(" ")
+            if kind == "%":
+                name, _, value = rule.partition(" ")
+                directives.setdefault(name, []).append(value)
+            else:
+                lines.append((number, kind, rule))
+    return directives, lines
+
+
+def play(path, tools):
+    directives, lines = read(path)
+    stage = Stage(tools, directives)
+    answer, number = None, 0
+    try:
+        for number, kind, rule in lines:
+            answer = step(stage, kind, rule, answer)
+    except (Failed, OSError, subprocess.SubprocessError) as failure:
+        raise Failed(f"{path}:{number}: {failure}\n--- gateway\n{stage.gateway.tail()}"
+                     f"\n--- service\n{stage.service.tail()}") from failure
+    finally:
+        stage.close()
+    if not lines:
+        raise Failed(f"{path}: nothing to play")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--gateway", required=True)
+    parser.add_argument("--proto", default="proto/sonde/v1/profiler.proto")
+    parser.add_argument("--sonded")
+    parser.add_argument("--guest")
+    parser.add_argument("--demo")
+    parser.add_argument("files", nargs="+")
+    tools = parser.parse_args()
+    for name in ("gateway", "proto", "sonded", "guest", "demo"):
+        if getattr(tools, name):
+            setattr(tools, name, os.path.abspath(getattr(tools, name)))
+    failed = 0
+    for path in tools.files:
+        started = time.monotonic()
+        try:
+            play(path, tools)
+            print(f"ok   {os.path.basename(path)} ({time.monotonic() - started:.1f} s)", flush=True)
+        except Failed as failure:
+            failed += 1
+            print(f"FAIL {failure}", flush=True)
+    print(f"{len(tools.files) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())

@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A sonde.v1.Profiler whose behaviour is a script: what the gateway makes of answers, errors and delays that the real
+service gives only now and then. The name of the asked target says what happens:
+
+    error-REASON      the call ends with that reason
+    cut               a result breaks off in its middle
+    large             a result of 6 MB in chunks
+    idle              no samples
+    anything else     works; a second of capture takes a tenth
+
+A collapsed or top result is a line that repeats the request, so that a test sees what arrived. `--targets a,b` are
+attached. Prints "grpc: ADDR"."""
+
+import argparse
+import gzip
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from concurrent import futures
+
+import grpc
+
+SPEED = 10
+REASONS = {  # reason: (gRPC status, sentence)
+    "TARGET_NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "no such target is attached"),
+    "TARGET_AMBIGUOUS": (grpc.StatusCode.INVALID_ARGUMENT, "several targets are attached: say which"),
+    "TARGET_CONFLICT": (grpc.StatusCode.INVALID_ARGUMENT, "two different targets were named"),
+    "TARGET_GONE": (grpc.StatusCode.FAILED_PRECONDITION, "the target has ended"),
+    "SESSION_BUSY": (grpc.StatusCode.ABORTED, "since 10:00:00, by tester, until 11:00:00"),
+    "TOO_MANY_CAPTURES": (grpc.StatusCode.RESOURCE_EXHAUSTED, "64 captures of busy are running; the limit is 64"),
+    "NO_CLOCK": (grpc.StatusCode.FAILED_PRECONDITION, "perf is refused and timers are too"),
+    "UNAUTHENTICATED": (grpc.StatusCode.UNAUTHENTICATED, "the token is wrong"),
+    "INTERNAL": (grpc.StatusCode.INTERNAL, "a <b>mistake</b>\tinside"),
+    "DEADLINE_EXCEEDED": (grpc.StatusCode.DEADLINE_EXCEEDED, "it took longer than allowed"),
+}
+
+
+def load_messages(proto):
+    folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+    root = os.path.abspath(proto)[:-len("sonde/v1/profiler.proto")]
+    subprocess.run(["protoc", f"-I{root}", f"--python_out={folder}", os.path.abspath(proto)], check=True)
+    sys.path.insert(0, folder)
+    os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
+    from sonde.v1 import profiler_pb2
+    subprocess.run(["rm", "-rf", folder], check=True)
+    return profiler_pb2
+
+
+def varint(number):
+    out = b""
+    while number > 127:
+        out += bytes([number & 127 | 128])
+        number >>= 7
+    return out + bytes([number])
+
+
+def field(number, payload):
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def tiny_profile():
+    """samples/count, one sample of one function, for `go tool pprof -top`."""
+    strings = [b"", b"samples", b"count", b"hot_function"]
+    body = field(1, b"\x08\x01\x10\x02")                       # sample_type
+    body += field(2, field(1, b"\x01") + field(2, b"\x05"))    # sample: location 1, value 5
+    body += field(4, b"\x08\x01" + field(4, b"\x08\x01"))      # location 1 of function 1
+    body += field(5, b"\x08\x01\x10\x03")                      # function 1
+    for text in strings:
+        body += field(6, text)
+    return body
+
+
+class Service:
+    def __init__(self, messages, names):
+        self.m = messages
+        self.targets = [messages.Target(name=name, pid=1000 + i, uuid=f"{i:032x}", executable=name,
+                                        start_unix_ns=1_700_000_000_000_000_000)
+                        for i, name in enumerate(names)]
+        self.lock = threading.Lock()
+        self.running = self.total = 0
+        self.session = self.last = None
+        self.token = None
+
+    def find(self, selector, context):
+        for name, value in context.invocation_metadata():
+            if name == "authorization":
+                self.token = value
+        if selector.name.startswith("error-"):
+            self.fail(context, selector.name[len("error-"):])
+        if not selector.name and not selector.pid:
+            if len(self.targets) == 1:
+                return self.targets[0]
+            self.fail(context, "TARGET_AMBIGUOUS")
+        found = [t for t in self.targets if selector.name in ("", t.name) and selector.pid in (0, t.pid)]
+        by_name = [t for t in self.targets if t.name == selector.name]
+        by_pid = [t for t in self.targets if t.pid == selector.pid]
+        if selector.name and selector.pid and by_name and by_pid and not found:
+            self.fail(context, "TARGET_CONFLICT")
+        if not found:
+            self.fail(context, "TARGET_NOT_FOUND")
+        if len(found) > 1:
+            self.fail(context, "TARGET_AMBIGUOUS")
+        return found[0]
+
+    def fail(self, context, reason):
+        status, sentence = REASONS[reason]
+        context.set_trailing_metadata((("sonde-reason", reason),))
+        context.abort(status, sentence)
+
+    def body(self, target, rendering, what):
+        names = self.m.Format.items()
+        name = {number: text for text, number in names}[rendering.format]
+        if target.name == "large":
+            return b"\x1f\x8b" + os.urandom(6 << 20)
+        if name in ("PPROF", "FORMAT_UNSPECIFIED"):
+            return tiny_profile() if rendering.raw else gzip.compress(tiny_profile())
+        if name.startswith("SVG"):
+            return (b'<?xml version="1.0" standalone="no"?>\n<svg xmlns="http://www.w3.org/2000/svg"><text>'
+                    + (b"no samples" if target.name == "idle" else b"Flame Graph") + b"</text>" +
+                    b"<rect/>" * 400 + b"</svg>\n")
+        if name == "LEGACY_CPU":
+            return b"".join(n.to_bytes(8, "little") for n in (0, 3, 0, 10101, 0, 0, 1, 0))
+        if name == "SPEEDSCOPE":
+            return b'{"$schema":"https://www.speedscope.app/file-format-schema.json"}'
+        if target.name == "idle":
+            return b"[no samples] 0\n"
+        return f"target={target.name} format={name} {what} 1\n".encode()
+
+    def send(self, target, rendering, what, duration_ms=0):
+        body = self.body(target, rendering, what)
+        yield self.m.CaptureEvent(result=self.m.ResultStart(size_bytes=len(body), samples=7, dropped=1,
+                                                            duration_ms=duration_ms))
+        if target.name == "cut":
+            yield self.m.CaptureEvent(chunk=body[:len(body) // 2])
+            raise RuntimeError("broken off on purpose")
+        for at in range(0, len(body), 128 << 10):
+            yield self.m.CaptureEvent(chunk=body[at:at + (128 << 10)])
+
+    def CaptureCpu(self, request, context):
+        target = self.find(request.target, context)
+        with self.lock:
+            self.running += 1
+            self.total += 1
+        try:
+            end = time.monotonic() + request.duration_ms / 1000 / SPEED
+            while time.monotonic() < end and context.is_active():
+                if not request.no_progress:
+                    yield self.m.CaptureEvent(progress=self.m.Progress(duration_ms=request.duration_ms))
+                time.sleep(min(0.02, max(0, end - time.monotonic())))
+            if context.is_active():
+                what = (f"duration_ms={request.duration_ms} frequency_hz={request.frequency_hz} "
+                        f"max_samples={request.max_samples}")
+                yield from self.send(target, request.rendering, what, request.duration_ms)
+        finally:
+            with self.lock:
+                self.running -= 1
+
+    def StartCpu(self, request, context):
+        self.find(request.target, context)
+        if self.session:
+            self.fail(context, "SESSION_BUSY")
+        self.session = (f"session frequency_hz={request.frequency_hz} max_samples={request.max_samples} "
+                        f"lease_ms={request.lease_ms} owner={request.owner.replace(' ', '_')}")
+        return self.m.CpuSession(owner=request.owner)
+
+    def StopCpu(self, request, context):
+        target = self.find(request.target, context)
+        self.session, self.last = None, self.session or self.last
+        yield from self.send(target, request.rendering, self.last or "never started")
+
+    def Symbolize(self, request, context):
+        self.find(request.target, context)
+        answer = self.m.SymbolizeResponse()
+        for address in request.addresses:
+            one = answer.symbols.add()
+            names = {0x1000: ["inner", "outer"], 0x2000: ["It::operator--(int)"], 0x3000: ["two\nlines"],
+                     0xdead: []}.get(address, [f"function_{address:x}"])
+            for name in names:
+                one.frames.add(name=name)
+        return answer
+
+    def GetCommandLine(self, request, context):
+        target = self.find(request.target, context)
+        return self.m.CommandLine(arguments=["/usr/bin/" + target.name, "--port", "80"])
+
+    def GetInfo(self, request, context):
+        return self.m.Info(version="fake", targets=len(self.targets), captures_running=self.running,
+                           captures_total=self.total, host=self.token or "")
+
+    def ListTargets(self, request, context):
+        return self.m.ListTargetsResponse(targets=self.targets)
+
+
+METHODS = {  # name: (request, streams)
+    "CaptureCpu": ("CaptureCpuRequest", True), "StartCpu": ("StartCpuRequest", False),
+    "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
+    "GetCommandLine": ("GetCommandLineRequest", False), "GetInfo": ("GetInfoRequest", False),
+    "ListTargets": ("ListTargetsRequest", False),
+}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--proto", default="proto/sonde/v1/profiler.proto")
+    parser.add_argument("--grpc", required=True)
+    parser.add_argument("--targets", default="redis")
+    options = parser.parse_args()
+    messages = load_messages(options.proto)
+    service = Service(messages, [name for name in options.targets.split(",") if name])
+    handlers = {}
+    for name, (request, streams) in METHODS.items():
+        make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
+        handlers[name] = make(getattr(service, name), getattr(messages, request).FromString,
+                              lambda message: message.SerializeToString())
+    server = grpc.server(futures.ThreadPoolExecutor(max_workers=100))
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("sonde.v1.Profiler", handlers),))
+    if not server.add_insecure_port(options.grpc):
+        sys.exit(f"cannot listen on {options.grpc}")
+    server.start()
+    print(f"grpc: {options.grpc}", flush=True)
+    server.wait_for_termination()
+
+
+if __name__ == "__main__":
+    main()
