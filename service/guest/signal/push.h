@@ -29,7 +29,7 @@ bool ring_push_unseen(const struct ring_set *rings, uint32_t tid, uint64_t cpu_n
 
 /* Where ring `index` has its control page; its data follows. */
 static inline struct ring_control *ring_control_of(const struct ring_set *rings, uint32_t index) {
-    return (struct ring_control *)((char *)rings + RING_PAGE +
+    return (struct ring_control *)((char *)rings->header + RING_PAGE +
                                    (size_t)index * (RING_PAGE + rings->bytes));
 }
 
