@@ -184,9 +184,19 @@ static void refuse(int os_error) {
     send_state(false, os_error);
 }
 
-/* Rings, maps, and a handler before any clock. */
+/* A faster capture than the rings were made for gets new ones; sonded reads what the old ones hold
+ * when it hears of them. */
+static bool rings_too_small(void) {
+    uint32_t count;
+    uint64_t bytes = rings_plan(now.period_ns, limits_cpus(), &count);
+    return room.rings.count * room.rings.bytes < count * bytes;
+}
+
+/* Rings and memory for the maps. */
 static int prepare_parts(void) {
     int error = seats_open();
+    if (rings_fd() >= 0 && rings_too_small() && wait_quiet(10))
+        rings_destroy();
     bool fresh = rings_fd() < 0;
     if (!error && fresh)
         error = rings_create(now.period_ns, limits_cpus());

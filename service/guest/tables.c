@@ -21,7 +21,6 @@
 #define RETIRED_MAX 64u
 
 struct image {
-    uint64_t device, inode;
     const void *bytes;
     size_t size;
     uint64_t last_use;
@@ -86,9 +85,15 @@ int tables_set_modules(const struct maps *maps, uint64_t new_generation) {
     return 0;
 }
 
-static uint32_t find_image(const struct stat *file) {
+/* sonded sends its tables anew for each generation, in new memfds: an equal header (build-id,
+ * sizes, checksum of the whole image) is the same table. */
+static uint32_t find_image(int fd, uint64_t bytes) {
+    struct unwind_header header;
+    if (bytes < sizeof header || pread(fd, &header, sizeof header, 0) != sizeof header)
+        return 0;
     for (uint32_t i = 0; i < image_count; i++)
-        if (images[i].bytes && images[i].device == file->st_dev && images[i].inode == file->st_ino)
+        if (images[i].bytes && images[i].size == bytes &&
+            memcmp(images[i].bytes, &header, sizeof header) == 0)
             return i + 1;
     return 0;
 }
@@ -101,10 +106,11 @@ static uint32_t free_image(void) {
 }
 
 /* Maps and checks a new image: index + 1, or 0 with *error. */
-static uint32_t map_image(int fd, const struct stat *file, uint64_t bytes, int *error) {
+static uint32_t map_image(int fd, uint64_t bytes, int *error) {
+    struct stat file;
     *error = EINVAL;
     if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS || bytes < sizeof(struct unwind_header) ||
-        (uint64_t)file->st_size < bytes)
+        fstat(fd, &file) != 0 || (uint64_t)file.st_size < bytes)
         return 0;
     *error = ENOSPC;
     uint32_t number = image_bytes + bytes <= TABLES_BYTES ? free_image() : 0;
@@ -121,25 +127,21 @@ static uint32_t map_image(int fd, const struct stat *file, uint64_t bytes, int *
         *error = EINVAL;
         return 0;
     }
-    images[number - 1] = (struct image){file->st_dev, file->st_ino, place, bytes, publications + 1};
+    images[number - 1] = (struct image){place, bytes, publications + 1};
     image_bytes += bytes;
     return number;
 }
 
 int tables_add(uint64_t of_generation, uint64_t start, uint64_t bias, uint64_t bytes, int fd) {
     struct module *module = module_at(modules, module_count, start);
-    struct stat file;
-    int error = of_generation != generation ? ESTALE : !module ? ENOENT : 0;
-    if (!error && fstat(fd, &file) != 0)
-        error = errno;
-    if (!error) {
-        uint32_t image = find_image(&file);
-        if (!image)
-            image = map_image(fd, &file, bytes, &error);
-        if (image) {
-            module->image = image;
-            module->bias = bias;
-        }
+    int error = of_generation != generation ? ESTALE : !module ? ENOENT : fd < 0 ? EBADF : 0;
+    uint32_t image = error ? 0 : find_image(fd, bytes);
+    if (!error && !image)
+        image = map_image(fd, bytes, &error);
+    if (image) {
+        error = 0;
+        module->image = image;
+        module->bias = bias;
     }
     if (fd >= 0)
         raw_close(fd);

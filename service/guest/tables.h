@@ -5,8 +5,8 @@
  * makes a new one, which takes the old one's place by one store. What handlers may still be reading
  * is given back after room_quiet said yes.
  *
- * Tables are sealed memfds, checked once (unwind_table_check) and kept by their inode: a table that
- * sonded sends again, for another mapping or a later generation, is not mapped twice. At most
+ * Tables are sealed memfds, checked once (unwind_table_check) and known by their headers: a table
+ * that sonded sends again, for another mapping or a later generation, is not mapped twice. At most
  * TABLES_MOST images, TABLES_BYTES in all. Control thread only. */
 #ifndef SONDE_SERVICE_GUEST_TABLES_H
 #define SONDE_SERVICE_GUEST_TABLES_H
