@@ -122,6 +122,7 @@ static void on_running(struct target *target) {
         return;
     }
     target->clock = CLOCK_RUNNING;
+    target->account_seen_ns = 0; /* the guest counts from the start of its clocks */
     target->next_drain_ns = now_monotonic_ns() + ENGINE_DRAIN_NS;
     begin_waiting(target);
 }
