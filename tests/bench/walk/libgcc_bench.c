@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The peers that libunwind would replace in its own program: libgcc's _Unwind_Backtrace and glibc's
+ * backtrace. Prints "name depth ns" lines, which walk_bench reads. */
+#include "tests/bench/walk/stacks.h"
+
+#include <execinfo.h>
+#include <stdio.h>
+#include <unwind.h>
+
+static volatile uintptr_t sink;
+
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *count) {
+    sink = _Unwind_GetIP(context);
+    ++*(unsigned *)count;
+    return _URC_NO_REASON;
+}
+
+static void walk_by_libgcc(unsigned times) {
+    for (unsigned i = 0; i < times; i++) {
+        unsigned count = 0;
+        _Unwind_Backtrace(take_frame, &count);
+    }
+}
+
+static void walk_by_glibc(unsigned times) {
+    void *pcs[128];
+    for (unsigned i = 0; i < times; i++)
+        backtrace(pcs, 128);
+}
+
+static const struct stacks_method methods[] = {
+    {"libgcc _Unwind_Backtrace", walk_by_libgcc, 100},
+    {"glibc backtrace", walk_by_glibc, 100},
+};
+
+static void measure(void *depth) {
+    double medians[2];
+    stacks_measure(methods, 2, medians);
+    for (int i = 0; i < 2; i++)
+        printf("%u %f %s\n", *(const unsigned *)depth, medians[i], methods[i].name);
+}
+
+int main(void) {
+    for (int i = 0; i < STACKS_SIZES; i++) {
+        unsigned depth = stacks_depths[i];
+        stacks_enter(depth, 7, measure, &depth);
+    }
+    return 0;
+}
