@@ -124,7 +124,7 @@
         return top + Number(svg.dataset.bottom) * scale;
     }
     function apply() {
-        list = on('i') ? backward = backward || turned(forward) : forward;
+        list = frames && on('i') ? backward = backward || turned(forward) : forward;
         zoomed = list[state.get('z') | 0] || list[0];
         svg.classList.toggle('dark', dark());
         svg.classList.toggle('light', !dark());

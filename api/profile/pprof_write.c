@@ -215,9 +215,12 @@ static void put_facts(struct writer *writer) {
     if (profile->period_type.type)
         put_type(writer, PROFILE_PERIOD_TYPE, profile->period_type);
     put_number(writer, PROFILE_PERIOD, (uint64_t)info->period);
-    for (uint32_t i = 0; i < profile->comments.count; i++)
-        put_number(writer, PROFILE_COMMENT,
-                   *(const uint32_t *)profile_table_item(&profile->comments, i));
+    for (uint32_t i = 0; i < profile->comments.count; i++) {
+        const uint32_t *id = profile_table_item(&profile->comments, i);
+        uint8_t *at = wire_put_varint(writer->scratch, PROFILE_COMMENT << 3 | WIRE_VARINT);
+        at = wire_put_varint(at, *id); /* an empty comment is one, too */
+        sonde_buf_append(writer->out, writer->scratch, (size_t)(at - writer->scratch));
+    }
     put_number(writer, PROFILE_DEFAULT_TYPE, profile->types[info->default_type].type);
 }
 

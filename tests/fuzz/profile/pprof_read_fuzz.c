@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Anybody's bytes as a profile. What is taken must come through writing and reading again with the
+ * same meaning, and must draw in every format. */
+#include "api/draw/draw.h"
+#include "api/profile/pprof.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define LIMIT ((size_t)1 << 20)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool holds, const char *what) {
+    if (holds)
+        return;
+    fprintf(stderr, "not so: %s\n", what);
+    abort();
+}
+
+static struct sonde_buf drawn(const struct sonde_profile *profile, enum sonde_format format) {
+    struct sonde_buf out = {.limit = 64 << 20};
+    struct sonde_diag diag = {0};
+    sonde_err err = sonde_draw(profile, format, NULL, &out, &diag);
+    must(err == SONDE_OK || err == SONDE_TOO_LARGE, diag.text);
+    return out;
+}
+
+static void same_again(const struct sonde_profile *profile) {
+    struct sonde_buf raw = {0};
+    struct sonde_profile *again;
+    must(sonde_pprof_write(profile, 0, &raw, NULL) == SONDE_OK, "it can be written");
+    must(sonde_pprof_read(sonde_buf_slice(&raw), SIZE_MAX, &again, NULL) == SONDE_OK,
+         "what we write we read");
+    must(sonde_profile_sample_count(again) == sonde_profile_sample_count(profile), "samples");
+    must(sonde_profile_location_count(again) == sonde_profile_location_count(profile), "locations");
+    must(sonde_profile_comment_count(again) == sonde_profile_comment_count(profile), "comments");
+    struct sonde_buf a = drawn(profile, SONDE_FORMAT_COLLAPSED);
+    struct sonde_buf b = drawn(again, SONDE_FORMAT_COLLAPSED);
+    must(a.len == b.len && memcmp(a.data, b.data, a.len) == 0, "the same stacks");
+    sonde_buf_finish(&a);
+    sonde_buf_finish(&b);
+    sonde_buf_finish(&raw);
+    sonde_profile_destroy(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct sonde_profile *profile;
+    struct sonde_diag diag = {0};
+    struct sonde_slice bytes = {(const char *)data, size};
+    sonde_err err = sonde_pprof_read(bytes, LIMIT, &profile, &diag);
+    must((err == SONDE_OK) == (profile != NULL), "a profile or an error");
+    if (err) {
+        must(err == SONDE_CORRUPT || err == SONDE_TOO_LARGE, diag.text);
+        return 0;
+    }
+    same_again(profile);
+    size_t count;
+    const struct sonde_format_info *rows = sonde_format_table(&count);
+    for (size_t i = 0; i < count; i++) {
+        struct sonde_buf out = drawn(profile, rows[i].format);
+        must(out.len > 0, rows[i].output);
+        sonde_buf_finish(&out);
+    }
+    sonde_profile_destroy(profile);
+    return 0;
+}

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# draw_all.sh PROGRAM FOLDER: every golden drawing into FOLDER. The script and the style of pictures are left out: they are
+# files of their own in api/draw. pprof is raw: what gzip makes of it depends on the library's version.
+set -euo pipefail
+draw=$1 folder=$2
+without_constants() {
+    sed -e '/<style><!\[CDATA\[/,/\]\]><\/style>/c <style/>' -e '/<script><!\[CDATA\[/,/\]\]><\/script>/c <script/>'
+}
+for fixture in server empty hostile diff memory; do
+    "$draw" flamegraph "$fixture" | without_constants >"$folder/$fixture.svg"
+    "$draw" callgraph "$fixture" | without_constants >"$folder/$fixture.callgraph.svg"
+    "$draw" collapsed "$fixture" >"$folder/$fixture.collapsed"
+    "$draw" speedscope "$fixture" >"$folder/$fixture.speedscope.json"
+    "$draw" top "$fixture" >"$folder/$fixture.txt"
+    "$draw" legacy "$fixture" >"$folder/$fixture.prof"
+    "$draw" proto "$fixture" raw >"$folder/$fixture.pb"
+done

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Every format of every fixture against the files beside this test.
+set -euo pipefail
+room=$(mktemp -d "${TEST_TMPDIR:-/tmp}/x.XXXXXX")
+tests/golden/draw_all.sh tests/unit/draw/draw_fixture "$room"
+passed=0 failed=0
+for file in "$room"/*; do
+    name=$(basename "$file")
+    if cmp -s "$file" "tests/golden/$name"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "tests/golden/$name is not what is drawn now; if that is meant: tests/golden/update.sh"
+        diff -a "tests/golden/$name" "$file" | head -20 || true
+    fi
+done
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" = 35 ]
