@@ -57,7 +57,8 @@ void rpc_result_melt(struct rpc_result *into, struct rpc_result *from) {
     uint64_t missing = merge_profiles(into->profile, from->profile);
     facts->sequence = from->facts.sequence;
     facts->end_unix_ns = from->facts.end_unix_ns;
-    facts->samples += from->facts.samples - (missing < from->facts.samples ? missing : 0);
+    facts->samples +=
+        from->facts.samples - (missing < from->facts.samples ? missing : from->facts.samples);
     facts->truncated += from->facts.truncated;
     facts->guest_cpu_ns += from->facts.guest_cpu_ns;
     facts->target_cpu_ns += from->facts.target_cpu_ns;

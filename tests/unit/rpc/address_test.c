@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/listen.h"
+#include "tests/unit/check.h"
+
+static struct rpc_address address;
+static struct sonde_diag diag;
+
+TEST(address_of_a_unix_socket_is_a_path) {
+    CHECK_INT(rpc_address_parse("unix:/run/x.sock", &address, &diag), ==, SONDE_OK);
+    CHECK_STR(address.path, "/run/x.sock");
+    CHECK_INT(rpc_address_parse("unix:///run/x.sock", &address, &diag), ==, SONDE_OK);
+    CHECK_STR(address.path, "/run/x.sock");
+    CHECK_INT(rpc_address_parse("unix:x.sock", &address, &diag), ==, SONDE_OK);
+    CHECK_STR(address.path, "x.sock");
+}
+
+TEST(address_of_tcp_tells_loopback_from_the_rest) {
+    CHECK_INT(rpc_address_parse("127.0.0.1:0", &address, &diag), ==, SONDE_OK);
+    CHECK(address.is_loopback && !address.path);
+    CHECK_INT(rpc_address_parse("127.9.9.9:80", &address, &diag), ==, SONDE_OK);
+    CHECK(address.is_loopback);
+    CHECK_INT(rpc_address_parse("0.0.0.0:80", &address, &diag), ==, SONDE_OK);
+    CHECK(!address.is_loopback);
+    CHECK_INT(address.port, ==, 80);
+    CHECK_INT(rpc_address_parse("[::]:80", &address, &diag), ==, SONDE_OK);
+    CHECK(!address.is_loopback);
+    CHECK_INT(rpc_address_parse("[::1]:80", &address, &diag), ==, SONDE_OK);
+    CHECK(address.is_loopback);
+    CHECK_STR(address.host, "::1");
+    CHECK_INT(rpc_address_parse("192.0.2.1:65535", &address, &diag), ==, SONDE_OK);
+    CHECK(!address.is_loopback);
+}
+
+TEST(address_of_no_known_form_is_refused) {
+    static const char *const wrong[] = {
+        "",         ":",      ":80",   "host",  "1.2.3.4:", "h:80a",     "h:65536",
+        "h:123456", "::1:80", "[::1]", "unix:", "[]:80",    "1.2.3.4:-1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        if (rpc_address_parse(wrong[i], &address, &diag) != SONDE_INVALID_ARGUMENT)
+            check_fail(__FILE__, __LINE__, "accepted: %s", wrong[i]);
+    char path[200] = "unix:/";
+    memset(path + 6, 'p', 150);
+    CHECK_INT(rpc_address_parse(path, &address, &diag), ==, SONDE_INVALID_ARGUMENT);
+}

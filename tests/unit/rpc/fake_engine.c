@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One lock, one thread that ticks every few milliseconds for all captures, one worker. Events are
+ * called under the lock, which is fine for receivers that only post. */
+#include "tests/unit/rpc/fake_engine.h"
+
+#include "service/symbol/symbol.h"
+#include "tests/unit/rpc/fake_parts.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MAX_TARGETS 256
+#define MAX_WORK    1024
+#define TICK_US     2000
+
+struct engine_capture {
+    struct engine *engine;
+    struct engine_capture *next;
+    struct engine_cpu_spec spec;
+    struct engine_capture_events events;
+    void *context;
+    pid_t pid;
+    int64_t start_ns, window_ns, progress_ns;
+    uint64_t sequence;
+    bool finish, cancel, target_gone, is_over, is_released;
+};
+
+struct engine_watch {
+    engine_on_target *on_event;
+    void *context;
+    struct engine_watch *next;
+};
+
+struct engine {
+    pthread_mutex_t lock;
+    pthread_cond_t work_came;
+    pthread_t ticker, worker;
+    bool ending, refuse_work, fresh;
+    struct engine_target targets[MAX_TARGETS];
+    size_t target_count;
+    struct engine_capture *captures;
+    struct engine_watch *watches;
+    struct engine_work *work, **work_last;
+    size_t work_count;
+    uint32_t stacks, name_len, cancelled, unreleased;
+    uint64_t captures_total;
+    struct fake_session session;
+};
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
+static struct engine_facts make_facts(const struct engine_capture *capture, int64_t from_ns) {
+    const struct engine *engine = capture->engine;
+    return (struct engine_facts){.sequence = capture->sequence,
+                                 .start_unix_ns = from_ns,
+                                 .end_unix_ns = now_ns(),
+                                 .period_ns = 1000000000u / capture->spec.frequency_hz,
+                                 .samples = engine->stacks * 10u,
+                                 .dropped = 1,
+                                 .truncated = 2,
+                                 .drops = {{"ring_full", 1}},
+                                 .drop_count = 1,
+                                 .guest_cpu_ns = 1000,
+                                 .target_cpu_ns = 1000000,
+                                 .clock = "fake",
+                                 .target_gone = capture->target_gone};
+}
+
+static void give_profile(struct engine_capture *capture, int64_t from_ns) {
+    struct engine *engine = capture->engine;
+    struct engine_facts facts = make_facts(capture, from_ns);
+    uint32_t first = engine->fresh ? (uint32_t)capture->sequence * engine->stacks : 0;
+    capture->events.on_profile(capture->context,
+                               fake_profile(first, engine->stacks, engine->name_len), &facts);
+    capture->sequence++;
+}
+
+/* The result, when one is due, and the end. */
+static void end_capture(struct engine_capture *capture) {
+    sonde_err err = capture->cancel           ? SONDE_CANCELLED
+                    : capture->engine->ending ? SONDE_UNAVAILABLE
+                                              : SONDE_OK;
+    if (!err)
+        give_profile(capture, capture->spec.window_ms ? capture->window_ns : capture->start_ns);
+    capture->engine->cancelled += capture->cancel;
+    capture->is_over = true;
+    capture->events.on_end(capture->context, err, NULL);
+}
+
+static bool is_due(const struct engine_capture *capture, int64_t now) {
+    bool is_time = capture->spec.duration_ms &&
+                   now - capture->start_ns >= capture->spec.duration_ms * INT64_C(1000000);
+    return is_time || capture->cancel || capture->finish || capture->target_gone ||
+           capture->engine->ending;
+}
+
+static void tell_progress(struct engine_capture *capture, int64_t now) {
+    struct engine_progress progress = {(uint32_t)((now - capture->start_ns) / 1000000),
+                                       capture->spec.duration_ms,
+                                       30,
+                                       1,
+                                       "f0\xff",
+                                       0.5};
+    capture->progress_ns = now;
+    capture->events.on_progress(capture->context, &progress);
+}
+
+static void tick(struct engine_capture *capture, int64_t now) {
+    const struct engine_cpu_spec *spec = &capture->spec;
+    if (capture->is_over)
+        return;
+    if (is_due(capture, now)) {
+        end_capture(capture);
+        return;
+    }
+    if (spec->window_ms && now - capture->window_ns >= spec->window_ms * INT64_C(1000000)) {
+        give_profile(capture, capture->window_ns);
+        capture->window_ns = now;
+    }
+    bool wants_progress = spec->progress_ms && capture->events.on_progress;
+    if (wants_progress && now - capture->progress_ns >= spec->progress_ms * INT64_C(1000000))
+        tell_progress(capture, now);
+}
+
+static void sweep(struct engine *engine) {
+    for (struct engine_capture **at = &engine->captures; *at;) {
+        struct engine_capture *capture = *at;
+        if (!capture->is_over || !capture->is_released) {
+            at = &capture->next;
+            continue;
+        }
+        *at = capture->next;
+        free(capture);
+    }
+}
+
+static void *run_ticker(void *context) {
+    struct engine *engine = context;
+    for (;;) {
+        pthread_mutex_lock(&engine->lock);
+        for (struct engine_capture *at = engine->captures; at; at = at->next)
+            tick(at, now_ns());
+        sweep(engine);
+        bool ending = engine->ending;
+        pthread_mutex_unlock(&engine->lock);
+        if (ending)
+            return NULL;
+        usleep(TICK_US);
+    }
+}
+
+static void *run_worker(void *context) {
+    struct engine *engine = context;
+    pthread_mutex_lock(&engine->lock);
+    while (!engine->ending || engine->work) {
+        struct engine_work *work = engine->work;
+        if (!work) {
+            pthread_cond_wait(&engine->work_came, &engine->lock);
+            continue;
+        }
+        engine->work = work->next;
+        if (!engine->work)
+            engine->work_last = &engine->work;
+        engine->work_count--;
+        pthread_mutex_unlock(&engine->lock);
+        work->run(work);
+        pthread_mutex_lock(&engine->lock);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return NULL;
+}
+
+struct engine *fake_engine_create(void) {
+    struct engine *engine = calloc(1, sizeof *engine);
+    pthread_mutex_init(&engine->lock, NULL);
+    pthread_cond_init(&engine->work_came, NULL);
+    engine->work_last = &engine->work;
+    engine->stacks = 3;
+    fake_engine_attach(engine, "demo", FAKE_PID);
+    pthread_create(&engine->ticker, NULL, run_ticker, engine);
+    pthread_create(&engine->worker, NULL, run_worker, engine);
+    return engine;
+}
+
+void engine_destroy(struct engine *engine) {
+    pthread_mutex_lock(&engine->lock);
+    engine->ending = true;
+    pthread_cond_signal(&engine->work_came);
+    pthread_mutex_unlock(&engine->lock);
+    pthread_join(engine->ticker, NULL);
+    pthread_join(engine->worker, NULL);
+    sweep(engine);
+    pthread_mutex_destroy(&engine->lock);
+    pthread_cond_destroy(&engine->work_came);
+    free(engine);
+}
+
+bool engine_submit(struct engine *engine, struct engine_work *work) {
+    pthread_mutex_lock(&engine->lock);
+    bool is_taken = !engine->refuse_work && !engine->ending && engine->work_count < MAX_WORK;
+    if (is_taken) {
+        work->next = NULL;
+        *engine->work_last = work;
+        engine->work_last = &work->next;
+        engine->work_count++;
+        pthread_cond_signal(&engine->work_came);
+    }
+    pthread_mutex_unlock(&engine->lock);
+    return is_taken;
+}
+
+static void tell_watches(struct engine *engine, bool attached, const struct engine_target *target) {
+    for (struct engine_watch *watch = engine->watches; watch; watch = watch->next)
+        watch->on_event(watch->context, attached, target);
+}
+
+void fake_engine_attach(struct engine *engine, const char *name, pid_t pid) {
+    pthread_mutex_lock(&engine->lock);
+    if (engine->target_count < MAX_TARGETS) {
+        struct engine_target *target = &engine->targets[engine->target_count++];
+        fake_target(target, name, pid);
+        tell_watches(engine, true, target);
+    }
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void fake_engine_detach(struct engine *engine, pid_t pid) {
+    pthread_mutex_lock(&engine->lock);
+    for (size_t i = 0; i < engine->target_count; i++) {
+        if (engine->targets[i].pid != pid)
+            continue;
+        struct engine_target gone = engine->targets[i];
+        engine->targets[i] = engine->targets[--engine->target_count];
+        tell_watches(engine, false, &gone);
+    }
+    for (struct engine_capture *at = engine->captures; at; at = at->next)
+        at->target_gone = at->target_gone || at->pid == pid;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void fake_engine_stacks(struct engine *engine, uint32_t stacks, bool fresh) {
+    pthread_mutex_lock(&engine->lock);
+    engine->stacks = stacks;
+    engine->fresh = fresh;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void fake_engine_name_len(struct engine *engine, uint32_t name_len) {
+    pthread_mutex_lock(&engine->lock);
+    engine->name_len = name_len;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+void fake_engine_refuse_work(struct engine *engine, bool refuse) {
+    pthread_mutex_lock(&engine->lock);
+    engine->refuse_work = refuse;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+uint32_t fake_engine_cancelled(struct engine *engine) {
+    pthread_mutex_lock(&engine->lock);
+    uint32_t count = engine->cancelled;
+    pthread_mutex_unlock(&engine->lock);
+    return count;
+}
+
+uint32_t fake_engine_unreleased(struct engine *engine) {
+    pthread_mutex_lock(&engine->lock);
+    uint32_t count = engine->unreleased;
+    pthread_mutex_unlock(&engine->lock);
+    return count;
+}
+
+void engine_counters(struct engine *engine, struct engine_counters *counters) {
+    pthread_mutex_lock(&engine->lock);
+    *counters = (struct engine_counters){.targets = (uint32_t)engine->target_count,
+                                         .captures_total = engine->captures_total,
+                                         .samples_total = 123456789012,
+                                         .drops = {{"ring_full", 5}, {"contended", 0}},
+                                         .drop_count = 2};
+    for (struct engine_capture *at = engine->captures; at; at = at->next) {
+        counters->captures_running += !at->is_over;
+        counters->streams_running += !at->is_over && at->spec.window_ms;
+    }
+    pthread_mutex_unlock(&engine->lock);
+}
+
+struct engine_target *engine_targets(struct engine *engine, size_t *count) {
+    pthread_mutex_lock(&engine->lock);
+    *count = engine->target_count;
+    struct engine_target *copy = *count ? calloc(*count, sizeof *copy) : NULL;
+    if (copy)
+        memcpy(copy, engine->targets, *count * sizeof *copy);
+    pthread_mutex_unlock(&engine->lock);
+    return copy;
+}
+
+sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,
+                      struct engine_target *target, struct sonde_diag *diag) {
+    pthread_mutex_lock(&engine->lock);
+    sonde_err err = fake_find(engine->targets, engine->target_count, selector, target, diag);
+    pthread_mutex_unlock(&engine->lock);
+    return err;
+}
+
+sonde_err engine_command_line(struct engine *engine, const struct engine_selector *selector,
+                              struct sonde_buf *out, struct sonde_diag *diag) {
+    static const char line[] = "demo\0--port\0"
+                               "80\xff";
+    struct engine_target target;
+    sonde_err err = engine_find(engine, selector, &target, diag);
+    if (!err)
+        sonde_buf_append(out, line, sizeof line - 1);
+    return err;
+}
+
+sonde_err engine_watch(struct engine *engine, engine_on_target *on_event, void *context,
+                       struct engine_watch **out) {
+    struct engine_watch *watch = calloc(1, sizeof *watch);
+    if (!watch)
+        return SONDE_OUT_OF_MEMORY;
+    watch->on_event = on_event;
+    watch->context = context;
+    pthread_mutex_lock(&engine->lock);
+    watch->next = engine->watches;
+    engine->watches = watch;
+    for (size_t i = 0; i < engine->target_count; i++)
+        on_event(context, true, &engine->targets[i]);
+    on_event(context, true, NULL);
+    pthread_mutex_unlock(&engine->lock);
+    *out = watch;
+    return SONDE_OK;
+}
+
+void engine_unwatch(struct engine *engine, struct engine_watch *watch) {
+    pthread_mutex_lock(&engine->lock);
+    for (struct engine_watch **at = &engine->watches; *at; at = &(*at)->next) {
+        if (*at == watch) {
+            *at = watch->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&engine->lock);
+    free(watch);
+}
+
+static uint32_t running_on(const struct engine *engine, pid_t pid) {
+    uint32_t count = 0;
+    for (struct engine_capture *at = engine->captures; at; at = at->next)
+        count += !at->is_over && at->pid == pid;
+    return count;
+}
+
+sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec *spec,
+                             const struct engine_capture_events *events, void *context,
+                             struct engine_capture **out, struct sonde_diag *diag) {
+    struct engine_target target;
+    sonde_err err = engine_find(engine, &spec->target, &target, diag);
+    if (err)
+        return err;
+    struct engine_capture *capture = calloc(1, sizeof *capture);
+    *capture = (struct engine_capture){.engine = engine, .spec = *spec, .events = *events};
+    capture->context = context;
+    capture->pid = target.pid;
+    capture->start_ns = capture->window_ns = capture->progress_ns = now_ns();
+    pthread_mutex_lock(&engine->lock);
+    if (running_on(engine, target.pid) >= ENGINE_CAPTURES_PER_TARGET) {
+        pthread_mutex_unlock(&engine->lock);
+        free(capture);
+        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
+                          "%d captures of %s are running; the limit is %d",
+                          ENGINE_CAPTURES_PER_TARGET, target.name, ENGINE_CAPTURES_PER_TARGET);
+    }
+    capture->next = engine->captures;
+    engine->captures = capture;
+    engine->captures_total++;
+    engine->unreleased++;
+    *out = capture;
+    pthread_mutex_unlock(&engine->lock);
+    return SONDE_OK;
+}
+
+static void set(struct engine_capture *capture, bool *flag) {
+    pthread_mutex_lock(&capture->engine->lock);
+    *flag = true;
+    pthread_mutex_unlock(&capture->engine->lock);
+}
+
+void engine_capture_finish(struct engine_capture *capture) {
+    set(capture, &capture->finish);
+}
+
+void engine_capture_cancel(struct engine_capture *capture) {
+    set(capture, &capture->cancel);
+}
+
+void engine_capture_release(struct engine_capture *capture) {
+    struct engine *engine = capture->engine;
+    pthread_mutex_lock(&engine->lock);
+    engine->unreleased--;
+    capture->is_released = true;
+    pthread_mutex_unlock(&engine->lock);
+}
+
+sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_spec *spec,
+                               uint32_t lease_ms, const char *owner,
+                               struct engine_session_info *info, struct sonde_diag *diag) {
+    struct engine_target target;
+    sonde_err err = engine_find(engine, &spec->target, &target, diag);
+    if (err)
+        return err;
+    pthread_mutex_lock(&engine->lock);
+    err = fake_session_start(&engine->session, lease_ms, owner, now_ns(), info, diag);
+    pthread_mutex_unlock(&engine->lock);
+    return err;
+}
+
+/* A session that ran has 3 stacks, none that never was. */
+sonde_err engine_session_stop(struct engine *engine, const struct engine_selector *selector,
+                              const struct engine_capture_events *events, void *context,
+                              struct sonde_diag *diag) {
+    struct engine_target target;
+    sonde_err err = engine_find(engine, selector, &target, diag);
+    if (err)
+        return err;
+    pthread_mutex_lock(&engine->lock);
+    struct engine_facts facts = {.clock = "fake", .samples = engine->session.was_started ? 30 : 0};
+    events->on_profile(context, fake_profile(0, engine->session.was_started ? 3 : 0, 0), &facts);
+    engine->session.is_running = false;
+    events->on_end(context, SONDE_OK, NULL);
+    pthread_mutex_unlock(&engine->lock);
+    return SONDE_OK;
+}
+
+sonde_err engine_symbolize(struct engine *engine, const struct engine_selector *selector,
+                           const uint64_t *addresses, size_t count, bool return_addresses,
+                           engine_on_symbols *on_answer, void *context, struct sonde_diag *diag) {
+    struct engine_target target;
+    sonde_err err = engine_find(engine, selector, &target, diag);
+    if (err)
+        return err;
+    struct fake_symbols *job = fake_symbols_create(addresses, count, return_addresses);
+    job->on_answer = on_answer;
+    job->context = context;
+    if (!engine_submit(engine, &job->work))
+        job->work.run(&job->work);
+    return SONDE_OK;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Both tables of methods, the service's and the C client's, against profiler.proto. */
+#include "clients/c/client.h"
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/inside.h"
+#include "tests/unit/check.h"
+
+#include <stdio.h>
+
+static const struct rpc_method *served(const char *path) {
+    for (size_t i = 0; i < rpc_method_count; i++)
+        if (strcmp(rpc_methods[i].path, path) == 0)
+            return &rpc_methods[i];
+    return NULL;
+}
+
+static const struct client_method *called(const char *path) {
+    for (size_t i = 0; i < client_method_count; i++)
+        if (strcmp(client_methods[i]->path, path) == 0)
+            return client_methods[i];
+    return NULL;
+}
+
+TEST(every_method_of_the_proto_is_served_and_can_be_called) {
+    const ProtobufCServiceDescriptor *service = &sonde__v1__profiler__descriptor;
+    CHECK_INT(client_method_count, ==, service->n_methods);
+    for (unsigned i = 0; i < service->n_methods; i++) {
+        const ProtobufCMethodDescriptor *method = &service->methods[i];
+        char path[128];
+        snprintf(path, sizeof path, "/sonde.v1.Profiler/%s", method->name);
+        const struct rpc_method *ours = served(path);
+        const struct client_method *theirs = called(path);
+        if (!ours || !theirs)
+            check_fail(__FILE__, __LINE__, "%s stands in one table only", path);
+        CHECK(ours->request == method->input);
+        CHECK(theirs->request == method->input);
+        CHECK(theirs->response == method->output);
+        CHECK_INT(theirs->streaming, ==, ours->kind == RPC_STREAM);
+        CHECK_INT(ours->scope, !=, RPC_SCOPE_NONE);
+    }
+}
+
+TEST(every_method_belongs_to_a_service_that_reflection_lists) {
+    for (size_t i = 0; i < rpc_method_count; i++) {
+        bool is_listed = false;
+        for (size_t j = 0; rpc_service_name(j); j++) {
+            size_t len = strlen(rpc_service_name(j));
+            const char *path = rpc_methods[i].path + 1;
+            is_listed =
+                is_listed || (strncmp(path, rpc_service_name(j), len) == 0 && path[len] == '/');
+        }
+        CHECK(is_listed);
+    }
+}

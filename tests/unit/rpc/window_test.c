@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a reader rebuilds from a stream of windows is what the engine gave. */
+#include "service/rpc/window.h"
+
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "tests/unit/check.h"
+#include "tests/unit/rpc/fake_parts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST 200000
+
+/* A reader: everything told so far. */
+static struct {
+    char *strings[MOST];
+    Sonde__V1__StreamFrame frames[MOST];
+    Sonde__V1__StreamStack *stacks[MOST];
+    size_t string_count, frame_count, stack_count;
+    uint64_t count, cpu_ns;
+    Sonde__V1__CpuWindow *kept[64]; /* messages whose parts are held above */
+    size_t kept_count;
+} reader;
+
+static void forget(void) {
+    for (size_t i = 0; i < reader.kept_count; i++)
+        sonde__v1__cpu_window__free_unpacked(reader.kept[i], NULL);
+    memset(&reader, 0, sizeof reader);
+}
+
+static const Sonde__V1__CpuWindow *take(grpc_slice slice) {
+    Sonde__V1__CpuWindow *window =
+        sonde__v1__cpu_window__unpack(NULL, GRPC_SLICE_LENGTH(slice), GRPC_SLICE_START_PTR(slice));
+    CHECK(window != NULL);
+    reader.kept[reader.kept_count++] = window;
+    for (size_t i = 0; i < window->n_strings; i++)
+        reader.strings[reader.string_count++] = window->strings[i];
+    for (size_t i = 0; i < window->n_frames; i++) {
+        CHECK_INT(window->frames[i]->function, <, reader.string_count);
+        CHECK_INT(window->frames[i]->module, <=, reader.string_count);
+        CHECK_INT(window->frames[i]->file, <=, reader.string_count);
+        reader.frames[reader.frame_count++] = *window->frames[i];
+    }
+    for (size_t i = 0; i < window->n_stacks; i++) {
+        for (size_t j = 0; j < window->stacks[i]->n_frames; j++)
+            CHECK_INT(window->stacks[i]->frames[j], <, reader.frame_count);
+        reader.stacks[reader.stack_count++] = window->stacks[i];
+    }
+    for (size_t i = 0; i < window->n_counts; i++) {
+        CHECK_INT(window->counts[i]->stack, <, reader.stack_count);
+        reader.count += window->counts[i]->count;
+        reader.cpu_ns += window->counts[i]->cpu_ns;
+    }
+    return window;
+}
+
+static const char *function_of(uint32_t stack, size_t frame) {
+    return reader.strings[reader.frames[reader.stacks[stack]->frames[frame]].function];
+}
+
+static struct rpc_result *make(uint32_t first, uint32_t stacks, uint32_t name_len) {
+    struct engine_facts facts = {.sequence = 5,
+                                 .period_ns = 10,
+                                 .samples = stacks * 10u,
+                                 .dropped = 3,
+                                 .drops = {{"ring_full", 3}, {"contended", 0}},
+                                 .drop_count = 2,
+                                 .truncated = 4,
+                                 .clock = "fake"};
+    return rpc_result_create(NULL, fake_profile(first, stacks, name_len), &facts);
+}
+
+/* Encodes and reads; gives the last message. */
+static const Sonde__V1__CpuWindow *pass(struct window_dictionary *dictionary,
+                                        struct rpc_result *window, const char *end_reason,
+                                        size_t *part_count) {
+    struct window_parts parts = {0};
+    const Sonde__V1__CpuWindow *last = NULL;
+    CHECK_INT(window_encode(dictionary, window, end_reason, &parts), ==, SONDE_OK);
+    for (size_t i = 0; i < parts.count; i++) {
+        CHECK_INT(GRPC_SLICE_LENGTH(parts.items[i]), <, 2u << 20);
+        last = take(parts.items[i]);
+        CHECK_INT(last->more, ==, i + 1 < parts.count);
+        grpc_slice_unref(parts.items[i]);
+    }
+    if (part_count)
+        *part_count = parts.count;
+    free(parts.items);
+    rpc_result_destroy(window);
+    return last;
+}
+
+TEST(window_tells_stacks_leaf_first_with_inlined_frames) {
+    struct window_dictionary dictionary;
+    window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
+    const Sonde__V1__CpuWindow *window = pass(&dictionary, make(0, 2, 0), NULL, NULL);
+    CHECK_INT(window->sequence, ==, 5);
+    CHECK_INT(reader.stack_count, ==, 2);
+    CHECK_INT(reader.stacks[0]->n_frames, ==, 3);
+    CHECK_STR(function_of(0, 0), "inlined");
+    CHECK_STR(function_of(0, 1), "f0");
+    CHECK_STR(function_of(0, 2), "main");
+    CHECK(reader.frames[reader.stacks[0]->frames[0]].inlined);
+    CHECK(!reader.frames[reader.stacks[0]->frames[1]].inlined);
+    CHECK_STR(reader.strings[reader.frames[0].module - 1], "demo");
+    CHECK_STR(reader.strings[reader.frames[0].file - 1], "demo.c");
+    CHECK_INT(reader.frames[0].line, ==, 10);
+    CHECK_INT(reader.frames[0].address, ==, 0x5000);
+    CHECK_STR(reader.strings[reader.stacks[0]->thread - 1], "worker");
+    CHECK_INT(reader.stacks[0]->tid, ==, 7);
+    CHECK_INT(reader.count, ==, 20);
+    CHECK_INT(reader.cpu_ns, ==, 20000000);
+    CHECK_INT(window->n_drops, ==, 1);
+    CHECK_STR(window->drops[0]->cause, "ring_full");
+    CHECK_INT(window->truncated, ==, 4);
+    CHECK(!window->last);
+    window_dictionary_finish(&dictionary);
+    forget();
+}
+
+TEST(window_tells_a_known_name_frame_and_stack_only_once) {
+    struct window_dictionary dictionary;
+    window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
+    pass(&dictionary, make(0, 3, 0), NULL, NULL);
+    size_t strings = reader.string_count;
+    const Sonde__V1__CpuWindow *second = pass(&dictionary, make(0, 3, 0), NULL, NULL);
+    CHECK_INT(second->n_strings, ==, 0);
+    CHECK_INT(second->n_frames, ==, 0);
+    CHECK_INT(second->n_stacks, ==, 0);
+    CHECK_INT(second->n_counts, ==, 3);
+    const Sonde__V1__CpuWindow *third = pass(&dictionary, make(2, 2, 0), NULL, NULL);
+    CHECK_INT(third->n_strings, ==, 1);
+    CHECK_INT(third->n_stacks, ==, 1);
+    CHECK_INT(reader.string_count, ==, strings + 1);
+    CHECK_STR(function_of(3, 0), "f3");
+    CHECK_INT(reader.count, ==, 80);
+    window_dictionary_finish(&dictionary);
+    forget();
+}
+
+TEST(window_larger_than_a_message_comes_in_parts) {
+    struct window_dictionary dictionary;
+    size_t parts = 0;
+    window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
+    const Sonde__V1__CpuWindow *last = pass(&dictionary, make(1, 3000, 1000), NULL, &parts);
+    CHECK_INT(parts, >=, 3);
+    CHECK_INT(reader.stack_count, ==, 3000);
+    CHECK_INT(reader.count, ==, 30000);
+    CHECK_INT(last->n_drops, ==, 1);
+    CHECK_INT(reader.kept[0]->n_drops, ==, 0);
+    CHECK_INT(reader.kept[0]->sequence, ==, last->sequence);
+    window_dictionary_finish(&dictionary);
+    forget();
+}
+
+TEST(window_past_the_dictionary_is_the_last_and_counts_what_it_lost) {
+    struct window_dictionary dictionary;
+    window_dictionary_init(&dictionary, 60000);
+    const Sonde__V1__CpuWindow *last = pass(&dictionary, make(1, 1000, 10), NULL, NULL);
+    CHECK(last->last);
+    CHECK_STR(last->end_reason, "dictionary full");
+    CHECK_INT(last->n_drops, ==, 2);
+    CHECK_STR(last->drops[1]->cause, "dictionary_full");
+    CHECK_INT(reader.count + last->drops[1]->count, ==, 10000);
+    window_dictionary_finish(&dictionary);
+    forget();
+}
+
+TEST(window_without_samples_is_a_valid_message) {
+    struct window_dictionary dictionary;
+    window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
+    const Sonde__V1__CpuWindow *window = pass(&dictionary, make(0, 0, 0), "max_windows", NULL);
+    CHECK_INT(window->n_counts, ==, 0);
+    CHECK(window->last);
+    CHECK_STR(window->end_reason, "max_windows");
+    window_dictionary_finish(&dictionary);
+    forget();
+}
+
+TEST(melting_adds_up_and_remembers_how_many) {
+    struct window_dictionary dictionary;
+    struct rpc_result *into = make(0, 2, 0), *from = make(1, 2, 0);
+    from->facts.sequence = 6;
+    from->facts.end_unix_ns = 77;
+    rpc_result_melt(into, from);
+    rpc_result_melt(into, make(0, 1, 0));
+    CHECK_INT(into->melted, ==, 2);
+    CHECK_INT(into->facts.samples, ==, 50);
+    CHECK_INT(into->facts.dropped, ==, 9);
+    CHECK_INT(into->facts.drops[0].count, ==, 9);
+    window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
+    const Sonde__V1__CpuWindow *window = pass(&dictionary, into, NULL, NULL);
+    CHECK_INT(window->merged, ==, 2);
+    CHECK_INT(window->n_counts, ==, 3);
+    CHECK_INT(reader.count, ==, 50);
+    window_dictionary_finish(&dictionary);
+    forget();
+}
+
+TEST(melting_into_a_full_profile_counts_what_it_lost) {
+    static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
+    struct engine_facts facts = {.clock = ""};
+    struct rpc_result *into =
+        rpc_result_create(NULL, sonde_profile_create(types, 2, 600000), &facts);
+    rpc_result_melt(into, make(1, 100, 50));
+    CHECK_INT(sonde_profile_total(into->profile, 0), ==, 1000);
+    rpc_result_melt(into, make(101, 5000, 50));
+    uint64_t held = (uint64_t)sonde_profile_total(into->profile, 0);
+    CHECK_INT(held, <, 51000);
+    CHECK_INT(into->facts.samples, ==, held);
+    CHECK_STR(into->facts.drops[into->facts.drop_count - 1].cause, "merge_full");
+    CHECK_INT(into->facts.drops[into->facts.drop_count - 1].count + held, ==, 51000);
+    rpc_result_destroy(into);
+}
