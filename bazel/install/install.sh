@@ -23,8 +23,8 @@ done
 case "$prefix" in /*) ;; *) prefix="${BUILD_WORKING_DIRECTORY:-$PWD}/$prefix" ;; esac
 to="${DESTDIR:-}$prefix"
 
-put() { # mode, source, place under the prefix
-    install -D -m "$1" "$2" "$to/$3.new"
+put() { # mode, source, place under the prefix; by its path, because this program is called install, too
+    /usr/bin/install -D -m "$1" "$2" "$to/$3.new"
     mv -f "$to/$3.new" "$to/$3"
 }
 

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+import xml.etree.ElementTree
 
 from tests.cli import check
 from tests.e2e import stack
@@ -58,7 +59,7 @@ def test_curl_gets_a_picture():
         text = picture.read()
     check.contains(text, "<svg")
     check.contains(text, "match_rules")
-    subprocess.run(["xmllint", "--noout", flame], check=False)
+    xml.etree.ElementTree.parse(flame)
 
 
 def go_pprof_top(*words):
@@ -81,11 +82,12 @@ def test_go_tool_pprof_reads_both_doors():
 
 
 def test_jeprof_reads_the_gperftools_door():
-    done = subprocess.run(["jeprof", "--text", f"{SERVER.page}/pprof/profile?seconds=2"], env=stack.environment(),
-                          capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 0, done.stderr
-    table = [line for line in done.stdout.splitlines() if "%" in line]
-    check.contains(table[0], "match_rules")
+    for address in (SERVER.host, f"{SERVER.page}/pprof/profile"):
+        done = subprocess.run(["jeprof", "--text", "--seconds=2", address], env=stack.environment(),
+                              capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stderr
+        table = [line for line in done.stdout.splitlines() if "%" in line]
+        check.contains(table[0], "match_rules")
 
 
 def test_record_writes_every_format_by_its_extension():

@@ -2,6 +2,7 @@
 """Real programs, unchanged, under an installed Sonde: right callers down to the leaf."""
 
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -14,16 +15,18 @@ SOURCES = os.path.abspath("tests/e2e")
 stack.install()
 
 
-def need(*programs):
-    path = stack.environment()["PATH"]
-    for program in programs:
-        if not shutil.which(program, path=path):
-            raise check.Skip(f"{program} is not installed")
+def need(program):
+    """Its path; rustup puts programs where Bazel does not look."""
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    path = shutil.which(program, path=f"{stack.environment()['PATH']}:{home}/.cargo/bin")
+    if not path:
+        raise check.Skip(f"{program} is not installed")
+    return path
 
 
 def build(name, *command):
     path = os.path.join(stack.WORK, name)
-    subprocess.run([*command, "-o", path], check=True)
+    subprocess.run([*command, "-o", path], check=True, env={**os.environ, "HOME": pwd.getpwuid(os.getuid()).pw_dir})
     return path
 
 
@@ -61,8 +64,8 @@ def names_by_address(path):
 
 
 def name_of(table, frame):
-    """"stripped+0x12f3" in the words of the table of the program that was not stripped."""
-    match = re.fullmatch(r"\S*\+(0x[0-9a-f]+)", frame)
+    """What "[stripped]+0x12f3" is in the table of the program that was not stripped."""
+    match = re.fullmatch(r"\[stripped\]\+(0x[0-9a-f]+)", frame)
     if not match:
         return frame
     address = int(match.group(1), 16)
@@ -85,9 +88,9 @@ def test_a_stripped_program_keeps_its_callers():
 
 
 def test_a_rust_program():
-    need("rustc")
+    rustc = need("rustc")
     try:
-        path = build("server-rs", "rustc", "-C", "opt-level=3", "-C", "panic=abort", f"{SOURCES}/server.rs")
+        path = build("server-rs", rustc, "-C", "opt-level=3", "-C", "panic=abort", f"{SOURCES}/server.rs")
     except subprocess.CalledProcessError as error:
         raise check.Skip("rustc does not work here") from error
     with stack.Server(path, ready="ready") as server:
@@ -115,7 +118,8 @@ def free_port():
 
 
 def test_redis_under_load():
-    need("redis-server", "redis-benchmark")
+    need("redis-server")
+    need("redis-benchmark")
     port = free_port()
     command = ("redis-server", "--port", port, "--save", "", "--dir", stack.WORK)
     with stack.Server(*command, ready="Ready to accept connections") as server:

@@ -6,6 +6,7 @@ import atexit
 import http.client
 import json
 import os
+import re
 import shutil
 import subprocess
 import threading
@@ -140,7 +141,8 @@ def chain_share(stacks, *names):
 
 
 def matches(frame, name):
-    return frame == name or frame.startswith(name + "(") or frame.endswith("::" + name)
+    """Is it the function, whatever its namespace and its arguments are?"""
+    return re.search(rf"(^|::){re.escape(name)}(\(|$)", frame) is not None
 
 
 class Load:
