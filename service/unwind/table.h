@@ -100,11 +100,16 @@ struct unwind_header {
     uint64_t checksum;     /* the last field: over all other bytes of the image */
 };
 
-/* The hot rule: cfa in bits 0..7, saved[UNWIND_RBP] in 16..31, cfa_offset in 32..63. Signal-safe.
- */
+/* A hot rule that has not all: look at the whole one. */
+#define UNWIND_HOT_WHOLE 0x20u
+
+/* The hot rule: cfa in bits 0..7, saved[UNWIND_RBP] in 16..31, cfa_offset in 32..63. Where rbp is
+ * lost it is not enough. Signal-safe. */
 static inline uint64_t unwind_rule_hot(const struct unwind_rule *rule) {
-    return rule->cfa | (uint64_t)(uint16_t)rule->saved[UNWIND_RBP] << 16 |
-           (uint64_t)(uint32_t)rule->cfa_offset << 32;
+    int16_t rbp = rule->saved[UNWIND_RBP];
+    if (rbp == UNWIND_LOST)
+        return UNWIND_HOT_WHOLE;
+    return rule->cfa | (uint64_t)(uint16_t)rbp << 16 | (uint64_t)(uint32_t)rule->cfa_offset << 32;
 }
 
 /* Whether a reader may trust the image: sizes, offsets, order of rows, rule ids, rules, checksum.

@@ -116,15 +116,19 @@ static __attribute__((noinline)) uint64_t fill_slot(struct walk_cache *cache,
 struct place {
     uint64_t pc, sp, bp;
     uint64_t key; /* what to look up for pc */
+    uint8_t kind; /* of the rule that stopped the loop */
 };
 
-/* The caller's rbp of a frame in the loop. */
+/* The caller's rbp of a frame in the loop. Whether a function saves it is what branch predictors
+ * know least, so there is no branch: where it is not saved the return address is loaded in its
+ * place, and dropped. */
 WALK_INLINE bool restore_rbp(const struct walk *walk, uint64_t rule, uint64_t cfa, uint64_t *bp) {
-    int16_t saved = (int16_t)(rule >> 16);
-    if (saved < UNWIND_LOST)
-        return walk_load_bounded(walk, cfa + (uint64_t)(int64_t)saved, bp);
-    if (WALK_UNLIKELY(saved == UNWIND_LOST))
-        *bp = WALK_LOST;
+    int64_t saved = (int16_t)(rule >> 16);
+    uint64_t is_saved = (uint64_t)(saved - UNWIND_SAME) >> 63 ? ~0ull : 0, loaded;
+    uint64_t place = cfa - 8 + (((uint64_t)saved + 8) & is_saved);
+    if (WALK_UNLIKELY(!walk_load_bounded(walk, place, &loaded)))
+        return false;
+    *bp ^= (*bp ^ loaded) & is_saved;
     return true;
 }
 
@@ -135,15 +139,21 @@ static bool run(struct walk *walk, struct walk_cache *cache, struct place *place
     uint64_t *out = walk->pcs + walk->at, *const limit = walk->pcs + walk->max;
     uint64_t pc = place->pc, sp = place->sp, bp = place->bp, key = place->key;
     bool loaded = true;
+    uint8_t kind = UNWIND_CFA_NONE;
     while (out < limit) {
         struct walk_slot *slot = &cache->slots[key % WALK_CACHE_SLOTS];
         uint64_t rule = slot->rule, caller, caller_bp = bp;
         if (WALK_UNLIKELY(slot->tag != (key ^ tag)))
             rule = fill_slot(cache, slot, walk->map, key);
-        uint8_t kind = (uint8_t)rule;
+        kind = (uint8_t)rule;
         if (WALK_UNLIKELY(kind != UNWIND_CFA_RSP && kind != UNWIND_CFA_RBP))
             break;
-        uint64_t cfa = (kind == UNWIND_CFA_RSP ? sp : bp) + (uint64_t)((int64_t)rule >> 32);
+        uint64_t cfa = sp;
+        if (kind == UNWIND_CFA_RBP) {
+            cfa = bp;
+            __asm__("" : "+r"(cfa)); /* stay a branch, which is predicted: a move would wait */
+        }
+        cfa += (uint64_t)((int64_t)rule >> 32);
         if (WALK_UNLIKELY(!walk_holds(walk, sp, cfa - 8)))
             break;
         loaded = walk_load(cfa - 8, &caller) && restore_rbp(walk, rule, cfa, &caller_bp);
@@ -153,7 +163,7 @@ static bool run(struct walk *walk, struct walk_cache *cache, struct place *place
         sp = cfa, bp = caller_bp, key = pc - 1;
     }
     walk->at = (uint32_t)(out - walk->pcs);
-    *place = (struct place){pc, sp, bp, key};
+    *place = (struct place){pc, sp, bp, key, kind};
     return loaded;
 }
 
@@ -181,13 +191,17 @@ static enum walk_step rare_step(struct walk *walk, const struct walk_registers *
 static bool walk_fast(struct walk *walk, struct walk_cache *cache,
                       const struct walk_registers *first) {
     struct place place = {first->value[WALK_RIP], first->value[WALK_RSP], first->value[WALK_RBP],
-                          first->value[WALK_RIP]};
+                          first->value[WALK_RIP], UNWIND_CFA_NONE};
     enum walk_step step;
     uint64_t mark;
     do {
         walk->end = RING_END_BAD_STACK;
         if (!run(walk, cache, &place) || !walk_has_room(walk))
             return true;
+        if (WALK_LIKELY(place.kind == UNWIND_CFA_END)) {
+            walk->end = RING_END_ROOT;
+            return true;
+        }
         step = rare_step(walk, first, &place);
         if (step == WALK_STEP_END || step == WALK_STEP_NEEDS)
             return step == WALK_STEP_END;

@@ -35,10 +35,11 @@ static const struct stacks_method methods[] = {
 };
 
 static void measure(void *depth) {
-    double medians[2];
-    stacks_measure(methods, 2, medians);
+    struct stacks_times times[2];
+    stacks_measure(methods, 2, times);
     for (int i = 0; i < 2; i++)
-        printf("%u %f %s\n", *(const unsigned *)depth, medians[i], methods[i].name);
+        printf("%u %f %f %s\n", *(const unsigned *)depth, times[i].median, times[i].best,
+               methods[i].name);
 }
 
 int main(void) {

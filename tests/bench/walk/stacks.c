@@ -26,14 +26,16 @@ static void *bottom_context;
         return path + (unsigned char)bytes[left % (size)];                                        \
     }
 
-#define EIGHT(n)                                                                \
-    FUNCTION(n##0, 16)                                                          \
-    FUNCTION(n##1, 40)                                                          \
-    FUNCTION(n##2, 24) FUNCTION(n##3, 300) FUNCTION(n##4, 64) FUNCTION(n##5, 8) \
-        FUNCTION(n##6, 120) FUNCTION(n##7, 1000)
+#define EIGHT(n)                                                                 \
+    FUNCTION(n##0, 16)                                                           \
+    FUNCTION(n##1, 40)                                                           \
+    FUNCTION(n##2, 24)                                                           \
+    FUNCTION(n##3, 300) FUNCTION(n##4, 64) FUNCTION(n##5, 8) FUNCTION(n##6, 120) \
+        FUNCTION(n##7, 1000)
 EIGHT(1)
 EIGHT(2)
-EIGHT(3) EIGHT(4) EIGHT(5) EIGHT(6)
+EIGHT(3)
+EIGHT(4) EIGHT(5) EIGHT(6)
 
 #define NAMES(n)                                                                         \
     function_##n##0, function_##n##1, function_##n##2, function_##n##3, function_##n##4, \
@@ -58,12 +60,13 @@ static int by_value(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 
-double stacks_median(double *values, unsigned count) {
+struct stacks_times stacks_summary(double *values, unsigned count) {
     qsort(values, count, sizeof *values, by_value);
-    return values[count / 2];
+    return (struct stacks_times){values[count / 2], values[0]};
 }
 
-void stacks_measure(const struct stacks_method *methods, unsigned count, double *medians) {
+void stacks_measure(const struct stacks_method *methods, unsigned count,
+                    struct stacks_times *times) {
     double *rounds = calloc((size_t)count * STACKS_ROUNDS, sizeof *rounds);
     for (unsigned i = 0; i < count; i++)
         methods[i].walk(methods[i].times / 10 + 1);
@@ -76,6 +79,6 @@ void stacks_measure(const struct stacks_method *methods, unsigned count, double 
         }
     }
     for (unsigned i = 0; i < count; i++)
-        medians[i] = stacks_median(rounds + i * STACKS_ROUNDS, STACKS_ROUNDS);
+        times[i] = stacks_summary(rounds + i * STACKS_ROUNDS, STACKS_ROUNDS);
     free(rounds);
 }

@@ -2,13 +2,13 @@
  *
  * What both benchmark programs walk: stacks of a chosen depth, made of 48 functions with frames of
  * mixed size, compiled without frame pointers; and how both measure: rounds in which every method
- * gets its turn, medians of the rounds. */
+ * gets its turn, medians and bests of the rounds. */
 #ifndef SONDE_TESTS_BENCH_WALK_STACKS_H
 #define SONDE_TESTS_BENCH_WALK_STACKS_H
 
 #include <stdint.h>
 
-#define STACKS_ROUNDS 15
+#define STACKS_ROUNDS 31
 #define STACKS_SIZES  3
 
 extern const unsigned stacks_depths[STACKS_SIZES]; /* 10, 40, 100 */
@@ -24,11 +24,16 @@ struct stacks_method {
     unsigned times; /* of one measurement */
 };
 
-/* At the bottom of a stack: measures all methods STACKS_ROUNDS times in turn; the medians, in ns of
- * one walk. */
-void stacks_measure(const struct stacks_method *methods, unsigned count, double *medians);
+/* ns of one walk. The best round is the one a busy machine disturbed least. */
+struct stacks_times {
+    double median, best;
+};
+
+/* At the bottom of a stack: measures all methods STACKS_ROUNDS times in turn. */
+void stacks_measure(const struct stacks_method *methods, unsigned count,
+                    struct stacks_times *times);
 
 uint64_t stacks_now_ns(void);
-double stacks_median(double *values, unsigned count);
+struct stacks_times stacks_summary(double *values, unsigned count);
 
 #endif

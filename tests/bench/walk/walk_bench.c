@@ -91,18 +91,18 @@ static const struct stacks_method methods[] = {
 
 struct row {
     const char *name;
-    double ns[STACKS_SIZES];
+    struct stacks_times ns[STACKS_SIZES];
 };
 static struct row rows[MAX_METHODS];
 static unsigned row_count = METHODS;
 
 static void measure(void *size) {
-    double medians[METHODS];
+    struct stacks_times times[METHODS];
     getcontext(&context);
-    stacks_measure(methods, METHODS, medians);
+    stacks_measure(methods, METHODS, times);
     for (unsigned i = 0; i < METHODS; i++) {
         rows[i].name = methods[i].name;
-        rows[i].ns[*(int *)size] = medians[i];
+        rows[i].ns[*(int *)size] = times[i];
     }
 }
 
@@ -133,14 +133,15 @@ static void make_many(unsigned depth) {
     }
 }
 
-/* Lines of libgcc_bench beside this program: depth, ns, name. */
+/* Lines of libgcc_bench beside this program: depth, median, best, name. */
 static void read_peers(const char *self) {
     char command[4096], name[128];
-    double ns;
+    struct stacks_times ns;
     unsigned depth;
     snprintf(command, sizeof command, "%.*s/libgcc_bench", (int)(strrchr(self, '/') - self), self);
     FILE *peers = popen(command, "re");
-    while (peers && fscanf(peers, "%u %lf %127[^\n]", &depth, &ns, name) == 3) {
+    while (peers &&
+           fscanf(peers, "%u %lf %lf %127[^\n]", &depth, &ns.median, &ns.best, name) == 4) {
         unsigned at = METHODS;
         while (at < row_count && strcmp(rows[at].name, name) != 0)
             at++;
@@ -156,8 +157,8 @@ static void read_peers(const char *self) {
         pclose(peers);
 }
 
-static double per_frame(const struct row *row) {
-    return (row->ns[2] - row->ns[0]) / (stacks_depths[2] - stacks_depths[0]);
+static double slope(double shallow, double deep) {
+    return (deep - shallow) / (stacks_depths[2] - stacks_depths[0]);
 }
 
 static void print_machine(void) {
@@ -173,17 +174,22 @@ static void print_machine(void) {
         paranoid[strcspn(paranoid, "\n")] = 0;
     if (file)
         fclose(file);
-    printf("%ld cores, load %.1f, Linux %s, HZ %ld, perf_event_paranoid %s; medians of %d\n",
+    printf("%ld cores, load %.1f, Linux %s, HZ %ld, perf_event_paranoid %s; medians (and bests) of "
+           "%d\n",
            sysconf(_SC_NPROCESSORS_ONLN), load, name.release, 1000000000 / tick.tv_nsec, paranoid,
            STACKS_ROUNDS);
 }
 
 static void print_rows(void) {
-    printf("\n%-48s %9s %9s %9s %9s %7s\n", "ns of a walk at depth", "10", "40", "100", "ns/frame",
-           "ratio");
-    for (unsigned i = 0; i < row_count; i++)
-        printf("%-48s %9.0f %9.0f %9.0f %9.2f %6.1fx\n", rows[i].name, rows[i].ns[0], rows[i].ns[1],
-               rows[i].ns[2], per_frame(&rows[i]), per_frame(&rows[i]) / per_frame(&rows[0]));
+    double ours = slope(rows[0].ns[0].median, rows[0].ns[2].median);
+    printf("\n%-48s %8s %8s %8s %9s %8s %7s\n", "ns of a walk at depth", "10", "40", "100",
+           "ns/frame", "(best)", "ratio");
+    for (unsigned i = 0; i < row_count; i++) {
+        const struct stacks_times *ns = rows[i].ns;
+        double frame = slope(ns[0].median, ns[2].median);
+        printf("%-48s %8.0f %8.0f %8.0f %9.2f %8.2f %6.1fx\n", rows[i].name, ns[0].median,
+               ns[1].median, ns[2].median, frame, slope(ns[0].best, ns[2].best), frame / ours);
+    }
 }
 
 static void bench_build(const char *path) {
@@ -201,10 +207,11 @@ static void bench_build(const char *path) {
         check[i] = (double)(stacks_now_ns() - built);
     }
     const struct unwind_header *header = (const struct unwind_header *)table.data;
-    double ns = stacks_median(build, STACKS_ROUNDS);
-    printf("%-48s %8u %9u %8.2f %9.2f %8.0f %8.2f\n", strrchr(path, '/') + 1, header->fde_count,
-           header->row_count, (double)table.len / header->row_count, ns / 1e6,
-           ns / header->fde_count, stacks_median(check, STACKS_ROUNDS) / 1e6);
+    struct stacks_times times = stacks_summary(build, STACKS_ROUNDS);
+    printf("%-48s %8u %9u %8.2f %9.2f %8.0f %8.0f %8.2f\n", strrchr(path, '/') + 1,
+           header->fde_count, header->row_count, (double)table.len / header->row_count,
+           times.median / 1e6, times.median / header->fde_count, times.best / header->fde_count,
+           stacks_summary(check, STACKS_ROUNDS).median / 1e6);
     sonde_buf_finish(&table);
     close(fd);
 }
@@ -222,8 +229,8 @@ int main(int argc, char **argv) {
     }
     read_peers(argv[0]);
     print_rows();
-    printf("\n%-48s %8s %9s %8s %9s %8s %8s\n", "table of", "FDEs", "rows", "B/row", "build ms",
-           "ns/FDE", "check ms");
+    printf("\n%-48s %8s %9s %8s %9s %8s %8s %8s\n", "table of", "FDEs", "rows", "B/row", "build ms",
+           "ns/FDE", "(best)", "check ms");
     for (int i = 1; i < argc; i++)
         bench_build(argv[i]);
     for (size_t i = 0; argc == 1 && i < sizeof usual / sizeof *usual; i++)
