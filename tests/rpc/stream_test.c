@@ -7,6 +7,13 @@
 #include <stdio.h>
 #include <unistd.h>
 
+/* AddressSanitizer's quarantine makes the resident size meaningless. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HOLDS_FREED_MEMORY true
+#else
+#define HOLDS_FREED_MEMORY false
+#endif
+
 static struct setup setup;
 
 static struct {
@@ -117,7 +124,8 @@ TEST(stream_to_a_reader_that_waits_melts_windows_and_holds_little) {
     uint64_t before = resident_bytes();
     sleep(3);
     uint64_t after = resident_bytes();
-    CHECK_INT(after, <, before + (128u << 20));
+    if (!HOLDS_FREED_MEMORY)
+        CHECK_INT(after, <, before + (128u << 20));
     for (uint32_t i = 2; seen.merged < 10 && i < 200; i++) {
         client_call_next(watcher.call);
         CHECK(watcher_wait(&watcher, i));

@@ -1,0 +1,160 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+//
+// A small client of Sonde's gRPC service, to use or to copy from. It needs @grpc/grpc-js and @grpc/proto-loader.
+//
+//     sonde_client.js [--service ADDR] targets
+//     sonde_client.js [--service ADDR] capture --seconds 10 --output redis.svg [TARGET]
+//     sonde_client.js [--service ADDR] live [--windows N] [TARGET]
+//
+// The trap: without keepCase proto-loader renames fields to camelCase, and a `window_ms` that is sent is then
+// dropped without a word.
+"use strict";
+
+const fs = require("fs");
+const path = require("path");
+const { parseArgs } = require("util");
+const grpc = require("@grpc/grpc-js");
+const loader = require("@grpc/proto-loader");
+
+const FORMATS = [
+    [".pb.gz", "PPROF"],
+    [".svg", "SVG_FLAMEGRAPH"],
+    [".collapsed", "COLLAPSED"],
+    [".speedscope.json", "SPEEDSCOPE"],
+    [".txt", "TEXT_TOP"],
+    [".prof", "LEGACY_CPU"],
+];
+
+// A client of sonde.v1.Profiler. 64-bit numbers arrive as strings.
+function connect(address, proto) {
+    const definition = loader.loadSync(proto, { keepCase: true, longs: String, enums: String, defaults: true, oneofs: true });
+    const { Profiler } = grpc.loadPackageDefinition(definition).sonde.v1;
+    return new Profiler(address, grpc.credentials.createInsecure());
+}
+
+function metadata(token) {
+    const data = new grpc.Metadata();
+    if (token)
+        data.set("authorization", `Bearer ${token}`);
+    return data;
+}
+
+function selector(target) {
+    if (!target)
+        return {};
+    return /^\d+$/.test(target) ? { pid: Number(target) } : { name: target };
+}
+
+// What a stream has told so far; windows refer to it by index.
+class Dictionary {
+    strings = [];
+    frames = [];
+    stacks = [];
+
+    add(window) {
+        for (const kind of ["strings", "frames", "stacks"])
+            for (const item of window[kind])
+                this[kind].push(item);
+    }
+
+    // Leaf first.
+    functions(stack) {
+        return this.stacks[stack].frames.map((frame) => this.strings[this.frames[frame].function]);
+    }
+}
+
+function fail(error) {
+    const [reason] = error.metadata ? error.metadata.get("sonde-reason") : [];
+    console.error(`${reason || grpc.status[error.code]}: ${error.details}`);
+    process.exit(1);
+}
+
+function showTargets(client, meta) {
+    client.ListTargets({}, meta, { deadline: Date.now() + 5000 }, (error, answer) => {
+        if (error)
+            return fail(error);
+        for (const target of answer.targets)
+            console.log(`${target.pid}\t${target.name}\t${target.clock || "-"}`);
+        client.close();
+    });
+}
+
+function capture(client, meta, options, target) {
+    const output = options.output || "";
+    const format = FORMATS.find(([ending]) => output.endsWith(ending));
+    if (!format)
+        return console.error(`--output must end in one of ${FORMATS.map(([ending]) => ending).join(" ")}`);
+    const chunks = [];
+    let result;
+    const stream = client.CaptureCpu({
+        target: selector(target),
+        duration_ms: Math.round(Number(options.seconds || 10) * 1000),
+        frequency_hz: Number(options.hz || 99),
+        rendering: { format: format[1] },
+    }, meta);
+    stream.on("data", (event) => {
+        if (event.event === "chunk")
+            chunks.push(event.chunk);
+        else if (event.event === "result")
+            result = event.result;
+    });
+    stream.on("error", fail);
+    stream.on("end", () => {
+        if (!result)
+            return;
+        fs.writeFileSync(output, Buffer.concat(chunks)); // only a whole result becomes a file
+        console.error(`${output}: ${result.samples} samples, ${result.dropped} dropped`);
+        client.close();
+    });
+}
+
+function describe(known, window) {
+    const leaves = new Map();
+    let total = 0;
+    for (const { stack, count } of window.counts) {
+        const name = known.functions(stack)[0] || "";
+        leaves.set(name, (leaves.get(name) || 0) + Number(count));
+        total += Number(count);
+    }
+    const top = [...leaves].sort((a, b) => b[1] - a[1]).slice(0, 3)
+        .map(([name, hits]) => `${name} ${Math.round(100 * hits / total)} %`);
+    return `${window.sequence}: ${total} samples  ${top.join("  ")}`;
+}
+
+function live(client, meta, options, target) {
+    const known = new Dictionary();
+    const stream = client.StreamCpu({
+        target: selector(target),
+        window_ms: Number(options.window || 1000),
+        max_windows: Number(options.windows || 0),
+    }, meta);
+    stream.on("data", (window) => {
+        known.add(window);
+        console.log(describe(known, window));
+    });
+    stream.on("error", fail);
+    stream.on("end", () => client.close());
+    process.on("SIGINT", () => stream.cancel()); // ends the sampling in the target too
+}
+
+function main() {
+    const text = { type: "string" };
+    const { values, positionals } = parseArgs({
+        allowPositionals: true,
+        options: {
+            service: text, token: text, proto: text, output: text, seconds: text, hz: text, window: text, windows: text,
+        },
+    });
+    const verb = { targets: showTargets, capture, live }[positionals[0]];
+    if (!verb)
+        return console.error("usage: sonde_client.js [--service ADDR] targets|capture|live [TARGET]");
+    const proto = values.proto || path.join(__dirname, "../../proto/sonde/v1/profiler.proto");
+    const address = values.service || process.env.SONDE_SERVICE || "unix:/run/sonde/grpc.sock";
+    verb(connect(address, proto), metadata(values.token || process.env.SONDE_TOKEN), values, positionals[1]);
+}
+
+module.exports = { connect, metadata, selector, Dictionary };
+
+if (require.main === module)
+    main();

@@ -1,0 +1,201 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""A small client of Sonde's gRPC service, to use or to copy from. It needs python3-grpcio and python3-protobuf and no
+generated code: the service describes its own messages (server reflection).
+
+    sonde_client.py [--service ADDR] targets
+    sonde_client.py [--service ADDR] capture -d 10 -F 99 -o redis.svg [TARGET]
+    sonde_client.py [--service ADDR] live [--windows N] [TARGET]
+
+ADDR is unix:PATH or HOST:PORT (also SONDE_SERVICE); TARGET a name or a pid. As a module:
+
+    from sonde_client import Service
+    service = Service("127.0.0.1:20179")
+    for target in service.ListTargets().targets: print(target.name, target.pid)
+    stream = service.StreamCpu(window_ms=500)      # an iterator; stream.cancel() ends it in the target too
+"""
+
+import argparse
+import collections
+import os
+import sys
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+FORMATS = (  # by the end of the file name
+    (".pb.gz", "PPROF"),
+    (".svg", "SVG_FLAMEGRAPH"),
+    (".collapsed", "COLLAPSED"),
+    (".speedscope.json", "SPEEDSCOPE"),
+    (".txt", "TEXT_TOP"),
+    (".prof", "LEGACY_CPU"),
+)
+
+
+def _field(number, payload):
+    """A length-delimited protobuf field (payloads under 128 bytes)."""
+    return bytes((number << 3 | 2, len(payload))) + payload
+
+
+def _fields(data):
+    """(number, payload) of the length-delimited fields of a message, for messages that have no others."""
+    at = 0
+
+    def varint():
+        nonlocal at
+        value = shift = 0
+        while True:
+            byte = data[at]
+            at += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    while at < len(data):
+        tag = varint()
+        if tag & 7 == 0:
+            varint()
+            continue
+        length = varint()
+        yield tag >> 3, data[at:at + length]
+        at += length
+
+
+def describe(channel, symbol, metadata=()):
+    """The FileDescriptorProto that declares a symbol, by server reflection."""
+    ask = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+                                request_serializer=None, response_deserializer=None)
+    answers = ask(iter([_field(4, symbol.encode())]), metadata=metadata, timeout=10)
+    for answer in answers:
+        for number, body in _fields(answer):
+            if number == 4:
+                return descriptor_pb2.FileDescriptorProto.FromString(next(_fields(body))[1])
+    raise LookupError(f"the service does not describe {symbol}")
+
+
+class Service:
+    """Every method of sonde.v1.Profiler as a method: unary ones return a message, streaming ones an iterator of
+    messages that has cancel(). Fields are keyword arguments; `timeout` is the deadline in seconds."""
+
+    def __init__(self, address, token=None, credentials=None, options=()):
+        self.metadata = (("authorization", f"Bearer {token}"),) if token else ()
+        self.channel = (grpc.secure_channel(address, credentials, options) if credentials
+                        else grpc.insecure_channel(address, options))
+        pool = descriptor_pool.DescriptorPool()
+        pool.Add(describe(self.channel, "sonde.v1.Profiler", self.metadata))
+        self._pool = pool
+        self._factory = message_factory.MessageFactory(pool)
+        for method in pool.FindServiceByName("sonde.v1.Profiler").methods:
+            setattr(self, method.name, self._bind(method))
+
+    def message(self, name):
+        """The class of a message of sonde.v1."""
+        return self._factory.GetPrototype(self._pool.FindMessageTypeByName("sonde.v1." + name))
+
+    def _bind(self, method):
+        request = self._factory.GetPrototype(method.input_type)
+        response = self._factory.GetPrototype(method.output_type)
+        described = descriptor_pb2.MethodDescriptorProto()
+        method.CopyToProto(described)
+        make = self.channel.unary_stream if described.server_streaming else self.channel.unary_unary
+        stub = make(f"/{method.containing_service.full_name}/{method.name}",
+                    request_serializer=request.SerializeToString, response_deserializer=response.FromString)
+        return lambda timeout=None, **fields: stub(request(**fields), timeout=timeout, metadata=self.metadata)
+
+    def close(self):
+        self.channel.close()
+
+
+def selector(target):
+    if not target:
+        return {}
+    return {"pid": int(target)} if target.isdigit() else {"name": target}
+
+
+def show_targets(service, _):
+    for target in service.ListTargets(timeout=5).targets:
+        print(f"{target.pid}\t{target.name}\t{target.clock or '-'}\t{target.captures_running} captures")
+
+
+def capture(service, args):
+    names = [name for ending, name in FORMATS if args.output.endswith(ending)]
+    if not names:
+        sys.exit(f"{args.output}: the name must end in one of {' '.join(ending for ending, _ in FORMATS)}")
+    events = service.CaptureCpu(target=selector(args.target), duration_ms=round(args.duration * 1000),
+                                frequency_hz=args.frequency, rendering={"format": names[0]})
+    parts, samples, dropped = [], 0, 0
+    for event in events:
+        kind = event.WhichOneof("event")
+        if kind == "progress":
+            print(f"\r{event.progress.elapsed_ms / 1000:.0f} s  {event.progress.samples} samples", end="",
+                  file=sys.stderr)
+        elif kind == "result":
+            samples, dropped = event.result.samples, event.result.dropped
+        else:
+            parts.append(event.chunk)
+    with open(args.output, "wb") as out:  # only a whole result becomes a file
+        out.writelines(parts)
+    print(f"{args.output}: {samples} samples, {dropped} dropped", file=sys.stderr)
+
+
+class Dictionary:
+    """What a stream has told so far; windows refer to it by index."""
+
+    def __init__(self):
+        self.strings, self.frames, self.stacks = [], [], []
+
+    def add(self, window):
+        self.strings.extend(window.strings)
+        self.frames.extend(window.frames)
+        self.stacks.extend(window.stacks)
+
+    def functions(self, stack):
+        """Leaf first."""
+        return [self.strings[self.frames[frame].function] for frame in self.stacks[stack].frames]
+
+
+def live(service, args):
+    known = Dictionary()
+    stream = service.StreamCpu(target=selector(args.target), window_ms=args.window,
+                               frequency_hz=args.frequency, max_windows=args.windows)
+    for window in stream:
+        known.add(window)
+        leaves = collections.Counter()
+        for count in window.counts:
+            leaves[(known.functions(count.stack) or [""])[0]] += count.count
+        total = sum(leaves.values())
+        top = "  ".join(f"{name} {100 * hits / total:.0f} %" for name, hits in leaves.most_common(3))
+        print(f"{window.sequence}: {total} samples, {sum(d.count for d in window.drops)} dropped  {top}", flush=True)
+        if window.last:
+            print(window.end_reason)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="A small client of Sonde's gRPC service.")
+    parser.add_argument("--service", default=os.environ.get("SONDE_SERVICE", "unix:/run/sonde/grpc.sock"))
+    parser.add_argument("--token", default=os.environ.get("SONDE_TOKEN"))
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("targets").set_defaults(run=show_targets)
+    for name, run in (("capture", capture), ("live", live)):
+        verb = verbs.add_parser(name)
+        verb.add_argument("-F", "--frequency", type=int, default=99)
+        verb.add_argument("target", nargs="?")
+        verb.set_defaults(run=run)
+    verbs.choices["capture"].add_argument("-d", "--duration", type=float, default=10)
+    verbs.choices["capture"].add_argument("-o", "--output", required=True)
+    verbs.choices["live"].add_argument("--window", type=int, default=1000, help="milliseconds")
+    verbs.choices["live"].add_argument("--windows", type=int, default=0, help="end after so many")
+    args = parser.parse_args()
+    try:
+        args.run(Service(args.service, args.token), args)
+    except grpc.RpcError as error:
+        reason = dict(error.trailing_metadata() or ()).get("sonde-reason", error.code().name)
+        sys.exit(f"{reason}: {error.details()}")
+    except KeyboardInterrupt:
+        pass
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hostile requests: the first byte chooses the method, the rest is decoded as its request and
+ * judged as the handler would. What is accepted must be within the bounds. */
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/inside.h"
+#include "service/rpc/params.h"
+#include "service/rpc/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void must(bool condition) {
+    if (!condition)
+        abort();
+}
+
+static void check_spec(const struct engine_cpu_spec *spec) {
+    must(spec->frequency_hz >= 1 && spec->frequency_hz <= 10000);
+    must(spec->duration_ms <= 3600000 && spec->target.pid >= 0);
+    must(strlen(spec->target.name) <= 63 && strlen(spec->target.uuid) <= 32);
+}
+
+static void judge_capture(const void *request) {
+    struct engine_cpu_spec spec;
+    struct rpc_rendering rendering;
+    struct sonde_diag diag = {0};
+    if (rpc_capture_spec(request, &spec, &rendering, &diag))
+        return;
+    check_spec(&spec);
+    must(spec.duration_ms >= 1 && rendering.info);
+}
+
+static void judge_stream(const void *request) {
+    struct engine_cpu_spec spec;
+    struct sonde_diag diag = {0};
+    if (rpc_stream_spec(request, &spec, &diag))
+        return;
+    check_spec(&spec);
+    must(spec.window_ms >= 50 && spec.window_ms <= 60000);
+}
+
+static void judge_session(const void *message) {
+    const Sonde__V1__StartCpuRequest *request = message;
+    struct engine_cpu_spec spec;
+    struct sonde_diag diag = {0};
+    uint32_t lease_ms = 0;
+    if (rpc_session_spec(request, &spec, &lease_ms, &diag))
+        return;
+    check_spec(&spec);
+    must(lease_ms >= 1 && lease_ms <= 3600000 && strlen(request->owner) <= 64);
+}
+
+static void judge_symbolize(const void *message) {
+    const Sonde__V1__SymbolizeRequest *request = message;
+    struct engine_selector selector;
+    struct sonde_diag diag = {0};
+    if (rpc_symbolize_check(request, &selector, &diag) == SONDE_OK)
+        must(request->n_addresses <= ENGINE_MAX_ADDRESSES);
+}
+
+static void judge_selector(const void *message) {
+    const Sonde__V1__GetCommandLineRequest *request = message;
+    struct engine_selector selector;
+    struct sonde_diag diag = {0};
+    struct sonde_arena arena = {0};
+    if (rpc_selector(request->target, &selector, &diag) == SONDE_OK)
+        must(strlen(rpc_text(&arena, selector.name)) <= 4 * 63);
+    sonde_arena_finish(&arena);
+}
+
+static void judge(const struct rpc_method *method, const void *request) {
+    const ProtobufCMessageDescriptor *type = method->request;
+    if (type == &sonde__v1__capture_cpu_request__descriptor)
+        judge_capture(request);
+    else if (type == &sonde__v1__stream_cpu_request__descriptor)
+        judge_stream(request);
+    else if (type == &sonde__v1__start_cpu_request__descriptor)
+        judge_session(request);
+    else if (type == &sonde__v1__symbolize_request__descriptor)
+        judge_symbolize(request);
+    else if (type == &sonde__v1__get_command_line_request__descriptor)
+        judge_selector(request);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    struct sonde_arena arena = {0};
+    struct sonde_diag diag = {0};
+    ProtobufCMessage *message = NULL;
+    if (size == 0)
+        return 0;
+    const struct rpc_method *method = &rpc_methods[data[0] % rpc_method_count];
+    if (rpc_decode_bytes(data + 1, size - 1, method->request, &arena, &message, &diag) == SONDE_OK)
+        judge(method, message);
+    must(arena.total <= RPC_MAX_DECODED_BYTES + (1u << 16));
+    sonde_arena_finish(&arena);
+    return 0;
+}

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Node packages come from outside the tree: SONDE_NODE_MODULES names their folder (bazel/install_deps.sh --tests).
+set -eu
+if ! command -v node >/dev/null || [ ! -d "${SONDE_NODE_MODULES:-/nowhere}/@grpc/grpc-js" ] ||
+    [ ! -d "$SONDE_NODE_MODULES/@grpc/proto-loader" ]; then
+    echo "SKIP: no node, or no @grpc packages in SONDE_NODE_MODULES"
+    exit 0
+fi
+export NODE_PATH="$SONDE_NODE_MODULES"
+exec node "$1" "${@:2}"
