@@ -25,14 +25,32 @@ missing() {
     done
 }
 
+install_packages() {
+    local as_root=""
+    [ $# -eq 0 ] && return
+    echo "installing: $*" >&2
+    [ "$(id -u)" = 0 ] || as_root=sudo
+    export DEBIAN_FRONTEND=noninteractive
+    $as_root apt-get update -qq
+    $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
+}
+
+# The Node client's two packages, beside the tree. Its test skips without them, so a machine without npm or without
+# a registry is fine.
+install_node_modules() {
+    local folder="${XDG_CACHE_HOME:-$HOME/.cache}/sonde/node"
+    [ -d "$folder/node_modules/@grpc/proto-loader" ] && return
+    command -v npm >/dev/null || return 0
+    mkdir -p "$folder"
+    npm install --silent --no-audit --no-fund --ignore-scripts --prefix "$folder" \
+        @grpc/grpc-js@1 @grpc/proto-loader@0.8 >&2 ||
+        echo "npm could not install the Node client's packages: its test will be skipped" >&2
+}
+
 wanted=("${build_packages[@]}")
 [ "${1:-}" = --tests ] && wanted+=("${test_packages[@]}")
 mapfile -t packages < <(missing "${wanted[@]}")
-[ ${#packages[@]} -eq 0 ] && exit 0
-
-echo "installing: ${packages[*]}" >&2
-as_root=""
-[ "$(id -u)" = 0 ] || as_root=sudo
-export DEBIAN_FRONTEND=noninteractive
-$as_root apt-get update -qq
-$as_root apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+install_packages "${packages[@]}"
+if [ "${1:-}" = --tests ]; then
+    install_node_modules
+fi
