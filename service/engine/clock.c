@@ -138,23 +138,16 @@ static void on_refused(struct target *target, const sonde_guest_v1_CpuState *sta
 
 void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state) {
     bool is_current = (int32_t)(state->sequence - target->start_sequence) >= 0;
-    publish(target, state);
+    bool is_starting = target->clock == CLOCK_STARTING || target->clock == CLOCK_RUNNING;
+    bool is_last = !state->running && state->sequence == target->sequence;
     target->wake_ns = 1;
-    switch (target->clock) {
-    case CLOCK_IDLE:
-        return;
-    case CLOCK_STARTING:
-    case CLOCK_RUNNING:
-        if (is_current && state->running)
-            on_running(target);
-        else if (is_current)
-            on_refused(target, state);
-        return;
-    case CLOCK_STOPPING:
-        if (!state->running && state->sequence == target->sequence)
-            clock_stopped(target);
-        return;
-    }
+    if (is_starting && is_current && state->running)
+        on_running(target);
+    publish(target, state); /* whoever sees it may count on the captures that waited */
+    if (is_starting && is_current && !state->running)
+        on_refused(target, state);
+    else if (target->clock == CLOCK_STOPPING && is_last)
+        clock_stopped(target);
 }
 
 /* Linux: the CPU clock of another process, by its pid. */

@@ -148,7 +148,7 @@ static void fill_facts(const struct engine_capture *capture, uint64_t now_ns,
     facts->period_ns = capture->period_ns;
     facts->samples = window->samples;
     facts->truncated = window->truncated;
-    facts->guest_cpu_ns = handler_ns > account_ns ? handler_ns : account_ns;
+    facts->guest_cpu_ns = account_ns ? account_ns : handler_ns; /* the account has it all */
     facts->target_cpu_ns = now->target_cpu_ns - base->target_cpu_ns;
     facts->target_gone = capture->target_gone;
     fill_drops(capture, facts);

@@ -11,8 +11,7 @@ TEST(max_samples_ends_the_capture_at_that_number) {
     struct engine_cpu_spec spec = {.frequency_hz = 100, .max_samples = 25};
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     push_many(&scene, 40, burn_leaf, 1);
     fake_stop(&scene.guest);
     collect_wait_end(&scene.collected);
@@ -26,8 +25,7 @@ TEST(last_records_written_while_the_clock_stops_are_counted) {
     sonde_guest_v1_ToGuest message;
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     engine_capture_finish(scene.capture);
     fake_expect(&scene.guest, sonde_guest_v1_ToGuest_cpu_config_tag, &message);
     CHECK_INT(message.message.cpu_config.period_ns, ==, 0);
@@ -44,8 +42,7 @@ TEST(a_target_that_goes_leaves_what_there_was) {
     const uint64_t pcs[] = PCS(burn_leaf);
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     for (int i = 0; i < 60; i++)
         CHECK(fake_push_sample(&scene.guest, 1, 10 * MS, pcs, 2));
     fake_close(&scene.guest);
@@ -93,8 +90,7 @@ TEST(drops_are_told_by_cause) {
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     struct ring_header *header = (struct ring_header *)scene.guest.rings;
     atomic_fetch_add(&header->drops[RING_DROP_FULL], 3);
     atomic_fetch_add(&header->drops[RING_DROP_NESTED], 2);
@@ -185,7 +181,7 @@ TEST(cancelling_at_any_moment_gives_one_end) {
     struct engine_cpu_spec spec = {.frequency_hz = 1000, .window_ms = 2, .progress_ms = 1};
     scene_init(&scene);
     begin(&scene, &spec); /* keeps the clock running */
-    fake_start(&scene.guest);
+    start_clock(&scene);
     const uint64_t pcs[] = PCS(burn_leaf);
     for (useconds_t pause = 0; pause < 60; pause++) {
         struct collected collected;
@@ -221,8 +217,7 @@ TEST(the_next_capture_after_a_stop_uses_the_same_rings) {
         CHECK_INT(
             engine_capture_cpu(scene.engine, &spec, &collect_events, &collected, &capture, NULL),
             ==, SONDE_OK);
-        fake_start(&scene.guest);
-        usleep(50000);
+        start_clock(&scene);
         push_many(&scene, 10, burn_leaf, 1);
         settle(&scene);
         engine_capture_finish(capture);

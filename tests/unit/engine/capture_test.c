@@ -10,10 +10,9 @@ TEST(a_capture_gives_the_shares_names_threads_and_sums_of_what_was_pushed) {
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     scene_init(&scene);
     begin(&scene, &spec);
-    sonde_guest_v1_CpuConfig config = fake_start(&scene.guest);
+    sonde_guest_v1_CpuConfig config = start_clock(&scene);
     CHECK_INT(config.period_ns, ==, 10 * MS);
     CHECK(scene.guest.tables > 0);
-    usleep(50000);
     fake_push_thread(&scene.guest, 11, "worker-1", 5, "compaction");
     push_many(&scene, 300, burn_leaf, 11);
     push_many(&scene, 100, burn_other, 12);
@@ -56,10 +55,9 @@ TEST(mappings_and_kinds_tell_the_executable_from_libraries) {
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
+    start_clock(&scene);
     const uint64_t pcs[] = {(uint64_t)(uintptr_t)getpid + 1, (uint64_t)(uintptr_t)burn_tree + 4,
                             0x10};
-    usleep(50000);
     CHECK(fake_push_sample(&scene.guest, 1, 10 * MS, pcs, 3));
     settle(&scene);
     engine_capture_finish(scene.capture);
@@ -97,8 +95,7 @@ TEST(unseen_time_and_cut_stacks_become_notes) {
         .tid = 1, .generation = 1, .weight_ns = 10 * MS, .end = RING_END_DEPTH, .gap_at = 1};
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     CHECK(fake_push_unseen(&scene.guest, 1, 500 * MS, RING_UNSEEN_BLOCKED));
     CHECK(fake_push(&scene.guest, &cut, pcs, 2));
     CHECK(fake_push(&scene.guest, &deep, pcs, 2));
@@ -123,8 +120,7 @@ TEST(a_label_and_a_request_number_travel_with_the_sample) {
         .tid = 3, .generation = 1, .weight_ns = 10 * MS, .label = 5, .request = 0xabc};
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     fake_push_thread(&scene.guest, 3, "w", 5, "compaction");
     CHECK(fake_push(&scene.guest, &labelled, pcs, 2));
     settle(&scene);
@@ -155,13 +151,13 @@ TEST(two_captures_share_one_stream_each_at_its_own_rate) {
     scene_init(&scene);
     collect_init(&second);
     begin(&scene, &slow);
-    CHECK_INT(fake_start(&scene.guest).period_ns, ==, 10 * MS);
+    CHECK_INT(start_clock(&scene).period_ns, ==, 10 * MS);
     CHECK_INT(engine_capture_cpu(scene.engine, &fast, &collect_events, &second, &other, NULL), ==,
               SONDE_OK);
     fake_expect(&scene.guest, sonde_guest_v1_ToGuest_cpu_config_tag, &message);
     CHECK_INT(message.message.cpu_config.period_ns, ==, MS);
     fake_send_state(&scene.guest, message.message.cpu_config.sequence, true, "fake");
-    usleep(50000);
+    wait_for_state(scene.engine, message.message.cpu_config.sequence);
     for (int i = 0; i < 2000; i++) {
         if (i % 200 == 199)
             fake_wait_drained(&scene.guest);
@@ -191,8 +187,7 @@ TEST(what_was_sampled_before_a_capture_began_is_not_its) {
     scene_init(&scene);
     collect_init(&second);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     for (int i = 0; i < 50; i++)
         CHECK(fake_push_sample(&scene.guest, 1, 10 * MS, pcs, 2));
     CHECK_INT(engine_capture_cpu(scene.engine, &spec, &collect_events, &second, &other, NULL), ==,
@@ -217,18 +212,17 @@ TEST(a_duration_ends_by_itself_and_progress_names_the_hottest_function) {
     struct engine_cpu_spec spec = {.frequency_hz = 100, .duration_ms = 700, .progress_ms = 100};
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     push_many(&scene, 30, burn_leaf, 1);
     push_many(&scene, 10, burn_other, 1);
-    for (uint32_t i = 1; i < 20 && !scene.collected.hottest[0]; i++)
+    for (uint32_t i = 1; i < 6 && !collect_hottest(&scene.collected)[0]; i++)
         collect_wait_progress(&scene.collected, i);
+    fake_stop(&scene.guest);
+    collect_wait_end(&scene.collected);
     CHECK_STR(scene.collected.hottest, "burn_leaf");
     CHECK_NEAR(scene.collected.progress.hottest_share, 0.75, 0.01);
     CHECK_INT(scene.collected.progress.samples, ==, 40);
     CHECK_INT(scene.collected.progress.duration_ms, ==, 700);
-    fake_stop(&scene.guest);
-    collect_wait_end(&scene.collected);
     int64_t duration = sonde_profile_info(scene.collected.profiles[0])->duration_ns;
     CHECK_INT(duration, >=, 700 * (int64_t)MS);
     scene_finish(&scene);
@@ -240,8 +234,7 @@ TEST(windows_come_in_order_and_together_hold_everything) {
     int64_t sum = 0, end = 0;
     scene_init(&scene);
     begin(&scene, &spec);
-    fake_start(&scene.guest);
-    usleep(50000);
+    start_clock(&scene);
     for (int i = 0; i < 10; i++) {
         push_many(&scene, 20, burn_leaf, 1);
         usleep(20000);

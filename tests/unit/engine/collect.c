@@ -2,6 +2,7 @@
 #include "tests/unit/engine/collect.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/engine/fake_guest.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -92,6 +93,14 @@ void collect_wait_progress(struct collected *collected, uint32_t count) {
     wait_for(collected, &collected->progress_count, count);
 }
 
+const char *collect_hottest(struct collected *collected) {
+    static char hottest[sizeof collected->hottest];
+    pthread_mutex_lock(&collected->mutex);
+    memcpy(hottest, collected->hottest, sizeof hottest);
+    pthread_mutex_unlock(&collected->mutex);
+    return hottest;
+}
+
 void collect_finish(struct collected *collected) {
     for (uint32_t i = 0; i < collected->profile_count; i++)
         sonde_profile_destroy(collected->profiles[i]);
@@ -155,4 +164,16 @@ struct engine *place_engine(const struct place *place) {
     if (engine_create(&options, &engine, &diag) != SONDE_OK)
         check_fail(__FILE__, __LINE__, "%s", diag.text);
     return engine;
+}
+
+void wait_for_state(struct engine *engine, uint32_t sequence) {
+    const struct engine_selector anything = {0};
+    struct engine_target target;
+    for (int i = 0; i < 5000; i++) {
+        if (engine_find(engine, &anything, &target, NULL) == SONDE_OK &&
+            target.threads == FAKE_THREADS + sequence)
+            return;
+        usleep(1000);
+    }
+    check_fail(__FILE__, __LINE__, "the engine did not take the state over");
 }

@@ -31,6 +31,8 @@ void collect_init(struct collected *collected);
 void collect_wait_end(struct collected *collected);
 void collect_wait_profiles(struct collected *collected, uint32_t count);
 void collect_wait_progress(struct collected *collected, uint32_t count);
+/* The hottest function of the last progress event; valid until the next call. */
+const char *collect_hottest(struct collected *collected);
 void collect_finish(struct collected *collected);
 
 /* Sum of value 0 of the samples that have a frame of that function name; NULL = all. */
@@ -45,5 +47,8 @@ void place_make(struct place *place);
 void place_remove(struct place *place);
 /* An engine there, ready. */
 struct engine *place_engine(const struct place *place);
+/* Waits until the engine has taken over the fake guest's CpuState of that sequence: captures count
+ * from then on. */
+void wait_for_state(struct engine *engine, uint32_t sequence);
 
 #endif

@@ -214,7 +214,7 @@ void fake_send_state(struct fake_guest *guest, uint32_t sequence, bool running, 
     sonde_guest_v1_CpuState *state = &message.message.cpu_state;
     state->sequence = sequence;
     state->running = running;
-    state->threads = 3;
+    state->threads = FAKE_THREADS + sequence;
     snprintf(state->clock, sizeof state->clock, "%s", clock);
     fake_send(guest, &message, -1);
 }

@@ -11,6 +11,8 @@
 #include "service/guest/ring.h"
 
 #define FAKE_RING_BYTES (64u << 10)
+#define FAKE_THREADS \
+    100u /* plus the sequence of the CpuConfig it answers: so a test sees that it arrived */
 
 struct fake_guest {
     int fd, rings_fd;

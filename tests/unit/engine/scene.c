@@ -35,6 +35,12 @@ void begin(struct scene *scene, const struct engine_cpu_spec *spec) {
         check_fail(__FILE__, __LINE__, "%s", diag.text);
 }
 
+sonde_guest_v1_CpuConfig start_clock(struct scene *scene) {
+    sonde_guest_v1_CpuConfig config = fake_start(&scene->guest);
+    wait_for_state(scene->engine, config.sequence);
+    return config;
+}
+
 void push_many(struct scene *scene, uint32_t count, void (*leaf)(void), uint32_t tid) {
     const uint64_t pcs[] = PCS(leaf);
     for (uint32_t i = 0; i < count; i++) {

@@ -31,6 +31,8 @@ void scene_init(struct scene *scene);
 void scene_finish(struct scene *scene);
 /* Starts the scene's capture. */
 void begin(struct scene *scene, const struct engine_cpu_spec *spec);
+/* The guest's clock runs, and the captures that waited for it count. */
+sonde_guest_v1_CpuConfig start_clock(struct scene *scene);
 /* Samples of 10 ms each. */
 void push_many(struct scene *scene, uint32_t count, void (*leaf)(void), uint32_t tid);
 /* Until the engine has them, whatever its drain's rhythm. */

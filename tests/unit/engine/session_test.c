@@ -39,7 +39,6 @@ static void stop(struct scene *scene, struct collected *collected) {
 
 static void push(struct scene *scene, uint32_t count) {
     const uint64_t pcs[] = {(uint64_t)(uintptr_t)getpid};
-    usleep(50000);
     for (uint32_t i = 0; i < count; i++)
         CHECK(fake_push_sample(&scene->guest, 1, 10 * MS, pcs, 1));
     fake_wait_drained(&scene->guest);
@@ -54,7 +53,7 @@ TEST(a_session_is_started_once_and_its_result_is_kept) {
     CHECK_INT(engine_session_start(scene.engine, &spec, 60000, "ann", &info, NULL), ==, SONDE_OK);
     CHECK_STR(info.owner, "ann");
     CHECK_INT(info.lease_until_unix_ns - info.start_unix_ns, ==, 60000 * (int64_t)MS);
-    fake_start(&scene.guest);
+    wait_for_state(scene.engine, fake_start(&scene.guest).sequence);
     push(&scene, 17);
     CHECK_INT(engine_session_start(scene.engine, &spec, 0, "bob", NULL, &diag), ==,
               SONDE_SESSION_BUSY);
@@ -95,7 +94,7 @@ TEST(a_lease_that_runs_out_ends_the_session_and_keeps_its_result) {
     struct collected collected;
     scene_init(&scene);
     CHECK_INT(engine_session_start(scene.engine, &spec, 300, NULL, NULL, NULL), ==, SONDE_OK);
-    fake_start(&scene.guest);
+    wait_for_state(scene.engine, fake_start(&scene.guest).sequence);
     push(&scene, 5);
     fake_stop(&scene.guest);
     for (int i = 0; i < 500; i++) { /* the end is not announced to anybody */
