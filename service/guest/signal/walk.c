@@ -119,17 +119,15 @@ struct place {
     uint8_t kind; /* of the rule that stopped the loop */
 };
 
-/* The caller's rbp of a frame in the loop. Whether a function saves it is what branch predictors
- * know least, so there is no branch: where it is not saved the return address is loaded in its
- * place, and dropped. */
-WALK_INLINE bool restore_rbp(const struct walk *walk, uint64_t rule, uint64_t cfa, uint64_t *bp) {
-    int64_t saved = (int16_t)(rule >> 16);
-    uint64_t is_saved = (uint64_t)(saved - UNWIND_SAME) >> 63 ? ~0ull : 0, loaded;
-    uint64_t place = cfa - 8 + (((uint64_t)saved + 8) & is_saved);
-    if (WALK_UNLIKELY(!walk_load_bounded(walk, place, &loaded)))
-        return false;
-    *bp ^= (*bp ^ loaded) & is_saved;
-    return true;
+/* Whether a frame's function saves rbp is what branch predictors know least, so there is no branch:
+ * where it is not saved the return address is loaded in its place, and dropped. All bits or none.
+ */
+WALK_INLINE uint64_t saves_rbp(uint64_t rule) {
+    return (int16_t)(rule >> 16) < UNWIND_LOST ? ~0ull : 0;
+}
+
+WALK_INLINE uint64_t place_of_rbp(uint64_t rule, uint64_t cfa) {
+    return cfa - 8 + (((uint64_t)(int64_t)(int16_t)(rule >> 16) + 8) & saves_rbp(rule));
 }
 
 /* Frames of the simple kinds, until one is not, or leaves the stack, or the pcs are full: place and
@@ -142,7 +140,7 @@ static bool run(struct walk *walk, struct walk_cache *cache, struct place *place
     uint8_t kind = UNWIND_CFA_NONE;
     while (out < limit) {
         struct walk_slot *slot = &cache->slots[key % WALK_CACHE_SLOTS];
-        uint64_t rule = slot->rule, caller, caller_bp = bp;
+        uint64_t rule = slot->rule, caller, saved;
         if (WALK_UNLIKELY(slot->tag != (key ^ tag)))
             rule = fill_slot(cache, slot, walk->map, key);
         kind = (uint8_t)rule;
@@ -154,13 +152,16 @@ static bool run(struct walk *walk, struct walk_cache *cache, struct place *place
             __asm__("" : "+r"(cfa)); /* stay a branch, which is predicted: a move would wait */
         }
         cfa += (uint64_t)((int64_t)rule >> 32);
-        if (WALK_UNLIKELY(!walk_holds(walk, sp, cfa - 8)))
+        uint64_t rbp_place = place_of_rbp(rule, cfa);
+        if (WALK_UNLIKELY(!walk_holds(walk, sp, cfa - 8) ||
+                          !walk_holds(walk, walk->low, rbp_place)))
             break;
-        loaded = walk_load(cfa - 8, &caller) && restore_rbp(walk, rule, cfa, &caller_bp);
+        loaded = walk_load(cfa - 8, &caller) && walk_load(rbp_place, &saved);
         if (WALK_UNLIKELY(!loaded || !walk_is_code(caller)))
             break;
         *out++ = pc = caller;
-        sp = cfa, bp = caller_bp, key = pc - 1;
+        bp ^= (bp ^ saved) & saves_rbp(rule);
+        sp = cfa, key = pc - 1;
     }
     walk->at = (uint32_t)(out - walk->pcs);
     *place = (struct place){pc, sp, bp, key, kind};

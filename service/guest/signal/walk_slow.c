@@ -118,17 +118,19 @@ static enum walk_step find_cfa(struct walk *walk, const struct walk_registers *r
     return WALK_STEP_CALLER;
 }
 
-/* Where a register is saved; 0 = it is unchanged. Compilers leave "saved at rbp + n" standing after
- * the function has popped rbp: then rbp is not in this frame any more, and the others are back too.
- */
+/* Where a register is saved; 0 = it is unchanged. Compilers leave rules standing in epilogues:
+ * "saved at rbp + n" when rbp has been popped and is not in this frame any more, or a place below
+ * rsp that is the function's no longer. The registers are back by then. */
 static uint64_t place_of(const struct walk_registers *before, const struct unwind_rule *rule,
                          uint32_t which, uint64_t cfa) {
-    uint64_t sp = before->value[WALK_RSP], bp = before->value[WALK_RBP];
+    uint64_t sp = before->value[WALK_RSP], bp = before->value[WALK_RBP], place;
     if (rule->saved[which] == UNWIND_SAME)
         return 0;
-    if (!(rule->from_rbp >> which & 1))
-        return cfa + (uint64_t)(int64_t)rule->saved[which];
-    return bp >= sp && bp < cfa ? bp + (uint64_t)(int64_t)rule->saved[which] : 0;
+    bool from_rbp = rule->from_rbp >> which & 1;
+    if (from_rbp && (bp < sp || bp >= cfa))
+        return 0;
+    place = (from_rbp ? bp : cfa) + (uint64_t)(int64_t)rule->saved[which];
+    return place >= sp - WALK_RED_ZONE ? place : 0;
 }
 
 static bool restore(struct walk *walk, struct walk_registers *registers,

@@ -358,6 +358,19 @@ TEST(registers_saved_from_rbp_are_back_once_rbp_has_left_the_frame) {
     CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
+TEST(a_register_saved_far_below_the_stack_pointer_is_back_in_its_register) {
+    struct unwind_rule leaving =
+        rsp_rule(8); /* at the ret of a function that kept rbp at CFA - 200 */
+    leaving.saved[UNWIND_RBP] = -200;
+    struct unwind_rule rules[] = {leaving, rule_of(UNWIND_CFA_RBP, 6, 16), end_rule};
+    use_rules(rules, 3);
+    stack[100] = IN(1);
+    stack[121] = IN(2);
+    walk_at(IN(0), stack + 100, stack + 120, 127);
+    CHECK_INT(result.depth, ==, 3);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+}
+
 TEST(a_root_that_was_never_called_is_found_behind_a_gap) {
     struct unwind_rule rules[] = {rsp_rule(8), {.cfa = UNWIND_CFA_NONE}, end_rule};
     use_rules(rules, 3);
