@@ -18,12 +18,15 @@
 static _Atomic int perf_budget; /* descriptors we may still take */
 static int perf_floor;          /* they are moved above this number, out of the way of select() */
 
-static long open_perf(uint32_t tid, uint64_t first_ns, bool user_only, uint64_t ticket) {
+/* Not enabled yet: a first phase of 10 us would tick many times before anybody knew the descriptor
+ * to set the period with. */
+static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t ticket) {
     struct perf_event_attr attr = {
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof attr,
         .config = PERF_COUNT_SW_CPU_CLOCK,
-        .sample_period = first_ns < LEAST_NS ? LEAST_NS : first_ns,
+        .sample_period = period_ns,
+        .disabled = 1,
         .exclude_kernel = user_only,
         .exclude_hv = 1,
         .sigtrap = 1,
@@ -137,13 +140,12 @@ void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *p
     }
 }
 
-static bool arm_perf(struct room_seat *seat, uint64_t first_ns, uint64_t ticket) {
+static bool arm_perf(struct room_seat *seat, uint64_t ticket) {
     if (atomic_fetch_sub(&perf_budget, 1) <= 0) {
         atomic_fetch_add(&perf_budget, 1);
         return false;
     }
-    seat->clock = ROOM_CLOCK_PERF;
-    long fd = open_perf(seat->tid, first_ns, seat->user_only, ticket);
+    long fd = open_perf(seat->tid, seat->period_ns, seat->user_only, ticket);
     if (fd < 0) {
         atomic_fetch_add(&perf_budget, 1);
         return false;
@@ -151,34 +153,40 @@ static bool arm_perf(struct room_seat *seat, uint64_t first_ns, uint64_t ticket)
     int above = fcntl((int)fd, F_DUPFD_CLOEXEC, perf_floor);
     if (above >= 0)
         raw_close((int)fd);
+    seat->clock = ROOM_CLOCK_PERF;
     atomic_store_explicit(&seat->fd, above >= 0 ? above : (int)fd, memory_order_release);
     return true;
 }
 
-static bool arm_timer(struct room_seat *seat, uint64_t first_ns, uint64_t period_ns,
-                      uint64_t ticket) {
-    if (!room.timer_signal)
-        return false;
-    long timer = make_timer(seat->tid, ticket);
+static bool arm_timer(struct room_seat *seat, uint64_t ticket) {
+    long timer = room.timer_signal ? make_timer(seat->tid, ticket) : -1;
     if (timer < 0)
         return false;
     seat->clock = ROOM_CLOCK_TIMER;
     seat->user_only = false;
     atomic_store_explicit(&seat->timer, (int)timer, memory_order_release);
-    return set_timer((int)timer, first_ns, period_ns) == 0;
+    return true;
 }
 
 /* When the clock shall tick first, from now; and from which reading of the CPU clock periods are
  * counted. */
-static uint64_t first_tick(struct room_seat *seat, uint64_t period_ns, enum clock_since since) {
-    int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid)), origin = cpu;
-    int64_t phase = (int64_t)room_phase(seat, period_ns), first = phase;
-    if (since == CLOCK_FROM_BIRTH) {
-        origin = 0;
-        first = phase > cpu ? phase - cpu : 0;
+static uint64_t first_tick(struct room_seat *seat, enum clock_since since) {
+    int64_t period = (int64_t)seat->period_ns, phase = (int64_t)room_phase(seat, seat->period_ns);
+    int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid));
+    int64_t origin = since == CLOCK_FROM_BIRTH ? 0 : cpu, first = origin + phase - cpu;
+    atomic_store(&seat->restart_ns, (origin + phase - period) | 1);
+    return first < LEAST_NS ? LEAST_NS : (uint64_t)first;
+}
+
+/* Lets the clock run: the first tick after first_ns, the later ones as the handler says. */
+static void run(struct room_seat *seat, uint64_t first_ns) {
+    int fd = atomic_load(&seat->fd), timer = atomic_load(&seat->timer);
+    if (fd >= 0) {
+        ioctl(fd, PERF_EVENT_IOC_PERIOD, &first_ns);
+        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
     }
-    atomic_store(&seat->restart_ns, (origin + phase - (int64_t)period_ns) | 1);
-    return (uint64_t)first;
+    if (timer >= 0)
+        set_timer(timer, first_ns, seat->period_ns);
 }
 
 void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t period_ns,
@@ -187,33 +195,24 @@ void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t p
     seat->period_ns = seat->nominal_ns = period_ns;
     seat->until_renewal = 1;
     seat->user_only = plan->user_only;
-    uint64_t first_ns = first_tick(seat, period_ns, since);
-    if (plan->clock == ROOM_CLOCK_PROCESS) {
-        seat->clock = ROOM_CLOCK_PROCESS;
-        return;
-    }
-    if (plan->clock == ROOM_CLOCK_PERF && arm_perf(seat, first_ns, ticket))
-        return;
-    if (!plan->no_perf_fallback && arm_timer(seat, first_ns, period_ns, ticket))
-        return;
     seat->clock = ROOM_CLOCK_NONE;
+    if (plan->clock == ROOM_CLOCK_PROCESS)
+        seat->clock = ROOM_CLOCK_PROCESS;
+    else if (plan->clock != ROOM_CLOCK_PERF || !arm_perf(seat, ticket))
+        if (!plan->no_perf_fallback)
+            arm_timer(seat, ticket);
+    run(seat, first_tick(seat, since));
 }
 
 /* The old stream of ticks ends and a new one begins: the part of a period under way is dropped as a
  * thread's last part is, and the new first phase stands for it. */
 void clock_change(struct room_seat *seat, uint64_t period_ns) {
-    uint64_t first_ns = first_tick(seat, period_ns, CLOCK_FROM_NOW);
-    int fd = atomic_load(&seat->fd), timer = atomic_load(&seat->timer);
     seat->period_ns = period_ns;
     seat->until_renewal = 1;
-    if (first_ns < LEAST_NS)
-        first_ns = LEAST_NS;
-    if (fd >= 0)
-        ioctl(fd, PERF_EVENT_IOC_PERIOD, &first_ns);
-    if (timer >= 0)
-        set_timer(timer, first_ns, period_ns);
+    run(seat, first_tick(seat, CLOCK_FROM_NOW));
 }
 
+/* The last tick was signalled before this returns, when the seat's thread calls it. */
 void clock_disarm(struct room_seat *seat) {
     int fd = atomic_exchange(&seat->fd, -1), timer = atomic_exchange(&seat->timer, -1);
     if (fd >= 0) {

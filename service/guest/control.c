@@ -34,26 +34,26 @@ static void set_state(enum guest_state state) {
 
 /* ---- Hello ---- */
 
-static void fill_hello(sonde_guest_v1_Hello *hello) {
-    hello->protocol = 1;
-    hello->pid = (int32_t)room.pid;
-    limits_append(hello->name, sizeof hello->name, guest.name);
-    limits_append(hello->version, sizeof hello->version, GUEST_VERSION);
-    ssize_t len = readlink("/proc/self/exe", hello->executable, sizeof hello->executable - 1);
-    hello->executable[len > 0 ? len : 0] = 0;
-    if (getrandom(hello->uuid, sizeof hello->uuid, GRND_NONBLOCK) < 0)
-        memcpy(hello->uuid, &room.pid, sizeof room.pid);
-    hello->start_ticks = limits_stat_field(22);
-    hello->page_size = (uint32_t)sysconf(_SC_PAGESIZE);
-    hello->cpus = limits_cpus();
+/* One uuid from sonde_start to sonde_stop, however often the connection is made. */
+static sonde_guest_v1_Hello hello;
+
+static void fill_hello(void) {
+    hello.protocol = 1;
+    hello.pid = (int32_t)room.pid;
+    limits_append(hello.name, sizeof hello.name, guest.name);
+    limits_append(hello.version, sizeof hello.version, GUEST_VERSION);
+    ssize_t len = readlink("/proc/self/exe", hello.executable, sizeof hello.executable - 1);
+    hello.executable[len > 0 ? len : 0] = 0;
+    if (getrandom(hello.uuid, sizeof hello.uuid, GRND_NONBLOCK) < 0)
+        memcpy(hello.uuid, &room.pid, sizeof room.pid);
+    hello.start_ticks = limits_stat_field(22);
+    hello.page_size = (uint32_t)sysconf(_SC_PAGESIZE);
+    hello.cpus = limits_cpus();
 }
 
 static bool greet(void) {
-    static sonde_guest_v1_Hello hello; /* one uuid for as long as the guest runs in this process */
-    if (hello.pid != (int32_t)room.pid) {
-        memset(&hello, 0, sizeof hello);
-        fill_hello(&hello);
-    }
+    if (hello.protocol == 0)
+        fill_hello();
     link_out *out = link_message();
     out->which_message = sonde_guest_v1_FromGuest_hello_tag;
     out->message.hello = hello;
@@ -184,6 +184,7 @@ static void be_patient(int delay_ms) {
 
 void control_run(void) {
     pause_ms = tries_left = 0;
+    memset(&hello, 0, sizeof hello);
     set_state(GUEST_AWAY);
     be_patient((int)guest.start_delay_ms);
     if (!atomic_load(&guest.stopping))

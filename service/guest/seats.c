@@ -87,6 +87,15 @@ static uint32_t free_number(void) {
     return limit < ROOM_SEATS ? ++limit : 0;
 }
 
+/* Threads that begin together must not tick together: two rounds of multiply and shift spread time
+ * and tid over all bits. */
+static uint64_t seed_of(uint32_t tid) {
+    uint64_t seed = (uint64_t)room_clock_ns(CLOCK_MONOTONIC) + tid * 0x9e3779b97f4a7c15ull;
+    seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9ull;
+    seed = (seed ^ seed >> 27) * 0x94d049bb133111ebull;
+    return (seed ^ seed >> 31) | 1;
+}
+
 struct room_seat *seats_take(uint32_t tid) {
     uint32_t number = tid < ROOM_TIDS ? free_number() : 0;
     if (!number)
@@ -98,9 +107,7 @@ struct room_seat *seats_take(uint32_t tid) {
     seat->tid = tid;
     seat->fd = seat->timer = -1;
     seat->cache = cache_of(number - 1);
-    seat->random =
-        ((uint64_t)room_clock_ns(CLOCK_MONOTONIC) << 20 ^ tid * 0x9e3779b97f4a7c15ull) | 1;
-    room_random(seat);
+    seat->random = seed_of(tid);
     taken++;
     atomic_store(&seat->incarnation, next_incarnation());
     atomic_store_explicit(&room.seat_of[tid], (uint16_t)number, memory_order_release);

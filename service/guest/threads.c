@@ -7,6 +7,8 @@
 #include "service/guest/signal/push.h"
 
 #include <errno.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <time.h>
 
 #define LOOKS        512u
@@ -213,6 +215,41 @@ void threads_leave(void) {
         seats_give(seat);
     }
     seats_unlock(&mask);
+}
+
+/* Takes back a tick that was signalled while the thread had it masked. Another's signal is queued
+ * again. */
+static void take_back_tick(void) {
+    uint64_t trap = 1ull << (SIGTRAP - 1);
+    struct timespec at_once = {0, 0};
+    siginfo_t info;
+    if (raw_call(SYS_rt_sigtimedwait, (long)&trap, (long)&info, (long)&at_once, 8, 0) == SIGTRAP &&
+        !room_is_tick(&info))
+        raw_call(SYS_rt_tgsigqueueinfo, room.pid, raw_gettid(), SIGTRAP, (long)&info, 0);
+}
+
+void threads_hold_own_clock(void) {
+    if (!atomic_load(&room.open))
+        return;
+    struct room_seat *seat = room_find((uint32_t)raw_gettid());
+    int fd = seat ? atomic_load(&seat->fd) : -1;
+    if (fd >= 0) {
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
+        take_back_tick();
+    }
+    if (seat && seat->clock == ROOM_CLOCK_PROCESS)
+        clock_process(0);
+}
+
+void threads_release_own_clock(void) {
+    if (!atomic_load(&room.open))
+        return;
+    struct room_seat *seat = room_find((uint32_t)raw_gettid());
+    int fd = seat ? atomic_load(&seat->fd) : -1;
+    if (fd >= 0)
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+    if (seat && seat->clock == ROOM_CLOCK_PROCESS)
+        clock_process(atomic_load(&room.period_ns));
 }
 
 uint32_t threads_count(void) {

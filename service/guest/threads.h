@@ -27,6 +27,12 @@ void threads_look(void);
 void threads_enter(struct walk_stack stack);
 void threads_leave(void);
 
+/* Around exec, on the calling thread: no tick may be on its way when the handlers are gone, or the
+ * new program dies of it. The clock stands still from _hold to _release (exec failed). Wait-free;
+ * nothing happens in a child of vfork. */
+void threads_hold_own_clock(void);
+void threads_release_own_clock(void);
+
 uint32_t threads_count(void);
 /* How many seats have which clock, for the note. Control thread. */
 uint32_t threads_with(enum room_clock clock);

@@ -5,10 +5,11 @@
 
 #include <errno.h>
 
-#define PAGE      4096ull
-#define USER_END  (1ull << 47)
-#define MAIN_SPAN (128ull << 20) /* the kernel keeps at least this much free below the main stack \
-                                  */
+#define PAGE     4096ull
+#define USER_END (1ull << 47)
+#define MAIN_SPAN                                                                   \
+    (128ull << 20) /* the kernel keeps at least this much free below the main stack \
+                    */
 
 static bool holds(struct walk_stack stack, uint64_t address) {
     return address >= stack.low && address < stack.high;
@@ -62,22 +63,23 @@ static bool registered(uint64_t sp, struct walk_stack *stack) {
     return false;
 }
 
-/* The own stack of a thread that was there before us. */
-static bool learn(struct room_seat *seat, uint64_t sp, struct walk_stack area) {
-    uint64_t descriptor = thread_descriptor();
-    if (seat->tid == room.pid && sp < room.main_stack.high && room.main_stack.high - sp < MAIN_SPAN)
-        seat->stack = (struct walk_stack){room.main_stack.high - MAIN_SPAN, room.main_stack.high};
-    else if (sp < descriptor && holds(area, descriptor))
+/* The own stack of a thread that was there before us. A raw clone may share its maker's descriptor:
+ * then it is the maker's stack, which is as safe to read, and its own is an unknown one. */
+static void learn(struct room_seat *seat) {
+    uint64_t descriptor = thread_descriptor(), top = room.main_stack.high;
+    struct walk_stack area = area_of(descriptor);
+    if (seat->tid == room.pid && top > MAIN_SPAN)
+        seat->stack = (struct walk_stack){top - MAIN_SPAN, top};
+    else if (area.high)
         seat->stack = (struct walk_stack){area.low, descriptor};
-    else
-        return false;
-    return true;
 }
 
 void bounds_find(struct room_seat *seat, const ucontext_t *context, struct walk_stack *extra,
                  struct walk_bounds *bounds) {
     uint64_t sp = (uint64_t)context->uc_mcontext.gregs[REG_RSP];
     uint64_t alternate = (uint64_t)context->uc_stack.ss_sp;
+    if (!seat->stack.high)
+        learn(seat);
     *bounds = (struct walk_bounds){.thread = seat->stack, .extra = extra};
     if (holds(seat->stack, sp) || sp - alternate < context->uc_stack.ss_size)
         return;
@@ -85,9 +87,5 @@ void bounds_find(struct room_seat *seat, const ucontext_t *context, struct walk_
     if (registered(sp, extra))
         return;
     struct walk_stack area = area_of(sp);
-    if (!seat->stack.high && learn(seat, sp, area)) {
-        *bounds = (struct walk_bounds){.thread = seat->stack};
-        return;
-    }
     *extra = (struct walk_stack){sp, bounds_probe(sp, area.high ? area.high : USER_END)};
 }

@@ -166,6 +166,10 @@ void room_on_timer(int signal, siginfo_t *info, void *context);
 SONDE_SIGSAFE
 void room_on_prof(int signal, siginfo_t *info, void *context);
 
+/* Whether a SIGTRAP is one of our ticks, late ones included. */
+SONDE_SIGSAFE
+bool room_is_tick(const siginfo_t *info);
+
 /* Whether no handler is inside at this moment, or each has left since the call began; `limit` is
  * the highest seat + 1. Waits for nobody: false = ask again later. Control thread only. */
 bool room_quiet(uint32_t limit);

@@ -25,8 +25,10 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define CODE_PERF  6  /* TRAP_PERF, which this glibc does not name */
-#define PERF_ASYNC 1u /* TRAP_PERF_FLAG_ASYNC: was blocked when the tick came */
+#define CODE_PERF   6      /* TRAP_PERF, which this glibc does not name */
+#define LEAST_NS    10000u /* the kernel's own lower bound for perf's cpu-clock */
+#define FIRST_SLACK 30000u /* ns; more than a clock's reading is off */
+#define PERF_ASYNC  1u     /* TRAP_PERF_FLAG_ASYNC: was blocked when the tick came */
 
 /* What the kernel puts behind si_addr for TRAP_PERF. */
 struct perf_info {
@@ -40,14 +42,20 @@ static uint64_t now_ns(void) {
     return (uint64_t)room_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* How many periods this tick stands for; at least 1. */
-static uint64_t count_periods(struct room_seat *seat, uint64_t now) {
+/* Whether the tick may stand for something else than one period. */
+static bool may_differ(const struct room_seat *seat, uint64_t gap) {
+    return gap > seat->period_ns + seat->period_ns / 2 || seat->until_renewal <= 1 ||
+           seat->clock != ROOM_CLOCK_PERF ||
+           atomic_load_explicit(&seat->restart_ns, memory_order_relaxed);
+}
+
+/* How many periods this tick stands for. 0: it came early, which only perf's clock does, when the
+ * hypervisor had the CPU; *due_ns tells how much of a period there is. A thread's first tick is
+ * held to its phase exactly: many threads have no other. */
+static uint64_t count_periods(struct room_seat *seat, uint64_t now, uint64_t *due_ns) {
     uint64_t gap = now - seat->last_ns, period = seat->period_ns;
     seat->last_ns = now;
-    bool may_have_lost = gap > period + period / 2 || seat->until_renewal <= 1 ||
-                         seat->clock != ROOM_CLOCK_PERF ||
-                         atomic_load_explicit(&seat->restart_ns, memory_order_relaxed);
-    if (!may_have_lost)
+    if (!may_differ(seat, gap))
         return 1;
     int64_t restart = atomic_exchange_explicit(&seat->restart_ns, 0, memory_order_acquire);
     if (restart) {
@@ -55,7 +63,22 @@ static uint64_t count_periods(struct room_seat *seat, uint64_t now) {
         seat->base_ns = room_due(seat, restart);
     }
     int64_t due = room_due(seat, room_clock_ns(CLOCK_THREAD_CPUTIME_ID));
-    return due < (int64_t)(period + period / 2) ? 1 : ((uint64_t)due + period / 2) / period;
+    uint64_t slack = restart && period / 2 > FIRST_SLACK ? FIRST_SLACK : period / 2;
+    *due_ns = due > 0 ? (uint64_t)due : 0;
+    if (*due_ns + slack < period)
+        return 0;
+    return *due_ns < period + period / 2 ? 1 : (*due_ns + period / 2) / period;
+}
+
+static void set_period(const struct room_seat *seat, uint64_t period) {
+    int fd = atomic_load_explicit(&seat->fd, memory_order_acquire);
+    int timer = atomic_load_explicit(&seat->timer, memory_order_acquire);
+    struct timespec span = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
+    struct itimerspec every = {span, span};
+    if (fd >= 0)
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period);
+    if (timer >= 0)
+        raw_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
 }
 
 /* Draws the next period: every 8 to 16 ticks, and at once when the rate was changed. */
@@ -65,20 +88,22 @@ static void renew_period(struct room_seat *seat) {
         seat->until_renewal--;
         return;
     }
-    int fd = atomic_load_explicit(&seat->fd, memory_order_acquire);
-    int timer = atomic_load_explicit(&seat->timer, memory_order_acquire);
-    uint64_t period = room_dither(seat, nominal);
-    if (seat->clock == ROOM_CLOCK_PERF && fd >= 0)
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period);
-    else if (seat->clock == ROOM_CLOCK_TIMER && timer >= 0) {
-        struct timespec span = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
-        struct itimerspec every = {span, span};
-        raw_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
-    } else
-        return; /* it is just being armed: next time */
-    seat->period_ns = period;
+    seat->period_ns = room_dither(seat, nominal);
     seat->nominal_ns = nominal;
     seat->until_renewal = 8 + (uint32_t)(room_random(seat) % 9);
+    set_period(seat, seat->period_ns);
+}
+
+/* Waits for the rest of the period. */
+static void wait_on(struct room_seat *seat, uint64_t due_ns) {
+    uint64_t rest = seat->period_ns > due_ns ? seat->period_ns - due_ns : 0;
+    set_period(seat, rest > LEAST_NS ? rest : LEAST_NS);
+    seat->until_renewal = 1;
+    if (atomic_load_explicit(&seat->counted_ns, memory_order_relaxed) == 0) { /* still exact */
+        int64_t reported = (int64_t)atomic_load_explicit(&seat->reported_ns, memory_order_relaxed);
+        atomic_store_explicit(&seat->restart_ns, (seat->base_ns + reported) | 1,
+                              memory_order_relaxed);
+    }
 }
 
 static bool push_thread(struct room_seat *seat, uint32_t generation) {
@@ -212,7 +237,13 @@ static void on_tick(uint64_t ticket, const ucontext_t *context, bool late) {
     if (!enter(seat, (uint32_t)(ticket >> 16) & 0xffffff, seat->period_ns))
         return;
     uint64_t now = now_ns();
-    uint64_t periods = count_periods(seat, now), period = seat->period_ns;
+    uint64_t due_ns = 0, period = seat->period_ns;
+    uint64_t periods = count_periods(seat, now, &due_ns);
+    if (periods == 0) {
+        wait_on(seat, due_ns);
+        leave(seat, now);
+        return;
+    }
     add(&seat->counted_ns, periods * period);
     if (periods > 1 && (late || seat->user_only)) {
         ring_push_unseen(&room.rings, seat->tid, (periods - 1) * period,
@@ -224,10 +255,15 @@ static void on_tick(uint64_t ticket, const ucontext_t *context, bool late) {
     leave(seat, now);
 }
 
+bool room_is_tick(const siginfo_t *info) {
+    const struct perf_info *perf = (const struct perf_info *)info;
+    return info->si_code == CODE_PERF && perf->data >> 40 == room.secret;
+}
+
 void room_on_trap(int signal, siginfo_t *info, void *context) {
     int saved = errno;
     const struct perf_info *perf = (const struct perf_info *)info;
-    if (info->si_code == CODE_PERF && perf->data >> 40 == room.secret)
+    if (room_is_tick(info))
         on_tick(perf->data, context, perf->flags & PERF_ASYNC);
     else
         chain_pass_on(&chains[CHAIN_TRAP], signal, info, context);

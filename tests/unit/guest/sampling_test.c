@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Whether samples tell the truth: shares, sums, short threads, work in step with the kernel's tick.
+ */
+#include "tests/unit/guest/scene.h"
+
+#include "tests/unit/check.h"
+
+#include <signal.h>
+
+/* What was shown or honestly reported as not shown. */
+static double accounted(const struct fake_guest *guest) {
+    return (double)(fake_weight(guest, 0) + fake_unseen_sum(guest, 0, 0));
+}
+
+static double share(const struct fake_guest *guest, struct line part) {
+    return 100.0 * (double)fake_weight_in(guest, (uint64_t)part.a, (uint64_t)part.b, 2) /
+           (double)fake_weight(guest, 0);
+}
+
+static void check_shares(uint64_t period_ns, int ms, double tolerance) {
+    struct scene scene;
+    struct line ten = scene_begin(&scene, "shares", ms);
+    struct line twenty = scene_line(&scene), seventy = scene_line(&scene);
+    scene_capture(&scene, period_ns, PERF);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_NEAR(share(&scene.guest, ten), 10, tolerance);
+    CHECK_NEAR(share(&scene.guest, twenty), 20, tolerance);
+    CHECK_NEAR(share(&scene.guest, seventy), 70, tolerance);
+    CHECK_INT(fake_drops(&scene.guest), ==, 0);
+    /* sigma of the sum: half a period per thread and the noise of the phase */
+    double sigma = 4 * (double)period_ns;
+    CHECK_NEAR(accounted(&scene.guest), (double)burned.a, 0.02 * (double)burned.a + sigma);
+    scene_end(&scene);
+}
+
+TEST(shares_come_out_at_999_hz) {
+    check_shares(HZ(999), 700, 4.0); /* 2,100 samples: sigma of the 70 % is 1.0 */
+}
+
+TEST(shares_come_out_at_99_hz) {
+    check_shares(HZ(99), 1500, 9.0); /* 450 samples: sigma 2.2 */
+}
+
+TEST(ten_thousand_hz_are_delivered) {
+    struct scene scene;
+    scene_begin(&scene, "shares", 200);
+    scene_line(&scene), scene_line(&scene);
+    scene_capture(&scene, HZ(10000), PERF);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    double expected = (double)burned.a / (double)HZ(10000);
+    CHECK_NEAR((double)scene.guest.sample_count / expected, 0.9, 0.2);
+    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.03);
+    scene_end(&scene);
+}
+
+static double short_threads(int count, uint64_t period_ns) {
+    struct scene scene;
+    scene_begin(&scene, "threads", count);
+    scene_capture(&scene, period_ns, PERF);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    double ratio = (double)fake_weight(&scene.guest, 0) / (double)burned.a;
+    scene_end(&scene);
+    return ratio;
+}
+
+TEST(threads_of_one_millisecond_are_counted_at_999_hz) {
+    CHECK_NEAR(short_threads(1600, HZ(999)), 1.0, 0.10);
+}
+
+TEST(threads_of_one_millisecond_are_counted_at_99_hz) {
+    CHECK_NEAR(short_threads(1600, HZ(99)), 1.0, 0.30); /* about 180 samples: sigma 0.075 */
+}
+
+TEST(work_in_step_with_the_tick_is_counted) {
+    struct scene scene;
+    scene_begin(&scene, "in_step", 500);
+    scene_capture(&scene, HZ(249), PERF);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.08);
+    scene_end(&scene);
+}
+
+TEST(time_in_system_calls_is_accounted) {
+    struct scene scene;
+    scene_begin(&scene, "kernel", 1000);
+    scene_capture(&scene, HZ(999), BEST);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.03);
+    scene_end(&scene);
+}
+
+TEST(timer_weights_sum_to_the_cpu_clock) {
+    struct scene scene;
+    scene_begin(&scene, "kernel", 1000);
+    scene_capture(&scene, HZ(999), TIMER);
+    CHECK_STR(scene.guest.state.clock, "timer");
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(scene.guest.sample_count, <, 1200);
+    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.03);
+    scene_end(&scene);
+}
+
+TEST(a_process_clock_accounts_for_the_process) {
+    struct scene scene;
+    scene_begin(&scene, "kernel", 1000);
+    scene_capture(&scene, HZ(99), ITIMER);
+    CHECK_STR(scene.guest.state.clock, "itimer");
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.05);
+    scene_end(&scene);
+}
+
+TEST(a_raw_clone_is_found_and_its_time_before_is_told) {
+    struct scene scene;
+    scene_begin(&scene, "clone", 1500);
+    scene_capture(&scene, HZ(499), BEST);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    uint64_t seen = fake_weight(&scene.guest, (uint32_t)burned.b);
+    uint64_t unseen = fake_unseen_sum(&scene.guest, (uint32_t)burned.b, RING_UNSEEN_SHORT);
+    CHECK_INT(seen, >, burned.a / 4);
+    CHECK_NEAR((double)(seen + unseen) / (double)burned.a, 1.0, 0.1);
+    scene_end(&scene);
+}
+
+TEST(the_rate_changes_while_it_runs) {
+    struct scene scene;
+    scene_begin(&scene, "shares", 600);
+    scene_line(&scene), scene_line(&scene);
+    scene_capture(&scene, HZ(10), PERF);
+    fake_pump(&scene.guest, 300);
+    fake_configure(&scene.guest, HZ(2000), PERF);
+    CHECK(scene.guest.state.running);
+    size_t before = scene.guest.sample_count;
+    fake_pump(&scene.guest, 200);
+    CHECK_INT(scene.guest.sample_count - before, >, 100);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0,
+               0.35); /* 10 Hz: few samples at first */
+    scene_end(&scene);
+}
+
+TEST(the_account_agrees_with_the_samples) {
+    struct scene scene;
+    scene_begin(&scene, "shares", 500);
+    scene_line(&scene), scene_line(&scene);
+    scene_capture(&scene, HZ(499), BEST);
+    scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_NEAR(accounted(&scene.guest) / (double)scene.guest.account.process_cpu_ns, 1.0, 0.05);
+    CHECK_INT(scene.guest.account.guest_cpu_ns, >, 0);
+    CHECK_INT(scene.guest.account.guest_cpu_ns, <, scene.guest.account.process_cpu_ns / 5);
+    CHECK_INT(scene.guest.rings->handler_count, >=, scene.guest.sample_count);
+    scene_end(&scene);
+}
+
+TEST(blocked_signals_are_told_not_lost) {
+    struct scene scene;
+    scene_begin(&scene, "blocked", 800);
+    scene_capture(&scene, HZ(499), BEST);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    uint64_t told = fake_unseen_sum(&scene.guest, (uint32_t)burned.b, RING_UNSEEN_BLOCKED);
+    CHECK_NEAR((double)(told + fake_weight(&scene.guest, (uint32_t)burned.b)) / (double)burned.a,
+               1.0, 0.1);
+    CHECK_INT(told, >, burned.a / 2);
+    scene_end(&scene);
+}

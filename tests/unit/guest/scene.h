@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One program under the guest and a capture of it, as most tests need it. */
+#ifndef SONDE_TESTS_UNIT_GUEST_SCENE_H
+#define SONDE_TESTS_UNIT_GUEST_SCENE_H
+
+#include "tests/unit/guest/fake.h"
+
+#define BEST   sonde_guest_v1_ClockChoice_CLOCK_BEST
+#define PERF   sonde_guest_v1_ClockChoice_CLOCK_PERF
+#define TIMER  sonde_guest_v1_ClockChoice_CLOCK_TIMER
+#define ITIMER sonde_guest_v1_ClockChoice_CLOCK_ITIMER
+
+#define HZ(rate) (1000000000ull / (rate))
+
+struct line {
+    char word[32];
+    long long a, b;
+};
+
+struct scene {
+    struct fake fake;
+    struct fake_child child;
+    struct fake_guest guest;
+};
+
+/* Starts `subject verb argument`, waits for its first line and for its guest. */
+struct line scene_begin(struct scene *scene, const char *verb, int argument);
+struct line scene_line(struct scene *scene);
+/* Reads records until the program's next line. */
+struct line scene_pump_line(struct scene *scene);
+/* Starts a capture and lets the program work. Skips the test when the clock is refused by the
+ * machine. */
+void scene_capture(struct scene *scene, uint64_t period_ns, sonde_guest_v1_ClockChoice clock);
+/* Lets the program end; it must end well. */
+void scene_end(struct scene *scene);
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The guest among a program's own signals: nobody notices it, and nothing of it strikes late. */
+#include "tests/unit/guest/scene.h"
+
+#include "tests/unit/check.h"
+
+#include <signal.h>
+
+TEST(foreign_handlers_keep_working) {
+    struct scene scene;
+    const int times = 60;
+    scene_begin(&scene, "foreign", times);
+    scene_capture(&scene, HZ(999), BEST);
+    struct line traps = scene_pump_line(&scene);
+    struct line profs = scene_line(&scene), same = scene_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(traps.a, ==, 4 * times); /* int3 and raise, in both halves */
+    CHECK_INT(traps.b, ==, 4 * times);
+    CHECK_INT(profs.a, ==, 2 * times);
+    CHECK_INT(profs.b % (2 * times), ==, 0);
+    CHECK_INT(profs.b, >, 0);
+    CHECK_INT(same.a, ==, 4);
+    CHECK_INT(scene.guest.sample_count, >, 50);
+    scene_end(&scene);
+}
+
+TEST(foreign_handlers_keep_working_beside_the_timer) {
+    struct scene scene;
+    scene_begin(&scene, "foreign", 60);
+    scene_capture(&scene, HZ(199), TIMER);
+    struct line traps = scene_pump_line(&scene);
+    struct line profs = scene_line(&scene);
+    scene_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(traps.a, ==, 240);
+    CHECK_INT(profs.a, ==, 120);
+    CHECK_INT(profs.b % 120, ==, 0);
+    CHECK_INT(profs.b, >, 0);
+    scene_end(&scene);
+}
+
+TEST(waiting_calls_are_not_interrupted) {
+    struct scene scene;
+    scene_begin(&scene, "eintr", 1000);
+    scene_capture(&scene, HZ(999), BEST);
+    struct line interrupted = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(interrupted.a, ==, 0);
+    CHECK_INT(scene.guest.sample_count, >, 100);
+    scene_end(&scene);
+}
+
+TEST(errno_mask_vectors_and_red_zone_stay) {
+    struct scene scene;
+    scene_begin(&scene, "steady", 1000);
+    scene_capture(&scene, HZ(10000), BEST);
+    struct line changed = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(changed.a, ==, 0);
+    CHECK_INT(changed.b, >, 100);
+    CHECK_INT(scene.guest.sample_count, >, 200);
+    scene_end(&scene);
+}
+
+TEST(the_smallest_stacks_hold) {
+    struct scene scene;
+    scene_begin(&scene, "small_stacks", 30);
+    scene_capture(&scene, HZ(2000), BEST);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(burned.b, ==, 0);
+    CHECK_INT(scene.guest.sample_count, >, 100);
+    scene_end(&scene);
+}
+
+TEST(a_stolen_handler_is_noticed) {
+    struct scene scene;
+    scene_begin(&scene, "stolen", 1500);
+    scene_capture(&scene, HZ(99), PERF);
+    CHECK_STR(scene_pump_line(&scene).word, "stolen");
+    uint32_t states = scene.guest.states;
+    fake_pump_until(&scene.guest, &scene.guest.states, states + 1);
+    CHECK_STR(scene.guest.state.clock, "timer");
+    CHECK(strstr(scene.guest.state.note, "SIGTRAP was taken"));
+    size_t before = scene.guest.sample_count;
+    struct line done = scene_pump_line(&scene);
+    CHECK_INT(done.a, >, 0); /* those between the theft and our look */
+    CHECK_INT(done.a, <, 100);
+    CHECK_INT(scene.guest.sample_count, >, before + 10);
+    fake_stop(&scene.guest);
+    scene_end(&scene);
+}
+
+static void stop_with_pending_tick(sonde_guest_v1_ClockChoice clock) {
+    struct scene scene;
+    scene_begin(&scene, "late", 0);
+    scene_capture(&scene, HZ(499), clock);
+    CHECK_STR(scene_pump_line(&scene).word, "pending");
+    fake_stop(&scene.guest);
+    fake_poke(&scene.child);
+    CHECK_STR(scene_pump_line(&scene).word, "alive");
+    scene_end(&scene);
+}
+
+TEST(a_pending_tick_of_perf_does_nothing_after_the_end) {
+    stop_with_pending_tick(PERF);
+}
+
+TEST(a_pending_tick_of_the_timer_does_nothing_after_the_end) {
+    stop_with_pending_tick(TIMER);
+}
+
+TEST(a_pending_tick_of_the_process_clock_does_nothing_after_the_end) {
+    stop_with_pending_tick(ITIMER);
+}
+
+static uint64_t weight_with_root_in(const struct fake_guest *guest, uint64_t low, uint64_t high) {
+    return fake_weight_in(guest, low, high, FAKE_PCS);
+}
+
+TEST(the_caller_of_a_hot_leaf_is_there) {
+    struct scene scene;
+    struct line leaves = scene_begin(&scene, "leaf", 500), callers = scene_line(&scene);
+    scene_capture(&scene, HZ(999), BEST);
+    scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    size_t leaf = 0, with_caller = 0;
+    for (size_t i = 0; i < scene.guest.sample_count; i++) {
+        const struct fake_sample *sample = &scene.guest.samples[i];
+        if ((long long)sample->pcs[0] < leaves.a || (long long)sample->pcs[0] >= leaves.b)
+            continue;
+        leaf++;
+        with_caller += sample->depth > 1 && (long long)sample->pcs[1] >= callers.a &&
+                       (long long)sample->pcs[1] <= callers.b && sample->end == RING_END_ROOT;
+    }
+    CHECK_INT(leaf, >, 100);
+    CHECK_INT(with_caller * 100, >=, leaf * 99);
+    scene_end(&scene);
+}
+
+TEST(a_deep_stack_keeps_leaf_and_root) {
+    struct scene scene;
+    scene_begin(&scene, "deep", 20000);
+    scene_capture(&scene, HZ(499), BEST);
+    scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    size_t cut = 0;
+    uint64_t root = 0;
+    for (size_t i = 0; i < scene.guest.sample_count; i++)
+        if (scene.guest.samples[i].end == RING_END_DEPTH) {
+            CHECK_INT(scene.guest.samples[i].depth, ==, RING_MAX_DEPTH);
+            CHECK(root == 0 || root == scene.guest.samples[i].root);
+            root = scene.guest.samples[i].root;
+            cut++;
+        }
+    CHECK_INT(cut, >, 20);
+    scene_end(&scene);
+}
+
+/* Nobody told of the stack: its pages are asked of the kernel, and the walk ends where they do. */
+TEST(an_unknown_stack_is_walked_as_far_as_it_goes) {
+    struct scene scene;
+    struct line ready = scene_begin(&scene, "coroutine", 0);
+    scene_capture(&scene, HZ(499), BEST);
+    scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    uint64_t in_coroutine =
+        weight_with_root_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
+    CHECK_INT(in_coroutine * 10, >, fake_weight(&scene.guest, 0) * 8);
+    scene_end(&scene);
+}
+
+TEST(a_handler_on_an_alternate_stack_is_walked_through) {
+    struct scene scene;
+    struct line ready = scene_begin(&scene, "sigstack", 0);
+    scene_capture(&scene, HZ(499), BEST);
+    scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    uint64_t all = fake_weight(&scene.guest, 0);
+    uint64_t handler = weight_with_root_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
+    uint64_t below = weight_with_root_in(&scene.guest, (uint64_t)ready.b, (uint64_t)ready.b + 512);
+    CHECK_INT(handler * 10, >, all * 9);
+    CHECK_INT(below * 10, >, all * 9);
+    scene_end(&scene);
+}
