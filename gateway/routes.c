@@ -30,7 +30,7 @@ static const struct route table[] = {
     {"/debug/pprof/", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PPROF, handle_index, NULL, "", NULL,
      "this page"},
     {"/debug/pprof/profile", METHOD_GET, 0, FAMILY_PPROF, handle_profile, &debug_pprof,
-     CPU_PARAMETERS, "?seconds=30", "CPU profile: a flame graph for browsers and curl, pprof for Go"},
+     CPU_PARAMETERS, "?seconds=30", "CPU profile: a flame graph, for Go clients pprof"},
     {"/debug/pprof/symbol", BOTH, ROUTE_LARGE_BODY, FAMILY_PPROF, handle_symbol, NULL, "", "",
      "names for addresses: POST 0x..+0x.."},
     {"/debug/pprof/symbolz", BOTH, ROUTE_LARGE_BODY, FAMILY_PPROF, handle_symbol, NULL, "", NULL,

@@ -26,6 +26,7 @@ struct connection {
     struct http_server *server;
     const struct listener *listener;
     enum http_trust trust;
+    char peer[64]; /* address without port; known even when the peer is gone */
 };
 
 struct http_server {

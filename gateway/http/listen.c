@@ -29,6 +29,20 @@ static void stop_accepting(struct http_server *server) {
             h2o_socket_read_stop(server->listeners[i].sock);
 }
 
+static void note_peer(struct connection *connection, h2o_socket_t *sock) {
+    struct sockaddr_storage address = {0};
+    const void *host = NULL;
+    if (h2o_socket_getpeername(sock, (void *)&address) == 0)
+        address.ss_family = AF_UNSPEC;
+    if (address.ss_family == AF_INET)
+        host = &((struct sockaddr_in *)(void *)&address)->sin_addr;
+    else if (address.ss_family == AF_INET6)
+        host = &((struct sockaddr_in6 *)(void *)&address)->sin6_addr;
+    if (!host || !inet_ntop(address.ss_family, host, connection->peer, sizeof connection->peer))
+        snprintf(connection->peer, sizeof connection->peer, "%s",
+                 connection->listener->is_unix ? "unix" : "unknown");
+}
+
 static bool accept_one(struct listener *listener) {
     struct http_server *server = listener->server;
     h2o_socket_t *sock = h2o_evloop_socket_accept(listener->sock);
@@ -44,6 +58,7 @@ static bool accept_one(struct listener *listener) {
         .listener = listener,
         .trust = listener->local ? HTTP_LOCAL : HTTP_STRANGER,
     };
+    note_peer(connection, sock);
     sock->on_close.cb = on_connection_close;
     sock->on_close.data = connection;
     int on = 1;

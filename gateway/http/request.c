@@ -8,7 +8,6 @@
  * has closed (POLLRDHUP sees it behind pipelined bytes, too). */
 #include "gateway/http/internal.h"
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <stdarg.h>
 
@@ -169,16 +168,8 @@ enum http_trust http_request_trust(const struct http_request *request) {
 }
 
 void http_request_peer(const struct http_request *request, char *text, size_t size) {
-    struct sockaddr_storage address = {0};
-    socklen_t len =
-        request->req->conn->callbacks->get_peername(request->req->conn, (void *)&address);
-    const void *host = NULL;
-    if (len && address.ss_family == AF_INET)
-        host = &((struct sockaddr_in *)(void *)&address)->sin_addr;
-    else if (len && address.ss_family == AF_INET6)
-        host = &((struct sockaddr_in6 *)(void *)&address)->sin6_addr;
-    if (!host || !inet_ntop(address.ss_family, host, text, (socklen_t)size))
-        snprintf(text, size, "unix");
+    const struct connection *connection = http_connection_of(request->req);
+    snprintf(text, size, "%s", connection ? connection->peer : "unknown");
 }
 
 void http_request_note(struct http_request *request, const char *format, ...) {

@@ -285,7 +285,7 @@ def play(path, tools):
             answer = step(stage, kind, rule, answer)
     except (Failed, OSError, subprocess.SubprocessError) as failure:
         raise Failed(f"{path}:{number}: {failure}\n--- gateway\n{stage.gateway.tail()}"
-                     f"\n--- service\n{stage.service.tail()}") from failure
+                     f"\n--- service (status {stage.service.child.poll()})\n{stage.service.tail()}") from failure
     finally:
         stage.close()
     if not lines:
