@@ -30,7 +30,7 @@
 #define UNWIND_PAGE      256u
 #define UNWIND_MAX_TEXT  (1u << 30) /* bytes of address space one table may span */
 #define UNWIND_MAX_RULES 65535u
-#define UNWIND_SLACK     16u /* readable bytes after the last row, so that 8 rows are read at once */
+#define UNWIND_SLACK     16u /* readable bytes behind the rows: 8 are read at once */
 #define UNWIND_ID_BYTES  32u
 
 /* Where the canonical frame address comes from. */

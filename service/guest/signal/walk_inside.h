@@ -16,7 +16,7 @@
 #define WALK_USER_END      (1ull << 47)
 #define WALK_RED_ZONE      128u
 #define WALK_UNKNOWN_STACK (1u << 20) /* how far an unknown stack is followed */
-#define WALK_LOST          1u /* value of a register that no rule can tell: an address that no stack has */
+#define WALK_LOST          1u /* value of a register that is lost: no stack has that address */
 
 /* The rule of a pc in no table, beside those of enum unwind_cfa. */
 #define WALK_CFA_POINTER 0x40u

@@ -26,16 +26,18 @@ static void *bottom_context;
         return path + (unsigned char)bytes[left % (size)];                                        \
     }
 
-#define EIGHT(n)                                                                 \
-    FUNCTION(n##0, 16)                                                           \
-    FUNCTION(n##1, 40)                                                           \
-    FUNCTION(n##2, 24)                                                           \
-    FUNCTION(n##3, 300) FUNCTION(n##4, 64) FUNCTION(n##5, 8) FUNCTION(n##6, 120) \
-        FUNCTION(n##7, 1000)
+#define EIGHT(n)        \
+    FUNCTION(n##0, 16)  \
+    FUNCTION(n##1, 40)  \
+    FUNCTION(n##2, 24)  \
+    FUNCTION(n##3, 300) \
+    FUNCTION(n##4, 64) FUNCTION(n##5, 8) FUNCTION(n##6, 120) FUNCTION(n##7, 1000)
 EIGHT(1)
 EIGHT(2)
 EIGHT(3)
-EIGHT(4) EIGHT(5) EIGHT(6)
+EIGHT(4)
+EIGHT(5)
+EIGHT(6)
 
 #define NAMES(n)                                                                         \
     function_##n##0, function_##n##1, function_##n##2, function_##n##3, function_##n##4, \
