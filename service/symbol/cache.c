@@ -71,15 +71,15 @@ void symbol_cache_remove(const struct symbol_cache *cache, const char *identity,
         unlinkat(cache->directory, name, 0);
 }
 
-static int create_temporary(const struct symbol_cache *cache, char name[64]) {
+static int create_temporary(const struct symbol_cache *cache, char name[SYMBOL_CACHE_NAME]) {
     static atomic_uint serial;
-    snprintf(name, 64, "tmp.%d.%u", (int)getpid(), atomic_fetch_add(&serial, 1));
+    snprintf(name, SYMBOL_CACHE_NAME, "tmp.%d.%u", (int)getpid(), atomic_fetch_add(&serial, 1));
     unlinkat(cache->directory, name, 0); /* of an earlier process with this pid */
     return openat(cache->directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 int symbol_cache_scratch(const struct symbol_cache *cache) {
-    char name[64];
+    char name[SYMBOL_CACHE_NAME];
     int fd = cache->directory >= 0 ? create_temporary(cache, name) : -1;
     if (fd < 0)
         return memfd_create("sonde-symbols", MFD_CLOEXEC);
@@ -111,19 +111,45 @@ sonde_err symbol_image_map(int fd, struct symbol_image *image) {
     return SONDE_OK;
 }
 
+int symbol_cache_begin(const struct symbol_cache *cache, char name[SYMBOL_CACHE_NAME]) {
+    int fd = cache->directory >= 0 ? create_temporary(cache, name) : -1;
+    if (fd >= 0)
+        return fd;
+    name[0] = 0;
+    return memfd_create("sonde-symbols", MFD_CLOEXEC);
+}
+
+void symbol_cache_abandon(const struct symbol_cache *cache, const char *name) {
+    if (name[0])
+        unlinkat(cache->directory, name, 0);
+}
+
 /* The file is whole on disk before it has its name. */
+bool symbol_cache_commit(const struct symbol_cache *cache, int fd, const char *name,
+                         const char *identity, const char *kind) {
+    char own[NAME_MAX];
+    if (name[0] == 0)
+        return true;
+    table_name(own, identity, kind);
+    if (fsync(fd) == 0 && renameat(cache->directory, name, cache->directory, own) == 0) {
+        symbol_cache_evict(cache);
+        return true;
+    }
+    symbol_cache_abandon(cache, name);
+    return false;
+}
+
 static bool write_table(const struct symbol_cache *cache, const char *identity, const char *kind,
                         const struct sonde_buf *buf, struct symbol_image *image) {
-    char temporary[64], name[NAME_MAX];
-    table_name(name, identity, kind);
-    int fd = create_temporary(cache, temporary);
+    char name[SYMBOL_CACHE_NAME];
+    int fd = create_temporary(cache, name);
     if (fd < 0)
         return false;
-    bool done = write_all(fd, buf->data, buf->len) && fsync(fd) == 0 &&
-                renameat(cache->directory, temporary, cache->directory, name) == 0;
+    bool done = write_all(fd, buf->data, buf->len);
     if (!done)
-        unlinkat(cache->directory, temporary, 0);
-    done = done && symbol_image_map(fd, image) == SONDE_OK;
+        symbol_cache_abandon(cache, name);
+    done = done && symbol_cache_commit(cache, fd, name, identity, kind) &&
+           symbol_image_map(fd, image) == SONDE_OK;
     close(fd);
     return done;
 }
@@ -134,7 +160,6 @@ sonde_err symbol_cache_publish(const struct symbol_cache *cache, const char *ide
     *image = (struct symbol_image){0};
     if (cache->directory >= 0 && write_table(cache, identity, kind, buf, image)) {
         sonde_buf_finish(buf);
-        symbol_cache_evict(cache);
         return SONDE_OK;
     }
     image->bytes = sonde_buf_take(buf, &image->len);

@@ -40,6 +40,16 @@ SONDE_MUST_USE sonde_err symbol_cache_publish(const struct symbol_cache *cache,
                                               const char *identity, const char *kind,
                                               struct sonde_buf *buf, struct symbol_image *image);
 SONDE_MUST_USE sonde_err symbol_image_map(int fd, struct symbol_image *image);
+
+/* For a table that another process writes: a new file to write to, with a temporary name (empty
+ * when it is in memory); -1 = refused. Then commit gives it its own name, or abandon removes it.
+ * The descriptor stays the caller's. */
+#define SYMBOL_CACHE_NAME 64
+int symbol_cache_begin(const struct symbol_cache *cache, char name[SYMBOL_CACHE_NAME]);
+bool symbol_cache_commit(const struct symbol_cache *cache, int fd, const char *name,
+                         const char *identity, const char *kind);
+void symbol_cache_abandon(const struct symbol_cache *cache, const char *name);
+
 /* Removes until the directory fits. Called by publish. */
 void symbol_cache_evict(const struct symbol_cache *cache);
 

@@ -29,6 +29,8 @@ sonde_err symbol_store_create(const struct symbol_options *options, struct symbo
         return err;
     }
     made->debug_roots = options->debug_roots ? strdup(options->debug_roots) : NULL;
+    made->worker = options->worker ? strdup(options->worker) : NULL;
+    pthread_cond_init(&made->wanted, NULL);
     lock_init(&made->lock, LOCK_SYMBOL_STORE);
     *store = made;
     return SONDE_OK;
@@ -37,8 +39,11 @@ sonde_err symbol_store_create(const struct symbol_options *options, struct symbo
 void symbol_store_destroy(struct symbol_store *store) {
     if (!store)
         return;
+    symbol_converter_stop(store);
     symbol_cache_finish(&store->cache);
     free(store->debug_roots);
+    free(store->worker);
+    pthread_cond_destroy(&store->wanted);
     lock_finish(&store->lock);
     free(store);
 }
@@ -69,6 +74,7 @@ static void module_destroy(struct symbol_module *module) {
     if (module->debug_fd >= 0)
         close(module->debug_fd);
     symbol_table_finish(&module->table);
+    symbol_full_table_finish(&module->full_table);
     lock_finish(&module->lock);
     pthread_cond_destroy(&module->changed);
     free(module->loads);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/names.h"
 
+#include "service/symbol/elf.h"
+
 #include <stddef.h>
 #include <string.h>
 
@@ -73,6 +75,28 @@ sonde_err symbol_names_open(const void *image, size_t len, const char *identity,
         .strings = bytes + header->strings_offset,
     };
     return SONDE_OK;
+}
+
+bool symbol_table_is_whole(int fd) {
+    char header[1024], piece[SYMBOL_CHECKSUM_PIECE];
+    struct symbol_elf_input file;
+    uint32_t header_bytes;
+    uint64_t total, wanted;
+    if (!symbol_elf_input_of_file(fd, &file) || !symbol_elf_read(&file, 12, &header_bytes, 4) ||
+        !symbol_elf_read(&file, 16, &total, 8) || total != file.size || header_bytes < 64 ||
+        header_bytes > sizeof header || !symbol_elf_read(&file, 0, header, header_bytes))
+        return false;
+    memcpy(&wanted, header + header_bytes - 8, 8);
+    memset(header + header_bytes - 8, 0, 8);
+    uint64_t hash = symbol_checksum(0, header, header_bytes), at = header_bytes;
+    while (at < total) {
+        size_t len = total - at < sizeof piece ? total - at : sizeof piece;
+        if (!symbol_elf_read(&file, at, piece, len))
+            return false;
+        hash = symbol_checksum(hash, piece, len);
+        at += len;
+    }
+    return hash == wanted;
 }
 
 uint32_t symbol_names_find(const struct symbol_names *names, uint64_t vaddr) {

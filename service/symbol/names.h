@@ -72,6 +72,11 @@ uint32_t symbol_names_find(const struct symbol_names *names, uint64_t vaddr);
 /* "" when the index or its name is out of bounds. */
 const char *symbol_names_text(const struct symbol_names *names, uint32_t symbol);
 
+/* Whether a stored table has the length and the checksum that its header says. Both kinds of tables
+ * begin alike (magic, version, header_bytes, total_bytes) and end their header with the checksum.
+ * Reads through a small buffer, so that a table costs memory only where it is used. */
+bool symbol_table_is_whole(int fd);
+
 /* Hashes bytes onto `hash` (0 to start). May be called in parts when every part but the last is a
  * multiple of the piece. */
 #define SYMBOL_CHECKSUM_PIECE ((size_t)64 << 10)

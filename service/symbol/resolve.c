@@ -1,47 +1,85 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Answers for a batch. Addresses repeat functions, so each name is made and copied once per call; a
- * small open-addressed table remembers which. */
+ * small open-addressed table remembers which.
+ *
+ * Two tables may know an address. The full table gives the chain of inlined functions, files and
+ * lines; the table of names gives the name as it was linked (with the compiler's suffixes), and the
+ * name alone where DWARF has no function: assembly, padding, objects built without -g. */
 #include "service/symbol/demangle.h"
 #include "service/symbol/store.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#define MAX_FRAMES 256u /* of one chain; deeper ones lose their outermost frames */
+
+/* What is remembered, by table and number: a name, or a file. */
 struct memo_slot {
-    const struct symbol_table *table; /* NULL = free */
-    uint32_t symbol;
+    const void *table; /* NULL = free */
+    uint32_t number;
     const char *name, *system_name;
 };
 
 struct batch {
     struct sonde_arena *arena;
     struct memo_slot *slots;
-    size_t mask;
+    size_t mask, used;
+    const struct timespec *deadline;
     struct symbol_module
-        *module; /* of the query before, and its table: mostly the next one's too */
+        *module; /* of the query before, and its tables: mostly the next one's too */
     struct symbol_table *table;
+    struct symbol_full_table *full;
 };
 
-static struct symbol_table *table_of(struct batch *batch, struct symbol_module *module) {
-    if (module != batch->module) {
-        batch->module = module;
-        batch->table = module ? symbol_module_table(module) : NULL;
+static void choose_module(struct batch *batch, struct symbol_module *module) {
+    if (module == batch->module)
+        return;
+    batch->module = module;
+    batch->full = module ? symbol_module_full(module, batch->deadline) : NULL;
+    batch->table = module ? symbol_module_table(module) : NULL;
+}
+
+/* --- remembering -------------------------------------------------------------------------------
+ */
+
+static struct memo_slot *probe(const struct memo_slot *slots, size_t mask, const void *table,
+                               uint32_t number) {
+    uint64_t hash = ((uintptr_t)table >> 3 ^ (uint64_t)number << 20) * 0x9e3779b97f4a7c15ull;
+    size_t at = (size_t)(hash >> 32) & mask;
+    while (slots[at].table && (slots[at].table != table || slots[at].number != number))
+        at = (at + 1) & mask;
+    return (struct memo_slot *)&slots[at];
+}
+
+static bool widen(struct batch *batch) {
+    size_t mask = batch->mask * 2 + 1;
+    struct memo_slot *slots = calloc(mask + 1, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; batch->slots && i <= batch->mask; i++)
+        if (batch->slots[i].table)
+            *probe(slots, mask, batch->slots[i].table, batch->slots[i].number) = batch->slots[i];
+    free(batch->slots);
+    batch->slots = slots;
+    batch->mask = mask;
+    return true;
+}
+
+/* The slot of an item; its name is NULL when it is new. NULL when out of memory. */
+static struct memo_slot *remember(struct batch *batch, const void *table, uint32_t number) {
+    if ((!batch->slots || batch->used * 2 > batch->mask) && !widen(batch))
+        return NULL;
+    struct memo_slot *slot = probe(batch->slots, batch->mask, table, number);
+    if (!slot->table) {
+        *slot = (struct memo_slot){.table = table, .number = number};
+        batch->used++;
     }
-    return batch->table;
+    return slot;
 }
 
-static struct memo_slot *find_slot(struct batch *batch, const struct symbol_table *table,
-                                   uint32_t symbol) {
-    uint64_t hash = ((uintptr_t)table >> 4 ^ symbol) * 0x9e3779b97f4a7c15ull;
-    size_t at = (size_t)(hash >> 32) & batch->mask;
-    while (batch->slots[at].table &&
-           (batch->slots[at].table != table || batch->slots[at].symbol != symbol))
-        at = (at + 1) & batch->mask;
-    return &batch->slots[at];
-}
-
-static const char *clean_name(struct sonde_arena *arena, const char *name) {
+static const char *clean_copy(struct sonde_arena *arena, const char *name) {
     struct sonde_buf text = {0};
     symbol_clean(name, strlen(name), &text);
     const char *copy =
@@ -50,58 +88,218 @@ static const char *clean_name(struct sonde_arena *arena, const char *name) {
     return copy;
 }
 
-/* The names of a symbol, made when the batch meets it for the first time. */
-static const struct memo_slot *names_of(struct batch *batch, struct symbol_table *table,
-                                        uint32_t symbol) {
-    struct memo_slot *slot = find_slot(batch, table, symbol);
-    if (slot->table)
-        return slot;
-    const char *linkage = symbol_names_text(&table->names, symbol);
-    const char *name = symbol_shown_get(&table->shown, symbol, linkage, batch->arena);
-    const char *system_name = clean_name(batch->arena, linkage);
-    if (!name || !system_name)
-        return NULL;
-    *slot = (struct memo_slot){table, symbol, name, system_name};
-    return slot;
+static const struct memo_slot *symbol_name(struct batch *batch, uint32_t symbol) {
+    struct symbol_table *table = batch->table;
+    struct memo_slot *slot = remember(batch, table, symbol);
+    if (slot && !slot->name) {
+        const char *linkage = symbol_names_text(&table->names, symbol);
+        slot->name = symbol_shown_get(&table->shown, symbol, linkage, batch->arena);
+        slot->system_name = clean_copy(batch->arena, linkage);
+    }
+    return slot && slot->name && slot->system_name ? slot : NULL;
+}
+
+static const struct memo_slot *function_name(struct batch *batch, uint32_t function) {
+    struct symbol_full_table *table = batch->full;
+    struct memo_slot *slot = remember(batch, table, function);
+    if (slot && !slot->name) {
+        const char *text = symbol_full_function(&table->full, function);
+        bool linkage = function < table->full.header->function_count &&
+                       (table->full.functions[function].flags & SYMBOL_NAME_IS_LINKAGE);
+        slot->system_name = clean_copy(batch->arena, text);
+        slot->name = linkage ? symbol_shown_get(&table->shown, function, text, batch->arena)
+                             : slot->system_name;
+    }
+    return slot && slot->name && slot->system_name ? slot : NULL;
+}
+
+static const char *file_name(struct batch *batch, uint32_t file) {
+    /* Any address that is no other table's will do as the key. */
+    struct memo_slot *slot = remember(batch, &batch->full->full, file);
+    if (slot && !slot->name)
+        slot->name = clean_copy(batch->arena, symbol_full_file(&batch->full->full, file));
+    return slot ? slot->name : NULL;
+}
+
+/* --- one address -------------------------------------------------------------------------------
+ */
+
+static sonde_err answer_by_name(struct batch *batch, uint64_t vaddr, uint32_t symbol,
+                                struct symbol_frame *frame) {
+    const struct memo_slot *name = symbol_name(batch, symbol);
+    if (!name)
+        return SONDE_OUT_OF_MEMORY;
+    const struct symbol_names *names = &batch->table->names;
+    frame->name = name->name;
+    frame->system_name = name->system_name;
+    frame->offset = vaddr - names->header->base - names->symbols[symbol].start;
+    return SONDE_OK;
+}
+
+static sonde_err set_line(struct batch *batch, uint32_t file, uint32_t line,
+                          struct symbol_frame *frame) {
+    frame->file = file_name(batch, file);
+    frame->line = line;
+    return frame->file ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+static uint32_t chain_len(const struct symbol_full *full, uint32_t node) {
+    uint32_t len = 0;
+    while (node < full->header->node_count && len < MAX_FRAMES) {
+        uint32_t parent = full->nodes[node].parent;
+        len++;
+        if (parent >= node) /* none, or a damaged table */
+            break;
+        node = parent;
+    }
+    return len;
+}
+
+/* The symbol that begins where the function is entered: it has the whole scope and the parameters,
+ * which DWARF without a linkage name has not. */
+static uint32_t entry_symbol(const struct batch *batch, const struct symbol_node *node) {
+    if (!batch->table)
+        return SYMBOL_NO_SYMBOL;
+    const struct symbol_names *names = &batch->table->names;
+    uint64_t start = batch->full->full.header->base + node->call_file;
+    uint32_t symbol = symbol_names_find(names, start);
+    bool begins =
+        symbol != SYMBOL_NO_SYMBOL && start == names->header->base + names->symbols[symbol].start;
+    return begins ? symbol : SYMBOL_NO_SYMBOL;
+}
+
+static bool same_base(const char *left, const char *right) {
+    size_t len = symbol_clone_base(left, strlen(left));
+    return len == symbol_clone_base(right, strlen(right)) && memcmp(left, right, len) == 0;
+}
+
+/* The outermost frame: the function that holds the code. `symbol` is the one at the address: the
+ * function itself, or a part of it that was split off (".cold"). */
+static sonde_err finish_outermost(struct batch *batch, uint64_t vaddr,
+                                  const struct symbol_node *node, uint32_t symbol,
+                                  struct symbol_frame *frame) {
+    const struct symbol_full *full = &batch->full->full;
+    uint32_t entry = entry_symbol(batch, node);
+    frame->offset = vaddr - full->header->base - node->call_file;
+    if (entry != SYMBOL_NO_SYMBOL) {
+        const struct memo_slot *linked = symbol_name(batch, entry);
+        if (!linked)
+            return SONDE_OUT_OF_MEMORY;
+        bool has_linkage = node->function < full->header->function_count &&
+                           (full->functions[node->function].flags & SYMBOL_NAME_IS_LINKAGE);
+        bool folded = batch->table->names.symbols[entry].flags & SYMBOL_IS_FOLDED;
+        frame->name = has_linkage ? frame->name : linked->name;
+        if (!folded || !has_linkage) /* of folded functions DWARF knows better which is meant */
+            frame->system_name = linked->system_name;
+    }
+    if (symbol == SYMBOL_NO_SYMBOL || symbol == entry)
+        return SONDE_OK;
+    const struct symbol_names *names = &batch->table->names;
+    if (!same_base(frame->system_name, symbol_names_text(names, symbol)))
+        return SONDE_OK;
+    const struct memo_slot *part = symbol_name(batch, symbol);
+    if (!part)
+        return SONDE_OUT_OF_MEMORY;
+    frame->system_name = part->system_name;
+    frame->offset = vaddr - names->header->base - names->symbols[symbol].start;
+    return SONDE_OK;
+}
+
+/* Frames of a chain, innermost first. */
+static sonde_err answer_by_chain(struct batch *batch, uint64_t vaddr, uint32_t node,
+                                 uint32_t symbol, struct symbol_frame *frames, uint32_t count) {
+    const struct symbol_full *full = &batch->full->full;
+    uint32_t file, line;
+    sonde_err err = SONDE_OK;
+    if (symbol_full_line(full, vaddr, &file, &line))
+        err = set_line(batch, file, line, &frames[0]);
+    for (uint32_t i = 0; i < count && err == SONDE_OK; i++) {
+        const struct symbol_node *at = &full->nodes[node];
+        const struct memo_slot *name = function_name(batch, at->function);
+        if (!name)
+            return SONDE_OUT_OF_MEMORY;
+        frames[i].name = name->name;
+        frames[i].system_name = name->system_name;
+        if (at->parent == SYMBOL_NO_NODE)
+            err = finish_outermost(batch, vaddr, at, symbol, &frames[i]);
+        else if (i + 1 < count)
+            err = set_line(batch, at->call_file, at->call_line, &frames[i + 1]);
+        node = at->parent;
+    }
+    return err;
+}
+
+static sonde_err answer_from_names(struct batch *batch, uint64_t vaddr, uint32_t symbol,
+                                   struct symbol_answer *answer) {
+    if (symbol == SYMBOL_NO_SYMBOL)
+        return SONDE_OK;
+    struct symbol_frame *frame = sonde_arena_alloc(batch->arena, sizeof *frame);
+    if (!frame || answer_by_name(batch, vaddr, symbol, frame) != SONDE_OK)
+        return SONDE_OUT_OF_MEMORY;
+    frame->file = "";
+    answer->frames = frame;
+    answer->frame_count = 1;
+    uint32_t file, line; /* assembly has lines though no functions */
+    if (batch->full && symbol_full_line(&batch->full->full, vaddr, &file, &line))
+        return set_line(batch, file, line, frame);
+    return SONDE_OK;
 }
 
 static sonde_err answer_one(struct batch *batch, const struct symbol_query *query,
                             struct symbol_answer *answer) {
     *answer = (struct symbol_answer){0};
-    struct symbol_table *table = table_of(batch, query->module);
-    if (!table)
-        return SONDE_OK;
-    answer->quality = (enum symbol_quality)table->names.header->quality;
-    uint32_t symbol = symbol_names_find(&table->names, query->vaddr);
-    if (symbol == SYMBOL_NO_SYMBOL)
-        return SONDE_OK;
-    const struct memo_slot *slot = names_of(batch, table, symbol);
-    struct symbol_frame *frame = slot ? sonde_arena_alloc(batch->arena, sizeof *frame) : NULL;
-    if (!frame)
+    choose_module(batch, query->module);
+    uint32_t symbol = SYMBOL_NO_SYMBOL, node = SYMBOL_NO_NODE;
+    if (batch->table) {
+        answer->quality = (enum symbol_quality)batch->table->names.header->quality;
+        symbol = symbol_names_find(&batch->table->names, query->vaddr);
+    }
+    if (symbol != SYMBOL_NO_SYMBOL)
+        answer->is_folded = batch->table->names.symbols[symbol].flags & SYMBOL_IS_FOLDED;
+    if (batch->full) {
+        answer->quality = SYMBOL_FULL;
+        node = symbol_full_find(&batch->full->full, query->vaddr);
+    }
+    if (node == SYMBOL_NO_NODE)
+        return answer_from_names(batch, query->vaddr, symbol, answer);
+    uint32_t count = chain_len(&batch->full->full, node);
+    struct symbol_frame *frames = sonde_arena_alloc(batch->arena, count * sizeof *frames);
+    if (!frames)
         return SONDE_OUT_OF_MEMORY;
-    const struct symbol_entry *entry = &table->names.symbols[symbol];
-    *frame = (struct symbol_frame){
-        .name = slot->name,
-        .system_name = slot->system_name,
-        .file = "",
-        .offset = query->vaddr - table->names.header->base - entry->start,
-    };
-    answer->frames = frame;
-    answer->frame_count = 1;
-    answer->is_folded = entry->flags & SYMBOL_IS_FOLDED;
-    return SONDE_OK;
+    for (uint32_t i = 0; i < count; i++)
+        frames[i].file = "";
+    answer->frames = frames;
+    answer->frame_count = count;
+    return answer_by_chain(batch, query->vaddr, node, symbol, frames, count);
 }
 
-sonde_err symbol_resolve(struct symbol_store *store, const struct symbol_query *queries,
-                         size_t count, struct sonde_arena *arena, struct symbol_answer *answers) {
-    size_t slots = 16;
-    while (slots < 2 * count)
-        slots *= 2;
-    struct batch batch = {
-        .arena = arena, .slots = calloc(slots, sizeof *batch.slots), .mask = slots - 1};
-    sonde_err err = batch.slots ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+/* --- batches -----------------------------------------------------------------------------------
+ */
+
+static sonde_err resolve(const struct symbol_query *queries, size_t count,
+                         const struct timespec *deadline, struct sonde_arena *arena,
+                         struct symbol_answer *answers) {
+    struct batch batch = {.arena = arena, .mask = 511, .deadline = deadline};
+    sonde_err err = SONDE_OK;
     for (size_t i = 0; i < count && err == SONDE_OK; i++)
         err = answer_one(&batch, &queries[i], &answers[i]);
     free(batch.slots);
     return err;
+}
+
+sonde_err symbol_resolve(struct symbol_store *store, const struct symbol_query *queries,
+                         size_t count, struct sonde_arena *arena, struct symbol_answer *answers) {
+    return resolve(queries, count, NULL, arena, answers);
+}
+
+sonde_err symbol_resolve_wait(struct symbol_store *store, const struct symbol_query *queries,
+                              size_t count, uint32_t wait_ms, struct sonde_arena *arena,
+                              struct symbol_answer *answers) {
+    struct timespec deadline;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += wait_ms / 1000;
+    deadline.tv_nsec += (long)(wait_ms % 1000) * 1000000;
+    deadline.tv_sec += deadline.tv_nsec / 1000000000;
+    deadline.tv_nsec %= 1000000000;
+    return resolve(queries, count, &deadline, arena, answers);
 }

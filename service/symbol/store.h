@@ -3,19 +3,22 @@
  * The inside of store and module, shared by store.c, module.c, tables.c and resolve.c.
  *
  * A store holds one module per file identity; a module holds one table of names, built by the first
- * thread that asks while the others wait. Locks: the store's for the list, the module's for its
- * tables; never the store's inside the module's. */
+ * thread that asks while the others wait, and perhaps a full table, converted in the background by
+ * the store's one converter thread and its worker process. Locks: the store's for the list, the
+ * module's for its tables; never the store's inside the module's. */
 #ifndef SONDE_SERVICE_SYMBOL_STORE_H
 #define SONDE_SERVICE_SYMBOL_STORE_H
 
 #include "service/locks.h"
 #include "service/symbol/cache.h"
 #include "service/symbol/elf.h"
+#include "service/symbol/full.h"
 #include "service/symbol/names.h"
 #include "service/symbol/shown.h"
 #include "service/symbol/symbol.h"
 
 #include <sys/stat.h>
+#include <time.h>
 
 struct symbol_store {
     struct symbol_cache cache;
@@ -23,12 +26,27 @@ struct symbol_store {
     struct lock lock;
     struct symbol_module *modules;
     _Atomic uint64_t tables_built;
+
+    /* Conversion; under the lock. */
+    char *worker; /* NULL = names only */
+    pthread_t converter;
+    pthread_cond_t wanted;
+    struct symbol_module *queue; /* through `queued`; each entry holds a reference */
+    pid_t worker_pid;            /* 0 = none runs */
+    bool converter_runs, stopping;
 };
 
 /* A table of names with the demangled ones, as it is in use. */
 struct symbol_table {
     struct symbol_image image;
     struct symbol_names names;
+    struct symbol_shown shown;
+};
+
+/* A full table; names are kept demangled by the number of the function. */
+struct symbol_full_table {
+    struct symbol_image image;
+    struct symbol_full full;
     struct symbol_shown shown;
 };
 
@@ -57,11 +75,27 @@ struct symbol_module {
     struct lock lock;
     pthread_cond_t changed;
     enum symbol_state state;
-    struct symbol_table table; /* fixed once the state is READY */
+    struct symbol_table table;           /* fixed once the state is READY */
+    enum symbol_state full_state;        /* READY without a header: there is none */
+    struct symbol_full_table full_table; /* likewise */
+    struct symbol_module *queued;
 };
 
 /* The module's table of names, built or loaded when needed. NULL when it has none. */
 struct symbol_table *symbol_module_table(struct symbol_module *module);
 void symbol_table_finish(struct symbol_table *table);
+
+/* The full table if it is there; otherwise NULL, and its conversion begins. Waits for it until the
+ * deadline (CLOCK_REALTIME; NULL = not at all). */
+struct symbol_full_table *symbol_module_full(struct symbol_module *module,
+                                             const struct timespec *deadline);
+void symbol_full_table_finish(struct symbol_full_table *table);
+/* Ends the converter thread and its worker, and lets go of what is queued. */
+void symbol_converter_stop(struct symbol_store *store);
+
+/* Runs the worker on a module and leaves the table's file open; -1 = there is none. */
+int symbol_convert(struct symbol_module *module);
+/* Whether the module has DWARF somewhere. */
+bool symbol_module_has_dwarf(struct symbol_module *module);
 
 #endif

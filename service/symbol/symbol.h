@@ -25,6 +25,10 @@ struct symbol_options {
     const char *cache_dir;   /* tables live here as <identity>.names; NULL = no disk cache */
     uint64_t cache_bytes;    /* bound of the directory; 0 = 1 GiB; oldest use goes first */
     const char *debug_roots; /* ':'-separated; NULL = "/usr/lib/debug" */
+    /* The program that converts DWARF, started with SYMBOL_WORKER_ARGUMENT (worker.h);
+     * "/proc/self/exe" for a program whose main knows it. NULL = names only: no inlined functions,
+     * files and lines. */
+    const char *worker;
 };
 
 SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *options,
@@ -107,9 +111,16 @@ struct symbol_answer {
     bool is_folded; /* several functions share this code */
 };
 
-/* count answers, one a query. SONDE_OUT_OF_MEMORY is the only failure. */
+/* count answers, one a query, at once: with what is there. Where a file has DWARF that nobody has
+ * converted yet, names are given and the conversion begins. SONDE_OUT_OF_MEMORY is the only
+ * failure. */
 SONDE_MUST_USE sonde_err symbol_resolve(struct symbol_store *store,
                                         const struct symbol_query *queries, size_t count,
                                         struct sonde_arena *arena, struct symbol_answer *answers);
+/* The same, but waits up to wait_ms for full tables of the queries' modules. */
+SONDE_MUST_USE sonde_err symbol_resolve_wait(struct symbol_store *store,
+                                             const struct symbol_query *queries, size_t count,
+                                             uint32_t wait_ms, struct sonde_arena *arena,
+                                             struct symbol_answer *answers);
 
 #endif

@@ -16,34 +16,12 @@ void symbol_table_finish(struct symbol_table *table) {
     *table = (struct symbol_table){0};
 }
 
-/* The sum is taken through a small buffer, so that a table costs memory only where it is used. */
-static bool file_is_whole(int fd) {
-    struct symbol_names_header header;
-    char piece[SYMBOL_CHECKSUM_PIECE];
-    if (pread(fd, &header, sizeof header, 0) != sizeof header)
-        return false;
-    uint64_t wanted = header.checksum, at = sizeof header;
-    header.checksum = 0;
-    uint64_t hash = symbol_checksum(0, &header, sizeof header);
-    struct symbol_elf_input input;
-    if (!symbol_elf_input_of_file(fd, &input) || input.size != header.total_bytes)
-        return false;
-    while (at < input.size) {
-        size_t len = input.size - at < sizeof piece ? input.size - at : sizeof piece;
-        if (!symbol_elf_read(&input, at, piece, len))
-            return false;
-        hash = symbol_checksum(hash, piece, len);
-        at += len;
-    }
-    return hash == wanted;
-}
-
 static bool load(struct symbol_module *module, struct symbol_table *table) {
     struct symbol_cache *cache = &module->store->cache;
     int fd = symbol_cache_open(cache, module->identity, KIND);
     if (fd < 0)
         return false;
-    bool good = file_is_whole(fd) && symbol_image_map(fd, &table->image) == SONDE_OK &&
+    bool good = symbol_table_is_whole(fd) && symbol_image_map(fd, &table->image) == SONDE_OK &&
                 symbol_names_open(table->image.bytes, table->image.len, module->identity, true,
                                   &table->names) == SONDE_OK;
     close(fd);

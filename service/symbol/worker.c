@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/symbol/worker.h"
+
+#include "service/symbol/confine.h"
+#include "service/symbol/dwarf.h"
+#include "service/symbol/prepare.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define INFLATED_LIMIT ((uint64_t)16 << 30)
+
+bool symbol_worker_is_asked(int argc, char **argv) {
+    return argc == 3 && strcmp(argv[1], SYMBOL_WORKER_ARGUMENT) == 0;
+}
+
+/* From the first to the last byte of executable sections. */
+static bool find_text(uint64_t *base, uint64_t *limit) {
+    struct symbol_elf_input input;
+    struct symbol_elf elf = {0};
+    *base = UINT64_MAX;
+    *limit = 0;
+    if (symbol_elf_input_of_file(SYMBOL_WORKER_MAIN, &input) &&
+        symbol_elf_open(&input, &elf, NULL) == SONDE_OK) {
+        for (uint32_t i = 0; i < elf.section_count; i++) {
+            const Elf64_Shdr *section = &elf.sections[i];
+            uint64_t end = section->sh_addr + section->sh_size;
+            if (!(section->sh_flags & SHF_ALLOC) || !(section->sh_flags & SHF_EXECINSTR) ||
+                end <= section->sh_addr)
+                continue;
+            *base = section->sh_addr < *base ? section->sh_addr : *base;
+            *limit = end > *limit ? end : *limit;
+        }
+    }
+    symbol_elf_finish(&elf);
+    return *base < *limit;
+}
+
+static bool write_out(const struct sonde_buf *image) {
+    for (size_t done = 0; done < image->len;) {
+        ssize_t wrote = write(SYMBOL_WORKER_OUT, image->data + done, image->len - done);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return false;
+        done += (size_t)wrote;
+    }
+    return true;
+}
+
+static int convert(const char *identity) {
+    struct symbol_dwarf_input input = {.alt_fd = -1};
+    struct symbol_dwarf_result result;
+    struct sonde_buf image = {0};
+    uint64_t limit;
+    if (!find_text(&input.base, &limit))
+        return SYMBOL_WORKER_BROKEN;
+    input.fd = symbol_prepare_dwarf(SYMBOL_WORKER_DWARF, SYMBOL_WORKER_SCRATCH, INFLATED_LIMIT);
+    if (input.fd < 0)
+        return SYMBOL_WORKER_BROKEN;
+    input.alt_fd =
+        symbol_prepare_dwarf(SYMBOL_WORKER_ALT, SYMBOL_WORKER_SCRATCH_ALT, INFLATED_LIMIT);
+    struct symbol_full_builder *builder = symbol_full_builder_create(input.base, limit);
+    if (!builder)
+        return SYMBOL_WORKER_MEMORY;
+    sonde_err err = symbol_dwarf_walk(&input, builder, &result);
+    if (err == SONDE_NOT_FOUND)
+        return SYMBOL_WORKER_NO_DWARF;
+    if (err != SONDE_OK)
+        return SYMBOL_WORKER_BROKEN;
+    uint32_t flags = result.broken_units ? SYMBOL_FULL_IS_PARTIAL : 0;
+    if (symbol_full_write(builder, identity, flags, result.units, &image) != SONDE_OK)
+        return SYMBOL_WORKER_MEMORY;
+    return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
+}
+
+int symbol_worker_main(int argc, char **argv) {
+    if (!symbol_worker_is_asked(argc, argv))
+        return SYMBOL_WORKER_BROKEN;
+    unsetenv("DEBUGINFOD_URLS"); /* libdw must never ask the network */
+    if (!symbol_confine())
+        return SYMBOL_WORKER_CONFINED;
+    return convert(argv[2]);
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The worker process that turns DWARF into a full table: the service's own program, started again
+ * with SYMBOL_WORKER_ARGUMENT as its first argument. It has a few descriptors and nothing else: low
+ * priority, bounds on memory, time and file size, no privileges, and a filter that leaves it no
+ * system call but reading, memory and its end. A hostile file costs this process. */
+#ifndef SONDE_SERVICE_SYMBOL_WORKER_H
+#define SONDE_SERVICE_SYMBOL_WORKER_H
+
+#include "service/symbol/symbol.h"
+
+#define SYMBOL_WORKER_ARGUMENT "--symbol-worker"
+
+/* For the first lines of the service's main: if (symbol_worker_is_asked(argc, argv)) return
+ * symbol_worker_main(argc, argv); before any thread is started. Library //service/symbol:worker. */
+bool symbol_worker_is_asked(int argc, char **argv);
+int symbol_worker_main(int argc, char **argv);
+
+/* Its descriptors. */
+enum {
+    SYMBOL_WORKER_MAIN = 3, /* the mapped file: where the text is */
+    SYMBOL_WORKER_DWARF,    /* the file with the DWARF; may be the same */
+    SYMBOL_WORKER_ALT,      /* what dwz moved away; /dev/null = none */
+    SYMBOL_WORKER_SCRATCH,  /* two empty files for inflated sections */
+    SYMBOL_WORKER_SCRATCH_ALT,
+    SYMBOL_WORKER_OUT, /* the table */
+    SYMBOL_WORKER_FD_END,
+};
+
+enum symbol_worker_exit {
+    SYMBOL_WORKER_DONE = 0,
+    SYMBOL_WORKER_NO_DWARF = 10,
+    SYMBOL_WORKER_BROKEN,
+    SYMBOL_WORKER_MEMORY,
+    SYMBOL_WORKER_IO,
+    SYMBOL_WORKER_CONFINED, /* it could not give up its rights, and did not begin */
+};
+
+#endif
