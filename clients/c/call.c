@@ -2,13 +2,14 @@
  *
  * A call from the client's side.
  *
- * Three batches: `send` (metadata, request, half close, the answer's metadata), `status`, and
- * `receive`, which is started again for each message. Tags come out on the client's thread, which
- * notes what came and, when the caller has something to hear, delivers the call's one event. The
- * end is told when the status is here and the messages before it have been read; a call that the
- * caller cancelled does not wait for messages nobody wants.
+ * A unary call is one batch and one event. A streaming one has three batches: `send` (metadata,
+ * request, half close, the answer's metadata), `status`, and `receive`, which is started again for
+ * each message. Tags come out on the client's thread, which notes what came and, when the caller
+ * has something to hear, delivers the call's one event. The end is told when the status is here and
+ * the messages before it have been read; a call that the caller cancelled does not wait for
+ * messages nobody wants.
  *
- *     client thread   on_sent, on_status, on_received ── advance ── deliver event
+ *     client thread   on_answered or on_sent, on_status, on_received ── advance ── deliver event
  *     caller          client_event_run: on_message ... on_end, free
  *
  * The lock of the call guards its state; the event is in the caller's hand (`in_hand`) or not. */
@@ -30,7 +31,7 @@ struct client_call {
     struct client_call *next, **link; /* in the client's list */
     grpc_call *call;
     pthread_mutex_t lock;
-    struct client_tag send_tag, status_tag, receive_tag, wake_tag;
+    struct client_tag unary_tag, send_tag, status_tag, receive_tag, wake_tag;
     struct client_event event;
     bool is_posted; /* client's lock */
     bool in_hand;   /* the event is delivered, or being run */
@@ -60,22 +61,36 @@ static void receive(struct client_call *call) {
     batch(call, &op, 1, &call->receive_tag);
 }
 
-/* Messages first; the end last, when no batch is under way. Under the call's lock. */
-static bool has_end(const struct client_call *call) {
-    bool is_idle = !call->is_sending && !call->is_receiving && !call->is_waking;
-    return is_idle && call->has_status && !call->received &&
+/* No batch is under way, and none is wanted any more. Under the call's lock. */
+static bool is_complete(const struct client_call *call) {
+    return !call->is_sending && !call->is_receiving && !call->is_waking && call->has_status &&
            (call->has_read_all || call->is_cancelled);
+}
+
+static bool has_end(const struct client_call *call) {
+    return is_complete(call) && !call->received;
 }
 
 /* Delivers the event when there is something to hear, unless the caller has it already. */
 static void advance(struct client_call *call) {
     pthread_mutex_lock(&call->lock);
-    bool has_news = (!call->is_receiving && call->received) || has_end(call);
+    bool has_message = !call->is_receiving && call->received && call->method->streaming;
+    bool has_news = has_message || is_complete(call);
     bool deliver = has_news && !call->in_hand;
     call->in_hand = call->in_hand || deliver;
     pthread_mutex_unlock(&call->lock);
     if (deliver)
         client_deliver(call->client, &call->event, &call->is_posted);
+}
+
+static void on_answered(struct client_tag *tag, bool ok) {
+    struct client_call *call = client_owner(tag, struct client_call, unary_tag);
+    (void)ok;
+    pthread_mutex_lock(&call->lock);
+    call->is_sending = call->is_receiving = false;
+    call->has_status = call->has_read_all = true;
+    pthread_mutex_unlock(&call->lock);
+    advance(call);
 }
 
 static void on_sent(struct client_tag *tag, bool ok) {
@@ -151,24 +166,39 @@ static void copy_slice(char *out, size_t size, grpc_slice slice) {
     out[len] = 0;
 }
 
+static bool find_reason(const struct client_call *call, char *reason, size_t size) {
+    for (size_t i = 0; i < call->trailing.count; i++) {
+        if (!slice_is(call->trailing.metadata[i].key, "sonde-reason"))
+            continue;
+        copy_slice(reason, size, call->trailing.metadata[i].value);
+        return true;
+    }
+    return false;
+}
+
+/* The core's own words name sockets and deadlines; the table's sentences help more. */
+static sonde_err outcome_of_core(const struct client_call *call, struct sonde_diag *diag) {
+    sonde_err err = sonde_error_from_grpc((int)call->status);
+    copy_slice(diag->text, sizeof diag->text, call->details);
+    if (call->status == GRPC_STATUS_RESOURCE_EXHAUSTED && strstr(diag->text, "larger than max"))
+        err = SONDE_TOO_LARGE;
+    if (err == SONDE_UNAVAILABLE || err == SONDE_DEADLINE_EXCEEDED || err == SONDE_CANCELLED)
+        diag->text[0] = 0;
+    return diag->code = err;
+}
+
 static sonde_err outcome(const struct client_call *call, struct sonde_diag *diag) {
     char reason[64];
-    sonde_err err = sonde_error_from_grpc((int)call->status);
-    if (call->mistake.code && err == SONDE_CANCELLED) {
+    if (call->mistake.code && call->status != GRPC_STATUS_OK) {
         *diag = call->mistake;
         return diag->code;
     }
-    for (size_t i = 0; i < call->trailing.count && err; i++) {
-        if (!slice_is(call->trailing.metadata[i].key, "sonde-reason"))
-            continue;
-        copy_slice(reason, sizeof reason, call->trailing.metadata[i].value);
-        err = sonde_error_from_reason(reason);
-    }
-    diag->code = err;
-    if (err == SONDE_UNAVAILABLE && call->trailing.count == 0)
-        return err; /* the core's own words name sockets; the table's sentence helps more */
+    if (call->status == GRPC_STATUS_OK)
+        return SONDE_OK;
+    if (!find_reason(call, reason, sizeof reason))
+        return outcome_of_core(call, diag);
     copy_slice(diag->text, sizeof diag->text, call->details);
-    return err;
+    return diag->code = sonde_error_from_reason(reason);
 }
 
 static ProtobufCMessage *decode(struct client_call *call, grpc_byte_buffer *bytes) {
@@ -283,6 +313,7 @@ static struct client_call *create(struct client *client, const struct client_met
                                 gpr_time_from_millis(deadline_ms, GPR_TIMESPAN));
     call->client = client;
     call->method = method;
+    call->unary_tag.run = on_answered;
     call->send_tag.run = on_sent;
     call->status_tag.run = on_status;
     call->receive_tag.run = on_received;
@@ -297,33 +328,43 @@ static struct client_call *create(struct client *client, const struct client_met
     return call;
 }
 
-/* Metadata, request and half close out; the answer's metadata in. */
-static void start_sending(struct client_call *call, const char *token) {
-    char value[512];
-    grpc_op ops[4] = {{0}};
-    grpc_metadata authorization = {.key = grpc_slice_from_static_string("authorization")};
-    snprintf(value, sizeof value, "Bearer %s", token ? token : "");
-    authorization.value = grpc_slice_from_copied_string(value);
+/* Metadata, request and half close out; metadata, status and a message in. */
+static void fill_ops(struct client_call *call, grpc_op ops[6], grpc_metadata *authorization,
+                     bool has_token) {
+    memset(ops, 0, 6 * sizeof *ops);
     ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
-    ops[0].data.send_initial_metadata.count = token && *token ? 1 : 0;
-    ops[0].data.send_initial_metadata.metadata = &authorization;
+    ops[0].data.send_initial_metadata.count = has_token ? 1 : 0;
+    ops[0].data.send_initial_metadata.metadata = authorization;
     ops[1].op = GRPC_OP_SEND_MESSAGE;
     ops[1].data.send_message.send_message = call->request;
     ops[2].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
     ops[3].op = GRPC_OP_RECV_INITIAL_METADATA;
     ops[3].data.recv_initial_metadata.recv_initial_metadata = &call->initial;
-    call->is_sending = true;
-    batch(call, ops, 4, &call->send_tag);
-    grpc_slice_unref(authorization.value);
-    explicit_bzero(value, sizeof value);
+    ops[4].op = GRPC_OP_RECV_STATUS_ON_CLIENT;
+    ops[4].data.recv_status_on_client.trailing_metadata = &call->trailing;
+    ops[4].data.recv_status_on_client.status = &call->status;
+    ops[4].data.recv_status_on_client.status_details = &call->details;
+    ops[5].op = GRPC_OP_RECV_MESSAGE;
+    ops[5].data.recv_message.recv_message = &call->received;
 }
 
-static void start_status(struct client_call *call) {
-    grpc_op op = {.op = GRPC_OP_RECV_STATUS_ON_CLIENT};
-    op.data.recv_status_on_client.trailing_metadata = &call->trailing;
-    op.data.recv_status_on_client.status = &call->status;
-    op.data.recv_status_on_client.status_details = &call->details;
-    batch(call, &op, 1, &call->status_tag);
+static void start(struct client_call *call, const char *token) {
+    char value[512];
+    grpc_op ops[6];
+    grpc_metadata authorization = {.key = grpc_slice_from_static_string("authorization")};
+    snprintf(value, sizeof value, "Bearer %s", token ? token : "");
+    authorization.value = grpc_slice_from_copied_string(value);
+    fill_ops(call, ops, &authorization, token && *token);
+    call->is_sending = call->is_receiving = true;
+    if (call->method->streaming) {
+        batch(call, ops, 4, &call->send_tag);
+        batch(call, ops + 4, 1, &call->status_tag);
+        batch(call, ops + 5, 1, &call->receive_tag);
+    } else {
+        batch(call, ops, 6, &call->unary_tag);
+    }
+    grpc_slice_unref(authorization.value);
+    explicit_bzero(value, sizeof value);
 }
 
 /* False while the client is being destroyed. */
@@ -360,9 +401,7 @@ struct client_call *client_call_start(struct client *client, const struct client
         free_call(call);
         return NULL;
     }
-    start_sending(call, token ? token : client->token);
-    start_status(call);
-    receive(call);
+    start(call, token ? token : client->token);
     pthread_mutex_unlock(&call->lock);
     return call;
 }

@@ -76,6 +76,11 @@ static void melt_and_encode(struct rpc_job *job) {
             window_encode(&stream->dictionary, first, stream->end_reason, &stream->parts);
 }
 
+static void stop_capture(struct stream *stream) {
+    if (stream->engine_capture)
+        engine_capture_cancel(stream->engine_capture);
+}
+
 static void put_back(struct stream *stream) {
     stream->in_job->next = stream->waiting;
     stream->waiting = stream->in_job;
@@ -94,6 +99,8 @@ static void on_worked(struct rpc_job *job) {
         stream->part_sent = 0;
         stream->windows_sent++;
         stream->has_last = stream->parts.is_last;
+        if (stream->has_last)
+            stop_capture(stream);
     }
     stream->in_job = NULL;
     if (stream->job_err)
@@ -138,11 +145,6 @@ static void send_part(struct stream *stream) {
     rpc_send_slice(stream->call, part);
 }
 
-static void stop_capture(struct stream *stream) {
-    if (stream->engine_capture)
-        engine_capture_cancel(stream->engine_capture);
-}
-
 /* The target went without a last window of its own. */
 static void send_end(struct stream *stream) {
     Sonde__V1__CpuWindow message = SONDE__V1__CPU_WINDOW__INIT;
@@ -155,7 +157,6 @@ static void send_end(struct stream *stream) {
 /* Nothing is under way and nothing encoded: what now? */
 static void go_on(struct stream *stream) {
     if (stream->has_last) {
-        stop_capture(stream);
         rpc_finish(stream->call, SONDE_OK, NULL);
     } else if (stream->waiting) {
         stream->end_reason = end_reason(stream);
