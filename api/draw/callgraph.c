@@ -169,6 +169,7 @@ static void put_picture(struct callgraph *call) {
     const struct draw_graph *graph = &call->graph;
     if (graph->width > page->width)
         page->width = (int)graph->width + 1;
+    page->right = (int)graph->width + 1;
     page->bottom = page->top + (int)graph->height + 1;
     if (graph->left_out)
         sonde_buf_printf(

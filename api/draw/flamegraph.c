@@ -128,7 +128,7 @@ static void place_children(struct flamegraph *flame, const struct draw_node *nod
             flame->places[at].x = x;
             x += share(flame, child->total);
         } else if (child->total > 0) {
-            place->folded += child->total;
+            place->folded = draw_add(place->folded, child->total);
             place->folded_count += flame->places[at].size;
         }
         at = child->next_sibling;
@@ -161,7 +161,8 @@ static void on_leave(void *context, uint32_t number) {
         return;
     char name[32];
     snprintf(name, sizeof name, "(%u more)", place->folded_count);
-    double x = place->x + share(flame, node->total - node->self - place->folded);
+    double x = place->x + share(flame, node->total) - share(flame, node->self) -
+               share(flame, place->folded);
     put_frame(flame, "z0", x, place->folded, place->folded, node->depth + 1);
     sonde_buf_printf(flame->page->out, " data-n=\"%u\"", place->folded_count);
     put_name(flame, name, x, place->folded, node->depth + 1);

@@ -31,7 +31,7 @@ struct walk {
 static int compare_cum(const void *a, const void *b, void *context) {
     const struct draw_frame *x = draw_tree_frame(context, *(const uint32_t *)a);
     const struct draw_frame *y = draw_tree_frame(context, *(const uint32_t *)b);
-    int64_t first = x->cum + x->flat, second = y->cum + y->flat;
+    int64_t first = draw_add(x->cum, x->flat), second = draw_add(y->cum, y->flat);
     if (first != second)
         return first > second ? -1 : 1;
     int order = strcmp(x->name, y->name);
@@ -104,7 +104,7 @@ static void on_enter(void *context, uint32_t number) {
     struct counted *edge = profile_table_item(&walk->edges, step->edge);
     edge->indirect &= above->skipped;
     if (edge->on_path++ == 0)
-        edge->weight += node->total;
+        edge->weight = draw_add(edge->weight, node->total);
 }
 
 static void on_leave(void *context, uint32_t number) {

@@ -37,7 +37,7 @@ static size_t sum_up(struct share *shares, size_t count) {
     qsort(shares, count, sizeof *shares, by_module);
     for (size_t i = 0; i < count; i++) {
         if (kept && by_module(&shares[kept - 1], &shares[i]) == 0)
-            shares[kept - 1].flat += shares[i].flat;
+            shares[kept - 1].flat = draw_add(shares[kept - 1].flat, shares[i].flat);
         else
             shares[kept++] = shares[i];
     }

@@ -68,7 +68,7 @@ static void put_sample(struct speedscope *state, const struct draw_node *node) {
                          state->path[depth]);
     sonde_buf_putc(&state->samples, ']');
     sonde_buf_printf(&state->weights, "%s%lld", comma, (long long)node->self);
-    state->total += node->self;
+    state->total = draw_add(state->total, node->self);
 }
 
 static void on_enter(void *context, uint32_t number) {

@@ -12,6 +12,7 @@
 #define TITLE_END   40
 #define KEY_CHAR    6.7
 #define SPACE       10
+#define EMPTY_WIDTH 560
 
 void draw_number(struct sonde_buf *out, double value) {
     long long hundredths = llround(value * 100);
@@ -180,7 +181,8 @@ static void put_document_start(struct draw_page *page) {
                      "height=\"%d\" viewBox=\"0 0 %d %d\" ",
                      page->width, height, page->width, height);
     sonde_buf_printf(out, "data-total=\"%lld\" data-right=\"%d\" data-bottom=\"%d\" data-type=\"",
-                     (long long)page->total, page->width, page->bottom - page->top);
+                     (long long)page->total, page->right ? page->right : page->width,
+                     page->bottom - page->top);
     draw_xml(out, page->type.type, 0);
     sonde_buf_puts(out, "\" data-unit=\"");
     draw_xml(out, page->type.unit, 0);
@@ -218,17 +220,19 @@ void draw_page_close(struct draw_page *page, bool flame) {
 static const char *why_empty(const struct draw_page *page) {
     if (strcmp(page->type.unit, "bytes") == 0 || strcmp(page->type.type, "objects") == 0)
         return "The sampler saw no allocation that is in this profile.";
-    return "No thread used enough CPU time for a single sample while the program was watched.";
+    return "While the program was watched no thread used CPU time enough for one sample.";
 }
 
 void draw_page_empty(struct draw_page *page) {
     page->bottom = page->top + 140;
+    page->right = EMPTY_WIDTH;
     draw_page_open(page);
     sonde_buf_printf(page->out,
-                     "<g class=\"graph\" transform=\"translate(0 %d)\">"
+                     "<g class=\"graph\" transform=\"translate(%d %d)\">"
                      "<text class=\"empty\" x=\"%d\" y=\"60\">no samples</text>\n"
                      "<text class=\"why\" x=\"%d\" y=\"88\">%s</text></g>\n",
-                     page->top, page->width / 2, page->width / 2, why_empty(page));
+                     (page->width - EMPTY_WIDTH) / 2, page->top, EMPTY_WIDTH / 2, EMPTY_WIDTH / 2,
+                     why_empty(page));
     draw_page_close(page, false);
 }
 

@@ -38,6 +38,8 @@ struct draw_page {
     struct sonde_value_type type;
     int64_t total;
     int width, top, bottom;
+    int right; /* width of a picture that is scaled to the window; the flame graph fills it instead
+                */
     struct sonde_buf note; /* below the picture */
 };
 

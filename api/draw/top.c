@@ -73,7 +73,7 @@ static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32
     sonde_buf_puts(out, "      flat   flat%    sum%        cum    cum%  name\n");
     for (uint32_t i = 0; i < count; i++) {
         const struct draw_frame *frame = draw_tree_frame(tree, order[i]);
-        sum += frame->flat;
+        sum = draw_add(sum, frame->flat);
         put_cell(out, frame->flat, unit);
         sonde_buf_printf(out, " %6.2f%% %6.2f%% ", draw_percent(frame->flat, tree->total),
                          draw_percent(sum, tree->total));

@@ -62,11 +62,6 @@ static sonde_err descend(struct draw_tree *tree, const struct draw_frames *frame
     return err;
 }
 
-static int64_t add(int64_t a, int64_t b) {
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? INT64_MAX : INT64_MIN) : sum;
-}
-
 static int64_t value_of(const struct draw_tree_options *options, const struct sonde_sample *sample,
                         size_t index) {
     int64_t value = sample->values[index];
@@ -88,8 +83,8 @@ static sonde_err add_sample(struct draw_tree *tree, const struct draw_frames *fr
     if (err)
         return err;
     struct draw_node *leaf = draw_tree_node(tree, node);
-    leaf->self = add(leaf->self, value_of(options, &sample, options->type_index));
-    leaf->base = add(leaf->base, value_of(options, &sample, options->base_index));
+    leaf->self = draw_add(leaf->self, value_of(options, &sample, options->type_index));
+    leaf->base = draw_add(leaf->base, value_of(options, &sample, options->base_index));
     return SONDE_OK;
 }
 
@@ -99,8 +94,8 @@ static void add_totals(struct draw_tree *tree) {
     for (uint32_t i = tree->nodes.count - 1; i > DRAW_TREE_ROOT; i--) {
         struct draw_node *node = draw_tree_node(tree, i);
         struct draw_node *parent = draw_tree_node(tree, node->parent);
-        parent->total = add(parent->total, node->total);
-        parent->base = add(parent->base, node->base);
+        parent->total = draw_add(parent->total, node->total);
+        parent->base = draw_add(parent->base, node->base);
     }
     tree->total = draw_tree_node(tree, DRAW_TREE_ROOT)->total;
     tree->base = draw_tree_node(tree, DRAW_TREE_ROOT)->base;
@@ -222,9 +217,9 @@ static void on_sum_enter(void *context, uint32_t number) {
     struct sum *sum = context;
     const struct draw_node *node = draw_tree_node(sum->tree, number);
     struct draw_frame *frame = draw_tree_frame(sum->tree, node->frame);
-    frame->flat = add(frame->flat, node->self);
+    frame->flat = draw_add(frame->flat, node->self);
     if (sum->on_path[node->frame]++ == 0)
-        frame->cum = add(frame->cum, node->total);
+        frame->cum = draw_add(frame->cum, node->total);
 }
 
 static void on_sum_leave(void *context, uint32_t number) {

@@ -54,6 +54,12 @@ struct draw_node *draw_tree_node(const struct draw_tree *tree, uint32_t number);
 struct draw_frame *draw_tree_frame(const struct draw_tree *tree, uint32_t number);
 const char *draw_tree_name(const struct draw_tree *tree, uint32_t node);
 
+/* A sum that stops at the ends of int64: values may be anybody's. */
+static inline int64_t draw_add(int64_t a, int64_t b) {
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? INT64_MAX : INT64_MIN) : sum;
+}
+
 /* Depth first, siblings in order. Either may be NULL. */
 typedef void draw_tree_visit(void *context, uint32_t node);
 void draw_tree_walk(const struct draw_tree *tree, draw_tree_visit *on_enter,

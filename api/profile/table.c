@@ -21,7 +21,8 @@ uint32_t profile_hash(uint64_t seed, const void *data, size_t len) {
         state = fold(state ^ word, odd) ^ other;
     }
     word = 0;
-    memcpy(&word, at, len);
+    if (len)
+        memcpy(&word, at, len);
     state = fold(fold(state ^ word, odd), other);
     return (uint32_t)(state ^ (state >> 32));
 }

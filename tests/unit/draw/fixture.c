@@ -206,7 +206,7 @@ static uint32_t next_random(uint32_t *state) {
 }
 
 static struct sonde_profile *build_large(void) {
-    enum { FUNCTIONS = 3000, SAMPLES = 20000, DEPTH = 34 };
+    enum { FUNCTIONS = 3000, SAMPLES = 8000, DEPTH = 34 };
     static uint32_t functions[FUNCTIONS];
     struct build build;
     uint32_t random = 1;

@@ -7,7 +7,7 @@
  * unnamed library frame empty      the same facts and mappings, no samples hostile    names with
  * markup, control characters, broken UTF-8, quotes, "]]>", right-to-left marks diff       two
  * sample types, now and before: one function grew, one shrank, one is as before memory allocation
- * sizes large      20,000 samples over 3,000 functions */
+ * sizes large      8,000 samples over 3,000 functions */
 #ifndef SONDE_TESTS_UNIT_DRAW_FIXTURE_H
 #define SONDE_TESTS_UNIT_DRAW_FIXTURE_H
 

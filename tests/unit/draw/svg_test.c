@@ -17,9 +17,9 @@ static char *drawn(const char *name, const struct sonde_draw_options *options) {
 }
 
 static size_t count(const char *text, const char *part) {
-    size_t found = 0;
-    for (; (text = strstr(text, part)); text++)
-        found++;
+    size_t found = 0, len = strlen(part);
+    for (; *text; text++) /* strstr would measure the rest each time under a sanitizer */
+        found += *text == *part && strncmp(text, part, len) == 0;
     return found;
 }
 
