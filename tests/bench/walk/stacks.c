@@ -42,8 +42,8 @@ EIGHT(6)
 #define NAMES(n)                                                                         \
     function_##n##0, function_##n##1, function_##n##2, function_##n##3, function_##n##4, \
         function_##n##5, function_##n##6, function_##n##7
-    static enter *const functions[FUNCTIONS] = {NAMES(1), NAMES(2), NAMES(3),
-                                                NAMES(4), NAMES(5), NAMES(6)};
+static enter *const functions[FUNCTIONS] = {NAMES(1), NAMES(2), NAMES(3),
+                                            NAMES(4), NAMES(5), NAMES(6)};
 
 void stacks_enter(unsigned depth, unsigned path, void (*bottom)(void *), void *context) {
     at_bottom = bottom;
