@@ -21,8 +21,9 @@ static uint64_t thread_descriptor(void) {
     return descriptor;
 }
 
+/* Page 0 is no set at all to the kernel. */
 static bool page_readable(uint64_t page) {
-    return raw_call(SYS_rt_sigprocmask, -1, (long)page, 0, 8, 0) != -EFAULT;
+    return page && raw_call(SYS_rt_sigprocmask, -1, (long)page, 0, 8, 0) != -EFAULT;
 }
 
 uint64_t bounds_probe(uint64_t address, uint64_t limit) {

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A million interrupted contexts that no program would have: the walk within the room's bounds
+ * never reads what it may not. There is no SIGSEGV handler here either: one wrong load ends the
+ * test. */
+#include "service/guest/signal/bounds.h"
+#include "service/guest/tables.h"
+
+#include "tests/unit/check.h"
+#include "tests/unit/guest/fake_tables.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define ROUNDS 1000000
+#define PAGE   4096u
+
+static struct room_seat seat;
+static uint64_t interesting[64];
+static uint32_t interesting_count;
+static uint64_t code[64];
+static uint32_t code_count;
+
+static void add_table(const struct maps_module *module) {
+    sonde_guest_v1_Mapping mapping = {.start = module->start,
+                                      .end = module->end,
+                                      .offset = module->offset,
+                                      .inode = module->inode};
+    uint64_t bias, bytes;
+    snprintf(mapping.path, sizeof mapping.path, "%s", module->path);
+    int fd = fake_table(&mapping, &bias, &bytes);
+    if (fd >= 0)
+        CHECK_INT(tables_add(1, module->start, bias, bytes, fd), ==, 0);
+    if (code_count + 2 < 64) {
+        code[code_count++] = module->start;
+        code[code_count++] = module->end - module->start;
+    }
+}
+
+static void prepare(struct maps *maps) {
+    CHECK_INT(maps_init(maps), ==, 0);
+    CHECK_INT(maps_read(maps), ==, 0);
+    room.areas = maps->areas;
+    room.pid = (uint32_t)getpid();
+    room.main_stack = maps->main_stack;
+    CHECK_INT(tables_set_modules(maps, 1), ==, 0);
+    for (uint32_t i = 0; i < maps->module_count; i++)
+        add_table(&maps->modules[i]);
+    CHECK_INT(tables_publish(), ==, 0);
+}
+
+/* Readable pages between unreadable ones, filled with addresses of code and of each other. */
+static void make_traps(void) {
+    for (int i = 0; i < 4; i++) {
+        char *pages =
+            mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        CHECK(pages != MAP_FAILED);
+        uint64_t *words = (uint64_t *)(pages + PAGE);
+        for (uint32_t j = 0; j < 2 * PAGE / 8; j++)
+            words[j] = j % 3 ? code[(j * 2) % code_count] + j * 16
+                             : (uint64_t)pages + PAGE + (j * 40503u) % (2 * PAGE);
+        CHECK(mprotect(pages, PAGE, PROT_NONE) == 0);
+        CHECK(mprotect(pages + 3 * PAGE, PAGE, PROT_NONE) == 0);
+        for (uint64_t at = 0; at <= 4 * PAGE; at += PAGE)
+            interesting[interesting_count++] = (uint64_t)pages + at;
+    }
+    interesting[interesting_count++] = room.main_stack.high - 64;
+    interesting[interesting_count++] = (uint64_t)&interesting;
+    interesting[interesting_count++] = 0;
+    interesting[interesting_count++] = 1ull << 47;
+    interesting[interesting_count++] = UINT64_MAX;
+}
+
+static uint64_t random_word(void) {
+    static uint64_t state = 88172645463325252ull;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static uint64_t random_address(void) {
+    uint64_t base = interesting[random_word() % interesting_count];
+    switch (random_word() % 4) {
+    case 0:
+        return random_word();
+    case 1:
+        return base + random_word() % PAGE;
+    case 2:
+        return base - random_word() % 256;
+    default:
+        return base + random_word() % 256 * 8;
+    }
+}
+
+static uint64_t random_code(void) {
+    uint64_t at = random_word() % (code_count / 2) * 2;
+    return random_word() % 8 ? code[at] + random_word() % code[at + 1] : random_address();
+}
+
+static void make_context(ucontext_t *context) {
+    memset(context, 0, sizeof *context);
+    for (int i = 0; i < NGREG; i++)
+        context->uc_mcontext.gregs[i] = (greg_t)random_address();
+    context->uc_mcontext.gregs[REG_RIP] = (greg_t)random_code();
+    if (random_word() % 3 == 0)
+        context->uc_mcontext.gregs[REG_RBP] =
+            context->uc_mcontext.gregs[REG_RSP] + (greg_t)(random_word() % 512);
+}
+
+TEST(corrupt_contexts_never_make_the_walk_read_elsewhere) {
+    struct maps maps = {0};
+    struct walk_cache *cache = aligned_alloc(64, (sizeof *cache + 63) & ~63ull);
+    uint64_t pcs[RING_MAX_DEPTH], ends[RING_END_COUNT] = {0}, deep = 0;
+    prepare(&maps);
+    make_traps();
+    memset(cache, 0, sizeof *cache);
+    for (int i = 0; i < ROUNDS; i++) {
+        ucontext_t context;
+        struct walk_stack extra;
+        struct walk_bounds bounds;
+        struct walk_result walked;
+        make_context(&context);
+        seat.tid = i % 2 ? room.pid : 1;
+        if (i % 1000 == 0)
+            seat.stack = (struct walk_stack){0, 0};
+        bounds_find(&seat, &context, &extra, &bounds);
+        walk_from_context(&context, &room.map->walk, cache, &bounds, pcs, RING_MAX_DEPTH, &walked);
+        CHECK(walked.depth >= 1 && walked.depth <= RING_MAX_DEPTH && walked.end < RING_END_COUNT);
+        CHECK(pcs[0] == ((uint64_t)context.uc_mcontext.gregs[REG_RIP] & ~RING_PC_EXACT));
+        ends[walked.end]++;
+        deep += walked.depth > 2;
+    }
+    CHECK_INT(deep, >, ROUNDS / 1000); /* some do walk on */
+    CHECK_INT(ends[RING_END_BAD_STACK], >, ROUNDS / 10);
+    free(cache);
+    tables_clear();
+    maps_finish(&maps);
+}
