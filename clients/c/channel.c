@@ -63,7 +63,7 @@ static grpc_channel *make_channel(const char *address, grpc_channel_credentials 
     } settings[] = {
         {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, CLIENT_MAX_MESSAGE_BYTES},
         {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100},
-        {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100},
+        {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000}, /* in fact: how long an attempt may take */
         {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000},
         {GRPC_ARG_KEEPALIVE_TIME_MS, 30000},
         {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
