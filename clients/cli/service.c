@@ -84,10 +84,12 @@ static sonde_err name_address(const struct service *service, sonde_err err,
                               struct sonde_diag *diag) {
     if (err != SONDE_UNAVAILABLE)
         return err;
+    char why[120];
+    snprintf(why, sizeof why, "%.119s", diag ? diag->text : "");
     return sonde_fail(diag, err,
-                      "no sonded answers at %.200s; start a server with `sonde run`, or say "
-                      "--service ADDR",
-                      service->address);
+                      "no sonded answers at %.120s; start a server with `sonde run`, or say "
+                      "--service ADDR%s%s%s",
+                      service->address, why[0] ? " (" : "", why, why[0] ? ")" : "");
 }
 
 /* One call while it runs. The client's thread writes, the main thread reads after `ended`. */
