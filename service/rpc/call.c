@@ -59,9 +59,9 @@ static void log_call(const struct rpc_call *call) {
 
 static void destroy(struct rpc_call *call) {
     struct rpc_server *server = call->server;
-    log_call(call);
     if (call->events->release)
         call->events->release(call);
+    log_call(call);
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
@@ -349,12 +349,16 @@ bool rpc_call_finished(const struct rpc_call *call) {
     return call->has_ended || call->is_ending;
 }
 
+/* Names come from clients: none may begin a line of its own. */
 void rpc_call_note(struct rpc_call *call, const char *format, ...) {
     size_t used = strlen(call->note);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(call->note + used, sizeof call->note - used, format, arguments);
     va_end(arguments);
+    for (char *at = call->note + used; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
 }
 
 grpc_slice rpc_pack(const ProtobufCMessage *message) {

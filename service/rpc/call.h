@@ -39,7 +39,7 @@ struct rpc_call_events {
     void (*on_sent)(struct rpc_call *call); /* the message left; the next may be sent */
     void (*on_gone)(struct rpc_call *call); /* client gone or deadline over: stop the work */
     void (*on_stop)(struct rpc_call *call); /* the service stops: end what would never end */
-    void (*release)(struct rpc_call *call); /* last: free the state */
+    void (*release)(struct rpc_call *call); /* last: free the state; a last note */
 };
 
 /* The handler's own. */

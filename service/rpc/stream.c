@@ -240,6 +240,7 @@ static void on_stop(struct rpc_call *call) {
 
 static void release(struct rpc_call *call) {
     struct stream *stream = rpc_call_state(call);
+    rpc_call_note(call, " windows=%u", stream->windows_sent);
     for (struct rpc_result *next; stream->waiting; stream->waiting = next) {
         next = stream->waiting->next;
         rpc_result_destroy(stream->waiting);

@@ -5,6 +5,7 @@
 #include "tests/unit/check.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -198,4 +199,54 @@ TEST(wrong_token_is_told_apart_from_a_missing_permission) {
     CHECK(strstr(diag.text, "knows no tokens"));
     client_destroy(client);
     setup_end(&setup);
+}
+
+/* One self-signed identity plays both sides and its own authority. */
+static void make_identity(const char *folder, char *cert, char *key) {
+    char command[512];
+    sprintf(cert, "%s/cert.pem", folder);
+    sprintf(key, "%s/key.pem", folder);
+    snprintf(command, sizeof command,
+             "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 "
+             "-subj /CN=test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s 2>/dev/null",
+             key, cert);
+    if (system(command) != 0)
+        check_skip("no openssl program that makes certificates");
+}
+
+TEST(client_and_service_show_each_other_certificates) {
+    char folder[] = "/tmp/x.XXXXXX", cert[64], key[64];
+    const char *addresses[] = {"127.0.0.1:0"};
+    struct rpc_server *server = NULL;
+    struct client *client = NULL, *nobody = NULL;
+    struct sonde_diag diag = {0};
+    CHECK(mkdtemp(folder) != NULL);
+    make_identity(folder, cert, key);
+    struct engine *engine = fake_engine_create();
+    struct rpc_server_options options = {.engine = engine,
+                                         .addresses = addresses,
+                                         .address_count = 1,
+                                         .cert_file = cert,
+                                         .key_file = key,
+                                         .client_ca_file = cert};
+    if (rpc_server_create(&options, &server, &diag))
+        check_fail(__FILE__, __LINE__, "no service: %s", diag.text);
+    struct client_options known = {.address = rpc_server_address(server, 0),
+                                   .ca_file = cert,
+                                   .cert_file = cert,
+                                   .key_file = key};
+    struct client_options unknown = {.address = known.address, .ca_file = cert};
+    CHECK_INT(client_create(&known, &client, &diag), ==, SONDE_OK);
+    CHECK_INT(client_create(&unknown, &nobody, &diag), ==, SONDE_OK);
+    sonde_err known_err = ask(client, &diag), unknown_err = ask(nobody, NULL);
+    client_destroy(client);
+    client_destroy(nobody);
+    rpc_server_destroy(server);
+    engine_destroy(engine);
+    unlink(cert);
+    unlink(key);
+    rmdir(folder);
+    if (known_err)
+        check_fail(__FILE__, __LINE__, "refused: %s", diag.text);
+    CHECK_INT(unknown_err, ==, SONDE_UNAVAILABLE);
 }

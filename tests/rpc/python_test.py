@@ -247,6 +247,11 @@ class Ends(Case):
         for part in ("peer=unix:", "status=OK", "pid=4242", "hz=99", "samples=30", "dropped=1"):
             self.assertIn(part, line)
 
+    def test_log_cannot_be_forged_by_a_name(self):
+        self.refused(grpc.StatusCode.NOT_FOUND, "TARGET_NOT_FOUND",
+                     lambda: list(self.service.StreamCpu(target={"name": "a\ncall=Forged"})))
+        self.eventually(lambda: "target=a?call=Forged" in self.server.logged())
+
     def test_socket_left_by_a_kill_is_swept(self):
         self.server.process.kill()
         self.server.process.wait()

@@ -315,6 +315,52 @@ TEST(watch_tells_the_list_then_synced_then_changes) {
     setup_end(&setup);
 }
 
+/* Which of pids 1000..1049 the watcher believes to be there. */
+static struct {
+    int there[50];
+    bool nonsense, saw_end;
+    uint32_t messages;
+} belief;
+
+static bool on_crowd(struct watcher *watcher, const ProtobufCMessage *message) {
+    const Sonde__V1__TargetEvent *event = (const void *)message;
+    int32_t pid = event->target ? event->target->pid : 0;
+    belief.messages++;
+    belief.saw_end |= pid == 9999;
+    if (pid < 1000 || pid >= 1050)
+        return true;
+    int *there = &belief.there[pid - 1000];
+    *there += event->kind == SONDE__V1__TARGET_EVENT__KIND__ATTACHED ? 1 : -1;
+    belief.nonsense |= *there < 0 || *there > 1;
+    return true;
+}
+
+TEST(watch_of_a_slow_reader_forgets_targets_that_came_and_went) {
+    Sonde__V1__WatchTargetsRequest request = SONDE__V1__WATCH_TARGETS_REQUEST__INIT;
+    struct watcher watcher = {.on_message = on_crowd, .holds = true};
+    setup_begin(&setup);
+    memset(&belief, 0, sizeof belief);
+    watcher_start(&watcher, setup.client, &client_watch_targets, &request.base, 0);
+    CHECK(watcher_wait(&watcher, 1));
+    for (int i = 0; i < 40000; i++) {
+        fake_engine_attach(setup.engine, "short-lived", 1000 + i % 50);
+        fake_engine_detach(setup.engine, 1000 + i % 50);
+    }
+    fake_engine_attach(setup.engine, "stays", 1007);
+    fake_engine_attach(setup.engine, "end", 9999);
+    for (uint32_t i = 2; !belief.saw_end; i++) {
+        client_call_next(watcher.call);
+        CHECK(watcher_wait(&watcher, i));
+    }
+    CHECK_INT(belief.messages, <, 40000);
+    CHECK(!belief.nonsense);
+    for (int i = 0; i < 50; i++)
+        CHECK_INT(belief.there[i], ==, i == 7);
+    client_call_cancel(watcher.call);
+    CHECK_INT(watcher_end(&watcher, NULL), ==, SONDE_CANCELLED);
+    setup_end(&setup);
+}
+
 TEST(two_services_on_one_path_are_one_too_many) {
     struct rpc_server *second = NULL;
     struct sonde_diag diag = {0};
