@@ -1,0 +1,328 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/symbol/corpus.h"
+
+#include "service/symbol/demangle.h"
+#include "tests/unit/check.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char one[] =
+    "#include <stdexcept>\n"
+    "#include <string>\n"
+    "#include <vector>\n"
+    "#include <algorithm>\n"
+    "extern \"C\" int two(int x);\n"
+    "namespace {\n"
+    "struct Hidden {\n"
+    "    int value;\n"
+    "    __attribute__((noinline)) int get(int x) { asm(\"\"); return x + value; }\n"
+    "};\n"
+    "inline int innermost(int x) { volatile int y = x * 7; return y + 1; }\n"
+    "inline int middle(int x) { return innermost(x) + innermost(x + 1); }\n"
+    "__attribute__((noinline)) int unnamed(int x) { asm(\"\"); return middle(x) * 3; }\n"
+    "}\n"
+    "namespace space {\n"
+    "struct Base { Base(int x); virtual ~Base(); virtual int run(int x); int field; };\n"
+    "__attribute__((noinline)) Base::Base(int x) : field(x) { asm(\"\"); }\n"
+    "__attribute__((noinline)) Base::~Base() { asm(\"\"); field = 0; }\n"
+    "__attribute__((noinline)) int Base::run(int x) {\n"
+    "    if (x > 1000) throw std::runtime_error(\"too much \" + std::to_string(x));\n"
+    "    return unnamed(x) + middle(field);\n"
+    "}\n"
+    "template <int N> __attribute__((noinline)) int sorted(std::vector<int> v) {\n"
+    "    std::sort(v.begin(), v.end(), [](int a, int b) { return a % N < b % N; });\n"
+    "    return v.empty() ? N : v[0];\n"
+    "}\n"
+    "}\n"
+    "int main(int argc, char **argv) {\n"
+    "    Hidden hidden{argc};\n"
+    "    space::Base base(argc);\n"
+    "    std::vector<int> v;\n"
+    "    for (int i = 0; i < argc + 10; i++) v.push_back(i * 37 % 11);\n"
+    "    try { base.run(argc); } catch (const std::exception &error) { return "
+    "(int)error.what()[0]; }\n"
+    "    return hidden.get(space::sorted<3>(v) + space::sorted<5>(v)) + two(argc);\n"
+    "}\n";
+
+static const char two[] = "static inline int leaf(int x) { volatile int y = x; return y ^ 0x55; }\n"
+                          "static int __attribute__((noinline)) rare(int x) { __asm__ "
+                          "volatile(\"\"); return leaf(x) + 2; }\n"
+                          "static int __attribute__((noinline)) helper(int x, int *unused) {\n"
+                          "    __asm__ volatile(\"\");\n"
+                          "    if (__builtin_expect(x == 77, 0)) { for (int i = 0; i < x; i++) x "
+                          "+= rare(i); __builtin_abort(); }\n"
+                          "    return leaf(x) + leaf(x + 1);\n"
+                          "}\n"
+                          "int discarded(int x);\n"
+                          "int discarded(int x) { int sum = 0; for (int i = 0; i < x; i++) sum += "
+                          "leaf(i) * helper(x, &sum);\n"
+                          "    return sum; }\n"
+                          "int two(int x);\n"
+                          "int from_assembly(int x);\n"
+                          "int two(int x) { return helper(x, 0) + rare(x) + from_assembly(x); }\n";
+
+static const char start[] = ".text\n.globl from_assembly\n.type from_assembly, @function\n"
+                            "from_assembly:\n  leal 1(%rdi), %eax\n  nop\n  ret\n"
+                            ".size from_assembly, .-from_assembly\n"
+                            ".section .note.GNU-stack,\"\",@progbits\n";
+
+void corpus_write(void) {
+    fixture_write("one.cc", one);
+    fixture_write("two.c", two);
+    fixture_write("start.s", start);
+}
+
+const char *corpus_worker(void) {
+    static char path[PATH_MAX];
+    if (path[0] == 0)
+        CHECK(realpath("tests/unit/symbol/worker", path));
+    return path;
+}
+
+struct symbol_store *corpus_store(const char *cache_dir) {
+    struct symbol_options options = {
+        .cache_dir = cache_dir, .debug_roots = fixture_dir(), .worker = corpus_worker()};
+    struct symbol_store *store;
+    struct sonde_diag diag = {0};
+    if (symbol_store_create(&options, &store, &diag) != SONDE_OK)
+        check_fail(__FILE__, __LINE__, "%s", diag.text);
+    return store;
+}
+
+void corpus_addresses(const char *path, struct corpus_addresses *addresses) {
+    char line[4096], type;
+    unsigned long long start_address, size;
+    addresses->count = 0;
+    CHECK_INT(fixture_run("nm -S --defined-only %s > nm.out", path), ==, 0);
+    FILE *file = fopen(fixture_path("nm.out"), "r");
+    CHECK(file);
+    while (fgets(line, sizeof line, file)) {
+        if (sscanf(line, "%llx %llx %c", &start_address, &size, &type) != 3 ||
+            !strchr("tTwW", type))
+            continue;
+        unsigned long long step = size / 12 + 1;
+        for (unsigned long long at = 0; at < size && addresses->count < 4096; at += step)
+            addresses->items[addresses->count++] = start_address + at;
+    }
+    fclose(file);
+    CHECK_INT(addresses->count, >, 50);
+}
+
+static void render_one(const struct symbol_answer *answer, struct sonde_buf *text) {
+    if (answer->frame_count == 0)
+        sonde_buf_puts(text, "??|??:0\n");
+    for (uint32_t i = 0; i < answer->frame_count; i++) {
+        const struct symbol_frame *frame = &answer->frames[i];
+        sonde_buf_printf(text, "%s|%s:%u\n", frame->system_name,
+                         frame->file[0] ? frame->file : "??", frame->line);
+    }
+    sonde_buf_putc(text, '\n');
+}
+
+char *corpus_render(struct symbol_store *store, const char *path,
+                    const struct corpus_addresses *addresses) {
+    struct symbol_module *module = fixture_module(store, path);
+    struct symbol_query *queries = calloc(addresses->count, sizeof *queries);
+    struct symbol_answer *answers = calloc(addresses->count, sizeof *answers);
+    struct sonde_arena arena = {0};
+    struct sonde_buf text = {0};
+    for (size_t i = 0; i < addresses->count; i++)
+        queries[i] = (struct symbol_query){module, addresses->items[i]};
+    CHECK_INT(symbol_resolve_wait(store, queries, addresses->count, 60000, &arena, answers), ==,
+              SONDE_OK);
+    for (size_t i = 0; i < addresses->count; i++) {
+        CHECK_INT(answers[i].quality, ==, SYMBOL_FULL);
+        render_one(&answers[i], &text);
+    }
+    free(queries);
+    free(answers);
+    sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    size_t len;
+    return sonde_buf_take(&text, &len);
+}
+
+/* --- llvm-symbolizer ---------------------------------------------------------------------------
+ */
+
+static char *read_file(const char *path) {
+    struct sonde_buf text = {0};
+    char piece[65536];
+    FILE *file = fopen(path, "r");
+    CHECK(file);
+    for (size_t got; (got = fread(piece, 1, sizeof piece, file)) > 0;)
+        sonde_buf_append(&text, piece, got);
+    fclose(file);
+    size_t len;
+    return sonde_buf_take(&text, &len);
+}
+
+static char *ask_llvm(const char *path, const struct corpus_addresses *addresses) {
+    FILE *file = fopen(fixture_path("in.txt"), "w");
+    CHECK(file);
+    for (size_t i = 0; i < addresses->count; i++)
+        fprintf(file, "0x%llx\n", (unsigned long long)addresses->items[i]);
+    fclose(file);
+    fixture_must("llvm-symbolizer",
+                 "llvm-symbolizer --obj=%s --inlines --no-demangle < in.txt > llvm.txt", path);
+    return read_file(fixture_path("llvm.txt"));
+}
+
+/* One block of either text, cut into frames: name, file:line without column. */
+struct frame {
+    char name[512], line[512];
+};
+
+struct block {
+    struct frame frames[64];
+    size_t count;
+};
+
+static void fold(char *name) {
+    name[symbol_clone_base(name, strlen(name))] = 0;
+    /* Of functions without a linkage name llvm shows no scope; we put it together. */
+    char *scope = name[0] == '_' ? NULL : strstr(name, "::"), *last = scope;
+    for (; scope; scope = strstr(scope + 2, "::"))
+        last = scope;
+    if (last)
+        memmove(name, last + 2, strlen(last + 2) + 1);
+    for (char *at = name; *at; at++) /* C1 and C2, D0 to D4 */
+        if ((at[0] == 'C' || at[0] == 'D') && at[1] >= '0' && at[1] <= '5' && at[2] &&
+            strchr("EIRvi", at[2]))
+            at[1] = 'x';
+}
+
+/* "/a/./b/../c" → "/a/c" is not done by everybody. */
+static void normalise(const char *from, char *to, size_t size) {
+    char parts[64][128];
+    size_t count = 0;
+    for (const char *at = from; *at;) {
+        size_t len = strcspn(at, "/");
+        bool up = len == 2 && strncmp(at, "..", 2) == 0;
+        if (up && count > 0)
+            count--;
+        else if (len > 0 && !(len == 1 && *at == '.') && count < 64)
+            snprintf(parts[count++], 128, "%.*s", (int)len, at);
+        at += len + (at[len] == '/');
+    }
+    to[0] = 0;
+    for (size_t i = 0, used = 0; i < count && used < size; i++)
+        used += (size_t)snprintf(to + used, size - used, "/%s", parts[i]);
+}
+
+static const char *next_line(const char *text, char *line, size_t size) {
+    size_t len = strcspn(text, "\n");
+    snprintf(line, size, "%.*s", (int)len, text);
+    return text + len + (text[len] == '\n');
+}
+
+static const char *next_ours(const char *text, struct block *block) {
+    char line[2048];
+    block->count = 0;
+    while (*text && *(text = next_line(text, line, sizeof line), line)) {
+        struct frame *frame = &block->frames[block->count++];
+        char *bar = strrchr(line, '|');
+        *bar = 0;
+        snprintf(frame->name, sizeof frame->name, "%s", line);
+        normalise(bar + 1, frame->line, sizeof frame->line);
+        fold(frame->name);
+    }
+    return text;
+}
+
+static const char *next_llvm(const char *text, struct block *block) {
+    char line[2048];
+    block->count = 0;
+    while (*text && *(text = next_line(text, line, sizeof line), line)) {
+        struct frame *frame = &block->frames[block->count++];
+        snprintf(frame->name, sizeof frame->name, "%s", line);
+        fold(frame->name);
+        text = next_line(text, line, sizeof line);
+        *strrchr(line, ':') = 0; /* the column */
+        normalise(line, frame->line, sizeof frame->line);
+    }
+    return text;
+}
+
+/* A line of 0 is "no line", which llvm shows with the file and we may show without. */
+static bool same_line(const char *a, const char *b) {
+    size_t len_a = strlen(a), len_b = strlen(b);
+    bool none_a = len_a > 2 && strcmp(a + len_a - 2, ":0") == 0;
+    bool none_b = len_b > 2 && strcmp(b + len_b - 2, ":0") == 0;
+    return strcmp(a, b) == 0 || (none_a && none_b);
+}
+
+static bool same_whole(const struct block *a, const struct block *b) {
+    for (size_t i = 0; i < a->count; i++)
+        if (strcmp(a->frames[i].name, b->frames[i].name) != 0 ||
+            !same_line(a->frames[i].line, b->frames[i].line))
+            return false;
+    return true;
+}
+
+static void tell(uint64_t address, const struct block *ours, const struct block *llvm) {
+    fprintf(stderr, "0x%llx\n", (unsigned long long)address);
+    for (size_t i = 0; i < ours->count || i < llvm->count; i++)
+        fprintf(stderr, "    %s %s <> %s %s\n", i < ours->count ? ours->frames[i].name : "-",
+                i < ours->count ? ours->frames[i].line : "-",
+                i < llvm->count ? llvm->frames[i].name : "-",
+                i < llvm->count ? llvm->frames[i].line : "-");
+}
+
+struct corpus_agreement corpus_compare(struct symbol_store *store, const char *path,
+                                       const struct corpus_addresses *addresses) {
+    struct corpus_agreement agreement = {.count = addresses->count};
+    static struct block ours, llvm;
+    char *our_text = corpus_render(store, path, addresses), *llvm_text = ask_llvm(path, addresses);
+    const char *our_at = our_text, *llvm_at = llvm_text;
+    int told = 0;
+    for (size_t i = 0; i < addresses->count; i++) {
+        our_at = next_ours(our_at, &ours);
+        llvm_at = next_llvm(llvm_at, &llvm);
+        CHECK(ours.count > 0 && llvm.count > 0);
+        bool outer =
+            strcmp(ours.frames[ours.count - 1].name, llvm.frames[llvm.count - 1].name) == 0;
+        bool line = same_line(ours.frames[0].line, llvm.frames[0].line);
+        bool frames = ours.count == llvm.count;
+        agreement.outer += outer;
+        agreement.leaf_line += line;
+        agreement.frames += frames;
+        agreement.whole += frames && same_whole(&ours, &llvm);
+        if ((!outer || !line || !frames) && told++ < 4)
+            tell(addresses->items[i], &ours, &llvm);
+    }
+    free(our_text);
+    free(llvm_text);
+    return agreement;
+}
+
+/* --- judging -----------------------------------------------------------------------------------
+ */
+
+void corpus_check(const char *path, const char *how) {
+    static struct corpus_addresses addresses;
+    struct symbol_store *store = corpus_store(NULL);
+    corpus_addresses(path, &addresses);
+    struct corpus_agreement agreement = corpus_compare(store, path, &addresses);
+    symbol_store_destroy(store);
+    double count = (double)agreement.count;
+    if ((double)agreement.outer / count < 0.995 || (double)agreement.leaf_line / count < 0.995 ||
+        (double)agreement.frames / count < 0.99 || (double)agreement.whole / count < 0.97)
+        check_fail(__FILE__, __LINE__,
+                   "%s: of %zu addresses: outer %zu, line %zu, frames %zu, whole %zu", how,
+                   agreement.count, agreement.outer, agreement.leaf_line, agreement.frames,
+                   agreement.whole);
+}
+
+const char *corpus_compile(const char *family, const char *flags, const char *link) {
+    const char *cpp = strcmp(family, "gcc") == 0 ? "g++" : "clang++";
+    corpus_write();
+    fixture_must(family,
+                 "rm -f prog *.dwo && %s %s -c two.c -o two.o && %s %s -c one.cc -o one.o && "
+                 "%s -c start.s -o start.o && %s %s %s one.o two.o start.o -o prog",
+                 family, flags, cpp, flags, family, cpp, flags, link);
+    return fixture_path("prog");
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Programs with inlined functions, cold parts, anonymous namespaces and more, compiled in many
+ * ways, and what llvm-symbolizer says of their addresses. */
+#ifndef SONDE_TESTS_UNIT_SYMBOL_CORPUS_H
+#define SONDE_TESTS_UNIT_SYMBOL_CORPUS_H
+
+#include "tests/unit/symbol/fixture.h"
+
+/* Writes one.cc, two.c and start.s into the fixture's directory. */
+void corpus_write(void);
+
+struct corpus_addresses {
+    uint64_t items[4096];
+    size_t count;
+};
+
+/* Addresses spread over the functions that the file's .symtab names. */
+void corpus_addresses(const char *path, struct corpus_addresses *addresses);
+
+/* The answers as text, a block per address: lines "system name|file:line", innermost first, and an
+ * empty line. To be freed. Waits for the full table. */
+char *corpus_render(struct symbol_store *store, const char *path,
+                    const struct corpus_addresses *addresses);
+
+struct corpus_agreement {
+    size_t count, outer, leaf_line, frames, whole;
+};
+
+/* Compares with llvm-symbolizer, clone suffixes and constructor kinds folded. The first
+ * differences go to stderr when a share is below 99.5 %. */
+struct corpus_agreement corpus_compare(struct symbol_store *store, const char *path,
+                                       const struct corpus_addresses *addresses);
+
+/* Compares and fails the test below the goals: 99.5 % of outer functions and leaf lines. */
+void corpus_check(const char *path, const char *how);
+
+/* Compiles the corpus to `prog` by gcc or clang; `link` goes to the last step only. */
+const char *corpus_compile(const char *family, const char *flags, const char *link);
+
+/* A store whose conversions run in our worker program. */
+struct symbol_store *corpus_store(const char *cache_dir);
+const char *corpus_worker(void);
+
+#endif
