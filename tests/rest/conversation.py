@@ -5,6 +5,7 @@ manual, too. The lines of a file:
 
     # TK-P5 A bad number is refused with its bounds        ids of the cases it covers, and words
     % targets redis,idle                                   the attached targets (default: redis)
+    % command sleep 100                                    what the targets run (default: the demo)
     % gateway --target redis                               more arguments for the gateway
     % listen 0.0.0.0:0                                     instead of loopback; the requests go to 127.0.0.1
     % env NAME=VALUE                                       for the gateway
@@ -113,7 +114,8 @@ class Stage:
             return
         for number, name in enumerate(self.directives.get("targets", ["demo"])[-1].split(",")):
             env = dict(os.environ, LD_PRELOAD=self.tools.guest, SONDE_SOCKET=f"{self.tmp}/guest", SONDE_NAME=name)
-            self.targets.append(Process([self.tools.demo], f"{self.tmp}/target.{number}.log", env))
+            command = shlex.split(self.directives.get("command", [self.tools.demo])[-1])
+            self.targets.append(Process(command, f"{self.tmp}/target.{number}.log", env))
 
     def wait_for_targets(self):
         end = time.monotonic() + START_S
@@ -206,7 +208,7 @@ def shell(stage, line, wanted):
                        gateway_pid=stage.gateway.child.pid)
     env = dict(os.environ, PPROF_TMPDIR=stage.tmp, HOME=stage.tmp, JEPROF_TMPDIR=stage.tmp)
     started = time.monotonic()
-    run = subprocess.run(["bash", "-c", line], capture_output=True, timeout=STEP_S, check=False, env=env, cwd=stage.tmp)
+    run = subprocess.run(["bash", "-c", line], capture_output=True, timeout=STEP_S, check=False, env=env)
     answer = Answer(run.stdout, time.monotonic() - started, note="\n" + run.stderr.decode(errors="replace"))
     if run.returncode != wanted if wanted is not None else run.returncode == 0:
         raise Failed(f"ended with {run.returncode}: {answer}")
