@@ -139,11 +139,11 @@ static bool wait_quiet(int tries) {
 
 /* Reads the maps; a changed set becomes a new generation, is published and sent. */
 static void refresh_maps(bool force) {
-    int64_t begin = clock_now();
+    int64_t begin = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     atomic_store(&guest.reread_maps, false);
     if (!wait_quiet(10) || maps_init(&now.next_maps) != 0 || maps_read(&now.next_maps) != 0)
         return;
-    now.maps_cost_ns = clock_now() - begin;
+    now.maps_cost_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     bool changed = force || !maps_same_modules(&now.maps, &now.next_maps);
     struct maps swap = now.maps;
     now.maps = now.next_maps;

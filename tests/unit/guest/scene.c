@@ -32,8 +32,8 @@ struct line scene_begin(struct scene *scene, const char *verb, int argument) {
     return scene_line(scene);
 }
 
-struct line scene_pump_line(struct scene *scene) {
-    for (int i = 0; i < 6000; i++) {
+struct line scene_pump_long(struct scene *scene, int seconds) {
+    for (int i = 0; i < seconds * 200; i++) {
         struct pollfd wait = {scene->child.out, POLLIN, 0};
         if (poll(&wait, 1, 0) > 0)
             return scene_line(scene);
@@ -43,6 +43,10 @@ struct line scene_pump_line(struct scene *scene) {
             fake_pump(&scene->guest, 5);
     }
     check_fail(__FILE__, __LINE__, "the program says nothing");
+}
+
+struct line scene_pump_line(struct scene *scene) {
+    return scene_pump_long(scene, 30);
 }
 
 void scene_capture(struct scene *scene, uint64_t period_ns, sonde_guest_v1_ClockChoice clock) {

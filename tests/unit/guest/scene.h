@@ -29,6 +29,7 @@ struct line scene_begin(struct scene *scene, const char *verb, int argument);
 struct line scene_line(struct scene *scene);
 /* Reads records until the program's next line. */
 struct line scene_pump_line(struct scene *scene);
+struct line scene_pump_long(struct scene *scene, int seconds); /* at most so long */
 /* Starts a capture and lets the program work. Skips the test when the clock is refused by the
  * machine. */
 void scene_capture(struct scene *scene, uint64_t period_ns, sonde_guest_v1_ClockChoice clock);

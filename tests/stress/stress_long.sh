@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# The stress for a minute a rate (or STRESS_SECONDS); then, for comparison, gperftools' libprofiler for ten seconds under
+# a time limit: that one's hang is a result, not a failure.
+set -uo pipefail
+export STRESS_SECONDS="${STRESS_SECONDS:-60}"
+tests/stress/stress_test || exit 1
+
+profiler=$(ldconfig -p | awk '/libprofiler\.so/ {print $NF; exit}')
+if [ -z "$profiler" ]; then
+    echo "gperftools is not installed: no comparison"
+    exit 0
+fi
+for rate in 99 4000; do
+    echo "gperftools at $rate Hz:"
+    printf '\n' | SONDE_DISABLE=1 CPUPROFILE_FREQUENCY=$rate HOSTILE_PROFILE=/dev/null LD_PRELOAD="$profiler" \
+        timeout -s KILL 20 tests/stress/hostile 10 tests/stress/libhostile.so
+    echo "ended with status $? (137: hung, killed after 20 s)"
+done
