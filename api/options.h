@@ -4,8 +4,8 @@
  * /etc/sonde.conf, lines `name = value`, '#' comments) > default. The same table writes --help.
  *
  *     static const struct sonde_option options[] = {
- *         {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT, offsetof(struct settings, socket),
- * "where guests connect"},
+ *         {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT,
+ *          offsetof(struct settings, socket), 0, 0, "where guests connect"},
  *         ...
  *     };
  *

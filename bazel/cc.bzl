@@ -10,11 +10,12 @@ _WARNINGS = [
     "-Wstrict-prototypes",
     "-Wmissing-prototypes",
     "-Wwrite-strings",
+    "-Wno-unknown-warning-option",  # clang, on the next line
     "-Wno-format-truncation",  # a cut snprintf is a choice here, never an overflow
     "-Wno-unused-parameter",
 ]
 
-COPTS = _WARNINGS + ["-O2", "-D_GNU_SOURCE", "-D_FORTIFY_SOURCE=2", "-fvisibility=hidden"]
+COPTS = _WARNINGS + ["-O2", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fvisibility=hidden"]
 
 # A test's own functions need no prototypes, and its reference functions must not be inlined away.
 _TEST_COPTS = [opt for opt in COPTS if opt not in ["-Wmissing-prototypes", "-Wwrite-strings", "-D_FORTIFY_SOURCE=2"]]
