@@ -25,7 +25,7 @@ manual, too. The lines of a file:
     bytes-not 1f 8b
     seconds 0.9..5                                         how long it took
 
-A body is what curl printed, so the checks work for `$` lines as well. {base}, {port}, {proto}, {tmp}, {gateway_pid} stand for
+A body is what curl printed, so the checks work for `$` lines as well. {base}, {port}, {proto}, {here}, {tmp}, {gateway_pid} stand for
 what they say. With --sonded, --guest and --demo the service and the target are real ones, otherwise fake_service.py."""
 
 import argparse
@@ -204,7 +204,7 @@ def request(stage, arguments):
 
 
 def shell(stage, line, wanted):
-    line = line.format(base=stage.base, port=stage.base.rsplit(":", 1)[1], proto=stage.tools.proto, tmp=stage.tmp,
+    line = line.format(base=stage.base, port=stage.base.rsplit(":", 1)[1], proto=stage.tools.proto, tmp=stage.tmp, here=HERE,
                        gateway_pid=stage.gateway.child.pid)
     env = dict(os.environ, PPROF_TMPDIR=stage.tmp, HOME=stage.tmp, JEPROF_TMPDIR=stage.tmp)
     started = time.monotonic()
