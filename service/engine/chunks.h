@@ -33,7 +33,8 @@ static inline void *chunks_add(struct chunks *chunks, uint32_t *index) {
         return NULL;
     char **chunk = &chunks->chunk[chunks->count / CHUNKS_ITEMS];
     if (!*chunk)
-        *chunk = calloc(CHUNKS_ITEMS, chunks->item_bytes);
+        *chunk =
+            calloc(chunks->limit < CHUNKS_ITEMS ? chunks->limit : CHUNKS_ITEMS, chunks->item_bytes);
     if (!*chunk)
         return NULL;
     *index = chunks->count++;
