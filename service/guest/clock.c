@@ -174,7 +174,8 @@ static uint64_t first_tick(struct room_seat *seat, enum clock_since since) {
     int64_t period = (int64_t)seat->period_ns, phase = (int64_t)room_phase(seat, seat->period_ns);
     int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid));
     int64_t origin = since == CLOCK_FROM_BIRTH ? 0 : cpu, first = origin + phase - cpu;
-    atomic_store(&seat->restart_ns, (origin + phase - period) | 1);
+    int64_t reported = (int64_t)atomic_load(&seat->reported_ns); /* of an earlier rate */
+    atomic_store(&seat->restart_ns, (origin + phase - period - reported) | 1);
     return first < LEAST_NS ? LEAST_NS : (uint64_t)first;
 }
 

@@ -169,10 +169,12 @@ static void look_at(struct room_seat *seat) {
     int64_t due = due_now(seat);
     if (due <= 4 * (int64_t)seat->period_ns + UNSEEN_LEAST)
         return;
-    if (seat->clock == ROOM_CLOCK_NONE || seat->user_only)
+    if (seat->clock == ROOM_CLOCK_NONE)
         report(seat, due, RING_UNSEEN_NO_CLOCK);
     else if (signal_blocked(seat))
         report(seat, due, RING_UNSEEN_BLOCKED);
+    else if (seat->user_only)
+        report(seat, due, RING_UNSEEN_NO_CLOCK);
 }
 
 void threads_look(void) {

@@ -47,7 +47,8 @@ struct room_seat {
     _Atomic int fd;               /* perf event, -1 */
     _Atomic int timer;            /* kernel's timer id, -1 */
     _Atomic uint64_t reported_ns; /* CPU time the control thread has reported as not seen */
-    _Atomic int64_t restart_ns; /* not 0: count from here on; see room_due. The handler takes it */
+    _Atomic int64_t
+        restart_ns; /* not 0: due = clock - this - reported; the handler takes it as its new base */
     uint32_t scanned;           /* number of the scan that saw the thread last */
     uint64_t looked_counted_ns; /* counted_ns when the control thread looked last */
     struct walk_cache *cache;

@@ -58,10 +58,9 @@ static uint64_t count_periods(struct room_seat *seat, uint64_t now, uint64_t *du
     if (!may_differ(seat, gap))
         return 1;
     int64_t restart = atomic_exchange_explicit(&seat->restart_ns, 0, memory_order_acquire);
-    if (restart) {
-        seat->base_ns = 0;
-        seat->base_ns = room_due(seat, restart);
-    }
+    if (restart)
+        seat->base_ns =
+            restart - (int64_t)atomic_load_explicit(&seat->counted_ns, memory_order_relaxed);
     int64_t due = room_due(seat, room_clock_ns(CLOCK_THREAD_CPUTIME_ID));
     uint64_t slack = restart && period / 2 > FIRST_SLACK ? FIRST_SLACK : period / 2;
     *due_ns = due > 0 ? (uint64_t)due : 0;
@@ -99,11 +98,8 @@ static void wait_on(struct room_seat *seat, uint64_t due_ns) {
     uint64_t rest = seat->period_ns > due_ns ? seat->period_ns - due_ns : 0;
     set_period(seat, rest > LEAST_NS ? rest : LEAST_NS);
     seat->until_renewal = 1;
-    if (atomic_load_explicit(&seat->counted_ns, memory_order_relaxed) == 0) { /* still exact */
-        int64_t reported = (int64_t)atomic_load_explicit(&seat->reported_ns, memory_order_relaxed);
-        atomic_store_explicit(&seat->restart_ns, (seat->base_ns + reported) | 1,
-                              memory_order_relaxed);
-    }
+    if (atomic_load_explicit(&seat->counted_ns, memory_order_relaxed) == 0) /* still exact */
+        atomic_store_explicit(&seat->restart_ns, seat->base_ns | 1, memory_order_relaxed);
 }
 
 static bool push_thread(struct room_seat *seat, uint32_t generation) {
