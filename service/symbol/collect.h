@@ -21,6 +21,7 @@ struct symbol_raw {
     uint32_t name;    /* offset into names */
     uint8_t binding;  /* STB_* */
     uint8_t is_exact; /* covers its first byte only: no size, and neighbours are missing */
+    uint8_t is_plain; /* the name is shown as it is: no linkage name */
 };
 
 struct symbol_text {

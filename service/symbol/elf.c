@@ -187,7 +187,7 @@ static size_t align4(size_t value) {
 }
 
 /* Walks a block of notes for NT_GNU_BUILD_ID. */
-static size_t build_id_of_notes(const uint8_t *notes, size_t len, uint8_t *build_id) {
+size_t symbol_build_id_of_notes(const uint8_t *notes, size_t len, uint8_t *build_id) {
     size_t at = 0;
     while (len - at >= sizeof(Elf64_Nhdr)) {
         Elf64_Nhdr note;
@@ -215,7 +215,7 @@ static size_t build_id_at(const struct symbol_elf *elf, uint64_t offset, uint64_
     struct sonde_buf notes = {0};
     size_t len = 0;
     if (load_plain(elf, offset, size, NOTES_LIMIT, &notes) == SONDE_OK)
-        len = build_id_of_notes((const uint8_t *)notes.data, notes.len, build_id);
+        len = symbol_build_id_of_notes((const uint8_t *)notes.data, notes.len, build_id);
     sonde_buf_finish(&notes);
     return len;
 }

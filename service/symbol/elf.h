@@ -62,6 +62,8 @@ SONDE_MUST_USE sonde_err symbol_elf_load(const struct symbol_elf *elf, const Elf
 
 /* Length of the GNU build-id, 0 = none. From the program headers, else from note sections. */
 size_t symbol_elf_build_id(const struct symbol_elf *elf, uint8_t build_id[SYMBOL_BUILD_ID_MAX]);
+/* The same from a block of notes. */
+size_t symbol_build_id_of_notes(const uint8_t *notes, size_t len, uint8_t *build_id);
 /* A program: ET_EXEC, or position-independent with an interpreter and without a library's name. */
 bool symbol_elf_is_program(const struct symbol_elf *elf);
 /* The name and checksum in .gnu_debuglink; false when there is none that is a plain file name. */

@@ -20,8 +20,8 @@
  */
 
 /* Only regular files, and without waiting for a pipe's other end or taking a terminal. */
-static int open_regular(int directory, const char *path) {
-    int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+static int open_regular(int directory, const char *path, int flags) {
+    int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
     struct stat about;
     if (fd >= 0 && (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))) {
         close(fd);
@@ -31,16 +31,17 @@ static int open_regular(int directory, const char *path) {
 }
 
 /* Absolute links inside the other root must be followed inside it: that is what openat2 is for. */
-static int open_beneath(const char *root, const char *path) {
+static int open_beneath(const char *root, const char *path, int flags) {
     int directory = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
         return -1;
-    struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+    struct open_how how = {.flags =
+                               (uint64_t)(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags),
                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
     int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
     struct stat about;
     if (fd < 0 && errno == ENOSYS)
-        fd = open_regular(directory, path[0] == '/' ? path + 1 : path);
+        fd = open_regular(directory, path[0] == '/' ? path + 1 : path, flags);
     if (fd >= 0 && (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))) {
         close(fd);
         fd = -1;
@@ -49,12 +50,20 @@ static int open_beneath(const char *root, const char *path) {
     return fd;
 }
 
-int symbol_open_in_root(pid_t pid, const char *path) {
+static int open_in_root(pid_t pid, const char *path, int flags) {
     char root[64];
     if (pid == 0)
-        return open_regular(AT_FDCWD, path);
+        return open_regular(AT_FDCWD, path, flags);
     snprintf(root, sizeof root, "/proc/%d/root", (int)pid);
-    return open_beneath(root, path);
+    return open_beneath(root, path, flags);
+}
+
+int symbol_open_in_root(pid_t pid, const char *path) {
+    return open_in_root(pid, path, 0);
+}
+
+int symbol_open_no_link(pid_t pid, const char *path) {
+    return open_in_root(pid, path, O_NOFOLLOW);
 }
 
 uint64_t symbol_process_start(pid_t pid) {
@@ -192,14 +201,14 @@ static int try_map_files(struct search *search) {
     char path[128];
     snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)search->pid,
              (unsigned long long)search->mapping->start, (unsigned long long)search->mapping->end);
-    return accept(search, open_regular(AT_FDCWD, path), true);
+    return accept(search, open_regular(AT_FDCWD, path, 0), true);
 }
 
 /* A deleted program is still reachable here without privileges. */
 static int try_exe(struct search *search) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/exe", (int)search->pid);
-    int fd = open_regular(AT_FDCWD, path);
+    int fd = open_regular(AT_FDCWD, path, 0);
     if (fd >= 0 && !has_inode(fd, search->mapping)) {
         close(fd);
         return -1;
@@ -245,4 +254,16 @@ int symbol_vdso_open(uint64_t *size) {
     }
     *size = fd >= 0 ? len : 0;
     return fd;
+}
+
+void symbol_kernel_build_id(char text[2 * SYMBOL_BUILD_ID_MAX + 1]) {
+    uint8_t notes[4096], build_id[SYMBOL_BUILD_ID_MAX];
+    int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, notes, sizeof notes) : -1;
+    if (fd >= 0)
+        close(fd);
+    size_t len = got > 0 ? symbol_build_id_of_notes(notes, (size_t)got, build_id) : 0;
+    text[0] = 0;
+    for (size_t i = 0; i < len; i++)
+        snprintf(text + 2 * i, 3, "%02x", build_id[i]);
 }

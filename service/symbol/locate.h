@@ -25,6 +25,8 @@ int symbol_locate_alt(const struct symbol_elf *elf, pid_t pid, const char *near,
 
 /* Opens a regular file for reading without waiting, inside the root of a process (pid 0 = ours). */
 int symbol_open_in_root(pid_t pid, const char *path);
+/* The same, but the last part of the path must be no link. */
+int symbol_open_no_link(pid_t pid, const char *path);
 
 /* Our own copy of the vdso, in memory; -1 = none. The same bytes are in every process of a kernel.
  */
@@ -32,5 +34,8 @@ int symbol_vdso_open(uint64_t *size);
 
 /* When the process started, in clock ticks since boot; 0 = it is gone. Tells pids apart. */
 uint64_t symbol_process_start(pid_t pid);
+
+/* The running kernel's, in hex; "" = unknown. */
+void symbol_kernel_build_id(char text[2 * SYMBOL_BUILD_ID_MAX + 1]);
 
 #endif

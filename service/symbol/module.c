@@ -75,6 +75,7 @@ static void module_destroy(struct symbol_module *module) {
         close(module->debug_fd);
     symbol_table_finish(&module->table);
     symbol_full_table_finish(&module->full_table);
+    symbol_jit_release(module->jit);
     lock_finish(&module->lock);
     pthread_cond_destroy(&module->changed);
     free(module->loads);
@@ -320,8 +321,10 @@ static bool names_a_file(const struct symbol_mapping *mapping) {
 static void identify_memory(struct symbol_module *module, pid_t pid) {
     module->is_flat = true;
     module->reason = SYMBOL_REASON_ANONYMOUS;
+    module->pid = pid;
+    module->process_start = symbol_process_start(pid);
     snprintf(module->identity, sizeof module->identity, "memory-%d-%llu-%.48s", (int)pid,
-             (unsigned long long)symbol_process_start(pid), module->path);
+             (unsigned long long)module->process_start, module->path);
 }
 
 static sonde_err open_vdso(struct symbol_module *module, const struct symbol_mapping *mapping,
@@ -373,5 +376,21 @@ sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
         return sonde_fail(diag, err, "no memory for a module");
     }
     *module = join(store, made, mapping);
+    return SONDE_OK;
+}
+
+sonde_err symbol_module_open_kernel(struct symbol_store *store, struct symbol_module **module,
+                                    struct sonde_diag *diag) {
+    static const struct symbol_mapping nowhere = {.path = "[kernel]"};
+    struct symbol_module *made = module_create(store, "[kernel]");
+    *module = NULL;
+    if (!made)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for a module");
+    made->kind = SYMBOL_MODULE_KERNEL;
+    made->is_flat = true;
+    snprintf(made->identity, sizeof made->identity, "kernel");
+    symbol_kernel_build_id(made->build_id);
+    *module = join(store, made, &nowhere);
+    symbol_jit_release(symbol_module_jit(*module)); /* so that the reason is known */
     return SONDE_OK;
 }

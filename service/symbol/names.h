@@ -39,6 +39,7 @@ struct symbol_names_header {
 #define SYMBOL_NAMES_HAD_DEBUG 2u /* a debug file was looked at too */
 
 #define SYMBOL_IS_FOLDED 1u /* functions of different names share this code */
+#define SYMBOL_IS_PLAIN  2u /* no linkage name: shown as it is */
 
 struct symbol_entry {
     uint32_t start; /* minus header.base */

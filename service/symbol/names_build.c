@@ -98,7 +98,8 @@ static size_t choose(struct symbol_collection *collection, struct chosen *chosen
             continue;
         }
         uint64_t end = item->is_exact ? item->start + 1 : item->end;
-        chosen[count++] = (struct chosen){item->start, end, item->limit, item->name, 0};
+        chosen[count++] = (struct chosen){item->start, end, item->limit, item->name,
+                                          item->is_plain ? SYMBOL_IS_PLAIN : 0};
     }
     return count;
 }

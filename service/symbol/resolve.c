@@ -13,6 +13,7 @@
 #include <string.h>
 #include <time.h>
 
+#define KEPT_JITS  64
 #define MAX_FRAMES 256u /* of one chain; deeper ones lose their outermost frames */
 
 /* What is remembered, by table and number: a name, or a file. */
@@ -31,14 +32,41 @@ struct batch {
         *module; /* of the query before, and its tables: mostly the next one's too */
     struct symbol_table *table;
     struct symbol_full_table *full;
+    struct symbol_jit *jit; /* of a module that is memory of a process */
+    /* All that were used: what is remembered is known by the address of its table, which must not
+     * become another's. */
+    struct symbol_jit *kept[KEPT_JITS];
+    uint32_t kept_count;
 };
+
+/* Lets go of memory tables, and of all that is remembered. */
+static void forget(struct batch *batch) {
+    for (uint32_t i = 0; i < batch->kept_count; i++)
+        symbol_jit_release(batch->kept[i]);
+    batch->kept_count = 0;
+    free(batch->slots);
+    batch->slots = NULL;
+    batch->used = 0;
+}
+
+static void choose_memory(struct batch *batch, struct symbol_module *module) {
+    if (batch->kept_count == KEPT_JITS)
+        forget(batch);
+    batch->jit = symbol_module_jit(module);
+    if (batch->jit)
+        batch->kept[batch->kept_count++] = batch->jit;
+}
 
 static void choose_module(struct batch *batch, struct symbol_module *module) {
     if (module == batch->module)
         return;
+    bool memory = module && module->is_flat;
     batch->module = module;
-    batch->full = module ? symbol_module_full(module, batch->deadline) : NULL;
-    batch->table = module ? symbol_module_table(module) : NULL;
+    batch->jit = NULL;
+    if (memory)
+        choose_memory(batch, module);
+    batch->full = module && !memory ? symbol_module_full(module, batch->deadline) : NULL;
+    batch->table = module && !memory ? symbol_module_table(module) : NULL;
 }
 
 /* --- remembering -------------------------------------------------------------------------------
@@ -93,8 +121,10 @@ static const struct memo_slot *symbol_name(struct batch *batch, uint32_t symbol)
     struct memo_slot *slot = remember(batch, table, symbol);
     if (slot && !slot->name) {
         const char *linkage = symbol_names_text(&table->names, symbol);
-        slot->name = symbol_shown_get(&table->shown, symbol, linkage, batch->arena);
         slot->system_name = clean_copy(batch->arena, linkage);
+        slot->name = table->names.symbols[symbol].flags & SYMBOL_IS_PLAIN
+                         ? slot->system_name
+                         : symbol_shown_get(&table->shown, symbol, linkage, batch->arena);
     }
     return slot && slot->name && slot->system_name ? slot : NULL;
 }
@@ -250,6 +280,8 @@ static sonde_err answer_one(struct batch *batch, const struct symbol_query *quer
     *answer = (struct symbol_answer){0};
     choose_module(batch, query->module);
     uint32_t symbol = SYMBOL_NO_SYMBOL, node = SYMBOL_NO_NODE;
+    if (batch->jit)
+        batch->table = symbol_jit_table(batch->jit, query->vaddr);
     if (batch->table) {
         answer->quality = (enum symbol_quality)batch->table->names.header->quality;
         symbol = symbol_names_find(&batch->table->names, query->vaddr);
@@ -283,7 +315,7 @@ static sonde_err resolve(const struct symbol_query *queries, size_t count,
     sonde_err err = SONDE_OK;
     for (size_t i = 0; i < count && err == SONDE_OK; i++)
         err = answer_one(&batch, &queries[i], &answers[i]);
-    free(batch.slots);
+    forget(&batch);
     return err;
 }
 

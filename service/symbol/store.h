@@ -79,11 +79,30 @@ struct symbol_module {
     enum symbol_state full_state;        /* READY without a header: there is none */
     struct symbol_full_table full_table; /* likewise */
     struct symbol_module *queued;
+
+    /* Of memory of a process: what its perf map said when it was last looked at. */
+    pid_t pid; /* 0 = the kernel */
+    uint64_t process_start;
+    struct symbol_jit *jit;
+    struct stat jit_stat;
+    struct timespec jit_looked;
 };
 
 /* The module's table of names, built or loaded when needed. NULL when it has none. */
 struct symbol_table *symbol_module_table(struct symbol_module *module);
 void symbol_table_finish(struct symbol_table *table);
+
+/* Names of code without a file, by runtime address: tables of 4 GiB each at most. */
+struct symbol_jit {
+    _Atomic uint32_t references;
+    uint32_t count;
+    struct symbol_table *tables; /* by rising base */
+};
+/* What the perf map says now; looked at again when it changed, at most once a second. Retained;
+ * NULL when there is none. */
+struct symbol_jit *symbol_module_jit(struct symbol_module *module);
+void symbol_jit_release(struct symbol_jit *jit);
+struct symbol_table *symbol_jit_table(struct symbol_jit *jit, uint64_t address);
 
 /* The full table if it is there; otherwise NULL, and its conversion begins. Waits for it until the
  * deadline (CLOCK_REALTIME; NULL = not at all). */

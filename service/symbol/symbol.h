@@ -53,6 +53,11 @@ struct symbol_mapping {
 SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                                             const struct symbol_mapping *mapping,
                                             struct symbol_module **module, struct sonde_diag *diag);
+/* The running kernel, from /proc/kallsyms, once per store; vaddr is the address. Its reason is
+ * KERNEL_HIDDEN when it shows zeros: then nothing has a name. */
+SONDE_MUST_USE sonde_err symbol_module_open_kernel(struct symbol_store *store,
+                                                   struct symbol_module **module,
+                                                   struct sonde_diag *diag);
 struct symbol_module *symbol_module_retain(struct symbol_module *module);
 void symbol_module_release(struct symbol_module *module); /* NULL is fine */
 
@@ -61,6 +66,7 @@ enum symbol_module_kind {
     SYMBOL_MODULE_EXECUTABLE, /* ET_EXEC, or ET_DYN with an interpreter */
     SYMBOL_MODULE_LIBRARY,
     SYMBOL_MODULE_VDSO,
+    SYMBOL_MODULE_KERNEL,
 };
 
 enum symbol_module_kind symbol_module_kind(const struct symbol_module *module);

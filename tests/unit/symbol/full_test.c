@@ -96,7 +96,7 @@ TEST(s9_rust) {
     snprintf(program, sizeof program, "%s", rustc);
     static const char *const schemes[] = {"legacy", "v0"};
     for (int i = 0; i < 2; i++) {
-        if (fixture_run("HOME=${HOME:-/root} %s -g -O -Zunstable-options "
+        if (fixture_run("RUSTC_BOOTSTRAP=1 HOME=${HOME:-/root} %s -g -O -Zunstable-options "
                         "-Csymbol-mangling-version=%s main.rs -o prog",
                         program, schemes[i]) != 0 &&
             fixture_run("HOME=${HOME:-/root} %s -g -O -Csymbol-mangling-version=%s main.rs -o prog",
