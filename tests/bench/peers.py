@@ -31,8 +31,8 @@ class Run:
     def count(self):
         return sum(self.samples.values())
 
-    def share(self, leaf):
-        return sum(count for (name, _), count in self.samples.items() if name == leaf) / max(self.count(), 1)
+    def of(self, leaf):
+        return sum(count for (name, _), count in self.samples.items() if name == leaf)
 
     def caller_share(self, leaf, caller):
         """Of the samples in the leaf: the share that names its caller."""
