@@ -4,7 +4,7 @@
  * little-endian words:
  *
  *     0 3 0 period_us 0    header
- *     count depth pc...    a stack, leaf first; return addresses as they were sampled
+ *     count depth pc...    a stack, leaf first; callers as return addresses: readers subtract 1
  *     0 1 0                trailer, then the mappings as the text of /proc/PID/maps
  */
 #include "api/draw/render.h"
@@ -42,8 +42,10 @@ static void put_record(const struct sonde_profile *profile, const struct sonde_s
     for (uint32_t i = 0; i < sample->location_count; i++) {
         const struct sonde_location *location =
             sonde_profile_location(profile, sample->locations[i]);
-        if (location->kind != SONDE_FRAME_NOTE && location->address)
-            addresses[depth++] = location->address;
+        if (location->kind == SONDE_FRAME_NOTE || location->address == 0)
+            continue;
+        addresses[depth] = location->address + (depth > 0);
+        depth++;
     }
     if (depth == 0)
         addresses[depth++] = 0;

@@ -59,7 +59,7 @@ struct sonde_line {
  * no name known. */
 struct sonde_location {
     uint32_t mapping; /* 0 = none */
-    uint64_t address; /* runtime address, as sampled (a return address is not decremented) */
+    uint64_t address; /* runtime address inside the instruction: a return address minus one */
     uint32_t line_count;
     bool is_folded;
     enum sonde_frame_kind kind;

@@ -85,8 +85,10 @@ sonde_err report_frames_add(struct report_frames *frames, const struct stacks *s
     return SONDE_OK;
 }
 
+/* As pprof means it: inside the instruction. A return address is moved back into its call. */
 static uint64_t address_of(const struct report_frame *frame) {
-    return frame->pc & ~RING_PC_EXACT;
+    uint64_t address = frame->pc & ~RING_PC_EXACT;
+    return frame->pc & RING_PC_EXACT || address == 0 ? address : address - 1;
 }
 
 static void add_query(struct locating *locating, struct report_frame *frame) {
@@ -96,10 +98,9 @@ static void add_query(struct locating *locating, struct report_frame *frame) {
     if (!module || !frame->mapping->has_bias ||
         !atomic_load_explicit(&frame->mapping->is_warm, memory_order_acquire))
         return;
-    uint64_t vaddr = address_of(frame) - frame->mapping->bias;
     locating->queries[locating->query_count++] = (struct symbol_query){
         .module = module,
-        .vaddr = frame->pc & RING_PC_EXACT ? vaddr : vaddr - 1,
+        .vaddr = address_of(frame) - frame->mapping->bias,
     };
     frame->query = locating->query_count;
 }
@@ -233,7 +234,7 @@ static enum sonde_frame_kind kind_of(const struct report_frame *frame) {
     case SYMBOL_MODULE_LIBRARY:
     case SYMBOL_MODULE_VDSO:
         return SONDE_FRAME_LIBRARY;
-    case SYMBOL_MODULE_NONE:
+    default:
         break;
     }
     return frame->mapping->inode == 0 ? SONDE_FRAME_JIT : SONDE_FRAME_UNKNOWN;

@@ -60,5 +60,5 @@ pprof -raw "$room/legacy.prof" >"$room/raw"
 expect "$room/raw" '^Period: 10101000$'
 expect "$room/raw" '^ +220 2222220000: '
 expect "$room/raw" '0x406000 M=1'
-expect "$room/raw" '0x40300f M=1' # a caller, which the reader itself moves back by one
+expect "$room/raw" '0x403010 M=1' # a caller, as in the profile: the reader itself moves it back by one
 echo "$passed passed, 0 failed"

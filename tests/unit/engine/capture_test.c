@@ -78,7 +78,7 @@ TEST(mappings_and_kinds_tell_the_executable_from_libraries) {
                "libc") != NULL);
     const struct sonde_location *caller = sonde_profile_location(profile, sample.locations[1]);
     CHECK_INT(caller->kind, ==, SONDE_FRAME_APPLICATION);
-    CHECK_INT(caller->address, ==, pcs[1]);
+    CHECK_INT(caller->address, ==, pcs[1] - 1); /* inside the call */
     const struct sonde_location *root = sonde_profile_location(profile, sample.locations[2]);
     CHECK_INT(root->mapping, ==, 0);
     CHECK_INT(root->line_count, ==, 0);
