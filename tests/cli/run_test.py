@@ -176,7 +176,8 @@ def test_the_guest_finds_what_it_needs_in_the_environment():
 
 def test_what_the_user_preloads_and_tells_jemalloc_is_kept():
     other = compile_c(PREFIX, "other.so", "int other_stand_in;", "-shared", "-fPIC")
-    env = environment(LD_PRELOAD=other, MALLOC_CONF="narenas:1")
+    asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"  # a sanitized sonde is asked to come second
+    env = environment(LD_PRELOAD=other, MALLOC_CONF="narenas:1", ASAN_OPTIONS=asan)
     _, out, _ = run("--heap", "--", "sh", "-c", 'echo "$LD_PRELOAD|$MALLOC_CONF|$_RJEM_MALLOC_CONF"', env=env)
     check.equal(out.strip(), f"{PREFIX}/libsonde.so:{other}|narenas:1,prof:true,prof_active:false|"
                 "prof:true,prof_active:false")
