@@ -148,7 +148,7 @@ void capture_close(struct engine_capture *capture) {
         return;
     }
     clock_read_cpu(target);
-    rings_drain(target, now_ns);
+    (void)rings_drain(target, now_ns, 0);
     capture->state = CAPTURE_CLOSING;
     clock_adjust(target);
     if (target->clock != CLOCK_STOPPING)
@@ -187,7 +187,7 @@ static void close_window(struct engine_capture *capture, uint64_t now_ns) {
         return;
     }
     clock_read_cpu(capture->target);
-    rings_drain(capture->target, now_ns);
+    (void)rings_drain(capture->target, now_ns, 0);
     jobs_report(capture, now_ns);
 }
 

@@ -32,7 +32,7 @@ static uint64_t wanted_period(const struct target *target) {
 
 static void begin_waiting(struct target *target) {
     uint64_t now_ns = now_monotonic_ns();
-    rings_drain(target, now_ns); /* what was sampled before is not theirs */
+    (void)rings_drain(target, now_ns, 0); /* what was sampled before is not theirs */
     clock_read_cpu(target);
     for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
@@ -79,7 +79,7 @@ void clock_adjust(struct target *target) {
 void clock_stopped(struct target *target) {
     target->clock = CLOCK_IDLE;
     clock_read_cpu(target);
-    rings_drain(target, now_monotonic_ns());
+    (void)rings_drain(target, now_monotonic_ns(), 0);
     for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_CLOSING || capture->state == CAPTURE_RUNNING)
             capture_conclude(capture);
@@ -179,7 +179,7 @@ void clock_tick(struct target *target, uint64_t now_ns) {
     bool is_drained = target->clock == CLOCK_RUNNING || target->clock == CLOCK_STOPPING;
     if (is_drained && now_ns >= target->next_drain_ns) {
         clock_read_cpu(target);
-        rings_drain(target, now_ns);
-        target->next_drain_ns = now_ns + ENGINE_DRAIN_NS;
+        bool has_more = rings_drain(target, now_ns, ENGINE_DRAIN_BYTES);
+        target->next_drain_ns = has_more ? now_ns + 1 : now_ns + ENGINE_DRAIN_NS;
     }
 }

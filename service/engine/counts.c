@@ -49,11 +49,16 @@ sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_
         if (err)
             return err;
     }
-    struct count_entry *entry = find(counts, key);
+    struct count_key kept = *key;
+    struct count_entry *entry = find(counts, &kept);
+    if (entry->count == 0 && counts->used >= COUNTS_MAX_REQUESTS && kept.request != 0) {
+        kept.request = 0; /* rather the label than the sample */
+        entry = find(counts, &kept);
+    }
     if (entry->count == 0) {
         if (counts->used >= COUNTS_MAX)
             return SONDE_TOO_LARGE;
-        entry->key = *key;
+        entry->key = kept;
         counts->used++;
     }
     entry->count += n;

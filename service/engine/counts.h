@@ -16,7 +16,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define COUNTS_MAX       (1u << 18) /* different (stack, thread, label, request) of one window */
+#define COUNTS_MAX (1u << 18) /* different (stack, thread, label, request) of one window */
+#define COUNTS_MAX_REQUESTS \
+    (COUNTS_MAX / 4 * 3) /* past so many keys samples lose their request number */
 #define COUNTS_MAX_TOTAL (1ull << 40)
 #define THINNER_MAX      (1u << 16) /* threads with an accumulator; further ones are drawn by lot */
 

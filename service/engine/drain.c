@@ -127,8 +127,8 @@ static bool is_stalled(const struct drain *drain, struct drain_ring *ring, uint6
     return now_ns - ring->stall_since_ns > DRAIN_STALL_NS && used > drain->ring_bytes / 2;
 }
 
-static uint64_t drain_ring(const struct drain *drain, struct drain_ring *ring, uint64_t now_ns,
-                           const struct drain_sink *sink) {
+static uint64_t drain_ring(struct drain *drain, struct drain_ring *ring, uint64_t now_ns,
+                           uint64_t *budget, const struct drain_sink *sink) {
     uint64_t head = atomic_load_explicit(&ring->control->head, memory_order_acquire);
     uint64_t corrupt = 0;
     if (head - ring->tail > drain->ring_bytes || head % 8 != 0) {
@@ -136,11 +136,16 @@ static uint64_t drain_ring(const struct drain *drain, struct drain_ring *ring, u
         return 1;
     }
     while (ring->tail != head) {
+        if (*budget == 0) {
+            drain->has_more = true;
+            return corrupt;
+        }
         uint64_t before = corrupt;
         uint32_t size = take_record(drain, ring, head - ring->tail, sink, &corrupt);
         if (size != 0) {
             ring->stall_since_ns = 0;
             ring->tail += size;
+            *budget -= size < *budget ? size : *budget;
             atomic_store_explicit(&ring->control->tail, ring->tail, memory_order_release);
             continue;
         }
@@ -153,11 +158,19 @@ static uint64_t drain_ring(const struct drain *drain, struct drain_ring *ring, u
     return corrupt;
 }
 
-uint64_t drain_run(struct drain *drain, uint64_t now_ns, const struct drain_sink *sink) {
+uint64_t drain_run(struct drain *drain, uint64_t now_ns, uint64_t budget,
+                   const struct drain_sink *sink) {
     uint64_t corrupt = 0;
+    uint32_t first = drain->next_ring;
+    budget = budget ? budget : UINT64_MAX;
+    drain->has_more = false;
     for (uint32_t i = 0; i < drain->ring_count; i++) {
-        if (!drain->rings[i].is_abandoned)
-            corrupt += drain_ring(drain, &drain->rings[i], now_ns, sink);
+        uint32_t at = (first + i) % drain->ring_count;
+        bool had_more = drain->has_more;
+        if (!drain->rings[at].is_abandoned)
+            corrupt += drain_ring(drain, &drain->rings[at], now_ns, &budget, sink);
+        if (drain->has_more && !had_more)
+            drain->next_ring = at;
     }
     return corrupt;
 }

@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define DRAIN_MAX_RESYNCS 32u
+#define DRAIN_MAX_RESYNCS 8u
 #define DRAIN_STALL_NS \
     1000000000ull /* an unpublished record that holds up others for so long is given up */
 #define DRAIN_MAX_WEIGHT 86400000000000ull /* of one record: a day */
@@ -37,6 +37,8 @@ struct drain {
     struct drain_ring rings[RING_MAX_RINGS];
     uint32_t ring_count;
     uint64_t ring_bytes;
+    uint32_t next_ring; /* where the next run begins, so that every ring has its turn */
+    bool has_more;      /* the last run ended at its budget */
 };
 
 /* What a guest has counted since its rings were made. */
@@ -57,9 +59,11 @@ struct drain_sink {
  * as drain is used. Starts at the tails it finds. SONDE_CORRUPT. */
 SONDE_MUST_USE sonde_err drain_init(struct drain *drain, void *memory, size_t bytes,
                                     struct sonde_diag *diag);
-/* Takes what is published, at most one lap of each ring. Returns how often something was corrupt.
- */
-uint64_t drain_run(struct drain *drain, uint64_t now_ns, const struct drain_sink *sink);
+/* Takes what is published, at most about `budget` bytes (0 = one lap of each ring): a guest that
+ * writes as fast as it can must not keep the others waiting. Returns how often something was
+ * corrupt. */
+uint64_t drain_run(struct drain *drain, uint64_t now_ns, uint64_t budget,
+                   const struct drain_sink *sink);
 void drain_read_counts(const struct drain *drain, struct drain_counts *counts);
 /* Bytes a memory of so many rings has. */
 size_t drain_memory_bytes(uint32_t ring_count, uint64_t ring_bytes);

@@ -22,6 +22,7 @@
 
 #define ENGINE_MAX_TARGETS     4096u
 #define ENGINE_DRAIN_NS        20000000ull
+#define ENGINE_DRAIN_BYTES     (8u << 20) /* of one target at a turn */
 #define ENGINE_HELLO_NS        5000000000ull
 #define ENGINE_START_NS        10000000000ull /* for a guest to start its clocks */
 #define ENGINE_STOP_NS         500000000ull   /* for its last records, when it stops */

@@ -45,7 +45,7 @@ sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
     if (memory == MAP_FAILED)
         return sonde_fail_os(diag, errno, "cannot map the rings");
     if (target->rings)
-        rings_drain(target, now_monotonic_ns());
+        (void)rings_drain(target, now_monotonic_ns(), 0);
     rings_unmap(target);
     err = drain_init(&target->drain, memory, bytes, diag);
     if (err) {
@@ -165,14 +165,15 @@ static void take_counts(struct target *target, uint64_t corrupt) {
     }
 }
 
-void rings_drain(struct target *target, uint64_t now_ns) {
+bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
     static const struct drain_sink sink = {
         .on_sample = on_sample, .on_thread = on_thread, .on_unseen = on_unseen};
     struct drain_sink here = sink;
     here.context = target;
     if (!target->rings)
-        return;
-    take_counts(target, drain_run(&target->drain, now_ns, &here));
+        return false;
+    take_counts(target, drain_run(&target->drain, now_ns, budget, &here));
     if (target->stacks)
         (void)tables_warm(target, target->stacks);
+    return target->drain.has_more;
 }

@@ -153,6 +153,8 @@ uint32_t stacks_add_thread(struct stacks *stacks, uint32_t tid, const char *name
         if (memcmp(chunks_at(&stacks->threads, id), &wanted, sizeof wanted) == 0)
             return id;
     }
+    if (tid != 0 && stacks->threads.count >= STACKS_MAX_THREADS - STACKS_THREAD_NAMES)
+        return stacks_add_thread(stacks, 0, name);
     uint32_t id;
     struct stack_thread *thread = chunks_add(&stacks->threads, &id);
     if (!thread)

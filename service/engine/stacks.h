@@ -15,7 +15,8 @@
 #include "service/guest/ring.h"
 
 #define STACKS_MAX_NODES    (1u << 20)
-#define STACKS_MAX_THREADS  (1u << 17)
+#define STACKS_MAX_THREADS  (1u << 16)
+#define STACKS_THREAD_NAMES 4096u /* of them kept for threads that share an entry */
 #define STACKS_MAX_MAPPINGS (1u << 16)
 #define STACKS_MAX_LABELS   4096u
 #define STACKS_FULL         UINT32_MAX
@@ -72,6 +73,7 @@ void stacks_release(struct stacks *stacks);
 
 /* All of these give STACKS_FULL when it does not fit. */
 uint32_t stacks_add_frame(struct stacks *stacks, uint32_t parent, uint32_t mapping, uint64_t pc);
+/* Past the bound threads of one name share an entry without a tid. */
 uint32_t stacks_add_thread(struct stacks *stacks, uint32_t tid, const char *name);
 uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping);
 /* A label's text is fixed: the first one counts. */

@@ -136,8 +136,9 @@ void tables_open_mapping(struct engine *engine, pid_t pid, struct mapping *mappi
 /* rings.c */
 SONDE_MUST_USE sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag);
 void rings_unmap(struct target *target);
-/* Takes what is in the rings and hands it to the captures. */
-void rings_drain(struct target *target, uint64_t now_ns);
+/* Takes what is in the rings and hands it to the captures: all of it (budget 0), or one turn's
+ * share. True when there is more. */
+bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget);
 
 /* clock.c: the one tick stream. */
 /* Asks the guest for what the captures need now. */

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -49,7 +50,9 @@ static struct engine *the_engine(void) {
     static char path[64];
     if (engine)
         return engine;
-    snprintf(path, sizeof path, "@sonde-fuzz-%d", (int)getpid());
+    uint64_t word = 0; /* pids repeat between sandboxes, abstract names do not */
+    (void)!getrandom(&word, sizeof word, 0);
+    snprintf(path, sizeof path, "@sonde-fuzz-%llx", (unsigned long long)word);
     struct engine_options options = {.socket_path = path, .workers = 1};
     if (engine_open(&options, &engine, NULL) != SONDE_OK)
         abort();

@@ -32,6 +32,17 @@ TEST(a_full_table_refuses_new_keys_and_still_counts_old_ones) {
     counts_finish(&counts);
 }
 
+TEST(a_table_full_of_request_numbers_drops_the_numbers_and_keeps_the_samples) {
+    struct counts counts = {0};
+    for (uint64_t i = 1; i <= 2 * COUNTS_MAX; i++) {
+        struct count_key key = {.stack = (uint32_t)(i % 10), .request = i};
+        CHECK_INT(counts_add(&counts, &key, 1), ==, SONDE_OK);
+    }
+    CHECK_INT(counts.total, ==, 2 * COUNTS_MAX);
+    CHECK_INT(counts.used, ==, COUNTS_MAX_REQUESTS + 10);
+    counts_finish(&counts);
+}
+
 TEST(ticks_at_the_captures_own_rate_count_one_each) {
     struct thinner thinner;
     thinner_init(&thinner, PERIOD_99, 1);

@@ -93,7 +93,7 @@ TEST(a_record_comes_out_as_it_went_in_and_its_place_is_zeroed) {
     struct fixture fixture;
     fixture_init(&fixture, 1);
     push_sample(&fixture, 3, 1000);
-    CHECK_INT(drain_run(&fixture.drain, 1, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 0);
     CHECK_INT(fixture.seen.samples, ==, 1);
     CHECK_INT(fixture.seen.weight_ns, ==, 1000);
     CHECK_INT(fixture.seen.last_pc, ==, 0x1002);
@@ -108,10 +108,10 @@ TEST(a_reserved_record_is_waited_for) {
     fixture_init(&fixture, 1);
     struct ring_record record = {.kind = RING_RECORD_PAD};
     push(&fixture, &record, sizeof record, 0);
-    CHECK_INT(drain_run(&fixture.drain, 1, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 0);
     CHECK_INT(control_of(&fixture)->tail, ==, 0);
     ((struct ring_record *)data_at(&fixture, 0))->size = sizeof record;
-    CHECK_INT(drain_run(&fixture.drain, 2, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 2, 0, &fixture.sink), ==, 0);
     CHECK_INT(control_of(&fixture)->tail, ==, sizeof record);
     fixture_finish(&fixture);
 }
@@ -134,9 +134,9 @@ TEST(many_laps_with_padding_lose_nothing) {
         push_sample(&fixture, depth, 7);
         pushed++;
         if (i % 40 == 0)
-            CHECK_INT(drain_run(&fixture.drain, i + 1, &fixture.sink), ==, 0);
+            CHECK_INT(drain_run(&fixture.drain, i + 1, 0, &fixture.sink), ==, 0);
     }
-    CHECK_INT(drain_run(&fixture.drain, 99999, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 99999, 0, &fixture.sink), ==, 0);
     CHECK_INT(fixture.seen.samples, ==, pushed);
     CHECK_INT(fixture.seen.weight_ns, ==, pushed * 7);
     fixture_finish(&fixture);
@@ -177,10 +177,10 @@ TEST(a_bad_size_is_counted_and_the_ring_goes_on_behind_it) {
         fixture_init(&fixture, 1);
         struct ring_record record = {.kind = RING_RECORD_SAMPLE};
         push(&fixture, &record, sizeof record, sizes[i]);
-        CHECK_INT(drain_run(&fixture.drain, 1, &fixture.sink), ==, 1);
+        CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 1);
         CHECK_INT(fixture.seen.samples, ==, 0);
         push_sample(&fixture, 2, 5);
-        CHECK_INT(drain_run(&fixture.drain, 2, &fixture.sink), ==, 0);
+        CHECK_INT(drain_run(&fixture.drain, 2, 0, &fixture.sink), ==, 0);
         CHECK_INT(fixture.seen.samples, ==, 1);
         fixture_finish(&fixture);
     }
@@ -192,7 +192,7 @@ TEST(a_depth_that_lies_costs_that_record_alone) {
     struct ring_sample sample = {.record = {.kind = RING_RECORD_SAMPLE, .depth = 100}};
     push(&fixture, &sample.record, sizeof sample, sizeof sample);
     push_sample(&fixture, 1, 5);
-    CHECK_INT(drain_run(&fixture.drain, 1, &fixture.sink), ==, 1);
+    CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 1);
     CHECK_INT(fixture.seen.samples, ==, 1);
     sample = (struct ring_sample){.record = {.kind = RING_RECORD_SAMPLE}, .end = RING_END_COUNT};
     push(&fixture, &sample.record, sizeof sample, sizeof sample);
@@ -204,7 +204,7 @@ TEST(a_depth_that_lies_costs_that_record_alone) {
     push(&fixture, &thread.record, sizeof thread, sizeof thread);
     struct ring_unseen unseen = {.record = {.kind = RING_RECORD_UNSEEN}, .cpu_ns = UINT64_MAX};
     push(&fixture, &unseen.record, sizeof unseen, sizeof unseen);
-    CHECK_INT(drain_run(&fixture.drain, 2, &fixture.sink), ==, 5);
+    CHECK_INT(drain_run(&fixture.drain, 2, 0, &fixture.sink), ==, 5);
     CHECK_INT(fixture.seen.samples + fixture.seen.threads + fixture.seen.unseen, ==, 1);
     fixture_finish(&fixture);
 }
@@ -214,10 +214,10 @@ TEST(a_head_out_of_reach_resynchronises_and_after_many_the_ring_is_left) {
     fixture_init(&fixture, 1);
     for (uint32_t i = 0; i <= DRAIN_MAX_RESYNCS; i++) {
         control_of(&fixture)->head += RING_BYTES + 8;
-        CHECK_INT(drain_run(&fixture.drain, 1, &fixture.sink), ==, 1);
+        CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 1);
     }
     push_sample(&fixture, 1, 5);
-    CHECK_INT(drain_run(&fixture.drain, 1, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 0);
     CHECK_INT(fixture.seen.samples, ==, 0);
     fixture_finish(&fixture);
 }
@@ -227,7 +227,7 @@ TEST(a_tail_the_guest_moves_is_not_believed) {
     fixture_init(&fixture, 1);
     push_sample(&fixture, 1, 5);
     control_of(&fixture)->tail = 1ull << 40;
-    CHECK_INT(drain_run(&fixture.drain, 1, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 0);
     CHECK_INT(fixture.seen.samples, ==, 1);
     fixture_finish(&fixture);
 }
@@ -240,12 +240,27 @@ TEST(a_record_that_is_never_published_is_given_up_when_others_wait_behind_it) {
     for (uint32_t i = 0; i < 600; i++)
         push_sample(&fixture, 1, 5);
     CHECK_INT(control_of(&fixture)->head, >, RING_BYTES / 2);
-    CHECK_INT(drain_run(&fixture.drain, 1000, &fixture.sink), ==, 0);
-    CHECK_INT(drain_run(&fixture.drain, 1000 + DRAIN_STALL_NS, &fixture.sink), ==, 0);
-    CHECK_INT(drain_run(&fixture.drain, 1002 + DRAIN_STALL_NS, &fixture.sink), ==, 1);
+    CHECK_INT(drain_run(&fixture.drain, 1000, 0, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 1000 + DRAIN_STALL_NS, 0, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 1002 + DRAIN_STALL_NS, 0, &fixture.sink), ==, 1);
     push_sample(&fixture, 1, 5);
-    CHECK_INT(drain_run(&fixture.drain, 1003 + DRAIN_STALL_NS, &fixture.sink), ==, 0);
+    CHECK_INT(drain_run(&fixture.drain, 1003 + DRAIN_STALL_NS, 0, &fixture.sink), ==, 0);
     CHECK_INT(fixture.seen.samples, ==, 1);
+    fixture_finish(&fixture);
+}
+
+TEST(a_budget_is_kept_and_the_rest_comes_at_the_next_turn) {
+    struct fixture fixture;
+    fixture_init(&fixture, 1);
+    for (uint32_t i = 0; i < 100; i++)
+        push_sample(&fixture, 1, 5);
+    uint64_t size = sizeof(struct ring_sample) + 8;
+    CHECK_INT(drain_run(&fixture.drain, 1, 10 * size, &fixture.sink), ==, 0);
+    CHECK_INT(fixture.seen.samples, ==, 10);
+    CHECK(fixture.drain.has_more);
+    CHECK_INT(drain_run(&fixture.drain, 2, 1000 * size, &fixture.sink), ==, 0);
+    CHECK_INT(fixture.seen.samples, ==, 100);
+    CHECK(!fixture.drain.has_more);
     fixture_finish(&fixture);
 }
 
@@ -259,7 +274,7 @@ TEST(random_memory_never_leads_outside) {
         control_of(&fixture)->head = (uint64_t)rand() % (RING_BYTES + 64) & ~7ull;
         control_of(&fixture)->tail = 0;
         for (uint64_t now = 1; now < 4; now++)
-            (void)drain_run(&fixture.drain, now, &fixture.sink);
+            (void)drain_run(&fixture.drain, now, 0, &fixture.sink);
         fixture_finish(&fixture);
     }
 }

@@ -356,7 +356,7 @@ TEST(abstract_sockets_work_and_are_exclusive_too) {
     struct engine *second;
     struct sonde_diag diag = {0};
     place_make(&place);
-    snprintf(place.socket, sizeof place.socket, "@sonde-test-%d", (int)getpid());
+    snprintf(place.socket, sizeof place.socket, "@sonde-test%s", strrchr(place.dir, '.'));
     struct engine *engine = place_engine(&place);
     struct engine_options options = {.socket_path = place.socket, .data_dir = place.data};
     CHECK_INT(engine_create(&options, &second, &diag), ==, SONDE_NOT_AVAILABLE);

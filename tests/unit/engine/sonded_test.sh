@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+# sonded as a program: its one line on stdout, its answers to signals, to a second one, and to wrong settings.
+set -u
+sonded=$PWD/service/sonded
+dir=$(mktemp -d /tmp/sonded.XXXXXX)
+pids=()
+failed=0
+finish() {
+    for pid in "${pids[@]}"; do kill -9 "$pid" 2>/dev/null; done
+    rm -rf "$dir"
+}
+trap finish EXIT
+
+check() { # sentence, command...
+    local sentence=$1
+    shift
+    if "$@"; then echo "ok      $sentence"; else echo "FAILED  $sentence"; failed=1; fi
+}
+
+wait_for_line() { # file: until it holds a line
+    for _ in $(seq 300); do
+        [[ -s $1 ]] && return 0
+        sleep 0.1
+    done
+    return 1
+}
+
+settings=(--socket "$dir/run/guest.sock" --data-dir "$dir/data")
+"$sonded" "${settings[@]}" --grpc 127.0.0.1:0 --grpc "unix:$dir/grpc.sock" >"$dir/out" 2>"$dir/err" &
+first=$!
+pids+=("$first")
+check "starts and says where it serves" wait_for_line "$dir/out"
+sleep 0.2
+check "prints the port it got" grep -Eqx 'grpc: 127\.0\.0\.1:[1-9][0-9]*' "$dir/out"
+check "prints every address" grep -qx "grpc: unix:$dir/grpc.sock" "$dir/out"
+check "makes its directory for itself alone" test "$(stat -c %a "$dir/run")" = 700
+
+timeout 60 "$sonded" "${settings[@]}" --grpc "unix:$dir/other.sock" >"$dir/out2" 2>"$dir/err2"
+check "a second one is refused by exit code" test $? -ne 0
+check "and in words" grep -q "another sonded serves $dir/run/guest.sock" "$dir/err2"
+
+kill -PIPE "$first"
+sleep 0.2
+check "SIGPIPE is nothing" kill -0 "$first"
+kill -TERM "$first"
+wait "$first"
+check "SIGTERM ends it cleanly" test $? -eq 0
+check "and its sockets are gone" test ! -e "$dir/run/guest.sock" -a ! -e "$dir/grpc.sock"
+check "it complains of nothing" test ! -s "$dir/err"
+
+"$sonded" "${settings[@]}" --grpc "unix:$dir/grpc.sock" >"$dir/out3" 2>"$dir/err3" &
+second=$!
+pids+=("$second")
+check "starts again in the same place" wait_for_line "$dir/out3"
+kill -KILL "$second"
+wait "$second" 2>/dev/null
+"$sonded" "${settings[@]}" --grpc "unix:$dir/grpc.sock" >"$dir/out4" 2>"$dir/err4" &
+third=$!
+pids+=("$third")
+check "and again after it was killed" wait_for_line "$dir/out4"
+kill -INT "$third"
+wait "$third"
+check "SIGINT ends it cleanly too" test $? -eq 0
+
+"$sonded" --workers 0 >/dev/null 2>"$dir/err5"
+check "a wrong number is a usage error" test $? -eq 2
+check "which names the setting" grep -q workers "$dir/err5"
+"$sonded" --help >"$dir/help"
+check "--help shows the sockets" grep -q -- --socket "$dir/help"
+exit $failed
