@@ -155,7 +155,7 @@ static void set_info(const struct report_input *input, struct sonde_profile *pro
         .period = (int64_t)input->facts.period_ns,
         .time_unix_ns = input->facts.start_unix_ns,
         .duration_ns = input->facts.end_unix_ns - input->facts.start_unix_ns,
-        .default_type = 0,
+        .default_type = 1, /* cpu: what pprof shows first */
     };
     sonde_profile_set_info(profile, &info);
 }
