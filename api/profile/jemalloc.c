@@ -207,6 +207,8 @@ static sonde_err create_profile(struct reader *reader, size_t limit_bytes) {
         .period_type = {"space", "bytes"},
         .period = (int64_t)reader->interval,
         .default_type = (uint32_t)(INUSE_SPACE - first),
+        .callers_in_calls = true,
+        .is_unbiased = true,
     };
     sonde_profile_set_info(reader->profile, &info);
     return SONDE_OK;

@@ -437,7 +437,15 @@ static sonde_err read_profile(struct reader *reader, size_t limit_bytes) {
         err = each_message(reader, 4, on_location);
     if (!err)
         err = each_message(reader, 2, on_sample);
-    return err ? err : each_field(reader, reader->whole, on_fact);
+    if (!err)
+        err = each_field(reader, reader->whole, on_fact);
+    if (err)
+        return err;
+    /* By pprof's convention; the file itself does not say. */
+    struct sonde_profile_info *info = &reader->profile->info;
+    info->callers_in_calls = true;
+    info->is_unbiased = strcmp(info->period_type.unit, "bytes") == 0;
+    return SONDE_OK;
 }
 
 static sonde_err read_raw(struct sonde_slice raw, size_t limit_bytes,

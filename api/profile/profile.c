@@ -118,6 +118,13 @@ struct sonde_value_type sonde_profile_type(const struct sonde_profile *profile, 
                                      sonde_profile_text(profile, profile->types[index].unit)};
 }
 
+size_t sonde_profile_find_type(const struct sonde_profile *profile, const char *type) {
+    for (size_t i = 0; i < profile->type_count; i++)
+        if (strcmp(sonde_profile_type(profile, i).type, type) == 0)
+            return i;
+    return SONDE_PROFILE_NO_TYPE;
+}
+
 size_t sonde_profile_string_count(const struct sonde_profile *profile) {
     return profile->strings.count;
 }

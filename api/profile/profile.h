@@ -87,7 +87,14 @@ struct sonde_profile_info {
     int64_t period;
     int64_t time_unix_ns, duration_ns;
     uint32_t default_type; /* index of the sample type that viewers show first */
+    /* Callers are the addresses inside their calls (return address - 1: pprof files, heap dumps).
+     * Otherwise they are return addresses as they were sampled. */
+    bool callers_in_calls;
+    /* The values estimate the whole, whatever the period was: they may be compared with others. */
+    bool is_unbiased;
 };
+
+#define SONDE_PROFILE_NO_TYPE SIZE_MAX
 
 /* types: 1..SONDE_PROFILE_MAX_TYPES, copied. limit_bytes 0 = 1 GiB. NULL when out of memory. */
 struct sonde_profile *sonde_profile_create(const struct sonde_value_type *types, size_t type_count,
@@ -114,6 +121,8 @@ void sonde_profile_set_info(struct sonde_profile *, const struct sonde_profile_i
 const struct sonde_profile_info *sonde_profile_info(const struct sonde_profile *);
 size_t sonde_profile_type_count(const struct sonde_profile *);
 struct sonde_value_type sonde_profile_type(const struct sonde_profile *, size_t index);
+/* The index of the sample type of that name, or SONDE_PROFILE_NO_TYPE. */
+size_t sonde_profile_find_type(const struct sonde_profile *, const char *type);
 size_t sonde_profile_string_count(const struct sonde_profile *);
 const char *sonde_profile_text(const struct sonde_profile *, uint32_t id); /* "" for a bad id */
 size_t sonde_profile_mapping_count(const struct sonde_profile *);

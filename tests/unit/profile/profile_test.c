@@ -210,7 +210,11 @@ TEST(profile_comments_are_kept_in_order_even_equal_ones) {
 TEST(profile_info_is_copied) {
     struct sonde_profile *profile = create(0);
     char type[] = "cpu";
-    struct sonde_profile_info info = {{type, "nanoseconds"}, 10101010, 5, 6, 9};
+    struct sonde_profile_info info = {.period_type = {type, "nanoseconds"},
+                                      .period = 10101010,
+                                      .time_unix_ns = 5,
+                                      .duration_ns = 6,
+                                      .default_type = 9};
     sonde_profile_set_info(profile, &info);
     type[0] = 'x';
     CHECK_STR(sonde_profile_info(profile)->period_type.type, "cpu");
