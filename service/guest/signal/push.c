@@ -44,7 +44,7 @@ static struct ring_record *claim(struct ring_control *ring, uint64_t bytes, uint
 
 struct ring_record *ring_reserve(const struct ring_set *rings, uint32_t tid, uint32_t size,
                                  uint64_t weight_ns) {
-    enum ring_drop cause;
+    enum ring_drop cause = RING_DROP_FULL;
     struct ring_control *ring = ring_control_of(rings, tid & (rings->count - 1));
     struct ring_record *record = claim(ring, rings->bytes, size, &cause);
     if (!record)

@@ -35,7 +35,8 @@ static void open_room(void) {
     room.areas = maps.areas;
     room.pid = (uint32_t)getpid();
     room.main_stack = maps.main_stack;
-    room.rings = (struct ring_set){calloc(1, 2 * RING_PAGE + RING_MIN_BYTES), 1, RING_MIN_BYTES};
+    static _Alignas(RING_PAGE) char memory[2 * RING_PAGE + RING_MIN_BYTES];
+    room.rings = (struct ring_set){(struct ring_header *)memory, 1, RING_MIN_BYTES};
     room.period_ns = 1000000;
     room.max_depth = RING_MAX_DEPTH;
     room.wake_fd = -1;

@@ -20,8 +20,10 @@
 /* ---- Rings ---- */
 
 static struct ring_set make_rings(uint32_t count, uint64_t bytes) {
-    struct ring_header *header = calloc(1, RING_PAGE + count * (RING_PAGE + bytes));
+    size_t size = RING_PAGE + count * (RING_PAGE + bytes);
+    struct ring_header *header = aligned_alloc(RING_PAGE, size);
     CHECK(header);
+    memset(header, 0, size);
     return (struct ring_set){header, count, bytes};
 }
 
