@@ -76,6 +76,7 @@ awk '{ count = $NF; sub(/ [0-9]+$/, ""); leaf = $0; sub(/.*;/, "", leaf); sum[le
          printf "%-16s %8s %8s\n", "function", "burns", "measured"
          for (i = 1; i <= 6; i += 2)
              printf "%-16s %6d %% %6.1f %%\n", row[i], row[i + 1], total ? 100 * sum[row[i]] / total : 0
+         printf "%d samples\n", total
          exit total ? 0 : 1
      }' "$work/stacks"
 echo
