@@ -141,7 +141,8 @@ SONDE_MUST_USE sonde_err engine_capture_cpu(struct engine *engine,
 void engine_capture_finish(struct engine_capture *capture); /* end now, with the result */
 void engine_capture_cancel(
     struct engine_capture *capture); /* end now, without; on_end(SONDE_CANCELLED) comes */
-/* Gives the handle up; does not end the capture. Call it once, at or after on_end at the latest. */
+/* Gives the handle up; does not end the capture. Call it once, at or after on_end at the latest;
+ * after engine_destroy it is fine too. */
 void engine_capture_release(struct engine_capture *capture);
 
 /* Sessions: StartCpu/StopCpu. One per target; its result is kept until the next start or until the
