@@ -33,25 +33,24 @@ static bool set_limit(int what, rlim_t most) {
     return setrlimit(what, &limit) == 0;
 }
 
-static rlim_t file_bytes(void) {
-    rlim_t sum = 0;
+/* Inflated sections are mapped too, and may be many times larger than the file. */
+static bool limit_memory(void) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    return true; /* their shadows need terabytes of addresses */
+#endif
+    rlim_t files = 0;
     for (int fd = SYMBOL_WORKER_MAIN; fd <= SYMBOL_WORKER_ALT; fd++) {
         struct stat about;
         if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode))
-            sum += (rlim_t)about.st_size;
+            files += (rlim_t)about.st_size;
     }
-    return sum;
+    return set_limit(RLIMIT_AS, MEMORY_BYTES + 12 * files);
 }
 
 static bool set_limits(void) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    bool memory = true; /* their shadows need terabytes of addresses */
-#else
-    /* Inflated sections are mapped too, and may be many times larger than the file. */
-    bool memory = set_limit(RLIMIT_AS, MEMORY_BYTES + 12 * file_bytes());
-#endif
-    return memory && set_limit(RLIMIT_CPU, CPU_SECONDS) && set_limit(RLIMIT_FSIZE, OUT_BYTES) &&
-           set_limit(RLIMIT_CORE, 0) && setpriority(PRIO_PROCESS, 0, 15) == 0;
+    return limit_memory() && set_limit(RLIMIT_CPU, CPU_SECONDS) &&
+           set_limit(RLIMIT_FSIZE, OUT_BYTES) && set_limit(RLIMIT_CORE, 0) &&
+           setpriority(PRIO_PROCESS, 0, 15) == 0;
 }
 
 /* Root becomes the owner of the file it reads, and nobody for root's own files: split DWARF makes

@@ -123,6 +123,8 @@ struct output {
 
 static void on_text(const char *text, size_t len, void *context) {
     struct output *output = context;
+    if (len == 0)
+        return;
     size_t room = sizeof output->text - output->len;
     size_t taken = len < room ? len : room;
     memcpy(output->text + output->len, text, taken);
