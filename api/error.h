@@ -27,6 +27,7 @@ typedef enum sonde_err {
     SONDE_SESSION_BUSY,      /* a session of that kind runs already; no side effect */
     SONDE_TOO_MANY_CAPTURES, /* the limit of captures of a target */
     SONDE_NO_CLOCK,          /* no sampling clock can be armed in the target */
+    SONDE_NOT_ACTIVE,        /* heap profiling is off */
     SONDE_NOT_AVAILABLE,     /* the target or machine lacks what it needs; the text names it */
     SONDE_UNIMPLEMENTED,     /* unknown method */
     SONDE_UNAUTHENTICATED,   /* token missing or wrong */
