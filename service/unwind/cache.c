@@ -131,7 +131,7 @@ static void evict(struct unwind_cache *cache) {
     for (struct entry **at = &cache->entries; *at;) {
         struct entry *entry = *at;
         count++;
-        bytes += entry->bytes;
+        bytes += entry->state == READY ? entry->bytes : 0; /* others are still being filled */
         if ((count > UNWIND_CACHE_ENTRIES || bytes > UNWIND_CACHE_MEMORY) && count > 1 &&
             entry->state == READY && entry->references == 0) {
             *at = entry->next;
