@@ -3,24 +3,35 @@
  * The table of formats. A new format is a new row and a new file. */
 #include "api/draw/draw.h"
 #include "api/draw/render.h"
+#include "api/profile/memory.h"
 #include "api/profile/pprof.h"
 
 #include <string.h>
 
+#define ALL     (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS | SONDE_OF_HEAP)
+#define BINARY  "application/octet-stream"
+#define PICTURE "image/svg+xml"
+#define JSON    "application/json"
+#define TEXT    "text/plain"
+
 static const struct sonde_format_info infos[] = {
-    {SONDE_FORMAT_PPROF, "proto", ".pb.gz", "application/octet-stream"},
-    {SONDE_FORMAT_SVG_FLAMEGRAPH, "flamegraph", ".svg", "image/svg+xml"},
-    {SONDE_FORMAT_SVG_CALLGRAPH, "callgraph", ".callgraph.svg", "image/svg+xml"},
-    {SONDE_FORMAT_COLLAPSED, "collapsed", ".collapsed", "text/plain"},
-    {SONDE_FORMAT_SPEEDSCOPE, "speedscope", ".speedscope.json", "application/json"},
-    {SONDE_FORMAT_TEXT_TOP, "top", ".txt", "text/plain"},
-    {SONDE_FORMAT_LEGACY_CPU, "legacy", ".prof", "application/octet-stream"},
+    {SONDE_FORMAT_PPROF, "proto", ".pb.gz", BINARY, ALL, true},
+    {SONDE_FORMAT_SVG_FLAMEGRAPH, "flamegraph", ".svg", PICTURE, ALL, true},
+    {SONDE_FORMAT_SVG_CALLGRAPH, "callgraph", ".callgraph.svg", PICTURE, ALL, true},
+    {SONDE_FORMAT_COLLAPSED, "collapsed", ".collapsed", TEXT, ALL, true},
+    {SONDE_FORMAT_SPEEDSCOPE, "speedscope", ".speedscope.json", JSON, ALL, true},
+    {SONDE_FORMAT_TEXT_TOP, "top", ".txt", TEXT, ALL, true},
+    {SONDE_FORMAT_JEMALLOC, "jemalloc", ".heap", BINARY, SONDE_OF_HEAP, false},
+    {SONDE_FORMAT_LEGACY_CPU, "legacy", ".prof", BINARY, SONDE_OF_CPU, true},
+    {SONDE_FORMAT_LEGACY_HEAP, "legacy", ".legacy.heap", BINARY, SONDE_OF_HEAP, true},
+    {SONDE_FORMAT_HEAPSNAPSHOT, "heapsnapshot", ".heapsnapshot", JSON, SONDE_OF_HEAP, true},
+    {SONDE_FORMAT_HEAPPROFILE, "heapprofile", ".heapprofile", JSON, SONDE_OF_HEAP, true},
 };
 
 /* In the order of infos. */
 static draw_renderer *const renderers[] = {
-    draw_pprof,      draw_flamegraph, draw_callgraph,  draw_collapsed,
-    draw_speedscope, draw_top,        draw_legacy_cpu,
+    draw_pprof, draw_flamegraph, draw_callgraph,   draw_collapsed,    draw_speedscope,  draw_top,
+    NULL,       draw_legacy_cpu, draw_legacy_heap, draw_heapsnapshot, draw_heapprofile,
 };
 
 #define ROWS (sizeof infos / sizeof *infos)
@@ -36,6 +47,14 @@ const struct sonde_format_info *sonde_format_info(enum sonde_format format) {
 const struct sonde_format_info *sonde_format_from_output(struct sonde_slice output) {
     for (size_t i = 0; i < ROWS; i++)
         if (sonde_slice_equals(output, infos[i].output))
+            return &infos[i];
+    return NULL;
+}
+
+const struct sonde_format_info *sonde_format_from_output_of(struct sonde_slice output,
+                                                            enum sonde_subject subject) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (infos[i].offered & subject && sonde_slice_equals(output, infos[i].output))
             return &infos[i];
     return NULL;
 }
@@ -65,20 +84,71 @@ sonde_err draw_pprof(const struct sonde_profile *profile, const struct sonde_dra
     return sonde_pprof_write(profile, level < 0 ? 0 : level, out, diag);
 }
 
-sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format format,
-                     const struct sonde_draw_options *options, struct sonde_buf *out,
-                     struct sonde_diag *diag) {
-    const struct sonde_draw_options defaults = {0};
-    const struct sonde_format_info *info = sonde_format_info(format);
-    if (!options)
-        options = &defaults;
+enum sonde_subject sonde_draw_subject(const struct sonde_profile *profile) {
+    struct sonde_memory_types types;
+    if (!sonde_memory_types(profile, &types))
+        return SONDE_OF_CPU;
+    return types.inuse_space == SONDE_PROFILE_NO_TYPE ? SONDE_OF_ALLOCATIONS : SONDE_OF_HEAP;
+}
+
+struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profile) {
+    struct sonde_draw_options options = {0};
+    if (sonde_draw_subject(profile) == SONDE_OF_CPU)
+        return options;
+    options.palette = SONDE_PALETTE_MEMORY;
+    options.type_index = sonde_profile_info(profile)->default_type;
+    options.title = sonde_profile_type(profile, options.type_index).type;
+    return options;
+}
+
+static sonde_err check_format(const struct sonde_profile *profile, enum sonde_format format,
+                              const struct sonde_format_info *info, struct sonde_diag *diag) {
     if (!info)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "profiles cannot be drawn as format %d",
                           (int)format);
-    if (options->type_index >= sonde_profile_type_count(profile))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profile has %zu sample types",
-                          sonde_profile_type_count(profile));
-    sonde_err err = renderers[info - infos](profile, options, out, diag);
+    if (!info->is_drawn)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "%s is what the allocator itself wrote, a profile cannot be turned into "
+                          "it; \"legacy\" is the form that jeprof reads",
+                          info->output);
+    if (!(info->offered & SONDE_OF_CPU) && sonde_draw_subject(profile) == SONDE_OF_CPU)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "%s is for profiles of memory; this one measures %.60s", info->extension,
+                          sonde_profile_type(profile, 0).type);
+    return SONDE_OK;
+}
+
+static sonde_err choose_type(const struct sonde_profile *profile,
+                             struct sonde_draw_options *options, struct sonde_diag *diag) {
+    size_t count = sonde_profile_type_count(profile);
+    if (options->type)
+        options->type_index = sonde_profile_find_type(profile, options->type);
+    if (options->type_index < count)
+        return SONDE_OK;
+    if (!options->type)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profile has %zu sample types", count);
+    struct sonde_buf names = {0};
+    for (size_t i = 0; i < count; i++)
+        sonde_buf_printf(&names, " %.40s", sonde_profile_type(profile, i).type);
+    sonde_err err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                               "the profile has no sample type \"%.40s\"; it has%s", options->type,
+                               sonde_buf_slice(&names).data);
+    sonde_buf_finish(&names);
+    return err;
+}
+
+sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format format,
+                     const struct sonde_draw_options *options, struct sonde_buf *out,
+                     struct sonde_diag *diag) {
+    struct sonde_draw_options chosen = {0};
+    const struct sonde_format_info *info = sonde_format_info(format);
+    if (options)
+        chosen = *options;
+    sonde_err err = check_format(profile, format, info, diag);
+    if (!err)
+        err = choose_type(profile, &chosen, diag);
+    if (!err)
+        err = renderers[info - infos](profile, &chosen, out, diag);
     if (!err && out->failed)
         err = sonde_fail(diag, out->limit ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY,
                          out->limit ? "the drawing is larger than %zu bytes"

@@ -27,16 +27,27 @@ enum sonde_format {
     SONDE_FORMAT_HEAPPROFILE = 11,
 };
 
+/* What a profile tells about; a format is offered on some of them. */
+enum sonde_subject { SONDE_OF_CPU = 1, SONDE_OF_ALLOCATIONS = 2, SONDE_OF_HEAP = 4 };
+
 struct sonde_format_info {
     enum sonde_format format;
-    const char *output;    /* the value of output= : "proto", "flamegraph", ... */
-    const char *extension; /* ".pb.gz", ".svg", ".collapsed", ".speedscope.json", ".txt", ".prof" */
+    const char *output;     /* the value of output= : "proto", "flamegraph", ... */
+    const char *extension;  /* ".pb.gz", ".svg", ".legacy.heap", ... */
     const char *media_type; /* "image/svg+xml" */
+    unsigned offered;       /* enum sonde_subject */
+    bool is_drawn; /* false: JEMALLOC, bytes that are passed on as the allocator wrote them */
 };
 
-/* NULL when no renderer of that format exists here. */
+/* NULL when there is no such format. */
 const struct sonde_format_info *sonde_format_info(enum sonde_format format);
+/* "legacy" is two formats: from_output gives LEGACY_CPU, from_output_of the one of the subject, and
+ * NULL when the format is not offered on it. */
 const struct sonde_format_info *sonde_format_from_output(struct sonde_slice output);
+const struct sonde_format_info *sonde_format_from_output_of(struct sonde_slice output,
+                                                            enum sonde_subject subject);
+/* HEAP when it has inuse_space, ALLOCATIONS when only alloc_space, otherwise CPU. */
+enum sonde_subject sonde_draw_subject(const struct sonde_profile *profile);
 /* By the longest extension the file name ends with; NULL when none fits. */
 const struct sonde_format_info *sonde_format_from_name(const char *file_name);
 /* All rows, for --help and for tests. */
@@ -51,13 +62,21 @@ struct sonde_draw_options {
     const char *subtitle; /* target, pid, seconds, frequency, samples, dropped, clock; default: from
                              the profile */
     size_t type_index;    /* which sample type gives the widths; default 0 */
+    const char *type;     /* the same by name ("inuse_objects"); wins when not NULL */
     size_t base_index;    /* SONDE_PALETTE_DIFF: the sample type that holds the values of before */
     enum sonde_palette palette;
     bool merge_threads;   /* false: root, thread, frames; true: root, frames */
     int gzip_level;       /* PPROF only: 0 = default 1, -1 = raw protobuf */
     double minimum_share; /* SVG: narrower frames are folded into "(n more)"; default 0.0001 */
+    bool all_one;         /* HEAPSNAPSHOT: every object has size 1 */
 };
 
+/* What suits the profile when nobody says otherwise: memory in the memory palette, by its default
+ * sample type, whose name (borrowed) is the title; CPU time as with zeroed options. */
+struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profile);
+
+/* SONDE_INVALID_ARGUMENT when the format is not drawn, when it is one for memory and the profile
+ * measures none, or when there is no such sample type. */
 SONDE_MUST_USE sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format format,
                                     const struct sonde_draw_options *options, struct sonde_buf *out,
                                     struct sonde_diag *diag);

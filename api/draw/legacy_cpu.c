@@ -7,6 +7,7 @@
  *     count depth pc...    a stack, leaf first; callers as return addresses: readers subtract 1
  *     0 1 0                trailer, then the mappings as the text of /proc/PID/maps
  */
+#include "api/draw/legacy.h"
 #include "api/draw/render.h"
 
 #include <string.h>
@@ -38,31 +39,13 @@ static uint64_t period_us(const struct sonde_profile *profile) {
 static void put_record(const struct sonde_profile *profile, const struct sonde_sample *sample,
                        int64_t count, struct sonde_buf *out) {
     uint64_t addresses[SONDE_PROFILE_MAX_DEPTH];
-    uint32_t depth = 0;
-    for (uint32_t i = 0; i < sample->location_count; i++) {
-        const struct sonde_location *location =
-            sonde_profile_location(profile, sample->locations[i]);
-        if (location->kind == SONDE_FRAME_NOTE || location->address == 0)
-            continue;
-        addresses[depth] = location->address + (depth > 0);
-        depth++;
-    }
+    uint32_t depth = draw_addresses(profile, sample, 0, addresses);
     if (depth == 0)
         addresses[depth++] = 0;
     put_word(out, (uint64_t)count);
     put_word(out, depth);
     for (uint32_t i = 0; i < depth; i++)
         put_word(out, addresses[i]);
-}
-
-static void put_maps(const struct sonde_profile *profile, struct sonde_buf *out) {
-    for (uint32_t id = 1; id <= sonde_profile_mapping_count(profile); id++) {
-        const struct sonde_mapping *mapping = sonde_profile_mapping(profile, id);
-        sonde_buf_printf(out, "%08llx-%08llx r-xp %08llx 00:00 0 %s\n",
-                         (unsigned long long)mapping->start, (unsigned long long)mapping->limit,
-                         (unsigned long long)mapping->offset,
-                         sonde_profile_text(profile, mapping->filename));
-    }
 }
 
 sonde_err draw_legacy_cpu(const struct sonde_profile *profile,
@@ -79,6 +62,6 @@ sonde_err draw_legacy_cpu(const struct sonde_profile *profile,
     }
     for (size_t i = 0; i < sizeof trailer / sizeof *trailer; i++)
         put_word(out, trailer[i]);
-    put_maps(profile, out);
+    draw_maps(profile, out);
     return SONDE_OK;
 }

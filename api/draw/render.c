@@ -2,6 +2,7 @@
 #include "api/draw/render.h"
 #include "api/profile/utf8.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct scale {
@@ -14,8 +15,9 @@ static const struct scale times[] = {{1, " ns", "ns"},
                                      {1e3, " ms", "ms"},
                                      {1e3, " s", "s"},
                                      {60, " min", "mins"}};
-static const struct scale sizes[] = {
-    {1, " B", "B"}, {1024, " KiB", "kB"}, {1024, " MiB", "MB"}, {1024, " GiB", "GB"}};
+static const struct scale sizes[] = {{1, " B", "B"},       {1024, " KiB", "kB"},
+                                     {1024, " MiB", "MB"}, {1024, " GiB", "GB"},
+                                     {1024, " TiB", "TB"}, {1024, " PiB", "PB"}};
 
 static const struct {
     const char *unit;
@@ -25,7 +27,7 @@ static const struct {
              {"microseconds", times, 1, 5},
              {"milliseconds", times, 2, 5},
              {"seconds", times, 3, 5},
-             {"bytes", sizes, 0, 4}};
+             {"bytes", sizes, 0, 6}};
 
 void draw_grouped(struct sonde_buf *out, int64_t value) {
     char digits[24], text[32];
@@ -69,14 +71,48 @@ void draw_value(struct sonde_buf *out, int64_t value, const char *unit) {
         sonde_buf_printf(out, whole ? "%.0f%s" : "%.2f%s", scaled, scale->word);
 }
 
+/* "5", "1.50": pprof leaves ".00" out. */
+static void put_short(struct sonde_buf *out, double value, const char *word) {
+    char text[352];
+    int len = snprintf(text, sizeof text, "%.2f", value);
+    if (len > 3 && strcmp(text + len - 3, ".00") == 0)
+        text[len - 3] = 0;
+    bool is_nothing = strcmp(text, "0") == 0 || strcmp(text, "-0") == 0;
+    sonde_buf_printf(out, "%s%s", is_nothing ? "0" : text, is_nothing ? "" : word);
+}
+
 void draw_short_value(struct sonde_buf *out, int64_t value, const char *unit) {
     double scaled;
     bool whole;
-    const struct scale *scale = value ? choose(value, unit, &scaled, &whole) : NULL;
-    if (!scale)
-        sonde_buf_printf(out, "%lld", (long long)value);
+    const struct scale *scale = choose(value, unit, &scaled, &whole);
+    if (scale)
+        put_short(out, scaled, scale->short_word);
     else
-        sonde_buf_printf(out, whole ? "%.0f%s" : "%.2f%s", scaled, scale->short_word);
+        sonde_buf_printf(out, "%lld", (long long)value);
+}
+
+static struct draw_unit unit_for(int64_t value, const char *unit) {
+    double scaled;
+    bool whole;
+    const struct scale *scale = value ? choose(value, unit, &scaled, &whole) : NULL;
+    return scale ? (struct draw_unit){(double)value / scaled, scale->short_word}
+                 : (struct draw_unit){1, ""};
+}
+
+struct draw_unit draw_column_unit(int64_t smallest, int64_t largest, const char *unit) {
+    struct draw_unit low = unit_for(smallest ? smallest : largest, unit);
+    struct draw_unit high = unit_for(largest, unit);
+    double hundredfold = (double)smallest * 100;
+    if (low.divisor == high.divisor || hundredfold >= (double)largest)
+        return low;
+    return unit_for((int64_t)hundredfold, unit);
+}
+
+void draw_in_unit(struct sonde_buf *out, int64_t value, const struct draw_unit *unit) {
+    if (unit->word[0])
+        put_short(out, (double)value / unit->divisor, unit->word);
+    else
+        sonde_buf_printf(out, "%lld", (long long)value);
 }
 
 double draw_percent(int64_t part, int64_t whole) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/svg.h"
 #include "api/draw/embedded.h"
+#include "api/draw/memory.h"
 #include "api/options.h"
 
 #include <math.h>
@@ -26,7 +27,8 @@ void draw_number(struct sonde_buf *out, double value) {
 }
 
 /* What the profile itself knows, when nobody gave a subtitle. */
-static void put_facts(struct draw_page *page, const struct sonde_profile *profile) {
+static void put_facts(struct draw_page *page, const struct sonde_profile *profile,
+                      size_t type_index) {
     const struct sonde_profile_info *info = sonde_profile_info(profile);
     struct sonde_buf *facts = &page->facts;
     draw_value(facts, page->total, page->type.unit);
@@ -35,6 +37,11 @@ static void put_facts(struct draw_page *page, const struct sonde_profile *profil
         sonde_buf_printf(facts, " · %.1f s", (double)info->duration_ns / 1e9);
     if (info->period > 0 && strcmp(info->period_type.unit, "nanoseconds") == 0)
         sonde_buf_printf(facts, " · %.0f Hz", 1e9 / (double)info->period);
+    struct sonde_buf estimate = {0};
+    draw_memory_estimate(profile, type_index, &estimate);
+    if (estimate.len)
+        sonde_buf_printf(facts, " · %s", estimate.data);
+    sonde_buf_finish(&estimate);
     for (size_t i = 0; i < sonde_profile_comment_count(profile); i++)
         sonde_buf_printf(facts, " · %s", sonde_profile_comment(profile, i));
 }
@@ -77,7 +84,7 @@ void draw_page_init(struct draw_page *page, const struct sonde_profile *profile,
     if (options->subtitle)
         sonde_buf_puts(&page->facts, options->subtitle);
     else
-        put_facts(page, profile);
+        put_facts(page, profile, options->type_index);
     wrap(page);
     layout(page);
 }
@@ -218,7 +225,7 @@ void draw_page_close(struct draw_page *page, bool flame) {
 }
 
 static const char *why_empty(const struct draw_page *page) {
-    if (strcmp(page->type.unit, "bytes") == 0 || strcmp(page->type.type, "objects") == 0)
+    if (strcmp(page->type.unit, "bytes") == 0 || strstr(page->type.type, "objects"))
         return "The sampler saw no allocation that is in this profile.";
     return "While the program was watched no thread used CPU time enough for one sample.";
 }

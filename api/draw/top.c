@@ -2,6 +2,7 @@
  *
  * The table of `go tool pprof -top`: what each function costs by itself (flat) and with its callees
  * (cum). */
+#include "api/draw/memory.h"
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
 
@@ -56,28 +57,51 @@ static void put_header(const struct sonde_profile *profile, size_t type_index, i
             sonde_buf_printf(out, " (%.2f%%)", draw_percent(total, info->duration_ns));
         sonde_buf_putc(out, '\n');
     }
+    struct sonde_buf estimate = {0};
+    draw_memory_estimate(profile, type_index, &estimate);
+    if (estimate.len)
+        sonde_buf_printf(out, "# %s\n", estimate.data);
+    sonde_buf_finish(&estimate);
     for (size_t i = 0; i < sonde_profile_comment_count(profile); i++)
         sonde_buf_printf(out, "# %s\n", sonde_profile_comment(profile, i));
 }
 
-static void put_cell(struct sonde_buf *out, int64_t value, const char *unit) {
+static void put_cell(struct sonde_buf *out, int64_t value, const struct draw_unit *unit) {
     struct sonde_buf cell = {0};
-    draw_short_value(&cell, value, unit);
+    draw_in_unit(&cell, value, unit);
     sonde_buf_printf(out, "%10s", sonde_buf_slice(&cell).data);
     sonde_buf_finish(&cell);
 }
 
+static int64_t absolute(int64_t value) {
+    return value == INT64_MIN ? INT64_MAX : value < 0 ? -value : value;
+}
+
+/* pprof's choice: one unit for the table. */
+static struct draw_unit choose_unit(const struct draw_tree *tree, const uint32_t *order,
+                                    uint32_t count, const char *unit) {
+    int64_t smallest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct draw_frame *frame = draw_tree_frame(tree, order[i]);
+        int64_t value = absolute(frame->flat ? frame->flat : frame->cum);
+        if (value && (!smallest || value < smallest))
+            smallest = value;
+    }
+    return draw_column_unit(smallest, absolute(tree->total), unit);
+}
+
 static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32_t count,
-                     const char *unit, struct sonde_buf *out) {
+                     const char *type_unit, struct sonde_buf *out) {
+    struct draw_unit unit = choose_unit(tree, order, count, type_unit);
     int64_t sum = 0;
     sonde_buf_puts(out, "      flat   flat%    sum%        cum    cum%  name\n");
     for (uint32_t i = 0; i < count; i++) {
         const struct draw_frame *frame = draw_tree_frame(tree, order[i]);
         sum = draw_add(sum, frame->flat);
-        put_cell(out, frame->flat, unit);
+        put_cell(out, frame->flat, &unit);
         sonde_buf_printf(out, " %6.2f%% %6.2f%% ", draw_percent(frame->flat, tree->total),
                          draw_percent(sum, tree->total));
-        put_cell(out, frame->cum, unit);
+        put_cell(out, frame->cum, &unit);
         sonde_buf_printf(out, " %6.2f%%  %s\n", draw_percent(frame->cum, tree->total), frame->name);
     }
 }

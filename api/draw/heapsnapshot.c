@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Chrome's heap snapshot of a process that has no types and no references to show: DevTools and
+ * memlab group objects, sum sizes and follow allocation stacks in it all the same.
+ *
+ *     node 0          the synthetic root, whose name says what this is
+ *     nodes 1..S      a synthetic node a site: the function that called the allocator
+ *     the others      native nodes: the sampled objects, grouped by site
+ *     edges           root → sites, site → its objects; nothing else is known of native memory
+ *     trace_tree      the whole call tree; a node's trace_node_id says where it was allocated
+ *
+ * An object is as large as what it stands for, so sizes add up to the estimate. strings: "", the
+ * root's name, the frames' names, the modules. */
+#include "api/draw/memory.h"
+#include "api/draw/render.h"
+#include "api/draw/tree.h"
+#include "api/profile/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_OBJECTS  (1u << 20)
+#define MAX_SIZE     (1ll << 30) /* of a node: readers keep 32 bits */
+#define NODE_FIELDS  7
+#define FIRST_STRING 2 /* of the frames' names */
+#define NATIVE       8 /* node types, as META lists them */
+#define SYNTHETIC    9
+#define ELEMENT      1 /* edge types */
+#define PROPERTY     2
+
+#define META                                                                                      \
+    "{\"snapshot\":{\"meta\":{\"node_fields\":[\"type\",\"name\",\"id\",\"self_size\","           \
+    "\"edge_count\",\"trace_node_id\",\"detachedness\"],\n\"node_types\":[[\"hidden\",\"array\"," \
+    "\"string\",\"object\",\"code\",\"closure\",\"regexp\",\"number\",\"native\",\"synthetic\","  \
+    "\"concatenated string\",\"sliced string\",\"symbol\",\"bigint\"],\"string\",\"number\","     \
+    "\"number\",\"number\",\"number\",\"number\"],\n\"edge_fields\":[\"type\",\"name_or_index\"," \
+    "\"to_node\"],\n\"edge_types\":[[\"context\",\"element\",\"property\",\"internal\","          \
+    "\"hidden\",\"shortcut\",\"weak\"],\"string_or_number\",\"node\"],\n"                         \
+    "\"trace_function_info_fields\":[\"function_id\",\"name\",\"script_name\",\"script_id\","     \
+    "\"line\",\"column\"],\n\"trace_node_fields\":[\"id\",\"function_info_index\",\"count\","     \
+    "\"size\",\"children\"],\n\"sample_fields\":[\"timestamp_us\",\"last_assigned_id\"],\n"       \
+    "\"location_fields\":[\"object_index\",\"script_id\",\"line\",\"column\"]},\n"
+
+/* A place in the call tree where something was allocated. */
+struct leaf {
+    uint32_t node, frame;
+    uint32_t objects; /* sampled ones */
+};
+
+struct site {
+    uint32_t frame, objects, first_object; /* the last: a node number */
+};
+
+struct snapshot {
+    struct draw_tree *tree;
+    struct sonde_buf *out;
+    struct leaf *leaves; /* by frame */
+    struct site *sites;
+    uint32_t *objects_of; /* sampled objects of each tree node */
+    uint32_t leaf_count, site_count, object_count;
+    struct profile_table modules; /* const char *, borrowed from the tree */
+    bool all_one;
+};
+
+static int by_frame(const void *a, const void *b) {
+    const struct leaf *x = a, *y = b;
+    if (x->frame != y->frame)
+        return x->frame < y->frame ? -1 : 1;
+    return x->node < y->node ? -1 : 1;
+}
+
+/* How many samples a node's own bytes are made of. */
+static double samples_of(const struct draw_node *node, int64_t objects,
+                         const struct draw_memory *memory) {
+    double samples = sonde_memory_samples((double)objects, (double)node->self, memory->period);
+    double least = ceil((double)node->self / (double)MAX_SIZE);
+    samples = samples < least ? least : round(samples);
+    return samples < 1 ? 1 : samples;
+}
+
+/* Objects of the node itself: draw_node.base holds them summed up with the children's. */
+static int64_t *own_objects(const struct draw_tree *tree, bool is_counted) {
+    int64_t *own = calloc(tree->nodes.count, sizeof *own);
+    for (uint32_t i = 0; own && is_counted && i < tree->nodes.count; i++) {
+        const struct draw_node *node = draw_tree_node(tree, i);
+        own[i] = draw_add(own[i], node->base);
+        if (i != DRAW_TREE_ROOT)
+            own[node->parent] = draw_add(own[node->parent], -node->base);
+    }
+    return own;
+}
+
+static sonde_err find_leaves(struct snapshot *snapshot, const struct draw_memory *memory) {
+    struct draw_tree *tree = snapshot->tree;
+    int64_t *own = own_objects(tree, memory->objects != SONDE_PROFILE_NO_TYPE);
+    double sum = 0, share = 1;
+    snapshot->leaves = calloc(tree->nodes.count, sizeof *snapshot->leaves);
+    snapshot->objects_of = calloc(tree->nodes.count, sizeof *snapshot->objects_of);
+    if (!own || !snapshot->leaves || !snapshot->objects_of) {
+        free(own);
+        return SONDE_OUT_OF_MEMORY;
+    }
+    for (uint32_t i = 0; i < tree->nodes.count; i++)
+        if (draw_tree_node(tree, i)->self > 0)
+            sum += samples_of(draw_tree_node(tree, i), own[i], memory);
+    if (sum > MAX_OBJECTS)
+        share = MAX_OBJECTS / sum;
+    for (uint32_t i = 0; i < tree->nodes.count; i++) {
+        const struct draw_node *node = draw_tree_node(tree, i);
+        if (node->self <= 0)
+            continue;
+        double objects = samples_of(node, own[i], memory) * share;
+        struct leaf leaf = {i, node->frame, objects < 1 ? 1 : (uint32_t)objects};
+        snapshot->leaves[snapshot->leaf_count++] = leaf;
+        snapshot->objects_of[i] = leaf.objects;
+        snapshot->object_count += leaf.objects;
+    }
+    free(own);
+    return SONDE_OK;
+}
+
+static sonde_err find_sites(struct snapshot *snapshot) {
+    struct site *site = calloc(snapshot->leaf_count + 1, sizeof *site);
+    snapshot->sites = site;
+    if (!site)
+        return SONDE_OUT_OF_MEMORY;
+    qsort(snapshot->leaves, snapshot->leaf_count, sizeof *snapshot->leaves, by_frame);
+    for (uint32_t i = 0; i < snapshot->leaf_count; i++) {
+        const struct leaf *leaf = &snapshot->leaves[i];
+        if (i == 0 || snapshot->leaves[i - 1].frame != leaf->frame) {
+            site = &snapshot->sites[snapshot->site_count++];
+            site->frame = leaf->frame;
+        }
+        site->objects += leaf->objects;
+    }
+    uint32_t node = 1 + snapshot->site_count;
+    for (uint32_t i = 0; i < snapshot->site_count; i++) {
+        snapshot->sites[i].first_object = node;
+        node += snapshot->sites[i].objects;
+    }
+    return SONDE_OK;
+}
+
+static bool equal_module(const void *context, const void *item, const void *key) {
+    return strcmp(*(const char *const *)item, key) == 0;
+}
+
+/* The string number of a frame's module. */
+static sonde_err module_string(struct snapshot *snapshot, const char *module, uint32_t *string) {
+    uint32_t hash = profile_hash(snapshot->tree->seed, module, strlen(module));
+    uint32_t number = profile_table_find(&snapshot->modules, hash, equal_module, NULL, module);
+    if (number == PROFILE_TABLE_NONE) {
+        const char **item = profile_table_add(&snapshot->modules, hash);
+        if (!item)
+            return SONDE_OUT_OF_MEMORY;
+        *item = module;
+        number = snapshot->modules.count - 1;
+    }
+    *string = module[0] ? FIRST_STRING + snapshot->tree->frames.count + number : 0;
+    return SONDE_OK;
+}
+
+static uint32_t node_count(const struct snapshot *snapshot) {
+    return 1 + snapshot->site_count + snapshot->object_count;
+}
+
+/* Odd, and the same for the same place in the file. */
+static unsigned long long node_id(uint32_t node) {
+    return 2ull * node + 1;
+}
+
+static void put_leaf_nodes(const struct snapshot *snapshot, const struct leaf *leaf,
+                           uint32_t *node) {
+    int64_t size = draw_tree_node(snapshot->tree, leaf->node)->self / leaf->objects;
+    int64_t rest = draw_tree_node(snapshot->tree, leaf->node)->self % leaf->objects;
+    for (uint32_t i = 0; i < leaf->objects && !snapshot->out->failed; i++, ++*node)
+        sonde_buf_printf(snapshot->out, ",\n%d,%u,%llu,%lld,0,%u,0", NATIVE,
+                         FIRST_STRING + leaf->frame, node_id(*node),
+                         (long long)(snapshot->all_one ? 1 : size + (i < rest)), leaf->node + 1);
+}
+
+static void put_nodes(const struct snapshot *snapshot) {
+    struct sonde_buf *out = snapshot->out;
+    uint32_t node = 1;
+    sonde_buf_printf(out, "\"nodes\":[%d,1,%llu,0,%u,0,0", SYNTHETIC, node_id(0),
+                     snapshot->site_count);
+    for (uint32_t i = 0; i < snapshot->site_count; i++, node++)
+        sonde_buf_printf(out, ",\n%d,%u,%llu,0,%u,0,0", SYNTHETIC,
+                         FIRST_STRING + snapshot->sites[i].frame, node_id(node),
+                         snapshot->sites[i].objects);
+    for (uint32_t i = 0; i < snapshot->leaf_count; i++)
+        put_leaf_nodes(snapshot, &snapshot->leaves[i], &node);
+    sonde_buf_puts(out, "],\n");
+}
+
+static void put_edges(const struct snapshot *snapshot) {
+    struct sonde_buf *out = snapshot->out;
+    sonde_buf_puts(out, "\"edges\":[");
+    for (uint32_t i = 0; i < snapshot->site_count; i++)
+        sonde_buf_printf(out, "%s%d,%u,%u", i ? ",\n" : "", PROPERTY,
+                         FIRST_STRING + snapshot->sites[i].frame, (i + 1) * NODE_FIELDS);
+    for (uint32_t i = 0; i < snapshot->site_count; i++)
+        for (uint32_t k = 0; k < snapshot->sites[i].objects && !out->failed; k++)
+            sonde_buf_printf(out, ",\n%d,%u,%u", ELEMENT, k,
+                             (snapshot->sites[i].first_object + k) * NODE_FIELDS);
+    sonde_buf_puts(out, "],\n");
+}
+
+static sonde_err put_functions(struct snapshot *snapshot) {
+    struct sonde_buf *out = snapshot->out;
+    sonde_err err = SONDE_OK;
+    sonde_buf_puts(out, "\"trace_function_infos\":[");
+    for (uint32_t i = 0; i < snapshot->tree->frames.count && !err; i++) {
+        uint32_t module = 0;
+        err = module_string(snapshot, draw_tree_frame(snapshot->tree, i)->module, &module);
+        sonde_buf_printf(out, "%s%u,%u,%u,0,0,0", i ? ",\n" : "", i, FIRST_STRING + i, module);
+    }
+    sonde_buf_puts(out, "],\n");
+    return err;
+}
+
+static void on_enter(void *context, uint32_t number) {
+    const struct snapshot *snapshot = context;
+    const struct draw_node *node = draw_tree_node(snapshot->tree, number);
+    uint32_t objects = snapshot->objects_of[number];
+    if (number && draw_tree_node(snapshot->tree, node->parent)->first_child != number)
+        sonde_buf_puts(snapshot->out, ",\n");
+    sonde_buf_printf(snapshot->out, "%u,%u,%u,%lld,[", number + 1, node->frame, objects,
+                     (long long)(snapshot->all_one ? objects : node->self));
+}
+
+static void on_leave(void *context, uint32_t number) {
+    const struct snapshot *snapshot = context;
+    sonde_buf_putc(snapshot->out, ']');
+}
+
+static void put_root_name(const struct snapshot *snapshot) {
+    struct sonde_buf name = {0};
+    if (snapshot->object_count == 0) {
+        sonde_buf_puts(&name, "(Sonde: no samples)");
+    } else {
+        sonde_buf_puts(&name, "(Sonde: ");
+        draw_grouped(&name, snapshot->object_count);
+        sonde_buf_puts(&name, snapshot->all_one ? " sampled objects, each counted as size 1."
+                                                : " sampled objects, each as large as what it "
+                                                  "stands for.");
+        sonde_buf_puts(&name, " Native memory shows no references: an edge only says where an "
+                              "object was allocated)");
+    }
+    snapshot->out->failed |= name.failed;
+    draw_json(snapshot->out, sonde_buf_slice(&name).data);
+    sonde_buf_finish(&name);
+}
+
+static void put_strings(const struct snapshot *snapshot) {
+    struct sonde_buf *out = snapshot->out;
+    sonde_buf_puts(out, "\"strings\":[\"\",\n");
+    put_root_name(snapshot);
+    for (uint32_t i = 0; i < snapshot->tree->frames.count; i++) {
+        sonde_buf_puts(out, ",\n");
+        draw_json(out, draw_tree_frame(snapshot->tree, i)->name);
+    }
+    for (uint32_t i = 0; i < snapshot->modules.count; i++) {
+        sonde_buf_puts(out, ",\n");
+        draw_json(out, *(const char **)profile_table_item(&snapshot->modules, i));
+    }
+    sonde_buf_puts(out, "]}\n");
+}
+
+static sonde_err put_document(struct snapshot *snapshot) {
+    struct sonde_buf *out = snapshot->out;
+    sonde_buf_puts(out, META);
+    sonde_buf_printf(out, "\"node_count\":%u,\"edge_count\":%u,\"trace_function_count\":%u},\n",
+                     node_count(snapshot), node_count(snapshot) - 1, snapshot->tree->frames.count);
+    put_nodes(snapshot);
+    put_edges(snapshot);
+    sonde_err err = put_functions(snapshot);
+    if (err)
+        return err;
+    sonde_buf_puts(out, "\"trace_tree\":[");
+    draw_tree_walk(snapshot->tree, on_enter, on_leave, snapshot);
+    sonde_buf_printf(out, "],\n\"samples\":[0,%llu],\n\"locations\":[],\n",
+                     node_id(node_count(snapshot) - 1));
+    put_strings(snapshot);
+    return SONDE_OK;
+}
+
+static sonde_err draw_tree_of(const struct sonde_profile *profile,
+                              const struct sonde_draw_options *options,
+                              const struct draw_memory *memory, struct draw_tree **tree,
+                              struct sonde_diag *diag) {
+    struct draw_tree_options tree_options = {
+        .type_index = memory->space,
+        .base_index = memory->objects == SONDE_PROFILE_NO_TYPE ? memory->space : memory->objects,
+        .merge_threads = options->merge_threads,
+        .no_negatives = true};
+    return draw_tree_build(profile, &tree_options, tree, diag);
+}
+
+sonde_err draw_heapsnapshot(const struct sonde_profile *profile,
+                            const struct sonde_draw_options *options, struct sonde_buf *out,
+                            struct sonde_diag *diag) {
+    struct draw_memory memory;
+    struct snapshot snapshot = {.out = out, .all_one = options->all_one};
+    if (!draw_memory_pair(profile, options->type_index, &memory))
+        return sonde_fail(diag, SONDE_INTERNAL, "not a profile of memory");
+    sonde_err err = draw_tree_of(profile, options, &memory, &snapshot.tree, diag);
+    if (err)
+        return err;
+    profile_table_init(&snapshot.modules, sizeof(const char *));
+    err = find_leaves(&snapshot, &memory);
+    if (!err)
+        err = find_sites(&snapshot);
+    if (!err)
+        err = put_document(&snapshot);
+    profile_table_finish(&snapshot.modules);
+    free(snapshot.leaves);
+    free(snapshot.sites);
+    free(snapshot.objects_of);
+    draw_tree_destroy(snapshot.tree);
+    return err ? sonde_fail(diag, err, "no memory for the snapshot") : SONDE_OK;
+}
