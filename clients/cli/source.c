@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/source.h"
 
+#include "api/profile/jemalloc.h"
+#include "api/profile/memory.h"
 #include "api/profile/pprof.h"
 
 #include <errno.h>
@@ -39,16 +41,32 @@ static sonde_err read_file(const char *path, struct sonde_buf *bytes, struct son
     return SONDE_OK;
 }
 
+/* A dump of jemalloc's, without the allocator's own frames. */
+static sonde_err read_dump(struct sonde_slice bytes, struct sonde_profile **profile,
+                           struct sonde_diag *diag) {
+    struct sonde_profile *whole;
+    sonde_err err = sonde_jemalloc_read(bytes, MAX_PROFILE_BYTES, &whole, diag);
+    if (err)
+        return err;
+    err = sonde_memory_trim(whole, sonde_memory_in_allocator_module, NULL, profile, diag);
+    sonde_profile_destroy(whole);
+    return err;
+}
+
 static sonde_err read_profile(const char *path, struct sonde_profile **profile,
                               struct sonde_diag *diag) {
     struct sonde_buf bytes = {0};
     struct sonde_diag detail = {0};
     sonde_err err = read_file(path, &bytes, diag);
     if (!err) {
-        err = sonde_pprof_read(sonde_buf_slice(&bytes), MAX_PROFILE_BYTES, profile, &detail);
+        struct sonde_slice slice = sonde_buf_slice(&bytes);
+        bool is_dump = sonde_jemalloc_is_dump(slice);
+        err = is_dump ? read_dump(slice, profile, &detail)
+                      : sonde_pprof_read(slice, MAX_PROFILE_BYTES, profile, &detail);
         if (err)
-            err = sonde_fail(diag, err, "%.120s is not a pprof profile that can be read: %.160s",
-                             path, sonde_diag_text(&detail, err));
+            err =
+                sonde_fail(diag, err, "%.120s is not a %s that can be read: %.160s", path,
+                           is_dump ? "heap dump" : "pprof profile", sonde_diag_text(&detail, err));
     }
     sonde_buf_finish(&bytes);
     return err;
@@ -59,9 +77,16 @@ static sonde_err draw_file(const char *path, const struct capture_settings *sett
                            struct sonde_diag *diag) {
     struct sonde_profile *profile = NULL;
     struct sonde_buf drawn = {0};
-    struct sonde_draw_options options = {.title = settings->title,
-                                         .merge_threads = settings->merge_threads};
+    struct sonde_draw_options options = {0};
     sonde_err err = read_profile(path, &profile, diag);
+    if (!err) {
+        options = sonde_draw_defaults(profile);
+        options.title = settings->title ? settings->title : options.title;
+        options.merge_threads = settings->merge_threads;
+    }
+    /* "legacy" is one word for two formats. */
+    if (!err && format == SONDE_FORMAT_LEGACY_CPU && sonde_memory_types(profile, NULL))
+        format = SONDE_FORMAT_LEGACY_HEAP;
     if (!err)
         err = sonde_draw(profile, format, &options, &drawn, diag);
     if (!err)
