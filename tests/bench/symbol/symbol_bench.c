@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Goals G1 to G8 of symbols, on one file and the same random addresses as the peers in the same
+ * run:
+ *
+ *     bazel run //tests/bench/symbol:symbol_bench -- [FILE [ADDRESSES]]
+ *
+ * FILE has .symtab, and DWARF where lines are to be compared; without one a large C++ program is
+ * compiled. Addresses are drawn over functions, weighted by their size. Times are CPU time; peers'
+ * times are of their whole process. Memory is the peak of a process. */
+#include "service/symbol/cache.h"
+#include "service/symbol/elf.h"
+#include "service/symbol/full.h"
+#include "tests/bench/symbol/peers.h"
+#include "tests/unit/check.h"
+#include "tests/unit/symbol/corpus.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define EU_ADDRESSES 200 /* its cost is linear per address */
+
+struct draw {
+    uint64_t *items;
+    size_t count;
+};
+
+/* --- what is measured --------------------------------------------------------------------------
+ */
+
+/* A program of many templates over the standard library: tens of megabytes of DWARF. */
+static const char *make_program(void) {
+    static const char unit[] =
+        "#include <algorithm>\n#include <functional>\n#include <map>\n#include <regex>\n"
+        "#include <string>\n#include <vector>\n"
+        "template <int N> int work(int x) { std::vector<int> v(x); std::map<std::string, int> m;\n"
+        "  for (int i = 0; i < x; i++) { v[i] = i * N; m[std::to_string(i % N)] += i; }\n"
+        "  std::sort(v.begin(), v.end(), [](int a, int b) { return a % (N + 3) < b % (N + 3); });\n"
+        "  std::regex r(\"a+b*(c|d)\" + std::to_string(N)); return v[0] + std::regex_match(\"ab\", "
+        "r)\n"
+        "    + (int)m.size(); }\n"
+        "int CAT(int x); int CAT(int x) { int s = 0; EACH return s; }\n";
+    fixture_write("unit.cc", unit);
+    fixture_must(
+        "g++",
+        "n=12; for i in $(seq $n); do each=; for j in 1 2 3 4 5 6; do "
+        "each=\"$each s += work<$((i * 6 + j))>(x);\"; done; "
+        "g++ -g -O2 -DCAT=unit_$i \"-DEACH=$each\" -c unit.cc -o u$i.o || exit 1; done; "
+        "{ for i in $(seq $n); do echo \"int unit_$i(int);\"; done; echo 'int main(int c, char **) "
+        "{ int s = 0;'; for i in $(seq $n); do echo \"s += unit_$i(c);\"; done; "
+        "echo 'return s; }'; } > main.cc && g++ -g -O2 main.cc u*.o -o large");
+    return fixture_path("large");
+}
+
+static uint64_t dwarf_bytes(const char *path) {
+    struct symbol_elf_input input;
+    struct symbol_elf elf = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    uint64_t bytes = 0;
+    if (symbol_elf_input_of_file(fd, &input) && symbol_elf_open(&input, &elf, NULL) == SONDE_OK) {
+        const Elf64_Shdr *info = symbol_elf_section(&elf, ".debug_info");
+        bytes = info ? info->sh_size : 0;
+    }
+    symbol_elf_finish(&elf);
+    close(fd);
+    return bytes;
+}
+
+/* Random addresses over the named functions. */
+static struct draw draw_addresses(const struct symbol_names *names, size_t count) {
+    struct draw draw = {calloc(count, sizeof(uint64_t)), 0};
+    uint64_t random = 88172645463325252ull;
+    while (draw.count < count && names->segments.span > 0) {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        uint64_t address = names->header->base + random % names->segments.span;
+        if (symbol_names_find(names, address) != SYMBOL_NO_SYMBOL)
+            draw.items[draw.count++] = address;
+    }
+    return draw;
+}
+
+static void write_addresses(const struct draw *draw, size_t count) {
+    FILE *file = fopen(fixture_path("addresses"), "w");
+    CHECK(file);
+    for (size_t i = 0; i < count && i < draw->count; i++)
+        fprintf(file, "0x%llx\n", (unsigned long long)draw->items[i]);
+    fclose(file);
+}
+
+static void row(const char *goal, const char *what, double value, const char *unit) {
+    printf("%-4s %-52s %12.3f %s\n", goal, what, value, unit);
+}
+
+/* --- ours --------------------------------------------------------------------------------------
+ */
+
+static volatile uint64_t sink;
+
+static void measure_names(const struct symbol_names *names, const struct draw *draw) {
+    double before = peer_own_cpu();
+    size_t done = 0;
+    while (peer_own_cpu() - before < 0.5) {
+        for (size_t i = 0; i < draw->count; i++)
+            sink += symbol_names_find(names, draw->items[i]);
+        done += draw->count;
+    }
+    row("G1", "names, warm table, one core", (double)done / (peer_own_cpu() - before) / 1e6,
+        "M addresses/s");
+}
+
+static void measure_full(const struct symbol_full *full, const struct draw *draw) {
+    double before = peer_own_cpu();
+    size_t done = 0;
+    while (peer_own_cpu() - before < 0.5) {
+        for (size_t i = 0; i < draw->count; i++) {
+            uint32_t node = symbol_full_find(full, draw->items[i]), file = 0, line = 0;
+            for (; node < full->header->node_count; node = full->nodes[node].parent)
+                sink += full->nodes[node].function;
+            if (symbol_full_line(full, draw->items[i], &file, &line))
+                sink += line;
+        }
+        done += draw->count;
+    }
+    row("G2", "full with inlines, warm table, one core",
+        (double)done / (peer_own_cpu() - before) / 1e6, "M addresses/s");
+}
+
+static double measure_answers(struct symbol_store *store, struct symbol_module *module,
+                              const struct draw *draw) {
+    struct symbol_query *queries = calloc(draw->count, sizeof *queries);
+    struct symbol_answer *answers = calloc(draw->count, sizeof *answers);
+    struct sonde_arena arena = {0};
+    for (size_t i = 0; i < draw->count; i++)
+        queries[i] = (struct symbol_query){module, draw->items[i]};
+    double before = peer_own_cpu();
+    CHECK_INT(symbol_resolve(store, queries, draw->count, &arena, answers), ==, SONDE_OK);
+    double cost = peer_own_cpu() - before;
+    row("", "whole answers (demangled text), first time", (double)draw->count / cost / 1e6,
+        "M addresses/s");
+    sonde_arena_finish(&arena);
+    before = peer_own_cpu();
+    CHECK_INT(symbol_resolve(store, queries, draw->count, &arena, answers), ==, SONDE_OK);
+    row("", "whole answers (demangled text), again",
+        (double)draw->count / (peer_own_cpu() - before) / 1e6, "M addresses/s");
+    sonde_arena_finish(&arena);
+    free(queries);
+    free(answers);
+    return cost;
+}
+
+static long own_peak_kib(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+}
+
+/* One answer is asked for, which makes what it needs. */
+static enum symbol_quality ask(struct symbol_store *store, struct symbol_module *module,
+                               uint32_t wait_ms) {
+    struct sonde_arena arena = {0};
+    struct symbol_query query = {module, 0};
+    struct symbol_answer answer;
+    CHECK_INT(symbol_resolve_wait(store, &query, 1, wait_ms, &arena, &answer), ==, SONDE_OK);
+    sonde_arena_finish(&arena);
+    return answer.quality;
+}
+
+/* The cache's only table of that kind. */
+static struct symbol_image open_table(const char *kind) {
+    struct symbol_image image = {0};
+    const char *path = fixture_line("ls -d $PWD/cache/*.%s", kind);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    CHECK(fd >= 0);
+    CHECK_INT(symbol_image_map(fd, &image), ==, SONDE_OK);
+    close(fd);
+    return image;
+}
+
+/* False when the file has no DWARF. */
+static bool convert(struct symbol_store *store, struct symbol_module *module, uint64_t dwarf,
+                    struct symbol_full *full) {
+    double before = peer_children_cpu();
+    if (ask(store, module, 900000) != SYMBOL_FULL)
+        return false;
+    double cost = peer_children_cpu() - before;
+    struct symbol_image image = open_table("full");
+    CHECK_INT(symbol_full_open(image.bytes, image.len, NULL, false, full), ==, SONDE_OK);
+    row("G4", "conversion of all DWARF, CPU of the worker", cost, "s");
+    row("G4", "the same for 100 MB of .debug_info", cost * 1e8 / (double)dwarf, "s");
+    row("G5", "peak memory of the worker", (double)peer_children_peak_kib() / 1024, "MiB");
+    row("G6", "table by .debug_info", (double)image.len / (double)dwarf, "");
+    return true;
+}
+
+/* --- peers -------------------------------------------------------------------------------------
+ */
+
+static void run_peer(const char *name, const char *command, const char *path, size_t count,
+                     double ours_s) {
+    struct peer_cost cost =
+        peer_run("exec %s %s < %s > /dev/null 2>&1", command, path, fixture_path("addresses"));
+    char what[128];
+    if (!cost.ran) {
+        printf("     %s did not run\n", name);
+        return;
+    }
+    snprintf(what, sizeof what, "%s, %zu addresses, whole process", name, count);
+    row("", what, cost.cpu_s, "s CPU");
+    row("", "    its peak memory", (double)cost.peak_kib / 1024, "MiB");
+    if (ours_s > 0)
+        row("", "    times what our answers cost", cost.cpu_s / ours_s, "x");
+}
+
+static void measure_peers(const char *path, const struct draw *draw, double ours_s) {
+    write_addresses(draw, draw->count);
+    run_peer("llvm-symbolizer", "llvm-symbolizer --inlines -e", path, draw->count, ours_s);
+    run_peer("addr2line -fiC", "addr2line -fiC -e", path, draw->count, ours_s);
+    size_t few = draw->count < EU_ADDRESSES ? draw->count : EU_ADDRESSES;
+    write_addresses(draw, few);
+    run_peer("eu-addr2line -fiC", "eu-addr2line -fiC -e", path, few, 0);
+}
+
+static void measure_agreement(const char *path) {
+    static struct corpus_addresses addresses;
+    struct symbol_store *store = corpus_store(NULL);
+    corpus_addresses(path, &addresses);
+    struct corpus_agreement agreement = corpus_compare(store, path, &addresses);
+    double share = 100.0 / (double)agreement.count;
+    row("G8", "same outer function as llvm-symbolizer", (double)agreement.outer * share, "%");
+    row("G8", "same leaf line", (double)agreement.leaf_line * share, "%");
+    row("G8", "same number of frames", (double)agreement.frames * share, "%");
+    symbol_store_destroy(store);
+}
+
+/* --- the run -----------------------------------------------------------------------------------
+ */
+
+static const char *chosen_file;
+static size_t chosen_count = 10000;
+
+static void cold_names(const char *path, struct symbol_names *names) {
+    struct symbol_store *store = fixture_store(fixture_path("cache"), NULL);
+    struct symbol_module *module = fixture_module(store, path);
+    long peak = own_peak_kib();
+    double before = peer_own_cpu();
+    CHECK_INT(ask(store, module, 0), !=, SYMBOL_NONE);
+    row("G3", "names ready, cold", (peer_own_cpu() - before) * 1e3, "ms CPU");
+    row("G3", "    extra peak memory", (double)(own_peak_kib() - peak) / 1024, "MiB");
+    struct symbol_image image = open_table("names");
+    CHECK_INT(symbol_names_open(image.bytes, image.len, NULL, false, names), ==, SONDE_OK);
+    row("", "    symbols", names->header->symbol_count, "");
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
+
+static void reopen(const char *path) {
+    struct symbol_store *store = fixture_store(fixture_path("cache"), NULL);
+    struct symbol_module *module = fixture_module(store, path);
+    double before = peer_own_cpu();
+    ask(store, module, 0);
+    row("G7", "both tables again after a restart", (peer_own_cpu() - before) * 1e3, "ms CPU");
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
+
+TEST(symbols_beside_their_peers) {
+    const char *path = chosen_file ? chosen_file : make_program();
+    struct symbol_names names;
+    struct symbol_full full;
+    uint64_t dwarf = dwarf_bytes(path);
+    cold_names(path, &names);
+    struct draw draw = draw_addresses(&names, chosen_count);
+    printf("     %s, %.1f MB of .debug_info, %zu addresses\n", path, (double)dwarf / 1e6,
+           draw.count);
+    measure_names(&names, &draw);
+    struct symbol_store *store = corpus_store(fixture_path("cache"));
+    struct symbol_module *module = fixture_module(store, path);
+    bool has_lines = convert(store, module, dwarf, &full);
+    if (has_lines)
+        measure_full(&full, &draw);
+    double ours_s = measure_answers(store, module, &draw);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+    reopen(path);
+    measure_peers(path, &draw, ours_s);
+    if (has_lines)
+        measure_agreement(path);
+    free(draw.items);
+}
+
+/* Before the tests: FILE and ADDRESSES are ours; check.c would take them for names of tests. */
+__attribute__((constructor)) static void read_arguments(int argc, char **argv) {
+    static char path[PATH_MAX];
+    if (argc > 1 && realpath(argv[1], path))
+        chosen_file = path;
+    if (argc > 2)
+        chosen_count = strtoul(argv[2], NULL, 10);
+    for (int i = 1; i < argc; i++)
+        argv[i] = (char *)""; /* part of every name */
+}
