@@ -3,9 +3,11 @@
  * From a mapping to a module. The identity of a file is its build-id with a hash of its size, head,
  * tail and program headers behind it: a build-id alone is only a claim, and the stripped and the
  * full form of one program share it while their symbols differ. */
+#include "service/symbol/files.h"
 #include "service/symbol/locate.h"
 #include "service/symbol/store.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +30,14 @@ sonde_err symbol_store_create(const struct symbol_options *options, struct symbo
         free(made);
         return err;
     }
-    made->debug_roots = options->debug_roots ? strdup(options->debug_roots) : NULL;
     made->worker = options->worker ? strdup(options->worker) : NULL;
+    made->upload_limit = options->upload_bytes ? options->upload_bytes : SYMBOL_UPLOADS_DEFAULT;
     pthread_cond_init(&made->wanted, NULL);
     lock_init(&made->lock, LOCK_SYMBOL_STORE);
+    if (!symbol_archive_roots(made, options->cache_dir, options->debug_roots)) {
+        symbol_store_destroy(made);
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the symbol store");
+    }
     *store = made;
     return SONDE_OK;
 }
@@ -40,6 +46,7 @@ void symbol_store_destroy(struct symbol_store *store) {
     if (!store)
         return;
     symbol_converter_stop(store);
+    symbol_archive_stop(store);
     symbol_cache_finish(&store->cache);
     free(store->debug_roots);
     free(store->worker);
@@ -74,6 +81,9 @@ static void module_destroy(struct symbol_module *module) {
     if (module->debug_fd >= 0)
         close(module->debug_fd);
     symbol_table_finish(&module->table);
+    if (module->better)
+        symbol_table_finish(module->better);
+    free(module->better);
     symbol_full_table_finish(&module->full_table);
     symbol_jit_release(module->jit);
     lock_finish(&module->lock);
@@ -393,4 +403,37 @@ sonde_err symbol_module_open_kernel(struct symbol_store *store, struct symbol_mo
     *module = join(store, made, &nowhere);
     symbol_jit_release(symbol_module_jit(*module)); /* so that the reason is known */
     return SONDE_OK;
+}
+
+sonde_err symbol_module_open_file(struct symbol_store *store, int fd, const char *path,
+                                  struct symbol_module **module) {
+    static const struct symbol_mapping nowhere = {.path = ""};
+    struct symbol_module *made = module_create(store, path);
+    *module = NULL;
+    if (!made) {
+        close(fd);
+        return SONDE_OUT_OF_MEMORY;
+    }
+    sonde_err err = read_file(made, fd, 0);
+    if (err != SONDE_OK || made->identity[0] == 0) {
+        module_destroy(made);
+        return err != SONDE_OK ? err : SONDE_CORRUPT;
+    }
+    *module = join(store, made, &nowhere);
+    return SONDE_OK;
+}
+
+/* The descriptor stands for a file that nothing can be read from. */
+struct symbol_module *symbol_module_open_tables(struct symbol_store *store, const char *path,
+                                                const char *identity) {
+    struct symbol_module *made = module_create(store, path);
+    if (!made)
+        return NULL;
+    made->fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    snprintf(made->identity, sizeof made->identity, "%s", identity);
+    snprintf(made->build_id, sizeof made->build_id, "%.*s", (int)strcspn(identity, "-"), identity);
+    if (made->fd >= 0)
+        return made;
+    module_destroy(made);
+    return NULL;
 }

@@ -20,6 +20,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#define SYMBOL_KEPT 16
+
 struct symbol_store {
     struct symbol_cache cache;
     char *debug_roots; /* NULL = the usual */
@@ -34,6 +36,12 @@ struct symbol_store {
     struct symbol_module *queue; /* through `queued`; each entry holds a reference */
     pid_t worker_pid;            /* 0 = none runs */
     bool converter_runs, stopping;
+
+    /* Files by build-id and uploads (archive.c, uploads.c); under the lock. */
+    struct symbol_module *kept[SYMBOL_KEPT]; /* asked for by build-id lately; retained */
+    uint32_t next_kept;
+    uint64_t upload_limit, uploading; /* bytes: of all uploads, and of those under way */
+    bool has_uploads;                 /* the cache directory is among debug_roots; fixed */
 };
 
 /* A table of names with the demangled ones, as it is in use. */
@@ -62,7 +70,8 @@ struct symbol_module {
     char build_id[2 * SYMBOL_BUILD_ID_MAX + 1];
     char identity[SYMBOL_IDENTITY_MAX];
 
-    int fd, debug_fd; /* -1 = none */
+    int fd;               /* -1 = none */
+    _Atomic int debug_fd; /* likewise; an upload may bring it later */
     Elf64_Phdr *loads;
     uint32_t load_count;
     bool is_flat; /* vaddr = runtime address: memory of one process */
@@ -75,9 +84,10 @@ struct symbol_module {
     struct lock lock;
     pthread_cond_t changed;
     enum symbol_state state;
-    struct symbol_table table;           /* fixed once the state is READY */
-    enum symbol_state full_state;        /* READY without a header: there is none */
-    struct symbol_full_table full_table; /* likewise */
+    struct symbol_table table;             /* fixed once the state is READY */
+    _Atomic(struct symbol_table *) better; /* made since, with an uploaded debug file; then fixed */
+    enum symbol_state full_state;          /* READY without a header: there is none */
+    struct symbol_full_table full_table;   /* likewise */
     struct symbol_module *queued;
 
     /* Of memory of a process: what its perf map said when it was last looked at. */
@@ -90,6 +100,8 @@ struct symbol_module {
 
 /* The module's table of names, built or loaded when needed. NULL when it has none. */
 struct symbol_table *symbol_module_table(struct symbol_module *module);
+/* Makes a table anew, because a debug file has come, and takes it when it is better. */
+void symbol_module_improve(struct symbol_module *module);
 void symbol_table_finish(struct symbol_table *table);
 
 /* Names of code without a file, by runtime address: tables of 4 GiB each at most. */
@@ -116,5 +128,23 @@ void symbol_converter_stop(struct symbol_store *store);
 int symbol_convert(struct symbol_module *module);
 /* Whether the module has DWARF somewhere. */
 bool symbol_module_has_dwarf(struct symbol_module *module);
+
+/* module.c. A module of an ELF file that no process need have mapped. Takes fd. */
+SONDE_MUST_USE sonde_err symbol_module_open_file(struct symbol_store *store, int fd,
+                                                 const char *path, struct symbol_module **module);
+/* A module of an identity whose tables are in the cache, its file being gone: not in the store's
+ * list. */
+struct symbol_module *symbol_module_open_tables(struct symbol_store *store, const char *path,
+                                                const char *identity);
+
+/* archive.c. Writes beside a module's tables what they do not say, for who finds them without the
+ * file. */
+void symbol_archive_note(const struct symbol_module *module);
+void symbol_archive_stop(struct symbol_store *store); /* lets go of what is kept */
+/* Sets the store's debug_roots: uploads first, then `roots` (NULL = the usual). False when out of
+ * memory. */
+bool symbol_archive_roots(struct symbol_store *store, const char *cache_dir, const char *roots);
+/* Another debug file of that build-id has come: what was found missing is looked for again. */
+void symbol_archive_refresh(struct symbol_store *store, const char *build_id);
 
 #endif

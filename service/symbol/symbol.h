@@ -25,6 +25,7 @@ struct symbol_options {
     const char *cache_dir;   /* tables live here as <identity>.names; NULL = no disk cache */
     uint64_t cache_bytes;    /* bound of the directory; 0 = 1 GiB; oldest use goes first */
     const char *debug_roots; /* ':'-separated; NULL = "/usr/lib/debug" */
+    uint64_t upload_bytes;   /* bound of all uploads (files.h); 0 = 16 GiB */
     /* The program that converts DWARF, started with SYMBOL_WORKER_ARGUMENT (worker.h);
      * "/proc/self/exe" for a program whose main knows it. NULL = names only: no inlined functions,
      * files and lines. */

@@ -70,8 +70,9 @@ static bool build(struct symbol_module *module, struct symbol_table *table) {
 static void make_table(struct symbol_module *module, struct symbol_table *table) {
     if (module->fd >= 0 && (load(module, table) || build(module, table)) &&
         symbol_shown_init(&table->shown, table->names.header->symbol_count) == SONDE_OK)
-        return;
-    symbol_table_finish(table);
+        symbol_archive_note(module);
+    else
+        symbol_table_finish(table);
 }
 
 struct symbol_table *symbol_module_table(struct symbol_module *module) {
@@ -92,5 +93,26 @@ struct symbol_table *symbol_module_table(struct symbol_module *module) {
         pthread_cond_broadcast(&module->changed);
         lock_drop(&module->lock);
     }
+    struct symbol_table *better = module->better;
+    if (better)
+        return better;
     return module->table.names.header ? &module->table : NULL;
+}
+
+/* Who uses the old table goes on with it: both live as long as the module. */
+void symbol_module_improve(struct symbol_module *module) {
+    struct symbol_table *old = symbol_module_table(module), *none = NULL;
+    struct symbol_table *made = calloc(1, sizeof *made);
+    if (!made || (old && old->names.header->quality >= SYMBOL_NAMES)) {
+        free(made);
+        return;
+    }
+    bool good = build(module, made) && made->names.header->quality >= SYMBOL_NAMES &&
+                symbol_shown_init(&made->shown, made->names.header->symbol_count) == SONDE_OK;
+    if (good && atomic_compare_exchange_strong(&module->better, &none, made)) {
+        module->reason = SYMBOL_REASON_NONE;
+        return;
+    }
+    symbol_table_finish(made);
+    free(made);
 }
