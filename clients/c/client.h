@@ -62,7 +62,9 @@ struct client_method {
 };
 extern const struct client_method client_get_info, client_list_targets, client_watch_targets,
     client_capture_cpu, client_stream_cpu, client_start_cpu, client_stop_cpu, client_symbolize,
-    client_get_command_line;
+    client_get_command_line, client_heap_status, client_heap_activate, client_heap_deactivate,
+    client_heap_reset, client_heap_snapshot, client_list_heap_dumps, client_get_heap_dump,
+    client_get_heap_gdump, client_set_heap_gdump;
 /* All of them, for tables and tests. */
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;

@@ -18,10 +18,22 @@ METHOD(start_cpu, "StartCpu", start_cpu_request, cpu_session, false);
 METHOD(stop_cpu, "StopCpu", stop_cpu_request, capture_event, true);
 METHOD(symbolize, "Symbolize", symbolize_request, symbolize_response, false);
 METHOD(get_command_line, "GetCommandLine", get_command_line_request, command_line, false);
+METHOD(heap_status, "HeapStatus", heap_status_request, heap_state, false);
+METHOD(heap_activate, "HeapActivate", heap_activate_request, heap_state, false);
+METHOD(heap_deactivate, "HeapDeactivate", heap_deactivate_request, heap_deactivated, false);
+METHOD(heap_reset, "HeapReset", heap_reset_request, heap_state, false);
+METHOD(heap_snapshot, "HeapSnapshot", heap_snapshot_request, capture_event, true);
+METHOD(list_heap_dumps, "ListHeapDumps", list_heap_dumps_request, list_heap_dumps_response, false);
+METHOD(get_heap_dump, "GetHeapDump", get_heap_dump_request, capture_event, true);
+METHOD(get_heap_gdump, "GetHeapGdump", get_heap_gdump_request, heap_gdump, false);
+METHOD(set_heap_gdump, "SetHeapGdump", set_heap_gdump_request, heap_gdump, false);
 
 const struct client_method *const client_methods[] = {
-    &client_get_info,    &client_list_targets, &client_watch_targets,
-    &client_capture_cpu, &client_stream_cpu,   &client_start_cpu,
-    &client_stop_cpu,    &client_symbolize,    &client_get_command_line,
+    &client_get_info,      &client_list_targets,   &client_watch_targets,
+    &client_capture_cpu,   &client_stream_cpu,     &client_start_cpu,
+    &client_stop_cpu,      &client_symbolize,      &client_get_command_line,
+    &client_heap_status,   &client_heap_activate,  &client_heap_deactivate,
+    &client_heap_reset,    &client_heap_snapshot,  &client_list_heap_dumps,
+    &client_get_heap_dump, &client_get_heap_gdump, &client_set_heap_gdump,
 };
 const size_t client_method_count = sizeof client_methods / sizeof client_methods[0];
