@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define EU_ADDRESSES 200 /* its cost is linear per address */
@@ -269,8 +270,7 @@ static void reopen(const char *path) {
     symbol_store_destroy(store);
 }
 
-TEST(symbols_beside_their_peers) {
-    const char *path = chosen_file ? chosen_file : make_program();
+static void measure(const char *path) {
     struct symbol_names names;
     struct symbol_full full;
     uint64_t dwarf = dwarf_bytes(path);
@@ -292,6 +292,22 @@ TEST(symbols_beside_their_peers) {
     if (has_lines)
         measure_agreement(path);
     free(draw.items);
+}
+
+/* In a child, whose own children are the worker and the peers, and no compiler. */
+TEST(symbols_beside_their_peers) {
+    const char *path = chosen_file ? chosen_file : make_program();
+    int status = 0;
+    fflush(stdout);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        measure(path);
+        fflush(stdout);
+        _exit(0);
+    }
+    CHECK_INT(waitpid(pid, &status, 0), ==, pid);
+    CHECK_INT(status, ==, 0);
 }
 
 /* Before the tests: FILE and ADDRESSES are ours; check.c would take them for names of tests. */
