@@ -3,9 +3,9 @@
  * Chrome's sampling heap profile: the call tree as nested JSON objects, each with the bytes that
  * were allocated right there, then one sample a node that has any. DevTools and speedscope read it.
  */
-#include "api/draw/memory.h"
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
+#include "api/profile/memory.h"
 
 struct heapprofile {
     const struct draw_tree *tree;
@@ -50,12 +50,12 @@ static void put_samples(const struct draw_tree *tree, struct sonde_buf *out) {
 sonde_err draw_heapprofile(const struct sonde_profile *profile,
                            const struct sonde_draw_options *options, struct sonde_buf *out,
                            struct sonde_diag *diag) {
-    struct draw_memory memory;
+    struct sonde_memory_pair pair;
     struct draw_tree *tree;
-    if (!draw_memory_pair(profile, options->type_index, &memory))
+    if (!sonde_memory_pair(profile, options->type_index, &pair))
         return sonde_fail(diag, SONDE_INTERNAL, "not a profile of memory");
-    struct draw_tree_options tree_options = {.type_index = memory.space,
-                                             .base_index = memory.space,
+    struct draw_tree_options tree_options = {.type_index = pair.space,
+                                             .base_index = pair.space,
                                              .merge_threads = options->merge_threads,
                                              .no_negatives = true};
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);

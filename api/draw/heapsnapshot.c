@@ -11,7 +11,6 @@
  *
  * An object is as large as what it stands for, so sizes add up to the estimate. strings: "", the
  * root's name, the frames' names, the modules. */
-#include "api/draw/memory.h"
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
 #include "api/profile/memory.h"
@@ -70,53 +69,34 @@ static int by_frame(const void *a, const void *b) {
     return x->node < y->node ? -1 : 1;
 }
 
-/* How many samples a node's own bytes are made of. */
-static double samples_of(const struct draw_node *node, int64_t objects,
-                         const struct draw_memory *memory) {
-    double samples = sonde_memory_samples((double)objects, (double)node->self, memory->period);
-    double least = ceil((double)node->self / (double)MAX_SIZE);
-    samples = samples < least ? least : round(samples);
-    return samples < 1 ? 1 : samples;
+/* How many objects stand for a node's own bytes. */
+static double objects_of(const struct draw_node *node) {
+    double least = ceil((double)node->self / (double)MAX_SIZE), objects = round(node->sampled);
+    objects = objects < least ? least : objects;
+    return objects < 1 ? 1 : objects;
 }
 
-/* Objects of the node itself: draw_node.base holds them summed up with the children's. */
-static int64_t *own_objects(const struct draw_tree *tree, bool is_counted) {
-    int64_t *own = calloc(tree->nodes.count, sizeof *own);
-    for (uint32_t i = 0; own && is_counted && i < tree->nodes.count; i++) {
-        const struct draw_node *node = draw_tree_node(tree, i);
-        own[i] = draw_add(own[i], node->base);
-        if (i != DRAW_TREE_ROOT)
-            own[node->parent] = draw_add(own[node->parent], -node->base);
-    }
-    return own;
-}
-
-static sonde_err find_leaves(struct snapshot *snapshot, const struct draw_memory *memory) {
+static sonde_err find_leaves(struct snapshot *snapshot) {
     struct draw_tree *tree = snapshot->tree;
-    int64_t *own = own_objects(tree, memory->objects != SONDE_PROFILE_NO_TYPE);
-    double sum = 0, share = 1;
+    double sum = 0;
     snapshot->leaves = calloc(tree->nodes.count, sizeof *snapshot->leaves);
     snapshot->objects_of = calloc(tree->nodes.count, sizeof *snapshot->objects_of);
-    if (!own || !snapshot->leaves || !snapshot->objects_of) {
-        free(own);
+    if (!snapshot->leaves || !snapshot->objects_of)
         return SONDE_OUT_OF_MEMORY;
-    }
     for (uint32_t i = 0; i < tree->nodes.count; i++)
         if (draw_tree_node(tree, i)->self > 0)
-            sum += samples_of(draw_tree_node(tree, i), own[i], memory);
-    if (sum > MAX_OBJECTS)
-        share = MAX_OBJECTS / sum;
+            sum += objects_of(draw_tree_node(tree, i));
+    double share = sum > MAX_OBJECTS ? MAX_OBJECTS / sum : 1;
     for (uint32_t i = 0; i < tree->nodes.count; i++) {
         const struct draw_node *node = draw_tree_node(tree, i);
         if (node->self <= 0)
             continue;
-        double objects = samples_of(node, own[i], memory) * share;
+        double objects = objects_of(node) * share;
         struct leaf leaf = {i, node->frame, objects < 1 ? 1 : (uint32_t)objects};
         snapshot->leaves[snapshot->leaf_count++] = leaf;
         snapshot->objects_of[i] = leaf.objects;
         snapshot->object_count += leaf.objects;
     }
-    free(own);
     return SONDE_OK;
 }
 
@@ -286,30 +266,23 @@ static sonde_err put_document(struct snapshot *snapshot) {
     return SONDE_OK;
 }
 
-static sonde_err draw_tree_of(const struct sonde_profile *profile,
-                              const struct sonde_draw_options *options,
-                              const struct draw_memory *memory, struct draw_tree **tree,
-                              struct sonde_diag *diag) {
-    struct draw_tree_options tree_options = {
-        .type_index = memory->space,
-        .base_index = memory->objects == SONDE_PROFILE_NO_TYPE ? memory->space : memory->objects,
-        .merge_threads = options->merge_threads,
-        .no_negatives = true};
-    return draw_tree_build(profile, &tree_options, tree, diag);
-}
-
 sonde_err draw_heapsnapshot(const struct sonde_profile *profile,
                             const struct sonde_draw_options *options, struct sonde_buf *out,
                             struct sonde_diag *diag) {
-    struct draw_memory memory;
+    struct sonde_memory_pair pair;
     struct snapshot snapshot = {.out = out, .all_one = options->all_one};
-    if (!draw_memory_pair(profile, options->type_index, &memory))
+    if (!sonde_memory_pair(profile, options->type_index, &pair))
         return sonde_fail(diag, SONDE_INTERNAL, "not a profile of memory");
-    sonde_err err = draw_tree_of(profile, options, &memory, &snapshot.tree, diag);
+    struct draw_tree_options tree_options = {.type_index = pair.space,
+                                             .base_index = pair.space,
+                                             .merge_threads = options->merge_threads,
+                                             .no_negatives = true,
+                                             .memory = &pair};
+    sonde_err err = draw_tree_build(profile, &tree_options, &snapshot.tree, diag);
     if (err)
         return err;
     profile_table_init(&snapshot.modules, sizeof(const char *));
-    err = find_leaves(&snapshot, &memory);
+    err = find_leaves(&snapshot);
     if (!err)
         err = find_sites(&snapshot);
     if (!err)

@@ -2,13 +2,15 @@
 #include "api/draw/legacy.h"
 
 uint32_t draw_addresses(const struct sonde_profile *profile, const struct sonde_sample *sample,
-                        uint64_t caller_shift, uint64_t addresses[SONDE_PROFILE_MAX_DEPTH]) {
+                        uint64_t addresses[SONDE_PROFILE_MAX_DEPTH]) {
     uint32_t depth = 0;
     for (uint32_t i = 0; i < sample->location_count; i++) {
         const struct sonde_location *location =
             sonde_profile_location(profile, sample->locations[i]);
-        if (location->kind != SONDE_FRAME_NOTE && location->address)
-            addresses[depth++] = location->address + (i ? caller_shift : 0);
+        if (location->kind == SONDE_FRAME_NOTE || location->address == 0)
+            continue;
+        addresses[depth] = location->address + (depth > 0);
+        depth++;
     }
     return depth;
 }

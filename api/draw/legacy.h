@@ -7,10 +7,11 @@
 
 #include "api/draw/draw.h"
 
-/* A sample's addresses, leaf first, `caller_shift` added to all but the leaf. Notes such as
- * "[truncated]" are no addresses and are left out. Returns how many. */
+/* A sample's addresses, leaf first, callers as return addresses: one behind the instruction, since
+ * these files' readers move them back themselves. Notes such as "[truncated]" are no addresses and
+ * are left out. Returns how many. */
 uint32_t draw_addresses(const struct sonde_profile *profile, const struct sonde_sample *sample,
-                        uint64_t caller_shift, uint64_t addresses[SONDE_PROFILE_MAX_DEPTH]);
+                        uint64_t addresses[SONDE_PROFILE_MAX_DEPTH]);
 /* The mappings as the text of /proc/PID/maps. */
 void draw_maps(const struct sonde_profile *profile, struct sonde_buf *out);
 

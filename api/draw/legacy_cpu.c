@@ -39,7 +39,7 @@ static uint64_t period_us(const struct sonde_profile *profile) {
 static void put_record(const struct sonde_profile *profile, const struct sonde_sample *sample,
                        int64_t count, struct sonde_buf *out) {
     uint64_t addresses[SONDE_PROFILE_MAX_DEPTH];
-    uint32_t depth = draw_addresses(profile, sample, 0, addresses);
+    uint32_t depth = draw_addresses(profile, sample, addresses);
     if (depth == 0)
         addresses[depth++] = 0;
     put_word(out, (uint64_t)count);

@@ -84,9 +84,7 @@ static struct counts next(struct rebias *rebias, const int64_t *values) {
 static void put_stack(const struct sonde_profile *profile, const struct sonde_sample *sample,
                       struct counts inuse, struct counts alloc, struct sonde_buf *out) {
     uint64_t addresses[SONDE_PROFILE_MAX_DEPTH];
-    /* Readers move callers back by one. */
-    uint64_t shift = sonde_profile_info(profile)->callers_in_calls ? 1 : 0;
-    uint32_t depth = draw_addresses(profile, sample, shift, addresses);
+    uint32_t depth = draw_addresses(profile, sample, addresses);
     if (depth == 0)
         addresses[depth++] = 0;
     sonde_buf_printf(out, "%lld: %lld [%lld: %lld] @", (long long)inuse.objects,

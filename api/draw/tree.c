@@ -85,6 +85,8 @@ static sonde_err add_sample(struct draw_tree *tree, const struct draw_frames *fr
     struct draw_node *leaf = draw_tree_node(tree, node);
     leaf->self = draw_add(leaf->self, value_of(options, &sample, options->type_index));
     leaf->base = draw_add(leaf->base, value_of(options, &sample, options->base_index));
+    if (options->memory)
+        leaf->sampled += sonde_memory_sampled(options->memory, &sample);
     return SONDE_OK;
 }
 

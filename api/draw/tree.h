@@ -11,6 +11,7 @@
 #define SONDE_API_DRAW_TREE_H
 
 #include "api/draw/draw.h"
+#include "api/profile/memory.h"
 #include "api/profile/table.h"
 
 #define DRAW_TREE_ROOT      0
@@ -30,7 +31,8 @@ struct draw_node {
     uint32_t first_child, next_sibling; /* DRAW_TREE_ROOT = none */
     uint32_t depth;
     int64_t total, self;
-    int64_t base; /* total in the other sample type, for differences */
+    int64_t base;   /* total in the other sample type, for differences */
+    double sampled; /* samples that self rests on, when asked for */
 };
 
 struct draw_tree {
@@ -43,7 +45,8 @@ struct draw_tree {
 struct draw_tree_options {
     size_t type_index, base_index;
     bool merge_threads;
-    bool no_negatives; /* a negative value counts as 0 */
+    bool no_negatives;                      /* a negative value counts as 0 */
+    const struct sonde_memory_pair *memory; /* not NULL: fill draw_node.sampled */
 };
 
 SONDE_MUST_USE sonde_err draw_tree_build(const struct sonde_profile *profile,

@@ -256,8 +256,10 @@ static sonde_err add_new_sample(struct sonde_profile *profile, uint32_t hash,
         memcpy(block + values, key->labels, labels);
     if (locations)
         memcpy(block + values + labels, sample->locations, locations);
-    *item = (struct profile_sample){(int64_t *)(void *)block, sample->location_count,
-                                    sample->label_count};
+    *item = (struct profile_sample){.block = (int64_t *)(void *)block,
+                                    .sampled = sample->sampled,
+                                    .location_count = sample->location_count,
+                                    .label_count = sample->label_count};
     return SONDE_OK;
 }
 
@@ -274,6 +276,8 @@ sonde_err sonde_profile_add_sample(struct sonde_profile *profile,
     if (number == PROFILE_TABLE_NONE)
         return add_new_sample(profile, hash, &key);
     struct profile_sample *stored = profile_table_item(&profile->samples, number);
+    if (__builtin_add_overflow(stored->sampled, sample->sampled, &stored->sampled))
+        stored->sampled = UINT64_MAX;
     for (size_t i = 0; i < profile->type_count; i++)
         stored->block[i] = profile_add(stored->block[i], sample->values[i]);
     return SONDE_OK;

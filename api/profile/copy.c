@@ -48,9 +48,11 @@ static sonde_err copy_function(struct profile_copy *copy, uint32_t id, uint32_t 
     return err;
 }
 
-sonde_err profile_copy_location_at(struct profile_copy *copy, uint32_t id, uint64_t address,
-                                   uint32_t *new_id) {
+sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id, uint32_t *new_id) {
     struct sonde_location location = *sonde_profile_location(copy->from, id);
+    *new_id = copy->locations[id];
+    if (*new_id)
+        return SONDE_OK;
     struct sonde_line *lines = calloc(location.line_count + 1, sizeof *lines);
     sonde_err err = lines ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < location.line_count && !err; i++) {
@@ -58,20 +60,11 @@ sonde_err profile_copy_location_at(struct profile_copy *copy, uint32_t id, uint6
         err = copy_function(copy, location.lines[i].function, &lines[i].function);
     }
     location.lines = lines;
-    location.address = address;
     location.mapping = copy->mappings[location.mapping];
     if (!err)
         err = sonde_profile_add_location(copy->into, &location, new_id);
     free(lines);
-    return err;
-}
-
-sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id, uint32_t *new_id) {
-    sonde_err err = SONDE_OK;
-    if (!copy->locations[id])
-        err = profile_copy_location_at(copy, id, sonde_profile_location(copy->from, id)->address,
-                                       &copy->locations[id]);
-    *new_id = copy->locations[id];
+    copy->locations[id] = err ? 0 : *new_id;
     return err;
 }
 
@@ -100,6 +93,7 @@ sonde_err profile_copy_sample(struct profile_copy *copy, size_t index, uint32_t 
                                         .location_count = sample.location_count - skip,
                                         .label_count = sample.label_count,
                                         .values = out->values,
+                                        .sampled = sample.sampled,
                                         .labels = out->labels};
     return err;
 }

@@ -28,9 +28,6 @@ SONDE_MUST_USE sonde_err profile_copy_init(struct profile_copy *copy, struct son
 void profile_copy_finish(struct profile_copy *copy);
 SONDE_MUST_USE sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id,
                                                uint32_t *new_id);
-/* The same code at another address: for a caller that has become a leaf. Not remembered. */
-SONDE_MUST_USE sonde_err profile_copy_location_at(struct profile_copy *copy, uint32_t id,
-                                                  uint64_t address, uint32_t *new_id);
 /* `index` of from, leaving out its `skip` leaf locations. Adds nothing to `into`'s samples. */
 SONDE_MUST_USE sonde_err profile_copy_sample(struct profile_copy *copy, size_t index, uint32_t skip,
                                              struct profile_copied_sample *out);

@@ -15,6 +15,7 @@ struct profile_text {
 /* `block` holds the values, then the labels, then the location ids. */
 struct profile_sample {
     int64_t *block;
+    uint64_t sampled;
     uint32_t location_count, label_count;
 };
 

@@ -140,6 +140,7 @@ static sonde_err add_stack(struct reader *reader, uint32_t depth, const double c
     }
     struct sonde_sample sample = {.locations = reader->locations,
                                   .location_count = depth,
+                                  .sampled = (uint64_t)whole(counts[INUSE_OBJECTS]),
                                   .values = reader->has_allocs ? values : values + INUSE_OBJECTS};
     sonde_err err = sonde_profile_add_sample(reader->profile, &sample);
     return err ? sonde_fail(reader->diag, err, "heap dump: too many different stacks") : SONDE_OK;
@@ -207,7 +208,6 @@ static sonde_err create_profile(struct reader *reader, size_t limit_bytes) {
         .period_type = {"space", "bytes"},
         .period = (int64_t)reader->interval,
         .default_type = (uint32_t)(INUSE_SPACE - first),
-        .callers_in_calls = true,
         .is_unbiased = true,
     };
     sonde_profile_set_info(reader->profile, &info);

@@ -44,6 +44,32 @@ double sonde_memory_samples(double objects, double bytes, double period) {
     return period <= 1 ? objects : -objects * expm1(-(bytes / objects) / period);
 }
 
+bool sonde_memory_pair(const struct sonde_profile *profile, size_t type_index,
+                       struct sonde_memory_pair *pair) {
+    struct sonde_memory_types types;
+    if (!sonde_memory_types(profile, &types))
+        return false;
+    bool has_inuse = types.inuse_space != SONDE_PROFILE_NO_TYPE;
+    bool is_allocated =
+        !has_inuse || (types.alloc_space != SONDE_PROFILE_NO_TYPE &&
+                       (type_index == types.alloc_space || type_index == types.alloc_objects));
+    pair->space = is_allocated ? types.alloc_space : types.inuse_space;
+    pair->objects = is_allocated ? types.alloc_objects : types.inuse_objects;
+    pair->period = sonde_memory_period(profile);
+    pair->is_counted = !is_allocated || !has_inuse;
+    return true;
+}
+
+double sonde_memory_sampled(const struct sonde_memory_pair *pair,
+                            const struct sonde_sample *sample) {
+    if (pair->is_counted && sample->sampled)
+        return (double)sample->sampled;
+    if (pair->objects == SONDE_PROFILE_NO_TYPE)
+        return 0;
+    return sonde_memory_samples((double)sample->values[pair->objects],
+                                (double)sample->values[pair->space], pair->period);
+}
+
 double sonde_memory_relative_error(double samples) {
     return samples > 0 ? 1.96 / sqrt(samples) : INFINITY;
 }

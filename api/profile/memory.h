@@ -22,8 +22,25 @@ bool sonde_memory_types(const struct sonde_profile *profile, struct sonde_memory
 
 /* R, mean bytes between samples; 1 when every allocation was taken or the profile does not say. */
 double sonde_memory_period(const struct sonde_profile *profile);
-/* How many samples an estimate of so many objects and bytes rests on: n p. 0 for nothing. */
+/* How many samples an estimate of so many objects and bytes of one size rests on: n p. 0 for
+ * nothing. */
 double sonde_memory_samples(double objects, double bytes, double period);
+
+/* The two sample types that belong together, and the period. */
+struct sonde_memory_pair {
+    size_t space, objects; /* objects: SONDE_PROFILE_NO_TYPE when the profile does not count them */
+    double period;
+    bool is_counted; /* sonde_sample.sampled is about this pair */
+};
+
+/* The pair that the type at type_index is one of, else the one in use, else the allocated one.
+ * False when the profile measures no memory. */
+bool sonde_memory_pair(const struct sonde_profile *profile, size_t type_index,
+                       struct sonde_memory_pair *pair);
+/* How many samples one sample's values rest on: as counted, else n p, which is too many where sizes
+ * are mixed. Never below 0. */
+double sonde_memory_sampled(const struct sonde_memory_pair *pair,
+                            const struct sonde_sample *sample);
 /* 95 % of estimates from so many samples are off by less than this share of the value
  * (1.96 / sqrt(samples)). INFINITY for none. Sum the samples of stacks before asking. */
 double sonde_memory_relative_error(double samples);

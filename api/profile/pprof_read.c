@@ -443,7 +443,6 @@ static sonde_err read_profile(struct reader *reader, size_t limit_bytes) {
         return err;
     /* By pprof's convention; the file itself does not say. */
     struct sonde_profile_info *info = &reader->profile->info;
-    info->callers_in_calls = true;
     info->is_unbiased = strcmp(info->period_type.unit, "bytes") == 0;
     return SONDE_OK;
 }

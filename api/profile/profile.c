@@ -185,6 +185,7 @@ struct sonde_sample sonde_profile_sample(const struct sonde_profile *profile, si
                                  .location_count = stored->location_count,
                                  .label_count = stored->label_count,
                                  .values = stored->block,
+                                 .sampled = stored->sampled,
                                  .labels = labels};
 }
 

@@ -79,6 +79,8 @@ struct sonde_sample {
     uint32_t label_count;
     const int64_t *values; /* one a sample type */
     const struct sonde_label *labels;
+    uint64_t sampled; /* how many takings the values rest on (heap: of what is in use); 0 = unknown.
+                         Equal samples add theirs. Not in pprof's files */
 };
 
 /* Facts about the whole. Strings are string ids, 0 = none. */
@@ -87,9 +89,6 @@ struct sonde_profile_info {
     int64_t period;
     int64_t time_unix_ns, duration_ns;
     uint32_t default_type; /* index of the sample type that viewers show first */
-    /* Callers are the addresses inside their calls (return address - 1: pprof files, heap dumps).
-     * Otherwise they are return addresses as they were sampled. */
-    bool callers_in_calls;
     /* The values estimate the whole, whatever the period was: they may be compared with others. */
     bool is_unbiased;
 };

@@ -46,15 +46,6 @@ static sonde_err make_note(struct trim *trim) {
     return err ? err : sonde_profile_add_location(into, &location, &trim->note);
 }
 
-/* A leaf's address is taken as it is, so a caller that becomes one must lie in its call. */
-static sonde_err place_leaf(struct trim *trim, uint32_t old_id, uint32_t *leaf) {
-    const struct sonde_profile *from = trim->copy.from;
-    uint64_t address = sonde_profile_location(from, old_id)->address;
-    if (from->info.callers_in_calls || address == 0)
-        return SONDE_OK;
-    return profile_copy_location_at(&trim->copy, old_id, address - 1, leaf);
-}
-
 static sonde_err trim_sample(struct trim *trim, size_t index) {
     struct profile_copied_sample copied;
     struct sonde_sample sample = sonde_profile_sample(trim->copy.from, index);
@@ -62,9 +53,7 @@ static sonde_err trim_sample(struct trim *trim, size_t index) {
     sonde_err err = profile_copy_sample(&trim->copy, index, skip, &copied);
     if (err)
         return err;
-    if (skip > 0 && skip < sample.location_count) {
-        err = place_leaf(trim, sample.locations[skip], &copied.locations[0]);
-    } else if (skip > 0) {
+    if (skip > 0 && skip == sample.location_count) {
         err = trim->note ? SONDE_OK : make_note(trim);
         copied.locations[0] = trim->note;
         copied.sample.location_count = 1;

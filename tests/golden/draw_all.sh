@@ -8,12 +8,20 @@ draw=$1 folder=$2
 without_constants() {
     sed -e '/<style><!\[CDATA\[/,/\]\]><\/style>/c <style/>' -e '/<script><!\[CDATA\[/,/\]\]><\/script>/c <script/>'
 }
-for fixture in server empty hostile diff memory; do
+for fixture in server empty hostile diff memory heap trimmed heap_diff empty_heap; do
     "$draw" flamegraph "$fixture" | without_constants >"$folder/$fixture.svg"
     "$draw" callgraph "$fixture" | without_constants >"$folder/$fixture.callgraph.svg"
     "$draw" collapsed "$fixture" >"$folder/$fixture.collapsed"
     "$draw" speedscope "$fixture" >"$folder/$fixture.speedscope.json"
     "$draw" top "$fixture" >"$folder/$fixture.txt"
-    "$draw" legacy "$fixture" >"$folder/$fixture.prof"
     "$draw" proto "$fixture" raw >"$folder/$fixture.pb"
 done
+for fixture in server empty hostile diff; do
+    "$draw" legacy "$fixture" >"$folder/$fixture.prof"
+done
+for fixture in memory heap trimmed heap_diff empty_heap; do
+    "$draw" legacy "$fixture" >"$folder/$fixture.legacy.heap"
+    "$draw" heapsnapshot "$fixture" >"$folder/$fixture.heapsnapshot"
+    "$draw" heapprofile "$fixture" >"$folder/$fixture.heapprofile"
+done
+"$draw" heapsnapshot trimmed all_one >"$folder/all_one.heapsnapshot"

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * draw_fixture FORMAT [FIXTURE [raw|merged]]: a fixture's drawing on stdout, for the tests that ask
- * real readers. draw_fixture hashes: the script's and the style's CSP source expressions. */
+ * draw_fixture FORMAT [FIXTURE [raw|merged|all_one]]: a fixture's drawing on stdout, for the tests
+ * that ask real readers. draw_fixture hashes: the script's and the style's CSP source expressions.
+ */
 #include "tests/unit/draw/fixture.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static int draw(const char *output, const char *name, const char *how) {
-    const struct sonde_format_info *format = sonde_format_from_output(sonde_slice_of(output));
     struct sonde_profile *profile = fixture(name);
+    const struct sonde_format_info *format =
+        profile ? sonde_format_from_output_of(sonde_slice_of(output), sonde_draw_subject(profile))
+                : NULL;
+    if (profile && !format)
+        format = sonde_format_from_output(sonde_slice_of(output));
     if (!format || !profile)
         return fprintf(stderr, "no format %s or no fixture %s\n", output, name), 2;
     struct sonde_draw_options options = fixture_options(name);
     options.merge_threads = strcmp(how, "merged") == 0;
+    options.all_one = strcmp(how, "all_one") == 0;
     options.gzip_level = strcmp(how, "raw") == 0 ? -1 : 0;
     struct sonde_buf out = {0};
     struct sonde_diag diag = {0};
@@ -28,7 +34,7 @@ static int draw(const char *output, const char *name, const char *how) {
 
 int main(int argc, char **argv) {
     if (argc < 2)
-        return fprintf(stderr, "usage: draw_fixture FORMAT [FIXTURE [raw|merged]]\n"), 2;
+        return fprintf(stderr, "usage: draw_fixture FORMAT [FIXTURE [raw|merged|all_one]]\n"), 2;
     if (strcmp(argv[1], "hashes") == 0)
         return printf("%s\n%s\n", sonde_draw_svg_script_hash(), sonde_draw_svg_style_hash()) < 0;
     return draw(argv[1], argc > 2 ? argv[2] : "server", argc > 3 ? argv[3] : "");

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/draw/fixture.h"
 
+#include "api/profile/diff.h"
+#include "api/profile/memory.h"
+
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -200,6 +204,81 @@ static struct sonde_profile *build_memory(void) {
     return build.profile;
 }
 
+enum { HEAP_PERIOD = 524288 };
+
+static struct build start_heap(void) {
+    static const struct sonde_value_type types[] = {{"alloc_objects", "count"},
+                                                    {"alloc_space", "bytes"},
+                                                    {"inuse_objects", "count"},
+                                                    {"inuse_space", "bytes"}};
+    struct build build;
+    start(&build, types, 4);
+    const struct sonde_mapping allocator = {.start = 0x7f1000000000,
+                                            .limit = 0x7f1000200000,
+                                            .filename = text(&build, "/opt/lib/libjemalloc.so.2")};
+    must(sonde_profile_add_mapping(build.profile, &allocator, &build.mappings[NONE]));
+    const struct sonde_profile_info info = {.period_type = {"space", "bytes"},
+                                            .period = HEAP_PERIOD,
+                                            .time_unix_ns = 1763700000000000000,
+                                            .default_type = 3,
+                                            .is_unbiased = true};
+    sonde_profile_set_info(build.profile, &info);
+    return build;
+}
+
+/* `samples` of `size` bytes each are in use, `times` as many were allocated. */
+static void allocations(const struct build *build, double samples, double size, int64_t times,
+                        const uint32_t *locations) {
+    double objects = samples / -expm1(-size / HEAP_PERIOD);
+    const int64_t values[] = {(int64_t)(objects * (double)times),
+                              (int64_t)(objects * size * (double)times), (int64_t)objects,
+                              (int64_t)(objects * size)};
+    struct sonde_sample added = {
+        .locations = locations, .values = values, .sampled = (uint64_t)samples};
+    while (locations[added.location_count])
+        added.location_count++;
+    must(sonde_profile_add_sample(build->profile, &added));
+}
+
+static struct sonde_profile *build_heap_of(double growth) {
+    struct build b = start_heap();
+    uint32_t inner = at(&b, NONE, 0x7f1000001000, "prof_backtrace", NULL);
+    uint32_t malloc_ = at(&b, NONE, 0x7f1000002000, "malloc", NULL);
+    uint32_t main_ = at(&b, PROGRAM, 0x401000, "main", NULL);
+    uint32_t grow = at(&b, PROGRAM, 0x402000, "grow_table", NULL);
+    uint32_t small = at(&b, PROGRAM, 0x403000, "new_node", "insert<Key>");
+    uint32_t copy = at(&b, LIBRARY, 0x7f0000001000, NULL, NULL);
+    allocations(&b, 7 * growth, 4 << 20, 2, (uint32_t[]){inner, malloc_, grow, main_, 0});
+    allocations(&b, 3, 100000, 1, (uint32_t[]){malloc_, grow, main_, 0});
+    allocations(&b, 40, 64, 5, (uint32_t[]){inner, malloc_, small, main_, 0});
+    allocations(&b, 2, 700, 1, (uint32_t[]){inner, malloc_, copy, small, main_, 0});
+    allocations(&b, 1, 4096, 1, (uint32_t[]){inner, malloc_, 0});
+    return b.profile;
+}
+
+static struct sonde_profile *build_heap(void) {
+    return build_heap_of(1);
+}
+
+static struct sonde_profile *build_trimmed(void) {
+    struct sonde_profile *heap = build_heap(), *trimmed;
+    must(sonde_memory_trim(heap, sonde_memory_in_allocator_module, NULL, &trimmed, NULL));
+    sonde_profile_destroy(heap);
+    return trimmed;
+}
+
+static struct sonde_profile *build_heap_diff(void) {
+    struct sonde_profile *before = build_heap(), *now = build_heap_of(3), *both;
+    must(sonde_profile_compare(before, now, NULL, &both, NULL));
+    sonde_profile_destroy(before);
+    sonde_profile_destroy(now);
+    return both;
+}
+
+static struct sonde_profile *build_empty_heap(void) {
+    return start_heap().profile;
+}
+
 static uint32_t next_random(uint32_t *state) {
     *state = *state * 1664525u + 1013904223u;
     return *state >> 8;
@@ -235,8 +314,11 @@ struct sonde_profile *fixture(const char *name) {
     static const struct {
         const char *name;
         struct sonde_profile *(*build)(void);
-    } rows[] = {{"server", build_server}, {"empty", build_empty},   {"hostile", build_hostile},
-                {"diff", build_diff},     {"memory", build_memory}, {"large", build_large}};
+    } rows[] = {{"server", build_server},         {"empty", build_empty},
+                {"hostile", build_hostile},       {"diff", build_diff},
+                {"memory", build_memory},         {"heap", build_heap},
+                {"trimmed", build_trimmed},       {"heap_diff", build_heap_diff},
+                {"empty_heap", build_empty_heap}, {"large", build_large}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (strcmp(rows[i].name, name) == 0)
             return rows[i].build();
@@ -245,11 +327,13 @@ struct sonde_profile *fixture(const char *name) {
 
 struct sonde_draw_options fixture_options(const char *name) {
     struct sonde_draw_options options = {0};
-    if (strcmp(name, "diff") == 0) {
+    if (strcmp(name, "heap") == 0 || strcmp(name, "trimmed") == 0)
+        options.type = "inuse_space";
+    if (strcmp(name, "diff") == 0 || strcmp(name, "heap_diff") == 0) {
         options.palette = SONDE_PALETTE_DIFF;
         options.base_index = 1;
     }
-    if (strcmp(name, "memory") == 0)
+    if (strcmp(name, "memory") == 0 || options.type)
         options.palette = SONDE_PALETTE_MEMORY;
     if (strcmp(name, "hostile") == 0) {
         options.title = "<b>title</b> & \"more\"";

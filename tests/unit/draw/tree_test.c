@@ -123,7 +123,7 @@ TEST(tree_of_nothing_is_a_root) {
 
 /* One sample of `locations` locations with `lines` inlined functions each. */
 static struct sonde_profile *deep(uint32_t locations, uint32_t lines, int64_t value) {
-    const struct sonde_value_type type = {"samples", "count"};
+    const struct sonde_value_type type = {"inuse_space", "bytes"};
     struct sonde_profile *profile = sonde_profile_create(&type, 1, 0);
     static struct sonde_line line[1024];
     static uint32_t ids[SONDE_PROFILE_MAX_DEPTH];
@@ -156,7 +156,8 @@ TEST(tree_at_the_bound_draws_in_every_format) {
     struct sonde_profile *profile = deep(1024, 8, 5);
     for (size_t i = 0; i < count; i++) {
         struct sonde_buf out = {0};
-        CHECK_INT(sonde_draw(profile, rows[i].format, NULL, &out, NULL), ==, SONDE_OK);
+        if (rows[i].is_drawn)
+            CHECK_INT(sonde_draw(profile, rows[i].format, NULL, &out, NULL), ==, SONDE_OK);
         sonde_buf_finish(&out);
     }
     sonde_profile_destroy(profile);

@@ -112,7 +112,16 @@ TEST(profile_equal_samples_add_up_whatever_the_order_of_their_labels) {
                                    {text(profile, "tid"), 0, 7, 0}};
     struct sonde_label turned[] = {labels[1], labels[0]};
     int64_t values[] = {2, 20}, more[] = {3, 30};
-    struct sonde_sample sample = {stack, 2, 2, values, labels}, again = {stack, 2, 2, more, turned};
+    struct sonde_sample sample = {.locations = stack,
+                                  .location_count = 2,
+                                  .label_count = 2,
+                                  .values = values,
+                                  .labels = labels},
+                        again = {.locations = stack,
+                                 .location_count = 2,
+                                 .label_count = 2,
+                                 .values = more,
+                                 .labels = turned};
     CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
     CHECK_INT(sonde_profile_add_sample(profile, &again), ==, SONDE_OK);
     CHECK_INT(sonde_profile_sample_count(profile), ==, 1);
@@ -154,11 +163,18 @@ TEST(profile_refuses_ids_that_do_not_exist) {
     CHECK_INT(sonde_profile_add_location(
                   profile, &(struct sonde_location){.line_count = 1, .lines = &line}, &id),
               ==, SONDE_INVALID_ARGUMENT);
-    CHECK_INT(sonde_profile_add_sample(profile, &(struct sonde_sample){stack, 1, 0, values, NULL}),
+    CHECK_INT(sonde_profile_add_sample(profile, &(struct sonde_sample){.locations = stack,
+                                                                       .location_count = 1,
+                                                                       .label_count = 0,
+                                                                       .values = values,
+                                                                       .labels = NULL}),
               ==, SONDE_INVALID_ARGUMENT);
-    CHECK_INT(
-        sonde_profile_add_sample(profile, &(struct sonde_sample){stack, 0, 1, values, &label}), ==,
-        SONDE_INVALID_ARGUMENT);
+    CHECK_INT(sonde_profile_add_sample(profile, &(struct sonde_sample){.locations = stack,
+                                                                       .location_count = 0,
+                                                                       .label_count = 1,
+                                                                       .values = values,
+                                                                       .labels = &label}),
+              ==, SONDE_INVALID_ARGUMENT);
     CHECK_INT(sonde_profile_sample_count(profile), ==, 0);
     sonde_profile_destroy(profile);
 }
@@ -170,8 +186,16 @@ TEST(profile_refuses_stacks_deeper_and_labels_more_than_the_bound) {
     int64_t values[2] = {1, 1};
     for (int i = 0; i <= SONDE_PROFILE_MAX_DEPTH; i++)
         stack[i] = location(profile, 1);
-    struct sonde_sample deep = {stack, SONDE_PROFILE_MAX_DEPTH + 1, 0, values, NULL};
-    struct sonde_sample labelled = {stack, 1, SONDE_PROFILE_MAX_LABELS + 1, values, labels};
+    struct sonde_sample deep = {.locations = stack,
+                                .location_count = SONDE_PROFILE_MAX_DEPTH + 1,
+                                .label_count = 0,
+                                .values = values,
+                                .labels = NULL};
+    struct sonde_sample labelled = {.locations = stack,
+                                    .location_count = 1,
+                                    .label_count = SONDE_PROFILE_MAX_LABELS + 1,
+                                    .values = values,
+                                    .labels = labels};
     CHECK_INT(sonde_profile_add_sample(profile, &deep), ==, SONDE_TOO_LARGE);
     CHECK_INT(sonde_profile_add_sample(profile, &labelled), ==, SONDE_TOO_LARGE);
     deep.location_count--;
