@@ -6,6 +6,7 @@
 #include "api/paths.h"
 #include "service/engine/engine.h"
 #include "service/rpc/server.h"
+#include "service/symbol/worker.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -19,7 +20,7 @@ struct settings {
     const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc;
     bool insecure, token_everywhere, redact, verbose;
-    uint64_t workers, grace_ms;
+    uint64_t workers, grace_ms, upload_mib;
 };
 
 #define OPTION(name, letter, argument, environment, kind, field, low, high, help) \
@@ -53,6 +54,8 @@ static const struct sonde_option table[] = {
            "tell clients the name of a target's program, not its arguments"),
     OPTION("workers", 0, "N", "SONDE_WORKERS", NUMBER, workers, 1, 64,
            "threads for tables and names, and as many for results; default 2"),
+    OPTION("upload-mib", 0, "N", "SONDE_UPLOAD_MIB", NUMBER, upload_mib, 1, 1 << 24,
+           "how much of uploaded debug files is kept in the data directory; default 16384"),
     OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
            "how long running calls may go on after a SIGTERM; default 200"),
     OPTION("verbose", 'v', NULL, "SONDE_VERBOSE", FLAG, verbose, 0, 0,
@@ -117,6 +120,8 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
         .socket_path = settings->socket,
         .data_dir = settings->data_dir,
         .workers = (uint32_t)settings->workers,
+        .symbol_worker = "/proc/self/exe",
+        .upload_bytes = settings->upload_mib << 20,
     };
     struct engine *engine = NULL;
     struct rpc_server *server = NULL;
@@ -137,6 +142,8 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
 }
 
 int main(int argc, char **argv) {
+    if (symbol_worker_is_asked(argc, argv))
+        return symbol_worker_main(argc, argv);
     struct settings settings = {
         .socket = sonde_default_guest_socket(),
         .data_dir = sonde_default_data_dir(),

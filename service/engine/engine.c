@@ -40,8 +40,10 @@ static sonde_err make_directories(const char *path, struct sonde_diag *diag) {
     }
 }
 
-static sonde_err open_caches(struct engine *engine, const char *data_dir, struct sonde_diag *diag) {
+static sonde_err open_caches(struct engine *engine, const struct engine_options *from,
+                             struct sonde_diag *diag) {
     char names_dir[4096] = "", tables_dir[4096] = "";
+    const char *data_dir = from->data_dir;
     if (data_dir && data_dir[0]) {
         sonde_err err = make_directories(data_dir, diag);
         if (err)
@@ -49,7 +51,9 @@ static sonde_err open_caches(struct engine *engine, const char *data_dir, struct
         snprintf(names_dir, sizeof names_dir, "%.4000s/symbols", data_dir);
         snprintf(tables_dir, sizeof tables_dir, "%.4000s/unwind", data_dir);
     }
-    struct symbol_options options = {.cache_dir = names_dir[0] ? names_dir : NULL};
+    struct symbol_options options = {.cache_dir = names_dir[0] ? names_dir : NULL,
+                                     .worker = from->symbol_worker,
+                                     .upload_bytes = from->upload_bytes};
     sonde_err err = symbol_store_create(&options, &engine->symbols, diag);
     if (err)
         return err;
@@ -98,7 +102,7 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     if (engine->socket_path)
         err = listen_open(engine->socket_path, &engine->listen_fd, &engine->lock_fd, diag);
     if (!err)
-        err = open_caches(engine, options->data_dir, diag);
+        err = open_caches(engine, options, diag);
     if (!err)
         err = pool_create("sonde-build", workers, UINT32_MAX, &engine->builders, diag);
     if (!err)

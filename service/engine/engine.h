@@ -28,6 +28,9 @@ struct engine_options {
         *socket_path;     /* where guests connect: unix path, or "@name" for the abstract space */
     const char *data_dir; /* unwind and symbol caches; made 0700 when missing */
     uint32_t workers;     /* 0 = 2 */
+    /* The program that converts DWARF (service/symbol/worker.h); NULL = names only. */
+    const char *symbol_worker;
+    uint64_t upload_bytes; /* bound of all uploaded debug files; 0 = 16 GiB */
 };
 
 /* Binds the socket and starts the threads. SONDE_IO, SONDE_NOT_AVAILABLE (another sonded serves
@@ -168,6 +171,10 @@ struct engine_symbol {
     int quality;                   /* enum symbol_quality */
     const char *module, *build_id; /* "" = none */
     uint64_t module_offset;
+    const char *reason; /* why quality is not full; "" = it is, or there is no module */
+    bool is_improving;  /* a better answer is on the way */
+    bool is_folded;     /* several functions share this code */
+    enum sonde_frame_kind kind;
 };
 typedef void engine_on_symbols(void *context, sonde_err err, const struct sonde_diag *diag,
                                const struct engine_symbol *symbols, size_t count);
@@ -176,6 +183,44 @@ SONDE_MUST_USE sonde_err engine_symbolize(struct engine *engine,
                                           const uint64_t *addresses, size_t count,
                                           bool return_addresses, engine_on_symbols *on_answer,
                                           void *context, struct sonde_diag *diag);
+
+/* The same for addresses without a target: of one file, or of mappings as a profile has them. An
+ * unknown build-id of a mapping leaves its addresses unknown; that of the file is SONDE_NOT_FOUND,
+ * which comes with the answer. Everything is copied. */
+struct engine_symbol_mapping {
+    uint64_t start, end, offset;
+    const char *build_id;
+};
+struct engine_symbol_source {
+    const char *build_id; /* NULL or "": mappings */
+    const struct engine_symbol_mapping *mappings;
+    size_t mapping_count;
+};
+SONDE_MUST_USE sonde_err engine_symbolize_files(struct engine *engine,
+                                                const struct engine_symbol_source *source,
+                                                const uint64_t *addresses, size_t count,
+                                                bool return_addresses, engine_on_symbols *on_answer,
+                                                void *context, struct sonde_diag *diag);
+
+/* What service/symbol/files.h says, of the engine's store. These block: call them on a worker. */
+struct symbol_file;
+struct symbol_evicted;
+struct symbol_upload;
+SONDE_MUST_USE sonde_err engine_symbol_files(struct engine *engine, struct symbol_file **files,
+                                             size_t *count, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err engine_symbol_evict(struct engine *engine, const char *id, bool uploads,
+                                             struct symbol_evicted *evicted,
+                                             struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err engine_upload_begin(struct engine *engine, uint64_t size,
+                                             struct symbol_upload **upload,
+                                             struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err engine_upload_write(struct symbol_upload *upload, const void *bytes,
+                                             size_t len, struct sonde_diag *diag);
+uint64_t engine_upload_missing(const struct symbol_upload *upload);
+/* Frees upload. */
+SONDE_MUST_USE sonde_err engine_upload_finish(struct symbol_upload *upload,
+                                              struct symbol_file *file, struct sonde_diag *diag);
+void engine_upload_abandon(struct symbol_upload *upload); /* NULL is fine */
 
 /* Runs `run(work)` on a worker: for service/rpc's rendering. False when the queue is full (1024) or
  * the engine is ending. */

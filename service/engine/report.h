@@ -47,6 +47,9 @@ struct sonde_profile *report_empty(void);
 SONDE_MUST_USE sonde_err report_dup(const struct sonde_profile *from,
                                     struct sonde_profile **profile, struct sonde_diag *diag);
 
+/* What lies in a module; NULL = unknown. */
+enum sonde_frame_kind report_kind(const struct symbol_module *module);
+
 /* Comments: clock, rate, drops, coverage. Private to the report. */
 SONDE_MUST_USE sonde_err report_add_comments(const struct report_input *input,
                                              struct sonde_profile *profile);

@@ -223,21 +223,28 @@ static sonde_err add_mappings(struct locating *locating) {
     return err;
 }
 
-static enum sonde_frame_kind kind_of(const struct report_frame *frame) {
-    if (frame->is_note)
-        return SONDE_FRAME_NOTE;
-    if (!frame->mapping)
-        return SONDE_FRAME_UNKNOWN;
-    switch (mapping_kind(frame->mapping)) {
+enum sonde_frame_kind report_kind(const struct symbol_module *module) {
+    switch (module ? symbol_module_kind(module) : SYMBOL_MODULE_NONE) {
     case SYMBOL_MODULE_EXECUTABLE:
         return SONDE_FRAME_APPLICATION;
     case SYMBOL_MODULE_LIBRARY:
     case SYMBOL_MODULE_VDSO:
         return SONDE_FRAME_LIBRARY;
-    default:
+    case SYMBOL_MODULE_KERNEL:
+        return SONDE_FRAME_KERNEL;
+    case SYMBOL_MODULE_NONE:
         break;
     }
-    return frame->mapping->inode == 0 ? SONDE_FRAME_JIT : SONDE_FRAME_UNKNOWN;
+    return module && symbol_module_reason(module) == SYMBOL_REASON_ANONYMOUS ? SONDE_FRAME_JIT
+                                                                             : SONDE_FRAME_UNKNOWN;
+}
+
+static enum sonde_frame_kind kind_of(const struct report_frame *frame) {
+    if (frame->is_note)
+        return SONDE_FRAME_NOTE;
+    const struct symbol_module *module = frame->mapping ? mapping_module(frame->mapping) : NULL;
+    bool memory = frame->mapping && !module && frame->mapping->inode == 0; /* not opened yet */
+    return memory ? SONDE_FRAME_JIT : report_kind(module);
 }
 
 static sonde_err add_line(struct sonde_profile *profile, const struct symbol_frame *from,

@@ -3,19 +3,23 @@
  * Names for addresses somebody holds: of a profile, or of a debugger. The target need not be
  * captured: its map is read from /proc now; what the last captured map knew beside that (a library
  * that was unloaded since) is asked second. */
+#include "service/engine/symbolize.h"
 #include "service/engine/find.h"
+#include "service/symbol/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_MAPS_LINES 65536
+#define KERNEL_START   0xffff800000000000ull
 
 struct symbolize_job {
     struct job job;
     struct message begin;
     struct target *target;
-    struct generation *known; /* shared mappings of the newest captured map; NULL = none */
+    struct symbol_module *kernel; /* when an address lies there; retained */
+    struct generation *known;     /* shared mappings of the newest captured map; NULL = none */
     uint64_t *addresses;
     size_t count;
     bool return_addresses;
@@ -25,6 +29,7 @@ struct symbolize_job {
 
 static void job_free(struct symbolize_job *job) {
     generation_destroy(job->known);
+    symbol_module_release(job->kernel);
     target_release(job->target);
     free(job->addresses);
     free(job);
@@ -73,6 +78,69 @@ static struct generation *read_maps(pid_t pid, const struct generation *known) {
     return generation;
 }
 
+void symbolize_module(struct engine_symbol *symbol, struct symbol_module *module) {
+    symbol->module = symbol_module_base_name(module);
+    symbol->build_id = symbol_module_build_id(module);
+    symbol->kind = report_kind(module);
+}
+
+/* Shortfalls of modules are dear to ask for and the same for many addresses. */
+struct shortfalls {
+    struct {
+        struct symbol_module *module;
+        const char *text;
+    } known[256];
+};
+
+static const char *shortfall_of(struct shortfalls *shortfalls, struct symbol_module *module) {
+    size_t at = ((uintptr_t)module >> 6) % (sizeof shortfalls->known / sizeof *shortfalls->known);
+    if (shortfalls->known[at].module != module) {
+        shortfalls->known[at].module = module;
+        shortfalls->known[at].text = symbol_module_shortfall(module);
+    }
+    return shortfalls->known[at].text;
+}
+
+sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *queries,
+                           struct engine_symbol *symbols, size_t count,
+                           engine_on_symbols *on_answer, void *context) {
+    struct sonde_arena arena = {0};
+    struct shortfalls shortfalls = {0};
+    struct symbol_answer *answers = calloc(count + 1, sizeof *answers);
+    sonde_err err = answers ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = symbol_resolve(engine->symbols, queries, count, &arena, answers);
+    for (size_t i = 0; i < count && !err; i++) {
+        struct engine_symbol *symbol = &symbols[i];
+        symbol->frames = answers[i].frames;
+        symbol->frame_count = answers[i].frame_count;
+        symbol->quality = answers[i].quality;
+        symbol->is_folded = answers[i].is_folded;
+        if (queries[i].module && symbol->quality != SYMBOL_FULL)
+            symbol->reason = shortfall_of(&shortfalls, queries[i].module);
+        symbol->is_improving = symbol->reason == symbol_converting;
+    }
+    if (!err)
+        on_answer(context, SONDE_OK, NULL, symbols, count);
+    free(answers);
+    sonde_arena_finish(&arena);
+    return err;
+}
+
+/* Addresses of the kernel lie in no map of a process. */
+static bool place_in_kernel(struct symbolize_job *job, uint64_t address, uint64_t inside,
+                            struct symbol_query *query, struct engine_symbol *symbol) {
+    if (inside < KERNEL_START)
+        return false;
+    if (!job->kernel &&
+        symbol_module_open_kernel(job->job.engine->symbols, &job->kernel, NULL) != SONDE_OK)
+        return false;
+    symbolize_module(symbol, job->kernel);
+    symbol->module_offset = address;
+    *query = (struct symbol_query){job->kernel, inside};
+    return true;
+}
+
 /* One answer's parts that no symbol table is needed for. */
 static void place(struct symbolize_job *job, const struct generation *now, uint64_t address,
                   struct symbol_query *query, struct engine_symbol *symbol) {
@@ -80,15 +148,16 @@ static void place(struct symbolize_job *job, const struct generation *now, uint6
     struct mapping *mapping = now ? generation_find(now, inside) : NULL;
     if (!mapping && job->known)
         mapping = generation_find(job->known, inside);
-    *symbol = (struct engine_symbol){.module = "", .build_id = ""};
+    *symbol = (struct engine_symbol){.module = "", .build_id = "", .reason = ""};
+    if (!mapping && place_in_kernel(job, address, inside, query, symbol))
+        return;
     if (!mapping)
         return;
     tables_open_mapping(job->job.engine, job->target->link.pid, mapping);
     struct symbol_module *module = mapping_module(mapping);
     if (!module)
         return;
-    symbol->module = symbol_module_base_name(module);
-    symbol->build_id = symbol_module_build_id(module);
+    symbolize_module(symbol, module);
     if (!mapping->has_bias)
         return;
     symbol->module_offset = address - mapping->bias;
@@ -97,27 +166,17 @@ static void place(struct symbolize_job *job, const struct generation *now, uint6
 }
 
 static sonde_err answer(struct symbolize_job *job, const struct generation *now) {
-    struct sonde_arena arena = {0};
     size_t count = job->count;
     struct symbol_query *queries = calloc(count + 1, sizeof *queries);
-    struct symbol_answer *answers = calloc(count + 1, sizeof *answers);
     struct engine_symbol *symbols = calloc(count + 1, sizeof *symbols);
-    sonde_err err = queries && answers && symbols ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    sonde_err err = queries && symbols ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < count && !err; i++)
         place(job, now, job->addresses[i], &queries[i], &symbols[i]);
     if (!err)
-        err = symbol_resolve(job->job.engine->symbols, queries, count, &arena, answers);
-    for (size_t i = 0; i < count && !err; i++) {
-        symbols[i].frames = answers[i].frames;
-        symbols[i].frame_count = answers[i].frame_count;
-        symbols[i].quality = answers[i].quality;
-    }
-    if (!err)
-        job->on_answer(job->context, SONDE_OK, NULL, symbols, count);
+        err = symbolize_answer(job->job.engine, queries, symbols, count, job->on_answer,
+                               job->context);
     free(queries);
-    free(answers);
     free(symbols);
-    sonde_arena_finish(&arena);
     return err;
 }
 
