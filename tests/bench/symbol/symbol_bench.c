@@ -54,7 +54,9 @@ static const char *make_program(void) {
         "{ for i in $(seq $n); do echo \"int unit_$i(int);\"; done; echo 'int main(int c, char **) "
         "{ int s = 0;'; for i in $(seq $n); do echo \"s += unit_$i(c);\"; done; "
         "echo 'return s; }'; } > main.cc && g++ -g -O2 main.cc u*.o -o large");
-    return fixture_path("large");
+    static char path[PATH_MAX]; /* fixture_path's own buffers are used again */
+    snprintf(path, sizeof path, "%s", fixture_path("large"));
+    return path;
 }
 
 static uint64_t dwarf_bytes(const char *path) {
