@@ -6,6 +6,7 @@
  * tells (an abstract socket, a folder that is not there yet: at most 10 s). */
 #include "service/guest/capture.h"
 #include "service/guest/guest.h"
+#include "service/guest/heap/heap.h"
 #include "service/guest/limits.h"
 #include "service/guest/link.h"
 #include "service/guest/raw.h"
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
 #define FIRST_PAUSE_MS  1000
@@ -27,6 +29,7 @@
 static int watch_fd = -1;
 static int pause_ms, tries_left;
 static bool attached; /* the greeting went out; the link may have been closed since */
+static int64_t away_since_s;
 
 static void set_state(enum guest_state state) {
     atomic_store(&guest.state, state);
@@ -81,6 +84,10 @@ static void set_watch(void) {
     if (watch_fd >= 0 &&
         inotify_add_watch(watch_fd, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
         forget_watch();
+}
+
+static int64_t now_s(void) {
+    return room_clock_ns(CLOCK_MONOTONIC) / 1000000000;
 }
 
 static void be_away(void) {
@@ -141,6 +148,9 @@ static void on_message(const link_in *in, int fd) {
     case sonde_guest_v1_ToGuest_tables_done_tag:
         capture_on_tables_done(&in->message.tables_done);
         break;
+    case sonde_guest_v1_ToGuest_heap_command_tag:
+        heap_on_command(&in->message.heap_command);
+        break;
     default: /* Welcome needs no answer; what a newer sonded may say is not for us */
         break;
     }
@@ -150,6 +160,7 @@ static void on_message(const link_in *in, int fd) {
  */
 static void after_hang_up(void) {
     attached = false;
+    away_since_s = now_s();
     capture_abandon();
     be_away();
 }
@@ -174,6 +185,8 @@ static void wait_for_events(int timeout_ms) {
         link_receive(on_message);
     if (!attached && (ready == 0 || waits[2].revents))
         try_to_connect();
+    if (!attached)
+        heap_while_away(away_since_s);
 }
 
 static void be_patient(int delay_ms) {
@@ -196,6 +209,7 @@ void control_run(void) {
         else
             wait_for_events(due_ms);
     }
+    heap_stop();
     capture_abandon();
     attached = false;
     link_close();
@@ -207,5 +221,6 @@ void control_after_fork(void) {
     attached = false;
     link_close();
     forget_watch();
+    heap_after_fork();
     capture_after_fork();
 }

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/heap/allocator.h"
+
+#include "service/guest/maps.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+
+typedef int mallctl_function(const char *name, void *old, size_t *old_bytes, void *value,
+                             size_t bytes);
+
+static mallctl_function *control;
+static const char *symbol = "";
+
+static bool is_code(uint64_t address) {
+    static struct maps maps;
+    bool found = false;
+    if (maps_init(&maps) == 0 && maps_read(&maps) == 0)
+        for (uint32_t i = 0; i < maps.module_count && !found; i++)
+            found = address >= maps.modules[i].start && address < maps.modules[i].end;
+    maps_finish(&maps);
+    return found;
+}
+
+bool allocator_find(uint64_t address) {
+    static const char *const names[] = {"mallctl", "je_mallctl", "_rjem_mallctl"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !control; i++) {
+        control = (mallctl_function *)dlsym(RTLD_DEFAULT, names[i]);
+        symbol = control ? names[i] : "";
+    }
+    if (!control && address && is_code(address)) {
+        control = (mallctl_function *)address;
+        symbol = "symbol table";
+    }
+    return control != NULL;
+}
+
+const char *allocator_symbol(void) {
+    return symbol;
+}
+
+static int call(const char *name, void *old, size_t *old_bytes, void *value, size_t bytes) {
+    return control ? control(name, old, old_bytes, value, bytes) : ENOSYS;
+}
+
+int allocator_get_bool(const char *name, bool *value) {
+    size_t bytes = sizeof *value;
+    return call(name, value, &bytes, NULL, 0);
+}
+
+int allocator_set_bool(const char *name, bool value) {
+    return call(name, NULL, NULL, &value, sizeof value);
+}
+
+int allocator_get_size(const char *name, size_t *value) {
+    size_t bytes = sizeof *value;
+    return call(name, value, &bytes, NULL, 0);
+}
+
+int allocator_set_size(const char *name, size_t value) {
+    return call(name, NULL, NULL, &value, sizeof value);
+}
+
+int allocator_set_text(const char *name, const char *value) {
+    return call(name, NULL, NULL, &value, sizeof value);
+}
+
+int allocator_swap(const char *name, void *value, void **old) {
+    size_t bytes = sizeof *old;
+    return call(name, old, &bytes, &value, sizeof value);
+}
+
+int allocator_get_pointer(const char *name, void **value) {
+    size_t bytes = sizeof *value;
+    return call(name, value, &bytes, NULL, 0);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/heap/heap.h"
+
+#include "service/guest/heap/allocator.h"
+#include "service/guest/limits.h"
+#include "service/guest/link.h"
+#include "service/guest/raw.h"
+#include "service/guest/signal/room.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+#define MOST_LG   40u /* 1 TiB */
+#define PATH_TEXT 32u
+
+static bool switched_on; /* by us */
+
+/* Notes the first step that failed. */
+static int failed(sonde_guest_v1_HeapAnswer *answer, const char *name, int error) {
+    if (error && !answer->os_error) {
+        answer->os_error = error;
+        limits_append(answer->failed, sizeof answer->failed, name);
+    }
+    return error;
+}
+
+/* ---- The dump ---- */
+
+/* The allocator opens the memfd by its name among our descriptors and writes it as any file. */
+static int write_dump(int fd) {
+    char path[PATH_TEXT] = "/proc/self/fd/";
+    limits_append_number(path, sizeof path, (uint64_t)fd);
+    return allocator_set_text("prof.dump", path);
+}
+
+/* A sealed memfd with the dump, or -1. */
+static int make_dump(sonde_guest_v1_HeapAnswer *answer) {
+    struct stat file;
+    int fd = memfd_create("sonde-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (failed(answer, "memfd_create", fd < 0 ? errno : 0))
+        return -1;
+    int error = failed(answer, "prof.dump", write_dump(fd));
+    if (!error && (fcntl(fd, F_ADD_SEALS, SEALS) != 0 || fstat(fd, &file) != 0))
+        error = failed(answer, "memfd", errno);
+    if (error) {
+        raw_close(fd);
+        return -1;
+    }
+    answer->dump_bytes = (uint64_t)file.st_size;
+    answer->has_dump = true;
+    return fd;
+}
+
+/* ---- The switches ---- */
+
+static int reset(sonde_guest_v1_HeapAnswer *answer, uint32_t lg_sample) {
+    size_t lg = lg_sample;
+    if (lg == 0 && failed(answer, "prof.lg_sample", allocator_get_size("prof.lg_sample", &lg)))
+        return answer->os_error;
+    return failed(answer, "prof.reset", allocator_set_size("prof.reset", lg));
+}
+
+static void activate(sonde_guest_v1_HeapAnswer *answer, const sonde_guest_v1_HeapCommand *command) {
+    size_t lg = 0;
+    if (answer->was_active) {
+        failed(answer, "prof.active", EALREADY);
+        return;
+    }
+    (void)allocator_get_size("prof.lg_sample", &lg);
+    if (command->lg_sample && command->lg_sample != lg && reset(answer, command->lg_sample))
+        return;
+    if (!failed(answer, "prof.active", allocator_set_bool("prof.active", true)))
+        switched_on = true;
+}
+
+static void deactivate(sonde_guest_v1_HeapAnswer *answer) {
+    failed(answer, "prof.active", allocator_set_bool("prof.active", false));
+    switched_on = false;
+}
+
+/* ---- Commands ---- */
+
+static void describe(sonde_guest_v1_HeapAnswer *answer) {
+    size_t lg = 0;
+    limits_append(answer->symbol, sizeof answer->symbol, allocator_symbol());
+    (void)allocator_get_bool("prof.active", &answer->active);
+    (void)allocator_get_bool("prof.gdump", &answer->gdump);
+    (void)allocator_get_bool("opt.prof_accum", &answer->accumulates);
+    (void)allocator_get_size("prof.lg_sample", &lg);
+    answer->lg_sample = (uint32_t)lg;
+}
+
+/* What is asked, with profiling possible; the descriptor that goes with the answer, or -1. */
+static int obey(const sonde_guest_v1_HeapCommand *command, sonde_guest_v1_HeapAnswer *answer) {
+    (void)allocator_get_bool("prof.active", &answer->was_active);
+    (void)allocator_set_bool("thread.prof.active", false); /* the guest itself is never shown */
+    if (command->lg_sample > MOST_LG)
+        failed(answer, "lg_sample", EINVAL);
+    else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_ACTIVATE)
+        activate(answer, command);
+    else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_DEACTIVATE)
+        deactivate(answer);
+    else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_RESET)
+        reset(answer, command->lg_sample);
+    else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_DUMP)
+        return make_dump(answer);
+    else if (command->verb != sonde_guest_v1_HeapVerb_HEAP_STATUS)
+        failed(answer, "verb", ENOSYS);
+    return -1;
+}
+
+void heap_on_command(const sonde_guest_v1_HeapCommand *command) {
+    link_out *out = link_message();
+    sonde_guest_v1_HeapAnswer *answer = &out->message.heap_answer;
+    out->which_message = sonde_guest_v1_FromGuest_heap_answer_tag;
+    answer->sequence = command->sequence;
+    int fd = -1;
+    if (allocator_find(command->mallctl))
+        (void)allocator_get_bool("opt.prof", &answer->profiling);
+    if (answer->profiling)
+        fd = obey(command, answer);
+    describe(answer);
+    link_send(fd);
+    if (fd >= 0)
+        raw_close(fd);
+}
+
+bool heap_wants_maps(void) {
+    return false;
+}
+
+void heap_stop(void) {
+    sonde_guest_v1_HeapAnswer unsent = {0};
+    if (switched_on)
+        deactivate(&unsent);
+}
+
+void heap_while_away(int64_t since_s) {
+    if (switched_on && room_clock_ns(CLOCK_MONOTONIC) / 1000000000 - since_s >= HEAP_AWAY_S)
+        heap_stop();
+}
+
+void heap_after_fork(void) {
+    switched_on = false; /* the parent's sonded knows nothing of this process */
+}
