@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 DRAW = sys.argv.pop(1)
 SVG = "{http://www.w3.org/2000/svg}"
 FIXTURES = ["server", "empty", "hostile", "diff", "memory", "large"]
+HEAPS = ["memory", "heap", "trimmed", "heap_diff", "empty_heap"]
 
 
 def draw(*arguments):
@@ -175,6 +176,133 @@ class Speedscope(unittest.TestCase):
             self.check(fixture)
         self.assertEqual(self.check("empty")["profiles"][0]["name"], "no samples")
         self.assertEqual(self.check("memory")["profiles"][0]["unit"], "bytes")
+
+
+def total(fixture):
+    """Bytes in use, by the collapsed form (heap and trimmed are drawn by inuse_space)."""
+    lines = draw("collapsed", fixture, "merged").decode().splitlines()
+    return sum(int(line.rsplit(" ", 1)[1]) for line in lines)
+
+
+class HeapSnapshot(unittest.TestCase):
+    """Chrome's format: what V8's own loader and memlab rely on."""
+
+    def read(self, *arguments):
+        document = json.loads(draw("heapsnapshot", *arguments))
+        meta = document["snapshot"]["meta"]
+        self.assertEqual(len(document["nodes"]), 7 * document["snapshot"]["node_count"])
+        self.assertEqual(len(document["edges"]), 3 * document["snapshot"]["edge_count"])
+        self.assertEqual(len(document["trace_function_infos"]), 6 * document["snapshot"]["trace_function_count"])
+        strings = document["strings"]
+        nodes = [dict(zip(meta["node_fields"], document["nodes"][i:i + 7])) for i in range(0, len(document["nodes"]), 7)]
+        for node in nodes:
+            node["type"] = meta["node_types"][0][node["type"]]
+            node["name"] = strings[node["name"]]
+        edges = [document["edges"][i:i + 3] for i in range(0, len(document["edges"]), 3)]
+        infos = [document["trace_function_infos"][i:i + 6] for i in range(0, len(document["trace_function_infos"]), 6)]
+        return document, nodes, edges, [(strings[info[1]], strings[info[2]]) for info in infos]
+
+    def traces(self, document):
+        """{id: (function, count, size, parent id)}"""
+        found, waiting = {}, [(document["trace_tree"], 0)]
+        while waiting:
+            children, parent = waiting.pop()
+            self.assertEqual(len(children) % 5, 0)
+            for i in range(0, len(children), 5):
+                number, function, count, size, below = children[i:i + 5]
+                self.assertNotIn(number, found)
+                found[number] = (function, count, size, parent)
+                waiting.append((below, number))
+        return found
+
+    def check(self, *arguments):
+        document, nodes, edges, functions = self.read(*arguments)
+        self.assertEqual(nodes[0]["type"], "synthetic")
+        self.assertEqual(len({node["id"] for node in nodes}), len(nodes))
+        self.assertTrue(all(node["id"] % 2 for node in nodes))
+        self.assertEqual(sum(node["edge_count"] for node in nodes), len(edges))
+        targets = [edge[2] for edge in edges]
+        self.assertTrue(all(t % 7 == 0 and 0 < t < 7 * len(nodes) for t in targets))
+        self.assertEqual(sorted(targets), list(range(7, 7 * len(nodes), 7)))  # a tree: each node once, the root never
+        traces = self.traces(document)
+        self.assertIn(1, traces)
+        self.assertTrue(all(trace[0] < len(functions) for trace in traces.values()))
+        live = {}
+        for node in nodes:
+            if node["type"] == "native":
+                function, _, _, _ = traces[node["trace_node_id"]]
+                self.assertEqual(functions[function][0], node["name"])
+                count, size = live.get(node["trace_node_id"], (0, 0))
+                live[node["trace_node_id"]] = (count + 1, size + node["self_size"])
+            else:
+                self.assertEqual((node["self_size"], node["trace_node_id"]), (0, 0))
+        self.assertEqual({number: (t[1], t[2]) for number, t in traces.items() if t[2]}, live)
+        self.assertEqual(document["samples"][1], nodes[-1]["id"])
+        return nodes, edges, traces, functions
+
+    def test_objects_hang_on_their_site_and_add_up_to_the_profile(self):
+        for fixture in HEAPS:
+            nodes, edges, _, _ = self.check(fixture)
+            self.assertEqual(sum(node["self_size"] for node in nodes), total(fixture) if fixture != "memory" else 5 * 2**20 + 1536)
+            at = 0
+            for node in nodes:
+                for edge in edges[at:at + node["edge_count"]]:
+                    if node is not nodes[0]:
+                        self.assertEqual(nodes[edge[2] // 7]["name"], node["name"])
+                at += node["edge_count"]
+
+    def test_an_object_stands_for_what_one_sample_stands_for(self):
+        nodes, _, _, _ = self.check("trimmed")
+        objects = {}
+        for node in nodes:
+            if node["type"] == "native":
+                objects.setdefault(node["name"], []).append(node["self_size"])
+        self.assertEqual({name: len(sizes) for name, sizes in objects.items()},
+                         {"grow_table": 10, "new_node": 40, "[libfixture.so.1]+0x2000": 2, "[allocator]": 1})
+        self.assertEqual(sum(objects["new_node"]), 20972800)
+        self.assertLessEqual(max(objects["new_node"]) - min(objects["new_node"]), 1)
+
+    def test_stacks_lead_from_the_object_to_the_root(self):
+        nodes, _, traces, functions = self.check("trimmed")
+        number = next(n["trace_node_id"] for n in nodes if n["type"] == "native" and n["name"] == "new_node")
+        stack = []
+        while number:
+            stack.append(functions[traces[number][0]])
+            number = traces[number][3]
+        self.assertEqual(stack, [("new_node", "server"), ("insert<Key>", "server"), ("main", "server"), ("all", "")])
+
+    def test_the_root_says_that_there_are_no_references(self):
+        nodes, _, _, _ = self.check("trimmed")
+        self.assertIn("53 sampled objects", nodes[0]["name"])
+        self.assertIn("no references", nodes[0]["name"])
+        self.assertEqual(self.check("empty_heap")[0][0]["name"], "(Sonde: no samples)")
+
+    def test_all_one_counts_objects(self):
+        nodes, _, _, _ = self.check("trimmed", "all_one")
+        self.assertEqual({node["self_size"] for node in nodes if node["type"] == "native"}, {1})
+        self.assertEqual(len(nodes), 1 + 4 + 53)
+
+
+class HeapProfile(unittest.TestCase):
+    def test_the_tree_and_the_samples_hold_the_profile(self):
+        for fixture in HEAPS:
+            document = json.loads(draw("heapprofile", fixture))
+            sizes, waiting = {}, [document["head"]]
+            while waiting:
+                node = waiting.pop()
+                self.assertEqual(set(node["callFrame"]), {"functionName", "scriptId", "url", "lineNumber", "columnNumber"})
+                self.assertNotIn(node["id"], sizes)
+                sizes[node["id"]] = node["selfSize"]
+                waiting += node["children"]
+            self.assertEqual(sum(sizes.values()), total(fixture) if fixture != "memory" else 5 * 2**20 + 1536)
+            self.assertEqual({s["nodeId"]: s["size"] for s in document["samples"]}, {n: s for n, s in sizes.items() if s})
+            self.assertEqual([s["ordinal"] for s in document["samples"]], list(range(1, len(document["samples"]) + 1)))
+
+    def test_names_and_modules(self):
+        document = json.loads(draw("heapprofile", "trimmed"))
+        main = next(c for c in document["head"]["children"] if c["callFrame"]["functionName"] == "main")
+        self.assertEqual(main["callFrame"]["url"], "server")
+        self.assertEqual(document["head"]["callFrame"]["functionName"], "(root)")
 
 
 unittest.main(argv=["documents"])
