@@ -73,8 +73,13 @@ static sonde_err read_header(struct reader *reader) {
 
 /* "  t*: 197: 12608 [0: 0]" */
 static bool read_counts(const char *line, double counts[VALUES]) {
-    return sscanf(line, " t*: %lf: %lf [%lf: %lf]", &counts[INUSE_OBJECTS], &counts[INUSE_SPACE],
-                  &counts[ALLOC_OBJECTS], &counts[ALLOC_SPACE]) == VALUES;
+    if (sscanf(line, " t*: %lf: %lf [%lf: %lf]", &counts[INUSE_OBJECTS], &counts[INUSE_SPACE],
+               &counts[ALLOC_OBJECTS], &counts[ALLOC_SPACE]) != VALUES)
+        return false;
+    for (int i = 0; i < VALUES; i++)
+        if (!(counts[i] >= 0 && counts[i] < 1e19)) /* nan and inf are numbers to sscanf */
+            return false;
+    return true;
 }
 
 static double unbias(double interval, double objects, double bytes) {

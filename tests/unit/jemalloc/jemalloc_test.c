@@ -83,6 +83,9 @@ TEST(broken_dumps_are_refused_with_their_line) {
         "heap_v2/x\n",
         "heap_v2/8\n@ 0x1\n  t*: x\n",
         "heap_v2/8\n@ 0x1 zzz\n  t*: 1: 1 [0: 0]\n",
+        "heap_v2/8\n@ 0x1\n  t*: nan: 1 [0: 0]\n",
+        "heap_v2/8\n@ 0x1\n  t*: 1: inf [0: 0]\n",
+        "heap_v2/8\n@ 0x1\n  t*: -1: 1 [0: 0]\n",
         "heap_v2/8\n@ 0x1\n",
         "heap_v2/8\n  t*: 0: 0 [0: 0]\n\nMAPPED_LIBRARIES:\n2-3 r-xp 0 0:0 0 a\n1-2 r-xp 0 0:0 0 "
         "b\n",

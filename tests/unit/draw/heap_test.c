@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/check.h"
+#include "tests/unit/draw/fixture.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define PERIOD 524288.0
+
+static char *drawn(const struct sonde_profile *profile, enum sonde_format format,
+                   const struct sonde_draw_options *options) {
+    struct sonde_buf out = {0};
+    size_t len;
+    CHECK_INT(sonde_draw(profile, format, options, &out, NULL), ==, SONDE_OK);
+    return sonde_buf_take(&out, &len);
+}
+
+/* `count` stacks; stack i holds objects[i] of bytes[i] in all. */
+static struct sonde_profile *heap(size_t count, const double *objects, const double *bytes) {
+    const struct sonde_value_type types[] = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}};
+    struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+    const struct sonde_profile_info info = {.period_type = {"space", "bytes"},
+                                            .period = (int64_t)PERIOD};
+    sonde_profile_set_info(profile, &info);
+    for (size_t i = 0; i < count; i++) {
+        struct sonde_location location = {.address = 4096 + 16 * i};
+        uint32_t id;
+        CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
+        const int64_t values[] = {(int64_t)llround(objects[i]), (int64_t)llround(bytes[i])};
+        struct sonde_sample sample = {.locations = &id, .location_count = 1, .values = values};
+        CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    }
+    return profile;
+}
+
+/* What jeprof and go pprof make of a text's lines: the sums of both. */
+static void read_back(const char *text, double *objects, double *bytes) {
+    *objects = *bytes = 0;
+    for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
+        double n, b;
+        if (sscanf(line + 1, "%lf: %lf [", &n, &b) != 2 || n == 0)
+            continue;
+        double scale = 1 / (1 - exp(-(b / n) / PERIOD));
+        *objects += n * scale;
+        *bytes += b * scale;
+    }
+}
+
+static void check_back(size_t count, const double *objects, const double *bytes, double tolerance) {
+    struct sonde_profile *profile = heap(count, objects, bytes);
+    char *text = drawn(profile, SONDE_FORMAT_LEGACY_HEAP, NULL);
+    double n, b;
+    read_back(text, &n, &b);
+    CHECK_NEAR(n, sonde_profile_total(profile, 0),
+               1 + tolerance * (double)sonde_profile_total(profile, 0));
+    CHECK_NEAR(b, sonde_profile_total(profile, 1),
+               1 + tolerance * (double)sonde_profile_total(profile, 1));
+    free(text);
+    sonde_profile_destroy(profile);
+}
+
+TEST(legacy_heap_of_one_size_a_stack_is_read_back_as_it_was) {
+    for (double size = 16; size < 1e9; size *= 3)
+        for (double samples = 1; samples < 1e5; samples *= 10) {
+            double objects = samples / (1 - exp(-size / PERIOD)), bytes = objects * size;
+            if (size > 1e6)
+                objects = round(objects), bytes = round(objects) * size;
+            /* Few objects of a middling size: 4.5 of them are 5. */
+            check_back(1, &objects, &bytes, objects < 1000 ? 0.6 / objects : 0.02);
+        }
+}
+
+TEST(legacy_heap_keeps_the_bytes_of_large_objects_though_their_number_is_coarse) {
+    double objects = 1 / (1 - exp(-131072 / PERIOD)), bytes = objects * 131072;
+    struct sonde_profile *profile = heap(1, &objects, &bytes);
+    char *text = drawn(profile, SONDE_FORMAT_LEGACY_HEAP, NULL);
+    double n, b;
+    read_back(text, &n, &b);
+    CHECK_NEAR(b, bytes, 3);
+    free(text);
+    sonde_profile_destroy(profile);
+}
+
+/* Exact values of anybody's, which are no whole number of samples each. */
+TEST(legacy_heap_hands_what_rounding_leaves_to_the_next_stack) {
+    enum { STACKS = 1000 };
+    static double objects[STACKS], bytes[STACKS];
+    for (int i = 0; i < STACKS; i++) {
+        double size = 24 + (i * 37) % 3000;
+        bytes[i] = 30000 + 997.0 * ((i * 71) % 1500); /* 0.06 to 2.9 samples */
+        objects[i] = bytes[i] / size;
+    }
+    struct sonde_profile *profile = heap(STACKS, objects, bytes);
+    char *text = drawn(profile, SONDE_FORMAT_LEGACY_HEAP, NULL);
+    double n, b;
+    read_back(text, &n, &b);
+    CHECK_NEAR(b, sonde_profile_total(profile, 1), PERIOD); /* less than a sample of 1,400 */
+    free(text);
+    sonde_profile_destroy(profile);
+}
+
+TEST(legacy_heap_of_a_counted_profile_is_not_scaled) {
+    struct sonde_profile *profile = fixture("memory");
+    char *text = drawn(profile, SONDE_FORMAT_LEGACY_HEAP, NULL);
+    CHECK(strncmp(text, "heap profile: 15: 5244416 [0: 0] @ heapprofile\n", 47) == 0);
+    CHECK(strstr(text, "\n12: 5242880 [0: 0] @ 0x402000 0x401001\n") != NULL);
+    CHECK(strstr(text, "\n\nMAPPED_LIBRARIES:\n00400000-00500000 r-xp 00000000 00:00 0 /opt/") !=
+          NULL);
+    free(text);
+    sonde_profile_destroy(profile);
+}
+
+TEST(defaults_draw_memory_by_its_default_type_and_in_its_palette) {
+    struct sonde_profile *profile = fixture("heap"), *server = fixture("server");
+    struct sonde_draw_options options = sonde_draw_defaults(profile);
+    CHECK_INT(options.palette, ==, SONDE_PALETTE_MEMORY);
+    CHECK_STR(options.title, "inuse_space");
+    char *text = drawn(profile, SONDE_FORMAT_SVG_FLAMEGRAPH, &options);
+    CHECK(strstr(text, "<title>inuse_space</title>") && strstr(text, "data-unit=\"bytes\""));
+    CHECK(strstr(text, "estimated from 53 samples (± 26.9 %), one per 512.00 KiB") != NULL);
+    CHECK_INT(sonde_draw_defaults(server).palette, ==, SONDE_PALETTE_CPU);
+    CHECK(sonde_draw_defaults(server).title == NULL);
+    free(text);
+    sonde_profile_destroy(profile);
+    sonde_profile_destroy(server);
+}
+
+TEST(sample_types_are_chosen_by_name_and_an_unknown_one_is_told_the_names) {
+    struct sonde_profile *profile = fixture("trimmed");
+    struct sonde_draw_options options = {.type = "alloc_objects"};
+    struct sonde_buf out = {0};
+    struct sonde_diag diag = {0};
+    char *text = drawn(profile, SONDE_FORMAT_COLLAPSED, &options);
+    CHECK(strstr(text, "main;insert<Key>;new_node 1638") != NULL); /* 5 x 40 / p(64) */
+    free(text);
+    options.type = "cpu";
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_COLLAPSED, &options, &out, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "the profile has no sample type \"cpu\"; it has alloc_objects "
+                         "alloc_space inuse_objects inuse_space");
+    sonde_profile_destroy(profile);
+}
+
+TEST(heapsnapshot_of_more_objects_than_a_viewer_holds_keeps_every_byte) {
+    double objects[] = {5e6, 3}, bytes[] = {64e9 * 1000, 3e6};
+    struct sonde_profile *profile = heap(2, objects, bytes);
+    char *text = drawn(profile, SONDE_FORMAT_HEAPSNAPSHOT, NULL);
+    long long count = 0, sum = 0;
+    const char *at = strstr(text, "\"nodes\":[");
+    for (at = strchr(at, '\n'); at && at[1] != '"'; at = strchr(at + 1, '\n')) {
+        /* Not sscanf, which would look for the end of the 40 MB first. */
+        char *next = (char *)at + 1;
+        long long fields[4];
+        for (int i = 0; i < 4; i++)
+            fields[i] = strtoll(next, &next, 10), next++;
+        count += fields[0] == 8;
+        sum += fields[3];
+    }
+    CHECK_INT(count, <=, (1 << 20) + 2);
+    CHECK_INT(count, >, 1 << 19);
+    CHECK_INT(sum, ==, 64000000000000 + 3000000);
+    free(text);
+    sonde_profile_destroy(profile);
+}
+
+TEST(subject_is_what_the_sample_types_say) {
+    static const struct sonde_value_type types[] = {{"alloc_objects", "count"},
+                                                    {"alloc_space", "bytes"}};
+    struct sonde_profile *allocations = sonde_profile_create(types, 2, 0);
+    struct sonde_profile *heaps = fixture("heap"), *server = fixture("server");
+    CHECK_INT(sonde_draw_subject(allocations), ==, SONDE_OF_ALLOCATIONS);
+    CHECK_INT(sonde_draw_subject(heaps), ==, SONDE_OF_HEAP);
+    CHECK_INT(sonde_draw_subject(server), ==, SONDE_OF_CPU);
+    sonde_profile_destroy(allocations);
+    sonde_profile_destroy(heaps);
+    sonde_profile_destroy(server);
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/profile/memory.h"
+#include "tests/unit/check.h"
+#include "tests/unit/draw/fixture.h"
+
+#include <math.h>
+
+static const char *name_of(const struct sonde_profile *profile, uint32_t id) {
+    const struct sonde_location *location = sonde_profile_location(profile, id);
+    if (location->line_count == 0)
+        return "";
+    return sonde_profile_text(profile,
+                              sonde_profile_function(profile, location->lines[0].function)->name);
+}
+
+static struct sonde_profile *trim(const struct sonde_profile *profile,
+                                  sonde_memory_is_allocator *is_allocator, void *context) {
+    struct sonde_profile *trimmed;
+    CHECK_INT(sonde_memory_trim(profile, is_allocator, context, &trimmed, NULL), ==, SONDE_OK);
+    return trimmed;
+}
+
+TEST(types_are_found_by_name_and_only_in_profiles_of_memory) {
+    struct sonde_profile *heap = fixture("heap"), *memory = fixture("memory");
+    struct sonde_profile *server = fixture("server");
+    struct sonde_memory_types types;
+    CHECK(sonde_memory_types(heap, &types));
+    CHECK_INT(types.alloc_objects, ==, 0);
+    CHECK_INT(types.inuse_space, ==, 3);
+    CHECK(sonde_memory_types(memory, &types));
+    CHECK_INT(types.inuse_space, ==, 0);
+    CHECK(types.alloc_space == SONDE_PROFILE_NO_TYPE);
+    CHECK(!sonde_memory_types(server, &types));
+    sonde_profile_destroy(heap);
+    sonde_profile_destroy(memory);
+    sonde_profile_destroy(server);
+}
+
+TEST(pair_is_that_of_the_type_asked_for) {
+    struct sonde_profile *heap = fixture("heap");
+    struct sonde_memory_pair pair;
+    CHECK(sonde_memory_pair(heap, 2, &pair));
+    CHECK(pair.space == 3 && pair.objects == 2 && pair.is_counted);
+    CHECK(sonde_memory_pair(heap, 1, &pair));
+    CHECK(pair.space == 1 && pair.objects == 0 && !pair.is_counted);
+    CHECK_NEAR(pair.period, 524288, 0);
+    sonde_profile_destroy(heap);
+}
+
+TEST(samples_are_the_objects_times_their_chance) {
+    double chance = 1 - exp(-64.0 / 524288);
+    CHECK_NEAR(sonde_memory_samples(40 / chance, 40 / chance * 64, 524288), 40, 1e-6);
+    CHECK_NEAR(sonde_memory_samples(7, 7 * 1e9, 524288), 7, 1e-6);
+    CHECK_NEAR(sonde_memory_samples(7, 70, 1), 7, 0);
+    CHECK_NEAR(sonde_memory_samples(0, 0, 524288), 0, 0);
+}
+
+TEST(relative_error_of_100_samples_is_a_fifth_and_of_none_infinite) {
+    CHECK_NEAR(sonde_memory_relative_error(100), 0.196, 1e-9);
+    CHECK(isinf(sonde_memory_relative_error(0)));
+}
+
+TEST(trimmed_stacks_end_in_the_program_and_lose_no_value) {
+    struct sonde_profile *heap = fixture("heap");
+    struct sonde_profile *trimmed = trim(heap, sonde_memory_in_allocator_module, NULL);
+    CHECK_INT(sonde_profile_sample_count(heap), ==, 5);
+    CHECK_INT(sonde_profile_sample_count(trimmed), ==, 4); /* grow_table's two are one */
+    for (size_t i = 0; i < 4; i++)
+        CHECK_INT(sonde_profile_total(trimmed, i), ==, sonde_profile_total(heap, i));
+    struct sonde_sample first = sonde_profile_sample(trimmed, 0);
+    CHECK_STR(name_of(trimmed, first.locations[0]), "grow_table");
+    CHECK_INT(first.sampled, ==, 10);
+    for (size_t i = 0; i < sonde_profile_sample_count(trimmed); i++) {
+        struct sonde_sample sample = sonde_profile_sample(trimmed, i);
+        CHECK_INT(sample.location_count, >, 0);
+        for (uint32_t k = 0; k < sample.location_count; k++)
+            CHECK(!sonde_memory_in_allocator_module(
+                NULL, trimmed, sonde_profile_location(trimmed, sample.locations[k])));
+    }
+    CHECK_INT(sonde_profile_mapping_count(trimmed), ==, sonde_profile_mapping_count(heap));
+    CHECK_INT(sonde_profile_info(trimmed)->default_type, ==, 3);
+    CHECK(sonde_profile_info(trimmed)->is_unbiased);
+    sonde_profile_destroy(trimmed);
+    sonde_profile_destroy(heap);
+}
+
+TEST(trimming_leaves_only_a_note_of_a_stack_that_is_all_allocator) {
+    struct sonde_profile *heap = fixture("heap");
+    struct sonde_profile *trimmed = trim(heap, sonde_memory_in_allocator_module, NULL);
+    struct sonde_sample last = sonde_profile_sample(trimmed, 3);
+    CHECK_INT(last.location_count, ==, 1);
+    CHECK_STR(name_of(trimmed, last.locations[0]), "[allocator]");
+    CHECK_INT(sonde_profile_location(trimmed, last.locations[0])->kind, ==, SONDE_FRAME_NOTE);
+    sonde_profile_destroy(trimmed);
+    sonde_profile_destroy(heap);
+}
+
+static bool is_named(void *context, const struct sonde_profile *profile,
+                     const struct sonde_location *location) {
+    for (uint32_t i = 0; i < location->line_count; i++) {
+        const struct sonde_function *function =
+            sonde_profile_function(profile, location->lines[i].function);
+        if (strcmp(sonde_profile_text(profile, function->name), context) == 0)
+            return true;
+    }
+    return false;
+}
+
+TEST(trimming_asks_the_caller_about_allocators_inside_the_program_and_only_at_the_leaf) {
+    struct sonde_profile *heap = fixture("memory");
+    char name[] = "grow_table";
+    struct sonde_profile *trimmed = trim(heap, is_named, name);
+    CHECK_STR(name_of(trimmed, sonde_profile_sample(trimmed, 0).locations[0]), "main");
+    CHECK_STR(name_of(trimmed, sonde_profile_sample(trimmed, 1).locations[0]), "duplicate");
+    char root[] = "main"; /* no leaf: nothing is cut */
+    struct sonde_profile *whole = trim(heap, is_named, root);
+    CHECK_INT(sonde_profile_sample(whole, 0).location_count, ==, 2);
+    CHECK_STR(sonde_sample_label(whole, &(struct sonde_sample){0}, "thread"), "");
+    struct sonde_sample sample = sonde_profile_sample(whole, 0);
+    CHECK_STR(sonde_sample_label(whole, &sample, "thread"), "server");
+    sonde_profile_destroy(whole);
+    sonde_profile_destroy(trimmed);
+    sonde_profile_destroy(heap);
+}
