@@ -7,9 +7,10 @@
  * each message. Tags come out on the client's thread, which notes what came and, when the caller
  * has something to hear, delivers the call's one event. The end is told when the status is here and
  * the messages before it have been read; a call that the caller cancelled does not wait for
- * messages nobody wants.
+ * messages nobody wants. A call with many requests sends them one at a time: `send` has the
+ * metadata and the first, then one request or the half close each.
  *
- *     client thread   on_answered or on_sent, on_status, on_received ── advance ── deliver event
+ *     client thread   on_answered, on_request_sent, ... ── advance ── deliver event
  *     caller          client_event_run: on_message ... on_end, free
  *
  * The lock of the call guards its state; the event is in the caller's hand (`in_hand`) or not. */
@@ -36,6 +37,8 @@ struct client_call {
     bool is_posted; /* client's lock */
     bool in_hand;   /* the event is delivered, or being run */
     bool is_sending, has_status, is_receiving, is_waking;
+    void (*on_sent)(void *context, struct client_call *call);
+    bool has_sent, has_closed; /* many requests: on_sent is due; no more will be sent */
     bool has_read_all, is_cancelled, is_over;
     grpc_byte_buffer *request, *received;
     grpc_metadata_array initial, trailing;
@@ -49,6 +52,10 @@ static void batch(struct client_call *call, const grpc_op *ops, size_t count,
     client_tag_sent(tag);
     if (grpc_call_start_batch(call->call, ops, count, tag, NULL) != GRPC_CALL_OK)
         abort(); /* our own misuse; a client may end its program */
+}
+
+static bool is_stream(const struct client_method *method) {
+    return method->streaming || method->sends;
 }
 
 /* Under the call's lock. Once at a time, and not for messages nobody wants. */
@@ -74,8 +81,8 @@ static bool has_end(const struct client_call *call) {
 /* Delivers the event when there is something to hear, unless the caller has it already. */
 static void advance(struct client_call *call) {
     pthread_mutex_lock(&call->lock);
-    bool has_message = !call->is_receiving && call->received && call->method->streaming;
-    bool has_news = has_message || is_complete(call);
+    bool has_message = !call->is_receiving && call->received && is_stream(call->method);
+    bool has_news = has_message || call->has_sent || is_complete(call);
     bool deliver = has_news && !call->in_hand;
     call->in_hand = call->in_hand || deliver;
     pthread_mutex_unlock(&call->lock);
@@ -93,11 +100,11 @@ static void on_answered(struct client_tag *tag, bool ok) {
     advance(call);
 }
 
-static void on_sent(struct client_tag *tag, bool ok) {
+static void on_request_sent(struct client_tag *tag, bool ok) {
     struct client_call *call = client_owner(tag, struct client_call, send_tag);
-    (void)ok;
     pthread_mutex_lock(&call->lock);
     call->is_sending = false;
+    call->has_sent = ok && call->on_sent && !call->has_closed;
     pthread_mutex_unlock(&call->lock);
     advance(call);
 }
@@ -227,7 +234,7 @@ static bool hand_over(struct client_call *call, grpc_byte_buffer *bytes) {
         return true;
     bool go_on = call->callbacks.on_message(call->context, call, message);
     protobuf_c_message_free_unpacked(message, NULL);
-    return go_on || !call->method->streaming;
+    return go_on || !is_stream(call->method);
 }
 
 /* The client counts the call, and so is not destroyed, until nothing of it is left. */
@@ -244,8 +251,12 @@ static void end(struct client_call *call) {
 static bool run(struct client_call *call) {
     pthread_mutex_lock(&call->lock);
     grpc_byte_buffer *bytes = call->received;
+    bool has_sent = call->has_sent;
     call->received = NULL;
+    call->has_sent = false;
     pthread_mutex_unlock(&call->lock);
+    if (has_sent)
+        call->on_sent(call->context, call);
     bool go_on = bytes && hand_over(call, bytes);
     pthread_mutex_lock(&call->lock);
     if (go_on)
@@ -314,7 +325,7 @@ static struct client_call *create(struct client *client, const struct client_met
     call->client = client;
     call->method = method;
     call->unary_tag.run = on_answered;
-    call->send_tag.run = on_sent;
+    call->send_tag.run = on_request_sent;
     call->status_tag.run = on_status;
     call->receive_tag.run = on_received;
     call->wake_tag.run = on_wake;
@@ -348,6 +359,15 @@ static void fill_ops(struct client_call *call, grpc_op ops[6], grpc_metadata *au
     ops[5].data.recv_message.recv_message = &call->received;
 }
 
+/* Metadata and the first request; the answer's metadata may come only after the last one. */
+static void start_sending(struct client_call *call, grpc_op ops[6]) {
+    call->has_closed = !call->on_sent;
+    grpc_op ending[2] = {ops[3], ops[4]};
+    batch(call, ops, call->has_closed ? 3 : 2, &call->send_tag);
+    batch(call, ending, 2, &call->status_tag);
+    batch(call, ops + 5, 1, &call->receive_tag);
+}
+
 static void start(struct client_call *call, const char *token) {
     char value[512];
     grpc_op ops[6];
@@ -356,7 +376,9 @@ static void start(struct client_call *call, const char *token) {
     authorization.value = grpc_slice_from_copied_string(value);
     fill_ops(call, ops, &authorization, token && *token);
     call->is_sending = call->is_receiving = true;
-    if (call->method->streaming) {
+    if (call->method->sends) {
+        start_sending(call, ops);
+    } else if (call->method->streaming) {
         batch(call, ops, 4, &call->send_tag);
         batch(call, ops + 4, 1, &call->status_tag);
         batch(call, ops + 5, 1, &call->receive_tag);
@@ -365,6 +387,27 @@ static void start(struct client_call *call, const char *token) {
     }
     grpc_slice_unref(authorization.value);
     explicit_bzero(value, sizeof value);
+}
+
+/* Nothing when the call is over already: on_end says so. */
+void client_call_send(struct client_call *call, const ProtobufCMessage *request) {
+    grpc_byte_buffer *bytes = request ? pack(request) : NULL;
+    grpc_op op = {.op = bytes ? GRPC_OP_SEND_MESSAGE : GRPC_OP_SEND_CLOSE_FROM_CLIENT};
+    if (bytes)
+        op.data.send_message.send_message = bytes;
+    pthread_mutex_lock(&call->lock);
+    bool may_send = !call->is_sending && !call->has_closed && !call->has_status &&
+                    !call->is_cancelled && !call->is_over;
+    if (may_send) {
+        grpc_byte_buffer_destroy(call->request);
+        call->request = bytes;
+        call->is_sending = true;
+        call->has_closed = !bytes;
+        batch(call, &op, 1, &call->send_tag);
+    }
+    pthread_mutex_unlock(&call->lock);
+    if (!may_send)
+        grpc_byte_buffer_destroy(bytes);
 }
 
 /* False while the client is being destroyed. */
@@ -384,14 +427,16 @@ static bool enlist(struct client_call *call) {
     return is_open;
 }
 
-struct client_call *client_call_start(struct client *client, const struct client_method *method,
-                                      const ProtobufCMessage *request, uint32_t deadline_ms,
-                                      const char *token, const struct client_callbacks *callbacks,
-                                      void *context) {
+struct client_call *
+client_call_start_sending(struct client *client, const struct client_method *method,
+                          const ProtobufCMessage *request, uint32_t deadline_ms, const char *token,
+                          const struct client_callbacks *callbacks,
+                          void (*on_sent)(void *context, struct client_call *call), void *context) {
     struct client_call *call = create(client, method, deadline_ms);
     if (!call)
         return NULL;
     call->callbacks = *callbacks;
+    call->on_sent = on_sent;
     call->context = context;
     call->request = pack(request);
     pthread_mutex_lock(&call->lock);
@@ -404,4 +449,12 @@ struct client_call *client_call_start(struct client *client, const struct client
     start(call, token ? token : client->token);
     pthread_mutex_unlock(&call->lock);
     return call;
+}
+
+struct client_call *client_call_start(struct client *client, const struct client_method *method,
+                                      const ProtobufCMessage *request, uint32_t deadline_ms,
+                                      const char *token, const struct client_callbacks *callbacks,
+                                      void *context) {
+    return client_call_start_sending(client, method, request, deadline_ms, token, callbacks, NULL,
+                                     context);
 }

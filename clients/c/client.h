@@ -59,12 +59,14 @@ struct client_method {
     const char *path; /* "/sonde.v1.Profiler/CaptureCpu" */
     const ProtobufCMessageDescriptor *request, *response;
     bool streaming; /* many answers */
+    bool sends;     /* many requests: client_call_send */
 };
 extern const struct client_method client_get_info, client_list_targets, client_watch_targets,
     client_capture_cpu, client_stream_cpu, client_start_cpu, client_stop_cpu, client_symbolize,
-    client_get_command_line, client_heap_status, client_heap_activate, client_heap_deactivate,
-    client_heap_reset, client_heap_snapshot, client_list_heap_dumps, client_get_heap_dump,
-    client_get_heap_gdump, client_set_heap_gdump;
+    client_symbolize_stream, client_upload_debug_file, client_list_symbol_files,
+    client_evict_symbols, client_get_command_line, client_heap_status, client_heap_activate,
+    client_heap_deactivate, client_heap_reset, client_heap_snapshot, client_list_heap_dumps,
+    client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump;
 /* All of them, for tables and tests. */
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;
@@ -84,6 +86,16 @@ struct client_call *client_call_start(struct client *client, const struct client
                                       const ProtobufCMessage *request, uint32_t deadline_ms,
                                       const char *token, const struct client_callbacks *callbacks,
                                       void *context);
+/* For methods that send: on_sent says that the request before has left, so the next one, or the
+ * end, may be sent, now or later. */
+struct client_call *
+client_call_start_sending(struct client *client, const struct client_method *method,
+                          const ProtobufCMessage *first, uint32_t deadline_ms, const char *token,
+                          const struct client_callbacks *callbacks,
+                          void (*on_sent)(void *context, struct client_call *call), void *context);
+/* The next of many requests; NULL: there are no more. Once after each on_sent; packed before it
+ * returns. Any thread, until on_end ran. */
+void client_call_send(struct client_call *call, const ProtobufCMessage *request);
 /* Once after each on_message that returned false. Any thread, until on_end ran. */
 void client_call_next(struct client_call *call);
 /* Any thread, until on_end ran; on_end(SONDE_CANCELLED) still comes. */

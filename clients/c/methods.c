@@ -7,7 +7,11 @@
 #define METHOD(variable, name, request, response, streaming)             \
     const struct client_method client_##variable = {                     \
         "/sonde.v1.Profiler/" name, &sonde__v1__##request##__descriptor, \
-        &sonde__v1__##response##__descriptor, streaming}
+        &sonde__v1__##response##__descriptor, streaming, false}
+#define SENDING(variable, name, request, response, streaming)            \
+    const struct client_method client_##variable = {                     \
+        "/sonde.v1.Profiler/" name, &sonde__v1__##request##__descriptor, \
+        &sonde__v1__##response##__descriptor, streaming, true}
 
 METHOD(get_info, "GetInfo", get_info_request, info, false);
 METHOD(list_targets, "ListTargets", list_targets_request, list_targets_response, false);
@@ -17,6 +21,11 @@ METHOD(stream_cpu, "StreamCpu", stream_cpu_request, cpu_window, true);
 METHOD(start_cpu, "StartCpu", start_cpu_request, cpu_session, false);
 METHOD(stop_cpu, "StopCpu", stop_cpu_request, capture_event, true);
 METHOD(symbolize, "Symbolize", symbolize_request, symbolize_response, false);
+SENDING(symbolize_stream, "SymbolizeStream", symbolize_request, symbol_batch, true);
+SENDING(upload_debug_file, "UploadDebugFile", upload_debug_file_request, symbol_file, false);
+METHOD(list_symbol_files, "ListSymbolFiles", list_symbol_files_request, list_symbol_files_response,
+       false);
+METHOD(evict_symbols, "EvictSymbols", evict_symbols_request, evict_symbols_response, false);
 METHOD(get_command_line, "GetCommandLine", get_command_line_request, command_line, false);
 METHOD(heap_status, "HeapStatus", heap_status_request, heap_state, false);
 METHOD(heap_activate, "HeapActivate", heap_activate_request, heap_state, false);
@@ -29,11 +38,13 @@ METHOD(get_heap_gdump, "GetHeapGdump", get_heap_gdump_request, heap_gdump, false
 METHOD(set_heap_gdump, "SetHeapGdump", set_heap_gdump_request, heap_gdump, false);
 
 const struct client_method *const client_methods[] = {
-    &client_get_info,      &client_list_targets,   &client_watch_targets,
-    &client_capture_cpu,   &client_stream_cpu,     &client_start_cpu,
-    &client_stop_cpu,      &client_symbolize,      &client_get_command_line,
-    &client_heap_status,   &client_heap_activate,  &client_heap_deactivate,
-    &client_heap_reset,    &client_heap_snapshot,  &client_list_heap_dumps,
-    &client_get_heap_dump, &client_get_heap_gdump, &client_set_heap_gdump,
+    &client_get_info,          &client_list_targets,      &client_watch_targets,
+    &client_capture_cpu,       &client_stream_cpu,        &client_start_cpu,
+    &client_stop_cpu,          &client_symbolize,         &client_symbolize_stream,
+    &client_upload_debug_file, &client_list_symbol_files, &client_evict_symbols,
+    &client_get_command_line,  &client_heap_status,       &client_heap_activate,
+    &client_heap_deactivate,   &client_heap_reset,        &client_heap_snapshot,
+    &client_list_heap_dumps,   &client_get_heap_dump,     &client_get_heap_gdump,
+    &client_set_heap_gdump,
 };
 const size_t client_method_count = sizeof client_methods / sizeof client_methods[0];

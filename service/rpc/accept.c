@@ -30,8 +30,8 @@ static void arm(struct rpc_request *request) {
     else
         grpc_server_request_registered_call(
             request->server->core, request->registered, &arrival->call, &request->deadline,
-            &arrival->metadata, request->method->kind == RPC_BIDI ? NULL : &arrival->payload, queue,
-            queue, &request->tag);
+            &arrival->metadata, rpc_has_many_requests(request->method) ? NULL : &arrival->payload,
+            queue, queue, &request->tag);
 }
 
 static void on_arrival(struct loop_tag *tag, bool ok) {
@@ -64,8 +64,8 @@ sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag
             continue;
         request->registered = grpc_server_register_method(
             server->core, request->method->path, NULL,
-            request->method->kind == RPC_BIDI ? GRPC_SRM_PAYLOAD_NONE
-                                              : GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER,
+            rpc_has_many_requests(request->method) ? GRPC_SRM_PAYLOAD_NONE
+                                                   : GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER,
             0);
         if (!request->registered)
             return sonde_fail(diag, SONDE_INTERNAL, "the method %s stands in the table twice",

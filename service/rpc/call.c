@@ -3,7 +3,7 @@
  * A call's batches. Every one refers to the call until its tag comes out:
  *
  *     close    RECV_CLOSE_ON_SERVER, from the start: completes once, tells whether the client went
- *     receive  RECV_MESSAGE, bidirectional methods only
+ *     receive  RECV_MESSAGE, methods with many requests only
  *     send     SEND_MESSAGE (the first with SEND_INITIAL_METADATA), one at a time
  *     status   SEND_STATUS_FROM_SERVER, after the last send; also after a cancellation
  */
@@ -30,6 +30,7 @@ struct rpc_call {
     int cancelled;
     grpc_byte_buffer *received, *outgoing;
     const struct rpc_call_events *events;
+    void (*on_closed)(struct rpc_call *call);
     void *state;
     struct sonde_arena arena;
     sonde_err end_err; /* with is_ending: how it ends once the send is done */
@@ -38,7 +39,7 @@ struct rpc_call {
     char note[160];
 };
 
-static const struct rpc_call_events no_events;
+const struct rpc_call_events rpc_no_events;
 
 static void log_call(const struct rpc_call *call) {
     struct rpc_server *server = call->server;
@@ -227,14 +228,26 @@ static void on_close(struct loop_tag *tag, bool ok) {
     rpc_call_drop(call);
 }
 
-/* One message of a bidirectional call; NULL is the client's end. */
+void rpc_receive(struct rpc_call *call) {
+    if (!rpc_call_finished(call))
+        receive(call);
+}
+
+static void on_last(struct rpc_call *call) {
+    if (!rpc_call_finished(call) && call->on_closed)
+        call->on_closed(call);
+    else
+        rpc_finish(call, SONDE_OK, NULL);
+}
+
+/* One message of many; NULL is the client's end. */
 static void on_received(struct loop_tag *tag, bool ok) {
     struct rpc_call *call = loop_owner(tag, struct rpc_call, receive_tag);
     struct sonde_diag diag = {0};
     ProtobufCMessage *request = NULL;
     if (!ok || !call->received) {
-        rpc_finish(call, SONDE_OK, NULL);
-    } else {
+        on_last(call);
+    } else if (!rpc_call_finished(call)) {
         sonde_arena_finish(&call->arena);
         sonde_err err =
             rpc_decode(call->received, call->method->request, &call->arena, &request, &diag);
@@ -257,7 +270,7 @@ static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_
     call->method = method;
     call->call = core;
     call->references = 1;
-    call->events = &no_events;
+    call->events = &rpc_no_events;
     call->close_tag.run = on_close;
     call->receive_tag.run = on_received;
     call->send_tag.run = on_sent;
@@ -284,7 +297,7 @@ static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
     if (call->server->call_count > RPC_MAX_CALLS)
         return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES, "%u calls are running; the limit is %u",
                           RPC_MAX_CALLS, RPC_MAX_CALLS);
-    if (call->method->kind == RPC_BIDI)
+    if (rpc_has_many_requests(call->method))
         return SONDE_OK;
     return rpc_decode(arrival->payload, call->method->request, &call->arena, request, diag);
 }
@@ -305,7 +318,7 @@ void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
         sonde_err err = admit(call, arrival, &request, &diag);
         if (err)
             rpc_finish(call, err, &diag);
-        else if (method->kind == RPC_BIDI)
+        else if (rpc_has_many_requests(method))
             receive(call);
         else
             method->start(call, request);
@@ -327,6 +340,10 @@ struct rpc_call *rpc_call_next(struct rpc_call *call) {
 void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, void *state) {
     call->events = events;
     call->state = state;
+}
+
+void rpc_call_on_closed(struct rpc_call *call, void (*on_closed)(struct rpc_call *call)) {
+    call->on_closed = on_closed;
 }
 
 void *rpc_call_state(const struct rpc_call *call) {

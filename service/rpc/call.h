@@ -21,11 +21,17 @@
 struct rpc_call;
 struct rpc_server;
 
-enum rpc_kind { RPC_UNARY, RPC_STREAM, RPC_BIDI };
+enum rpc_kind {
+    RPC_UNARY,
+    RPC_STREAM,
+    RPC_BIDI,          /* an answer, of one or more messages, to each message */
+    RPC_CLIENT_STREAM, /* one answer to many messages */
+};
 enum rpc_scope { RPC_SCOPE_NONE = 0, RPC_SCOPE_READ = 1, RPC_SCOPE_CONTROL = 2 };
 
 /* One row per method. start gets the decoded request (NULL type checks are its own business); for
- * RPC_BIDI it is called for every message, the next one after its answer has left. */
+ * RPC_BIDI it is called for every message, the next one after its answer has left; for
+ * RPC_CLIENT_STREAM too, the next one after rpc_receive. */
 struct rpc_method {
     const char *path; /* "/sonde.v1.Profiler/GetInfo" */
     enum rpc_kind kind;
@@ -33,6 +39,10 @@ struct rpc_method {
     const ProtobufCMessageDescriptor *request;
     void (*start)(struct rpc_call *call, const ProtobufCMessage *request);
 };
+
+static inline bool rpc_has_many_requests(const struct rpc_method *method) {
+    return method->kind == RPC_BIDI || method->kind == RPC_CLIENT_STREAM;
+}
 
 /* Any may be NULL. */
 struct rpc_call_events {
@@ -42,11 +52,18 @@ struct rpc_call_events {
     void (*release)(struct rpc_call *call); /* last: free the state; a last note */
 };
 
+extern const struct rpc_call_events rpc_no_events;
+
 /* The handler's own. */
 void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, void *state);
+/* For methods with many requests: no message comes any more. The client may have vanished, which
+ * on_gone tells later: a message must say itself that it is the last. Without it the call ends. */
+void rpc_call_on_closed(struct rpc_call *call, void (*on_closed)(struct rpc_call *call));
 void *rpc_call_state(const struct rpc_call *call);
 struct rpc_server *rpc_call_server(const struct rpc_call *call);
-/* Memory until the call is freed (RPC_BIDI: until the next message). */
+/* RPC_CLIENT_STREAM: the message is dealt with, the next one may come. */
+void rpc_receive(struct rpc_call *call);
+/* Memory until the call is freed (of methods with many requests: until the next message). */
 struct sonde_arena *rpc_call_arena(struct rpc_call *call);
 void rpc_call_take(struct rpc_call *call);
 void rpc_call_drop(struct rpc_call *call); /* may free it */

@@ -13,7 +13,10 @@ rpc_handler rpc_list_targets, rpc_watch_targets; /* targets.c */
 rpc_handler rpc_capture_cpu, rpc_stop_cpu;       /* capture.c */
 rpc_handler rpc_start_cpu;                       /* info.c */
 rpc_handler rpc_stream_cpu;                      /* stream.c */
-rpc_handler rpc_symbolize;                       /* symbolize.c */
+rpc_handler rpc_symbolize, rpc_symbolize_stream; /* symbolize.c, symbolize_stream.c */
+rpc_handler rpc_upload_debug_file;               /* upload.c */
+rpc_handler rpc_list_symbol_files;               /* symbol_files.c */
+rpc_handler rpc_evict_symbols;                   /* symbol_files.c */
 rpc_handler rpc_health_check, rpc_health_watch;  /* health.c */
 rpc_handler rpc_reflect;                         /* reflection.c */
 

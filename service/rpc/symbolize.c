@@ -3,19 +3,17 @@
  * Symbolize: the engine answers on a worker, where the whole response is packed; only its bytes
  * cross to the loop. */
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/ask.h"
 #include "service/rpc/handlers.h"
 #include "service/rpc/inside.h"
-#include "service/rpc/params.h"
 #include "service/rpc/text.h"
 #include "service/symbol/symbol.h"
 
 #include <stdlib.h>
 
 struct answer {
-    struct loop_message message;
-    struct rpc_call *call;
-    sonde_err err;
-    struct sonde_diag diag;
+    struct ask ask;
+    struct ask_source source;
     grpc_slice packed;
 };
 
@@ -49,10 +47,14 @@ static Sonde__V1__AddressSymbols *make_symbols(struct sonde_arena *arena,
     message->build_id = (char *)rpc_text(arena, symbol->build_id);
     message->module_offset = symbol->module_offset;
     message->quality = (Sonde__V1__AddressSymbols__Quality)symbol->quality;
+    message->reason = (char *)symbol->reason;
+    message->kind = (Sonde__V1__FrameKind)symbol->kind;
+    message->is_folded = symbol->is_folded;
     return message->frames ? message : NULL;
 }
 
-static sonde_err pack(struct answer *answer, const struct engine_symbol *symbols, size_t count) {
+static sonde_err pack(struct ask *ask, const struct engine_symbol *symbols, size_t count) {
+    struct answer *answer = loop_owner(ask, struct answer, ask);
     Sonde__V1__SymbolizeResponse response = SONDE__V1__SYMBOLIZE_RESPONSE__INIT;
     struct sonde_arena arena = {0};
     sonde_err err = SONDE_OK;
@@ -60,6 +62,8 @@ static sonde_err pack(struct answer *answer, const struct engine_symbol *symbols
     for (size_t i = 0; response.symbols && i < count; i++)
         if ((response.symbols[i] = make_symbols(&arena, &symbols[i])))
             response.n_symbols = i + 1;
+        else
+            break;
     if (response.n_symbols == count && response.symbols)
         answer->packed = rpc_pack(&response.base);
     else
@@ -68,47 +72,40 @@ static sonde_err pack(struct answer *answer, const struct engine_symbol *symbols
     return err;
 }
 
-static void reply(struct loop_message *message) {
-    struct answer *answer = loop_owner(message, struct answer, message);
-    if (answer->err)
-        rpc_finish(answer->call, answer->err, &answer->diag);
+static void on_done(struct ask *ask, sonde_err err, const struct sonde_diag *diag) {
+    struct answer *answer = loop_owner(ask, struct answer, ask);
+    struct rpc_call *call = ask->call;
+    rpc_call_set(call, &rpc_no_events, NULL);
+    if (err)
+        rpc_finish(call, err, diag);
     else
-        rpc_reply_slice(answer->call, answer->packed);
-    rpc_call_drop(answer->call);
+        rpc_reply_slice(call, answer->packed);
     free(answer);
 }
 
-static void on_symbols(void *context, sonde_err err, const struct sonde_diag *diag,
-                       const struct engine_symbol *symbols, size_t count) {
-    struct answer *answer = context;
-    answer->err = err ? err : pack(answer, symbols, count);
-    if (diag)
-        answer->diag = *diag;
-    loop_post(rpc_call_server(answer->call)->loop, &answer->message);
+static void hurry(struct rpc_call *call) {
+    struct answer *answer = rpc_call_state(call);
+    ask_hurry(&answer->ask);
 }
 
 void rpc_symbolize(struct rpc_call *call, const ProtobufCMessage *message) {
+    static const struct rpc_call_events events = {.on_gone = hurry, .on_stop = hurry};
     const Sonde__V1__SymbolizeRequest *request = (const void *)message;
-    struct engine_selector selector;
     struct sonde_diag diag = {0};
-    struct answer *answer = NULL;
-    sonde_err err = rpc_symbolize_check(request, &selector, &diag);
-    if (!err && !(answer = calloc(1, sizeof *answer)))
-        err = SONDE_OUT_OF_MEMORY;
-    if (!err) {
-        answer->call = call;
-        answer->message.run = reply;
-        rpc_call_note(call, " addresses=%zu", request->n_addresses);
-        rpc_call_take(call);
-        err = engine_symbolize(rpc_call_server(call)->engine, &selector, request->addresses,
-                               request->n_addresses,
-                               request->kind == SONDE__V1__SYMBOLIZE_REQUEST__ADDRESS_KIND__RETURN,
-                               on_symbols, answer, &diag);
-        if (err)
-            rpc_call_drop(call);
-    }
+    struct answer *answer = calloc(1, sizeof *answer);
+    sonde_err err = answer ? ask_read(request, &answer->ask, &diag) : SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = ask_read_source(request, rpc_call_arena(call), &answer->source, &diag);
     if (err) {
         free(answer);
         rpc_finish(call, err, &diag);
+        return;
     }
+    answer->ask.call = call;
+    answer->ask.source = &answer->source;
+    answer->ask.pack = pack;
+    answer->ask.on_done = on_done;
+    rpc_call_note(call, " addresses=%zu", request->n_addresses);
+    rpc_call_set(call, &events, answer);
+    ask_start(&answer->ask);
 }

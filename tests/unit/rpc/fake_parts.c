@@ -72,7 +72,11 @@ struct sonde_profile *fake_profile(uint32_t first, uint32_t stacks, uint32_t nam
     for (uint32_t i = 0; i < stacks; i++) {
         uint32_t locations[] = {leaf(profile, mapping_id, first + i, name_len), main_location};
         int64_t values[] = {10, 10000000};
-        struct sonde_sample sample = {locations, 2, 2, values, labels};
+        struct sonde_sample sample = {.locations = locations,
+                                      .location_count = 2,
+                                      .label_count = 2,
+                                      .values = values,
+                                      .labels = labels};
         must(sonde_profile_add_sample(profile, &sample));
     }
     return profile;
