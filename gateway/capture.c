@@ -4,6 +4,7 @@
 #include "gateway/formats.h"
 #include "gateway/reply.h"
 
+#include <stdio.h>
 #include <string.h>
 
 struct capture {
@@ -18,26 +19,33 @@ static bool is_svg(int format) {
            format == SONDE__V1__FORMAT__SVG_CALLGRAPH;
 }
 
-static sonde_err refuse_output(struct sonde_diag *diag, struct sonde_slice output) {
+static sonde_err refuse_output(struct sonde_diag *diag, struct sonde_slice output,
+                               enum format_family offered) {
     char quoted[QUERY_QUOTED_SIZE];
     struct sonde_buf list = {0};
-    format_append_list(&list, FORMATS_CPU);
+    format_append_list(&list, offered);
     sonde_err err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "output: \"%.190s\" is not one of %s",
                                query_quote(output, quoted), list.data);
     sonde_buf_finish(&list);
     return err;
 }
 
+static bool wants_pprof(const struct visit *visit, const struct profile_setup *setup) {
+    if (!(setup->flags & PROFILE_NEGOTIATES))
+        return false;
+    return setup->offered == FORMATS_HEAP ? negotiate_heap_is_pprof(&visit->headers)
+                                          : negotiate_profile(&visit->headers) == NEGOTIATE_PROTO;
+}
+
 static sonde_err choose_format(const struct visit *visit, const struct profile_setup *setup,
                                int *format, struct sonde_diag *diag) {
     struct sonde_slice output;
     if (query_get(&visit->query, "output", &output)) {
-        const struct format_info *info = format_find(output, FORMATS_CPU);
+        const struct format_info *info = format_find(output, setup->offered);
         if (!info)
-            return refuse_output(diag, output);
+            return refuse_output(diag, output, setup->offered);
         *format = info->format;
-    } else if ((setup->flags & PROFILE_NEGOTIATES) &&
-               negotiate_profile(&visit->headers) == NEGOTIATE_PROTO) {
+    } else if (wants_pprof(visit, setup)) {
         *format = SONDE__V1__FORMAT__PPROF;
     }
     return SONDE_OK;
@@ -55,13 +63,34 @@ sonde_err capture_choose(const struct visit *visit, const struct profile_setup *
         form->coded = negotiate_lists_coding(visit->headers.accept_encoding, "gzip");
         form->raw = !form->coded;
     }
-    if ((setup->flags & PROFILE_IS_FILE) && info->is_file)
-        form->disposition = is_svg(form->format) && negotiate_is_browser(&visit->headers)
-                                ? "inline"
-                                : "attachment; filename=\"cpu_profile\"";
+    if (setup->file && info->is_file)
+        form->disposition =
+            is_svg(form->format) && negotiate_is_browser(&visit->headers) ? "inline" : setup->file;
     if (is_svg(form->format))
         form->policy = visit->gateway->svg_policy;
     return SONDE_OK;
+}
+
+/* GreptimeDB's paths answer a query that does not parse in its framework's words, as plain text. */
+static bool refuse_query(struct visit *visit, const char *reason) {
+    char text[400];
+    snprintf(text, sizeof text, "Failed to deserialize query string: %s", reason);
+    reply_text(visit->request, 400, text);
+    return false;
+}
+
+bool capture_read_form(struct visit *visit, const struct profile_setup *setup, int default_format,
+                       struct capture_form *form) {
+    struct sonde_diag diag = {0};
+    bool is_strict = setup->flags & PROFILE_STRICT;
+    if (is_strict && query_occurrences(&visit->query, "output") > 1)
+        return refuse_query(visit, "duplicate field `output`");
+    sonde_err err = capture_choose(visit, setup, default_format, form, &diag);
+    if (err && is_strict)
+        return refuse_query(visit, sonde_diag_text(&diag, err));
+    if (err)
+        reply_error(visit->request, visit->family, err, &diag);
+    return !err;
 }
 
 Sonde__V1__Rendering capture_rendering(const struct capture_form *form) {
@@ -141,6 +170,8 @@ static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_
     struct capture *capture = (struct capture *)exchange;
     if (capture->started)
         finish_body(capture, err == SONDE_OK);
+    else if (capture->form.refuse)
+        capture->form.refuse(exchange, &capture->form, err ? err : SONDE_PROTOCOL, diag);
     else
         exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
 }
@@ -151,16 +182,35 @@ static void on_found(struct exchange *exchange) {
     http_answer(exchange_take_request(exchange), &answer, (struct sonde_slice){"", 0});
 }
 
+static const struct exchange_events events = {on_event, on_end, NULL};
+
+struct exchange *capture_create(struct visit *visit, const struct capture_form *form) {
+    struct capture *capture = exchange_create(visit, sizeof *capture, &events);
+    capture->form = *form;
+    return &capture->exchange;
+}
+
+void capture_call(struct exchange *exchange, const struct client_method *method,
+                  const ProtobufCMessage *request, uint32_t deadline_ms) {
+    exchange->events = &events;
+    exchange_call(exchange, method, request, deadline_ms);
+}
+
+const struct capture_form *capture_form_of(const struct exchange *exchange) {
+    return &((const struct capture *)exchange)->form;
+}
+
+void capture_check(struct visit *visit, const struct capture_form *form) {
+    exchange_check_target(capture_create(visit, form), on_found);
+}
+
 void capture_start(struct visit *visit, const struct capture_form *form,
                    const struct client_method *method, const ProtobufCMessage *request,
                    uint32_t deadline_ms) {
-    static const struct exchange_events events = {on_event, on_end, NULL};
-    struct capture *capture = exchange_create(visit, sizeof *capture, &events);
-    capture->form = *form;
     if (visit->head)
-        exchange_check_target(&capture->exchange, on_found);
+        capture_check(visit, form);
     else
-        exchange_call(&capture->exchange, method, request, deadline_ms);
+        capture_call(capture_create(visit, form), method, request, deadline_ms);
 }
 
 sonde_err capture_read_times(const struct query *query, uint64_t *seconds, uint64_t *frequency,

@@ -45,7 +45,9 @@ static bool check_method(struct visit *visit) {
     visit->head = sonde_slice_equals(method, "HEAD");
     unsigned wanted = visit->head || sonde_slice_equals(method, "GET") ? METHOD_GET
                       : sonde_slice_equals(method, "POST")             ? METHOD_POST
+                      : sonde_slice_equals(method, "PUT")              ? METHOD_PUT
                                                                        : 0;
+    visit->method = wanted;
     if (visit->route->methods & wanted)
         return true;
     if (visit->family == FAMILY_PROF || visit->family == FAMILY_JULIA)
@@ -78,7 +80,8 @@ static bool is_own_origin(struct sonde_slice origin, struct sonde_slice authorit
 static bool check_site(struct visit *visit) {
     struct sonde_slice site = http_request_header(visit->request, "sec-fetch-site");
     struct sonde_slice origin = http_request_header(visit->request, "origin");
-    if (!(visit->route->flags & ROUTE_CHANGES_STATE))
+    if (!(visit->route->flags & ROUTE_CHANGES_STATE) ||
+        ((visit->route->flags & ROUTE_GET_READS) && visit->method == METHOD_GET))
         return true;
     if (site.data && (sonde_slice_equals(site, "same-origin") || sonde_slice_equals(site, "none")))
         return true;

@@ -173,6 +173,23 @@ void exchange_refuse(struct exchange *exchange, sonde_err err, const struct sond
     }
 }
 
+void exchange_refuse_busy(struct exchange *exchange, const char *words,
+                          const struct sonde_diag *diag) {
+    struct sonde_diag refusal = {.code = SONDE_SESSION_BUSY};
+    const char *text = sonde_diag_text(diag, SONDE_SESSION_BUSY);
+    bool has_words = strncmp(text, words, strlen(words)) == 0;
+    snprintf(refusal.text, sizeof refusal.text, "%s%s%s", has_words ? "" : words,
+             has_words ? "" : ": ", text);
+    exchange_refuse(exchange, SONDE_SESSION_BUSY, &refusal);
+}
+
+const char *exchange_owner(const struct visit *visit, char owner[EXCHANGE_OWNER_SIZE]) {
+    char peer[EXCHANGE_OWNER_SIZE - 16];
+    http_request_peer(visit->request, peer, sizeof peer);
+    snprintf(owner, EXCHANGE_OWNER_SIZE, "REST client %s", peer);
+    return owner;
+}
+
 static void ignore_message(struct exchange *exchange, const ProtobufCMessage *message) {
 }
 

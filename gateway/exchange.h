@@ -32,8 +32,9 @@ struct exchange {
     enum family family;
     struct target_choice target;
     char *token;
-    void (*on_found)(struct exchange *exchange); /* of exchange_check_target */
-    bool inside, pulled;                         /* in on_message; exchange_pull was called there */
+    /* What comes after a question that another call depends on. */
+    void (*on_found)(struct exchange *exchange), (*on_missing)(struct exchange *exchange);
+    bool inside, pulled; /* in on_message; exchange_pull was called there */
     struct sonde_diag diag;
 };
 
@@ -48,6 +49,13 @@ struct http_request *exchange_take_request(struct exchange *exchange);
 /* Answers with the error; a target that was not clear is answered with the list of those there are.
  */
 void exchange_refuse(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag);
+/* The same for a start that is refused because it runs already: the service's sentence says since
+ * when and by whom; clients look for the words in front. */
+void exchange_refuse_busy(struct exchange *exchange, const char *words,
+                          const struct sonde_diag *diag);
+/* "REST client ADDRESS": told to whoever is refused. */
+#define EXCHANGE_OWNER_SIZE 64
+const char *exchange_owner(const struct visit *visit, char owner[EXCHANGE_OWNER_SIZE]);
 /* For callbacks that come from outside a call (on_ready): ends the exchange if it is over. */
 void exchange_settle(struct exchange *exchange);
 

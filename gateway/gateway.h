@@ -35,13 +35,14 @@ enum family {
     FAMILY_TRACING, /* the envelope */
 };
 
-enum { METHOD_GET = 1, METHOD_POST = 2 };
+enum { METHOD_GET = 1, METHOD_POST = 2, METHOD_PUT = 4 };
 
 enum {
     ROUTE_CHANGES_STATE = 1, /* refuses pages of other sites */
     ROUTE_LARGE_BODY = 2,    /* up to HTTP_MAX_BODY; the others SMALL_BODY */
     ROUTE_SLASH = 4,         /* one slash more is the same path */
     ROUTE_NO_TARGET = 8,     /* is not about a target: which one is said is not looked at */
+    ROUTE_GET_READS = 16,    /* with ROUTE_CHANGES_STATE: GET and HEAD change nothing */
 };
 
 #define SMALL_BODY (1u << 20)
@@ -76,7 +77,8 @@ struct visit {
     struct query query;
     struct target_choice target;
     struct negotiate_headers headers;
-    bool head; /* nothing may start */
+    unsigned method; /* METHOD_*; HEAD is METHOD_GET */
+    bool head;       /* nothing may start */
 };
 
 /* Handles one request (http_options.on_request). */

@@ -6,21 +6,22 @@
 #ifndef SONDE_GATEWAY_HANDLERS_H
 #define SONDE_GATEWAY_HANDLERS_H
 
+#include "gateway/formats.h"
 #include "gateway/gateway.h"
 
 /* How a path sends profiles. */
 enum {
     PROFILE_NEGOTIATES = 1, /* no `output=`: the client's headers decide */
-    PROFILE_IS_FILE = 2,    /* Content-Disposition, named cpu_profile */
-    PROFILE_GZIP_BODY = 4,  /* pprof is a gzip file, without Content-Encoding */
-    PROFILE_STRICT =
-        8, /* a bad or doubled output= is answered as query strings that do not parse */
+    PROFILE_GZIP_BODY = 2,  /* pprof is a gzip file, without Content-Encoding */
+    PROFILE_STRICT = 4, /* a bad or doubled output= is answered as a query that does not parse */
 };
 
 struct profile_setup {
     uint32_t seconds; /* the path's own default */
     int format;       /* sonde.v1.Format, unless the client's headers decide */
     unsigned flags;
+    enum format_family offered; /* what `output=` may ask for */
+    const char *file;           /* its name in Content-Disposition; NULL = none is sent */
 };
 
 /* capture.c */
@@ -29,6 +30,25 @@ void handle_profile(struct visit *visit);
 void handle_julia_profile(struct visit *visit);
 void handle_julia_start(struct visit *visit);
 void handle_julia_stop(struct visit *visit);
+/* heap.c */
+void handle_heap_activate(struct visit *visit);
+void handle_heap_deactivate(struct visit *visit);
+void handle_heap_list(struct visit *visit);
+/* heap_profile.c */
+void handle_heap_profile(struct visit *visit);
+void handle_heap_snapshot(struct visit *visit);
+/* prof_mem.c */
+void handle_mem_dump(struct visit *visit);
+void handle_mem_status(struct visit *visit);
+void handle_mem_activate(struct visit *visit);
+void handle_mem_deactivate(struct visit *visit);
+void handle_mem_gdump(struct visit *visit);
+/* v1_heap.c */
+void handle_v1_heap(struct visit *visit);
+/* live.c */
+void handle_cpu_live(struct visit *visit);
+/* metrics.c */
+void handle_metrics(struct visit *visit);
 /* symbol.c */
 void handle_symbol(struct visit *visit);
 /* cmdline.c */

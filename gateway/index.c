@@ -82,15 +82,16 @@ static void append_route(const struct index *index, const struct route *route,
                          struct sonde_buf *out) {
     const char *prefix = (route->flags & ROUTE_NO_TARGET) ? "" : index->prefix;
     bool has_get = route->methods & METHOD_GET;
+    bool reads = !(route->flags & ROUTE_CHANGES_STATE) || (route->flags & ROUTE_GET_READS);
     if (!index->html)
         sonde_buf_printf(out, "  %s%s%s%s\n      %s\n", has_get ? "" : "POST ", prefix, route->path,
                          route->link, route->summary);
-    else if (has_get)
+    else if (has_get && reads) /* a link that is only followed by mistake must not switch */
         sonde_buf_printf(out, "<dt><a href=\"%s%s%s\">%s%s</a></dt><dd>%s</dd>\n", prefix,
                          route->path, route->link, route->path, route->link, route->summary);
     else
-        sonde_buf_printf(out, "<dt>POST %s%s</dt><dd>%s</dd>\n", route->path, route->link,
-                         route->summary);
+        sonde_buf_printf(out, "<dt>%s%s%s%s</dt><dd>%s</dd>\n", has_get ? "" : "POST ", prefix,
+                         route->path, route->link, route->summary);
 }
 
 static void append_routes(const struct index *index, struct sonde_buf *out) {

@@ -6,6 +6,7 @@
 #include "gateway/exchange.h"
 #include "gateway/handlers.h"
 #include "gateway/json.h"
+#include "gateway/live.h"
 #include "gateway/reply.h"
 
 #define DEADLINE_MS 5000
@@ -20,6 +21,10 @@ static void on_json(struct exchange *exchange, const ProtobufCMessage *message) 
 
 void handle_targets(struct visit *visit) {
     static const struct exchange_events events = {.on_message = on_json};
+    if (negotiate_names_type(visit->headers.accept, LIVE_LINES)) {
+        live_watch_targets(visit);
+        return;
+    }
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_list_targets,
                   &request.base, DEADLINE_MS);

@@ -7,8 +7,6 @@
 #include "gateway/reply.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #define LEASE_MS    3600000
 #define MAX_SAMPLES 1000000000000u
@@ -78,42 +76,31 @@ static void on_started(struct exchange *exchange, const ProtobufCMessage *messag
     answer_started(exchange);
 }
 
-/* The service's sentence says since when, by whom and until when; Julia's users look for the words
- * in front. */
 static void on_start_ended(struct exchange *exchange, sonde_err err,
                            const struct sonde_diag *diag) {
-    static const char words[] = "Already in CPU Profiling";
-    struct sonde_diag refusal = {.code = err};
-    if (err != SONDE_SESSION_BUSY) {
+    if (err == SONDE_SESSION_BUSY)
+        exchange_refuse_busy(exchange, "Already in CPU Profiling", diag);
+    else
         exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
-        return;
-    }
-    const char *text = sonde_diag_text(diag, err);
-    bool has_words = strncmp(text, words, sizeof words - 1) == 0;
-    snprintf(refusal.text, sizeof refusal.text, "%s%s%s", has_words ? "" : words,
-             has_words ? "" : ": ", text);
-    exchange_refuse(exchange, err, &refusal);
 }
 
 void handle_julia_start(struct visit *visit) {
     static const struct exchange_events events = {on_started, on_start_ended, NULL};
     struct sonde_diag diag = {0};
     struct sampling sampling;
-    char peer[64], owner[64];
+    char owner[EXCHANGE_OWNER_SIZE];
     sonde_err err = read_sampling(&visit->query, &sampling, &diag);
     if (err) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
     }
-    http_request_peer(visit->request, peer, sizeof peer);
-    snprintf(owner, sizeof owner, "REST client %s", peer);
     Sonde__V1__StartCpuRequest request = SONDE__V1__START_CPU_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
     request.target = &selector;
     request.frequency_hz = sampling.frequency_hz;
     request.max_samples = sampling.samples;
     request.lease_ms = LEASE_MS;
-    request.owner = owner;
+    request.owner = (char *)(uintptr_t)exchange_owner(visit, owner);
     struct exchange *exchange = exchange_create(visit, sizeof *exchange, &events);
     if (visit->head)
         exchange_check_target(exchange, answer_started);

@@ -104,8 +104,7 @@ bool negotiate_is_go(const struct negotiate_headers *headers) {
 
 static bool names_proto(struct sonde_slice accept) {
     static const char *const types[] = {"application/protobuf", "application/x-protobuf",
-                                        "application/vnd.google.protobuf",
-                                        "application/octet-stream"};
+                                        "application/vnd.google.protobuf"};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         if (names(accept, types[i]))
             return true;
@@ -116,9 +115,13 @@ enum negotiate_shape negotiate_profile(const struct negotiate_headers *headers) 
     if (headers->content_type.data &&
         negotiate_type_is(headers->content_type, "application/protobuf"))
         return NEGOTIATE_PROTO;
-    if (names_proto(headers->accept))
+    if (names_proto(headers->accept) || names(headers->accept, "application/octet-stream"))
         return NEGOTIATE_PROTO;
     if (negotiate_is_browser(headers))
         return NEGOTIATE_SVG_INLINE;
     return negotiate_is_go(headers) ? NEGOTIATE_PROTO : NEGOTIATE_SVG_ATTACHMENT;
+}
+
+bool negotiate_heap_is_pprof(const struct negotiate_headers *headers) {
+    return names_proto(headers->accept) || negotiate_is_go(headers);
 }

@@ -25,6 +25,9 @@ enum negotiate_shape negotiate_profile(const struct negotiate_headers *headers);
 bool negotiate_is_browser(const struct negotiate_headers *headers);
 /* A Go client: no Accept, and gzip in Accept-Encoding or Go's own User-Agent. */
 bool negotiate_is_go(const struct negotiate_headers *headers);
+/* Heap profiles: a type of protobuf is named (octet-stream is not one: raw dumps are that too), or
+ * it is a Go client. */
+bool negotiate_heap_is_pprof(const struct negotiate_headers *headers);
 /* text/html is named. */
 bool negotiate_wants_html(const struct negotiate_headers *headers);
 

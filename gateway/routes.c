@@ -8,13 +8,28 @@
 
 #define BOTH (METHOD_GET | METHOD_POST)
 
-static const struct profile_setup debug_pprof = {10, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
-                                                 PROFILE_NEGOTIATES | PROFILE_IS_FILE};
-static const struct profile_setup gperftools = {30, SONDE__V1__FORMAT__LEGACY_CPU, PROFILE_IS_FILE};
-static const struct profile_setup debug_prof = {5, SONDE__V1__FORMAT__PPROF, PROFILE_STRICT};
-static const struct profile_setup julia = {10, SONDE__V1__FORMAT__PPROF, PROFILE_GZIP_BODY};
+#define CPU_FILE  "attachment; filename=\"cpu_profile\""
+#define HEAP_FILE "attachment; filename=\"profile\""
 
-#define CPU_PARAMETERS "seconds frequency output"
+static const struct profile_setup debug_pprof = {10, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
+                                                 PROFILE_NEGOTIATES, FORMATS_CPU, CPU_FILE};
+static const struct profile_setup gperftools = {30, SONDE__V1__FORMAT__LEGACY_CPU, 0, FORMATS_CPU,
+                                                CPU_FILE};
+static const struct profile_setup debug_prof = {5, SONDE__V1__FORMAT__PPROF, PROFILE_STRICT,
+                                                FORMATS_CPU, NULL};
+static const struct profile_setup julia = {10, SONDE__V1__FORMAT__PPROF, PROFILE_GZIP_BODY,
+                                           FORMATS_CPU, NULL};
+static const struct profile_setup heap = {0, SONDE__V1__FORMAT__JEMALLOC,
+                                          PROFILE_NEGOTIATES | PROFILE_GZIP_BODY, FORMATS_HEAP,
+                                          HEAP_FILE};
+static const struct profile_setup mem = {0, SONDE__V1__FORMAT__JEMALLOC,
+                                         PROFILE_STRICT | PROFILE_GZIP_BODY, FORMATS_HEAP, NULL};
+static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNAPSHOT,
+                                                   PROFILE_GZIP_BODY, FORMATS_HEAP, NULL};
+
+#define CPU_PARAMETERS  "seconds frequency output"
+#define HEAP_PARAMETERS "name jeprof heap_seconds heap_output"
+#define SWITCHES        ROUTE_CHANGES_STATE
 
 /* clang-format off */
 static const struct route table[] = {
@@ -38,8 +53,19 @@ static const struct route table[] = {
     {"/debug/pprof/cmdline", METHOD_GET, 0, FAMILY_PPROF, handle_cmdline, NULL, "", "",
      "the command line the target was started with"},
 
+    {"/debug/pprof/heap", METHOD_GET, 0, FAMILY_PPROF, handle_heap_profile, &heap, HEAP_PARAMETERS,
+     "?output=flamegraph", "the live heap: jemalloc's dump, for Go clients pprof"},
+    {"/debug/pprof/heap_activate", METHOD_GET, SWITCHES, FAMILY_PPROF, handle_heap_activate, NULL,
+     "interval", "?interval=60", "start heap profiling, with a dump every 60 seconds"},
+    {"/debug/pprof/heap_deactivate", METHOD_GET, SWITCHES, FAMILY_PPROF, handle_heap_deactivate,
+     NULL, "", "", "stop heap profiling and delete the dumps"},
+    {"/debug/pprof/heap_list", METHOD_GET, 0, FAMILY_PPROF, handle_heap_list, NULL, "", "",
+     "the dumps of the interval, newest first: heap?name=NNNNNN.heap"},
+
     {"/pprof/profile", METHOD_GET, 0, FAMILY_PPROF, handle_profile, &gperftools, CPU_PARAMETERS,
      "?seconds=30", "CPU profile in the form that jeprof and google-pprof read"},
+    {"/pprof/heap", METHOD_GET, 0, FAMILY_PPROF, handle_heap_profile, &heap, HEAP_PARAMETERS, NULL,
+     "the live heap, as /debug/pprof/heap"},
     {"/pprof/symbol", BOTH, ROUTE_LARGE_BODY, FAMILY_PPROF, handle_symbol, NULL, "", NULL,
      "names for addresses: POST 0x..+0x.."},
     {"/pprof/symbolz", BOTH, ROUTE_LARGE_BODY, FAMILY_PPROF, handle_symbol, NULL, "", NULL,
@@ -53,6 +79,16 @@ static const struct route table[] = {
 
     {"/debug/prof/cpu", METHOD_POST, 0, FAMILY_PROF, handle_profile, &debug_prof, CPU_PARAMETERS,
      "?seconds=5", "CPU profile by POST: pprof unless output= says otherwise"},
+    {"/debug/prof/mem", METHOD_POST, 0, FAMILY_PROF, handle_mem_dump, &mem, "heap_output", "",
+     "the live heap by POST: jemalloc's dump unless output= says otherwise"},
+    {"/debug/prof/mem/status", METHOD_GET, 0, FAMILY_PROF, handle_mem_status, NULL, "", "",
+     "whether heap profiling is active"},
+    {"/debug/prof/mem/activate", METHOD_POST, SWITCHES, FAMILY_PROF, handle_mem_activate, NULL, "",
+     "", "start heap profiling"},
+    {"/debug/prof/mem/deactivate", METHOD_POST, SWITCHES, FAMILY_PROF, handle_mem_deactivate, NULL,
+     "", "", "stop heap profiling"},
+    {"/debug/prof/mem/gdump", BOTH, SWITCHES | ROUTE_GET_READS, FAMILY_PROF, handle_mem_gdump,
+     NULL, "", "", "dumps at each new maximum of memory: POST activate=true or activate=false"},
 
     {"/profile", BOTH, ROUTE_SLASH, FAMILY_JULIA, handle_julia_profile, &julia,
      "n delay duration pprof output", "?duration=10", "CPU profile: pprof in a gzip file"},
@@ -60,11 +96,18 @@ static const struct route table[] = {
      NULL, "n delay", NULL, "start a CPU session"},
     {"/profile_stop", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE, FAMILY_JULIA, handle_julia_stop,
      &julia, "pprof output", NULL, "stop the CPU session and fetch its profile"},
+    {"/heap_snapshot", BOTH, ROUTE_SLASH, FAMILY_JULIA, handle_heap_snapshot, &heap_snapshot,
+     "all_one heap_output", "", "the live heap for Chrome's DevTools: save it as .heapsnapshot"},
 
     {"/v1/targets", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_targets, NULL, "", "",
      "the processes attached now"},
     {"/v1/info", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_info, NULL, "", "",
      "version, limits and counters of the service"},
+    {"/v1/heap", METHOD_GET | METHOD_PUT, SWITCHES | ROUTE_GET_READS, FAMILY_V1, handle_v1_heap,
+     NULL, "active interval sample_bytes delete_dumps", "",
+     "the state of heap profiling; PUT ?active=true switches it"},
+    {"/v1/cpu/live", METHOD_GET, 0, FAMILY_V1, handle_cpu_live, NULL, "window frequency windows",
+     "?windows=5", "CPU samples as they happen, one JSON line a window"},
     {"/v1/profile/ProfileTracing", METHOD_POST, ROUTE_NO_TARGET, FAMILY_TRACING, handle_no_store,
      NULL, "", NULL, "continuous profiles of the past"},
 
@@ -72,6 +115,8 @@ static const struct route table[] = {
      "whether the gateway lives"},
     {"/readyz", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_readyz, NULL, "", "",
      "whether the service answers"},
+    {"/metrics", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_metrics, NULL, "", "",
+     "the service's counters for Prometheus"},
 };
 /* clang-format on */
 

@@ -7,6 +7,9 @@ service gives only now and then. The name of the asked target says what happens:
     cut               a result breaks off in its middle
     large             a result of 6 MB in chunks
     idle              no samples
+    noprof            its jemalloc was started without prof:true
+    glibc             has nothing to profile the heap with
+    full              a dump of its heap cannot be written
     anything else     works; a second of capture takes a tenth
 
 A collapsed or top result is a line that repeats the request, so that a test sees what arrived. `--targets a,b` are
@@ -25,7 +28,7 @@ from concurrent import futures
 import grpc
 
 SPEED = 10
-REASONS = {  # reason: (gRPC status, sentence)
+REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
     "TARGET_NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "no such target is attached"),
     "TARGET_AMBIGUOUS": (grpc.StatusCode.INVALID_ARGUMENT, "several targets are attached: say which"),
     "TARGET_CONFLICT": (grpc.StatusCode.INVALID_ARGUMENT, "two different targets were named"),
@@ -34,6 +37,12 @@ REASONS = {  # reason: (gRPC status, sentence)
     "TOO_MANY_CAPTURES": (grpc.StatusCode.RESOURCE_EXHAUSTED, "64 captures of busy are running; the limit is 64"),
     "NO_CLOCK": (grpc.StatusCode.FAILED_PRECONDITION, "perf is refused and timers are too"),
     "UNAUTHENTICATED": (grpc.StatusCode.UNAUTHENTICATED, "the token is wrong"),
+    "HEAP_BUSY": (grpc.StatusCode.ABORTED, "since 10:00:00, by tester; heap_deactivate stops it", "SESSION_BUSY"),
+    "NOT_ACTIVE": (grpc.StatusCode.FAILED_PRECONDITION, "heap profiling is off"),
+    "NOT_AVAILABLE": (grpc.StatusCode.FAILED_PRECONDITION, "start it with MALLOC_CONF=prof:true,prof_active:false"),
+    "NO_HEAP": (grpc.StatusCode.FAILED_PRECONDITION, "it does not use jemalloc", "NOT_AVAILABLE"),
+    "NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "there is no such dump"),
+    "IO": (grpc.StatusCode.INTERNAL, "no space left on the device"),
     "INTERNAL": (grpc.StatusCode.INTERNAL, "a <b>mistake</b>\tinside"),
     "DEADLINE_EXCEEDED": (grpc.StatusCode.DEADLINE_EXCEEDED, "it took longer than allowed"),
 }
@@ -84,6 +93,9 @@ class Service:
         self.running = self.total = 0
         self.session = self.last = None
         self.token = None
+        self.heaps = {target.pid: messages.HeapState(backend="JEMALLOC", available=True, sample_bytes=524288)
+                      for target in self.targets}
+        self.kept = {target.pid: [] for target in self.targets}
 
     def find(self, selector, context):
         for name, value in context.invocation_metadata():
@@ -107,8 +119,8 @@ class Service:
         return found[0]
 
     def fail(self, context, reason):
-        status, sentence = REASONS[reason]
-        context.set_trailing_metadata((("sonde-reason", reason),))
+        status, sentence, *name = REASONS[reason]
+        context.set_trailing_metadata((("sonde-reason", (name or [reason])[0]),))
         context.abort(status, sentence)
 
     def body(self, target, rendering, what):
@@ -116,12 +128,20 @@ class Service:
         name = {number: text for text, number in names}[rendering.format]
         if target.name == "large":
             return b"\x1f\x8b" + os.urandom(6 << 20)
-        if name in ("PPROF", "FORMAT_UNSPECIFIED"):
+        if name == "FORMAT_UNSPECIFIED":
+            raise RuntimeError("every request names its form")
+        if name == "PPROF":
             return tiny_profile() if rendering.raw else gzip.compress(tiny_profile())
         if name.startswith("SVG"):
             return (b'<?xml version="1.0" standalone="no"?>\n<svg xmlns="http://www.w3.org/2000/svg"><text>'
                     + (b"no samples" if target.name == "idle" else b"Flame Graph") + b"</text>" +
                     b"<rect/>" * 400 + b"</svg>\n")
+        if name == "JEMALLOC":
+            return f"heap_v2/524288\n  t*: 1: 2 [0: 0]\n{what}\n\nMAPPED_LIBRARIES:\n".encode()
+        if name == "LEGACY_HEAP":
+            return b"heap profile: 1: 2 [1: 2] @ heap_v2/524288\n"
+        if name in ("HEAPSNAPSHOT", "HEAPPROFILE"):
+            return f'{{"format":"{name}","what":"{what}"}}'.encode()
         if name == "LEGACY_CPU":
             return b"".join(n.to_bytes(8, "little") for n in (0, 3, 0, 10101, 0, 0, 1, 0))
         if name == "SPEEDSCOPE":
@@ -189,7 +209,96 @@ class Service:
 
     def GetInfo(self, request, context):
         return self.m.Info(version="fake", targets=len(self.targets), captures_running=self.running,
-                           captures_total=self.total, host=self.token or "")
+                           captures_total=self.total, host=self.token or "", cpu_ns=1_500_000_000,
+                           drops_total=[self.m.Drop(cause="ring_full", count=3)])
+
+    def heap(self, selector, context, may_lack=False):
+        """The target and its heap's state."""
+        target = self.find(selector, context)
+        state = self.heaps[target.pid]
+        if target.name in ("noprof", "glibc"):
+            state.available = False
+            state.backend = 0 if target.name == "glibc" else 1
+            reason = "NO_HEAP" if target.name == "glibc" else "NOT_AVAILABLE"
+            state.note = REASONS[reason][1]
+            if not may_lack:
+                self.fail(context, reason)
+        return target, state
+
+    def HeapStatus(self, request, context):
+        return self.heap(request.target, context, may_lack=True)[1]
+
+    def HeapActivate(self, request, context):
+        target, state = self.heap(request.target, context)
+        if state.active:
+            self.fail(context, "HEAP_BUSY")
+        state.active, state.interval_s, state.owner = True, request.interval_s, request.owner
+        state.sample_bytes = request.sample_bytes or 524288
+        if request.interval_s:
+            self.kept[target.pid] = [
+                self.m.HeapDump(name=f"{number:06}.heap", unix_ns=(1_700_000_000 + number) * 10**9, size_bytes=1000)
+                for number in (2, 1)]
+        state.dumps = len(self.kept[target.pid])
+        return state
+
+    def HeapDeactivate(self, request, context):
+        target, state = self.heap(request.target, context, may_lack=True)
+        was_active, state.active, state.interval_s = state.active, False, 0
+        if request.delete_dumps:
+            self.kept[target.pid] = []
+        state.dumps = len(self.kept[target.pid])
+        return self.m.HeapDeactivated(was_active=was_active, state=state)
+
+    def HeapReset(self, request, context):
+        state = self.heap(request.target, context)[1]
+        state.epoch += 1
+        state.sample_bytes = request.sample_bytes or state.sample_bytes
+        return state
+
+    def HeapSnapshot(self, request, context):
+        target, state = self.heap(request.target, context)
+        if target.name == "full":
+            self.fail(context, "IO")
+        if request.require_active and not state.active:
+            self.fail(context, "NOT_ACTIVE")
+        yield from self.send(target, request.rendering, f"snapshot all_one={request.all_one} active={state.active}")
+
+    def ListHeapDumps(self, request, context):
+        target, _ = self.heap(request.target, context, may_lack=True)
+        return self.m.ListHeapDumpsResponse(dumps=self.kept[target.pid])
+
+    def GetHeapDump(self, request, context):
+        target, _ = self.heap(request.target, context)
+        if request.name not in [dump.name for dump in self.kept[target.pid]]:
+            self.fail(context, "NOT_FOUND")
+        yield from self.send(target, request.rendering, f"dump={request.name}")
+
+    def GetHeapGdump(self, request, context):
+        return self.m.HeapGdump(active=self.heap(request.target, context, may_lack=True)[1].gdump)
+
+    def SetHeapGdump(self, request, context):
+        state = self.heap(request.target, context)[1]
+        state.gdump = request.active
+        return self.m.HeapGdump(active=state.gdump)
+
+    def StreamCpu(self, request, context):
+        target = self.find(request.target, context)
+        for number in range(request.max_windows or 1 << 30):
+            if not context.is_active():
+                return
+            time.sleep(request.window_ms / 1000 / SPEED)
+            last = number + 1 == request.max_windows
+            yield self.m.CpuWindow(sequence=number, strings=[target.name], period_ns=10**9 // request.frequency_hz,
+                                   last=last, end_reason="max_windows" if last else "")
+            if target.name == "cut" and number == 2:
+                self.fail(context, "TARGET_GONE")
+
+    def WatchTargets(self, request, context):
+        for target in self.targets:
+            yield self.m.TargetEvent(kind="ATTACHED", target=target)
+        yield self.m.TargetEvent(kind="SYNCED")
+        while context.is_active():
+            time.sleep(0.05)
 
     def ListTargets(self, request, context):
         return self.m.ListTargetsResponse(targets=self.targets)
@@ -199,7 +308,12 @@ METHODS = {  # name: (request, streams)
     "CaptureCpu": ("CaptureCpuRequest", True), "StartCpu": ("StartCpuRequest", False),
     "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
     "GetCommandLine": ("GetCommandLineRequest", False), "GetInfo": ("GetInfoRequest", False),
-    "ListTargets": ("ListTargetsRequest", False),
+    "ListTargets": ("ListTargetsRequest", False), "WatchTargets": ("WatchTargetsRequest", True),
+    "StreamCpu": ("StreamCpuRequest", True), "HeapStatus": ("HeapStatusRequest", False),
+    "HeapActivate": ("HeapActivateRequest", False), "HeapDeactivate": ("HeapDeactivateRequest", False),
+    "HeapReset": ("HeapResetRequest", False), "HeapSnapshot": ("HeapSnapshotRequest", True),
+    "ListHeapDumps": ("ListHeapDumpsRequest", False), "GetHeapDump": ("GetHeapDumpRequest", True),
+    "GetHeapGdump": ("GetHeapGdumpRequest", False), "SetHeapGdump": ("SetHeapGdumpRequest", False),
 }
 
 

@@ -77,6 +77,7 @@ TEST(the_contract_describes_every_route) {
             check_fail(__FILE__, __LINE__, "the contract lacks %s", table[i].path);
         check_method(&table[i], path, block_end(path, 2), METHOD_GET, "    get:");
         check_method(&table[i], path, block_end(path, 2), METHOD_POST, "    post:");
+        check_method(&table[i], path, block_end(path, 2), METHOD_PUT, "    put:");
     }
 }
 
@@ -89,13 +90,35 @@ TEST(the_contract_describes_nothing_else) {
     CHECK_INT(described, ==, count);
 }
 
-TEST(the_contract_lists_the_outputs_of_cpu_paths) {
+static bool has_outputs(const char *parameter, enum format_family family) {
     struct sonde_buf list = {0};
     sonde_buf_puts(&list, "enum: [");
-    format_append_list(&list, FORMATS_CPU);
+    format_append_list(&list, family);
     sonde_buf_puts(&list, "]");
-    CHECK(strstr(contract_text().data, list.data));
+    const char *begin = find_line(contract_text().data, parameter);
+    bool has = begin && block_has(begin, block_end(begin, 4), list.data);
     sonde_buf_finish(&list);
+    return has;
+}
+
+TEST(the_contract_lists_the_outputs_of_each_kind_of_path) {
+    CHECK(has_outputs("    output:", FORMATS_CPU));
+    CHECK(has_outputs("    heap_output:", FORMATS_HEAP));
+}
+
+TEST(what_switches_is_guarded) {
+    static const char *const switching[] = {
+        "/debug/pprof/heap_activate",
+        "/debug/pprof/heap_deactivate",
+        "/debug/prof/mem/activate",
+        "/debug/prof/mem/deactivate",
+        "/debug/prof/mem/gdump",
+        "/v1/heap",
+        "/profile_start",
+        "/profile_stop",
+    };
+    for (size_t i = 0; i < sizeof switching / sizeof switching[0]; i++)
+        CHECK(route_find(sonde_slice_of(switching[i]))->flags & ROUTE_CHANGES_STATE);
 }
 
 TEST(every_row_is_whole) {
