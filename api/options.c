@@ -115,6 +115,22 @@ static char *trim(char *text) {
     return text;
 }
 
+/* Values of the file live as long as the settings: as the program. */
+static const char *keep(const char *value) {
+    static struct kept {
+        struct kept *next;
+        char text[];
+    } * all_kept;
+    size_t size = strlen(value) + 1;
+    struct kept *kept = malloc(sizeof *kept + size);
+    if (!kept)
+        return NULL;
+    memcpy(kept->text, value, size);
+    kept->next = all_kept;
+    all_kept = kept;
+    return kept->text;
+}
+
 /* One line of the settings file. Names that are another program's are left alone: the file is
  * shared. */
 static sonde_err read_line(struct reading *reading, char *line, int number) {
@@ -133,13 +149,10 @@ static sonde_err read_line(struct reading *reading, char *line, int number) {
     if (!option || !option->environment)
         return SONDE_OK;
     snprintf(place, sizeof place, "settings file, line %d: ", number);
-    char *value = strdup(trim(equals + 1)); /* lives as long as the settings: the program */
+    const char *value = keep(trim(equals + 1));
     if (!value)
         return sonde_fail(reading->diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    sonde_err err = set_value(reading, option, place, value);
-    if (err || (option->kind != SONDE_OPTION_TEXT && option->kind != SONDE_OPTION_LIST))
-        free(value);
-    return err;
+    return set_value(reading, option, place, value);
 }
 
 static sonde_err read_file(struct reading *reading) {

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define SUFFIX ".unwind"
-#define TEMPORARY                                                                  \
+#define TEMPORARY \
     ".new-" /* then identity-free numbers: a hidden file that no identity can name \
              */
 #define NAME_BYTES  (UNWIND_CACHE_IDENTITY + sizeof SUFFIX)
