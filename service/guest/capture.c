@@ -41,7 +41,7 @@ static struct {
     int64_t deadline_ns; /* of tables, of draining */
     int64_t look_ns, account_ns, maps_ns, maps_cost_ns;
     int64_t process_start_ns, own_start_ns;
-    uint64_t handler_start_ns;
+    struct seats_handlers handlers_before; /* the capture */
     uint64_t read_bytes;
     int64_t read_ns; /* when sonded read something last */
 } now;
@@ -76,19 +76,19 @@ static void send_state(bool running, int os_error) {
 }
 
 static void send_account(void) {
-    uint64_t handler_ns, handlers;
-    seats_handler_sum(&handler_ns, &handlers);
+    struct seats_handlers handlers = seats_handlers();
+    uint64_t handler_ns = seats_handler_ns(&now.handlers_before, &handlers);
     if (room.rings.header) {
         atomic_store(&room.rings.header->handler_ns, handler_ns);
-        atomic_store(&room.rings.header->handler_count, handlers);
+        atomic_store(&room.rings.header->handler_count, handlers.count);
     }
     link_out *out = link_message();
     sonde_guest_v1_CpuAccount *account = &out->message.cpu_account;
     out->which_message = sonde_guest_v1_FromGuest_cpu_account_tag;
     account->process_cpu_ns =
         (uint64_t)(room_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - now.process_start_ns);
-    account->guest_cpu_ns = handler_ns - now.handler_start_ns +
-                            (uint64_t)(room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - now.own_start_ns);
+    account->guest_cpu_ns =
+        handler_ns + (uint64_t)(room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - now.own_start_ns);
     account->threads = threads_count();
     now.account_ns = clock_now() + ACCOUNT_NS;
     link_send(-1);
@@ -213,6 +213,7 @@ static int prepare_parts(void) {
 
 static void prepare(void) {
     now.plan = (struct clock_plan){.clock = ROOM_CLOCK_NONE};
+    now.own_start_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int error = prepare_parts();
     if (error) {
         refuse(error);
@@ -245,10 +246,8 @@ static void start_clocks(void) {
         refuse(error);
         return;
     }
-    uint64_t handlers;
-    seats_handler_sum(&now.handler_start_ns, &handlers);
+    now.handlers_before = seats_handlers();
     now.process_start_ns = room_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    now.own_start_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     threads_open(&now.plan, now.period_ns);
     if (now.plan.clock == ROOM_CLOCK_PROCESS)
         clock_process(now.period_ns);

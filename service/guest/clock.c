@@ -13,8 +13,6 @@
 #include <sys/time.h>
 #include <time.h>
 
-#define LEAST_NS 10000u /* the kernel's own lower bound for cpu-clock */
-
 static _Atomic int perf_budget; /* descriptors we may still take */
 static int perf_floor;          /* they are moved above this number, out of the way of select() */
 
@@ -169,29 +167,43 @@ static bool arm_timer(struct room_seat *seat, uint64_t ticket) {
 }
 
 /* When the clock shall tick first, from now; and from which reading of the CPU clock periods are
- * counted. */
-static uint64_t first_tick(struct room_seat *seat, enum clock_since since) {
+ * counted. Ticks that would have come before the clock could be armed come at once: they are the
+ * thread's start, and no function's that happens to run first. */
+static uint64_t first_tick(struct room_seat *seat, const struct walk_registers *birth) {
     int64_t period = (int64_t)seat->period_ns, phase = (int64_t)room_phase(seat, seat->period_ns);
-    int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid));
-    int64_t origin = since == CLOCK_FROM_BIRTH ? 0 : cpu, first = origin + phase - cpu;
+    int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid)), origin = birth ? 0 : cpu;
+    int64_t missed = origin + phase > cpu ? 0 : (cpu - origin - phase) / period + 1;
+    int64_t next = origin + phase + missed * period;
     int64_t reported = (int64_t)atomic_load(&seat->reported_ns); /* of an earlier rate */
-    atomic_store(&seat->restart_ns, (origin + phase - period - reported) | 1);
-    return first < LEAST_NS ? LEAST_NS : (uint64_t)first;
+    if (missed)
+        room_show_start(seat, birth, (uint64_t)(missed * period));
+    atomic_store(&seat->restart_ns, (next - period - reported) | 1);
+    return (uint64_t)(next - cpu);
 }
 
-/* Lets the clock run: the first tick after first_ns, the later ones as the handler says. */
-static void run(struct room_seat *seat, uint64_t first_ns) {
+/* Lets the clock run: the first tick after first_ns, the later ones as the handler says. perf's
+ * timer would repeat a very short first span, and interrupt the kernel faster than it gets on: so
+ * such a one is armed for one tick, and the handler enables it again. Only at a thread's birth,
+ * when no handler can be about; others' first span is made longer. */
+static void run(struct room_seat *seat, uint64_t first_ns, bool at_birth) {
     int fd = atomic_load(&seat->fd), timer = atomic_load(&seat->timer);
+    bool once = at_birth && first_ns < ROOM_SAFE_NS;
+    if (!once && first_ns < ROOM_SAFE_NS)
+        first_ns = ROOM_SAFE_NS;
     if (fd >= 0) {
+        seat->once = once;
         ioctl(fd, PERF_EVENT_IOC_PERIOD, &first_ns);
-        ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+        if (once)
+            ioctl(fd, PERF_EVENT_IOC_REFRESH, 1);
+        else
+            ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
     }
     if (timer >= 0)
         set_timer(timer, first_ns, seat->period_ns);
 }
 
 void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t period_ns,
-               enum clock_since since) {
+               const struct walk_registers *birth) {
     uint64_t ticket = room_ticket(seat->incarnation, seats_number(seat));
     seat->period_ns = seat->nominal_ns = period_ns;
     seat->until_renewal = 1;
@@ -202,7 +214,7 @@ void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t p
     else if (plan->clock != ROOM_CLOCK_PERF || !arm_perf(seat, ticket))
         if (!plan->no_perf_fallback)
             arm_timer(seat, ticket);
-    run(seat, first_tick(seat, since));
+    run(seat, first_tick(seat, birth), birth != NULL);
 }
 
 /* The old stream of ticks ends and a new one begins: the part of a period under way is dropped as a
@@ -210,7 +222,7 @@ void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t p
 void clock_change(struct room_seat *seat, uint64_t period_ns) {
     seat->period_ns = period_ns;
     seat->until_renewal = 1;
-    run(seat, first_tick(seat, CLOCK_FROM_NOW));
+    run(seat, first_tick(seat, NULL), false);
 }
 
 /* The last tick was signalled before this returns, when the seat's thread calls it. */

@@ -2,13 +2,14 @@
  *
  * The sampling clocks: what the machine allows, and arming one per seat.
  *
- *   perf      perf cpu-clock with sigtrap: an hrtimer on the thread's CPU time. Exact, any rate,
- * one descriptor per thread. Where the kernel may not be sampled it ticks in user code only; the
- * rest is reported as not seen. timer     timer_create on the thread's CPU clock: looked at by the
- * kernel's tick only, so at most CONFIG_HZ samples per CPU-second and locked to its phase. For
- * machines that refuse perf, and for threads beyond the descriptors. process
- * setitimer(ITIMER_PROF): one for the process, SIGPROF, tick-locked, blind to who burned the time.
- * Last resort.
+ *     perf      perf cpu-clock with sigtrap: an hrtimer on the thread's CPU time. Exact, any rate,
+ *               one descriptor per thread. Where the kernel may not be sampled it ticks in user
+ *               code only; the rest is reported as not seen.
+ *     timer     timer_create on the thread's CPU clock: looked at by the kernel's tick only, so at
+ *               most CONFIG_HZ samples per CPU-second and locked to its phase. For machines that
+ *               refuse perf, and for threads beyond the descriptors.
+ *     process   setitimer(ITIMER_PROF): one for the process, SIGPROF, tick-locked, blind to who
+ *               burned the time. Last resort.
  *
  * The first tick comes after a random part of a period (a thread that lives 1 ms at 99 Hz is
  * sampled with probability 0.099, not never), and the handler draws a new period every 8 to 16
@@ -30,14 +31,11 @@ struct clock_plan {
  * timer_signal: see install.h; 0 = no real-time signal is free. */
 void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *plan);
 
-enum clock_since {
-    CLOCK_FROM_BIRTH, /* the thread is at its start: what it has burned already counts */
-    CLOCK_FROM_NOW,
-};
 /* Arms the seat's clock; seat->clock says which one it became (ROOM_CLOCK_NONE when none could be).
- * Any thread, seats locked. */
+ * birth: where the calling thread stands at its start; what it has burned already counts, and is
+ * shown there. NULL: a thread met later, counted from now on. Any thread, seats locked. */
 void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t period_ns,
-               enum clock_since since);
+               const struct walk_registers *birth);
 /* Another period from now on, with a new first phase. Control thread, seats locked. */
 void clock_change(struct room_seat *seat, uint64_t period_ns);
 /* No tick after this, but for signals that are pending already. */

@@ -3,14 +3,16 @@
  * The libc functions that stand in front of libc's own, each with its reason. All are on the list
  * EXPORTS.
  *
- *   pthread_create        a thread that lives 1 ms must have its clock from its first instruction;
- * a scan would miss it sigaction, signal,    the application sees its own handlers although ours is
- * the kernel's (signal/chain.h)
- *   __sysv_signal ...
- *   fork, daemon          a child that goes on without exec is a target of its own; its control
- * thread can be made only after every atfork handler has run (an allocator's locks are released in
- * its own) dlclose               the map is read anew at once, before the addresses are given to
- * another library
+ *     pthread_create      a thread that lives 1 ms must have its clock from its first instruction:
+ *                         a scan would miss it
+ *     sigaction, signal,  the application sees its own handlers although ours is the kernel's
+ *     __sysv_signal       (signal/chain.h)
+ *     fork, daemon        a child that goes on without exec is a target of its own; its control
+ *                         thread can be made only after every atfork handler has run (an
+ *                         allocator's locks are released in its own)
+ *     dlclose             the map is read anew at once, before the addresses are given to another
+ *                         library
+ *     exec...             interpose_exec.c
  *
  * dlopen is none of them: it looks at its caller (RUNPATH, $ORIGIN). While nobody profiles each
  * costs one load and one branch. */
@@ -37,9 +39,30 @@ typedef int create_function(pthread_t *, const pthread_attr_t *, thread_start *,
 struct begin {
     thread_start *start;
     void *argument;
-    struct walk_stack
-        stack; /* of the caller's choosing; high 0 = glibc's, `low` is then its size */
+    struct walk_stack stack; /* the caller's choice; high 0 = glibc's, `low` is then its size */
+    _Atomic bool taken;
 };
+
+/* Not from malloc: the first free in a thread sets up its allocator's cache, which a thread that
+ * never allocates would pay for us. */
+static struct begin begins[256];
+
+static struct begin *take_begin(void) {
+    static _Atomic uint32_t next;
+    for (uint32_t tries = 0; tries < 16; tries++) {
+        struct begin *begin = &begins[atomic_fetch_add(&next, 1) % 256];
+        if (!atomic_load(&begin->taken) && !atomic_exchange(&begin->taken, true))
+            return begin;
+    }
+    return malloc(sizeof(struct begin));
+}
+
+static void give_begin(struct begin *begin) {
+    if (begin >= begins && begin < begins + 256)
+        atomic_store(&begin->taken, false);
+    else
+        free(begin);
+}
 
 static create_function *real_create;
 static int (*real_dlclose)(void *);
@@ -77,8 +100,10 @@ static struct walk_stack own_stack(struct walk_stack asked) {
 /* Every sampled thread's stack has this frame; its name says whose it is. */
 static __attribute__((noinline)) void *sonde_thread(void *packed) {
     struct begin begin = *(struct begin *)packed;
-    free(packed);
-    threads_enter(own_stack(begin.stack));
+    struct walk_registers here;
+    give_begin(packed);
+    walk_registers_here(&here);
+    threads_enter(own_stack(begin.stack), &here);
     pthread_setspecific(leave_key, &leave_key);
     void *result = begin.start(begin.argument);
     __asm__ volatile(""); /* no tail call: the frame stays */
@@ -118,13 +143,15 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_
         return EAGAIN;
     if (!atomic_load_explicit(&room.open, memory_order_relaxed) || !atomic_load(&key_made))
         return real_create(thread, attr, start, argument);
-    struct begin *begin = malloc(sizeof *begin);
+    struct begin *begin = take_begin();
     if (!begin)
         return real_create(thread, attr, start, argument);
-    *begin = (struct begin){start, argument, stack_asked(attr)};
+    begin->start = start;
+    begin->argument = argument;
+    begin->stack = stack_asked(attr);
     int error = real_create(thread, attr, sonde_thread, begin);
     if (error)
-        free(begin);
+        give_begin(begin);
     return error;
 }
 

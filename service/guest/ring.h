@@ -44,7 +44,10 @@ struct ring_header { /* page 0, written by the guest only */
     uint64_t ring_bytes;
     _Atomic uint64_t drops[RING_DROP_COUNT]; /* events, since the rings were made */
     _Atomic uint64_t dropped_ns;             /* CPU time those dropped samples stood for */
-    _Atomic uint64_t handler_ns;             /* time spent in our handlers */
+    /* CPU time spent in our handlers, without the kernel's part of the signal. Each is timed by the
+     * wall clock; one that took 50 us or more was preempted and counts as the mean of the others:
+     * sum of the short ones x all / short ones (50 us each when none was short). */
+    _Atomic uint64_t handler_ns;
     _Atomic uint64_t handler_count;
 };
 

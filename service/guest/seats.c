@@ -17,7 +17,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct walk_cache *chunks[ROOM_SEATS / CHUNK];
 static uint32_t first_free; /* number + 1; the next one is in `scanned` */
 static uint32_t limit, taken, last_incarnation;
-static uint64_t gone_ns, gone_count;
+static struct seats_handlers gone;
 
 static void *reserve(size_t bytes) {
     void *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -117,9 +117,10 @@ struct room_seat *seats_take(uint32_t tid) {
 void seats_give(struct room_seat *seat) {
     atomic_store(&room.seat_of[seat->tid], 0);
     atomic_store(&seat->incarnation, 0);
-    gone_ns += atomic_load(&seat->handler_ns);
-    gone_count += atomic_load(&seat->handler_count);
-    seat->handler_ns = seat->handler_count = 0;
+    gone.ns += atomic_load(&seat->handler_ns);
+    gone.count += atomic_load(&seat->handler_count);
+    gone.preempted += atomic_load(&seat->handler_long);
+    seat->handler_ns = seat->handler_count = seat->handler_long = 0;
     seat->tid = 0;
     seat->scanned = first_free;
     first_free = seats_number(seat) + 1;
@@ -134,12 +135,22 @@ uint32_t seats_count(void) {
     return taken;
 }
 
-void seats_handler_sum(uint64_t *ns, uint64_t *count) {
-    *ns = gone_ns, *count = gone_count;
+struct seats_handlers seats_handlers(void) {
+    struct seats_handlers sum = gone;
     for (uint32_t i = 0; i < limit; i++) {
-        *ns += atomic_load_explicit(&room.seats[i].handler_ns, memory_order_relaxed);
-        *count += atomic_load_explicit(&room.seats[i].handler_count, memory_order_relaxed);
+        sum.ns += atomic_load_explicit(&room.seats[i].handler_ns, memory_order_relaxed);
+        sum.count += atomic_load_explicit(&room.seats[i].handler_count, memory_order_relaxed);
+        sum.preempted += atomic_load_explicit(&room.seats[i].handler_long, memory_order_relaxed);
     }
+    return sum;
+}
+
+uint64_t seats_handler_ns(const struct seats_handlers *since, const struct seats_handlers *now) {
+    uint64_t ns = now->ns - since->ns, preempted = now->preempted - since->preempted;
+    uint64_t count = now->count - since->count;
+    if (count <= preempted)
+        return count * ROOM_LONG_NS;
+    return (uint64_t)((__uint128_t)ns * count / (count - preempted));
 }
 
 /* The seats themselves keep their incarnations: late signals must not meet zeroed memory with a

@@ -30,9 +30,13 @@ static inline uint32_t seats_number(const struct room_seat *seat) {
     return (uint32_t)(seat - room.seats);
 }
 
-/* Time in handlers and how often, of all seats, those given back included. Since the process began.
- */
-void seats_handler_sum(uint64_t *ns, uint64_t *count);
+/* Handlers of all seats, those given back included. Since the process began. */
+struct seats_handlers {
+    uint64_t ns, count, preempted; /* ns: of those that were not preempted */
+};
+struct seats_handlers seats_handlers(void);
+/* What ring.h calls handler_ns, between two readings. */
+uint64_t seats_handler_ns(const struct seats_handlers *since, const struct seats_handlers *now);
 /* Gives the pages of unused caches back. Only after room_quiet with all seats given. */
 void seats_trim(void);
 

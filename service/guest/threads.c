@@ -51,7 +51,7 @@ static void seat_thread(uint32_t tid) {
     found++;
     seat->scanned = scan;
     int64_t before = room_clock_ns(ROOM_CPU_OF(tid));
-    clock_arm(seat, &plan, atomic_load(&room.period_ns), CLOCK_FROM_NOW);
+    clock_arm(seat, &plan, atomic_load(&room.period_ns), NULL);
     if (!first_scan && before > 0)
         ring_push_unseen(&room.rings, tid, (uint64_t)before, RING_UNSEEN_SHORT);
 }
@@ -126,7 +126,7 @@ void threads_replan(const struct clock_plan *chosen) {
         if (!seat->tid || seat->clock == chosen->clock)
             continue;
         clock_disarm(seat);
-        clock_arm(seat, &plan, atomic_load(&room.period_ns), CLOCK_FROM_NOW);
+        clock_arm(seat, &plan, atomic_load(&room.period_ns), NULL);
     }
     seats_unlock(&mask);
 }
@@ -190,7 +190,7 @@ void threads_look(void) {
     seats_unlock(&mask);
 }
 
-void threads_enter(struct walk_stack stack) {
+void threads_enter(struct walk_stack stack, const struct walk_registers *birth) {
     uint64_t mask;
     seats_lock(&mask);
     uint32_t tid = (uint32_t)raw_gettid();
@@ -198,7 +198,7 @@ void threads_enter(struct walk_stack stack) {
     if (seat) {
         seat->scanned = scan;
         seat->stack = stack;
-        clock_arm(seat, &plan, atomic_load(&room.period_ns), CLOCK_FROM_BIRTH);
+        clock_arm(seat, &plan, atomic_load(&room.period_ns), birth);
     }
     seats_unlock(&mask);
 }

@@ -7,9 +7,8 @@
 
 #define PAGE     4096ull
 #define USER_END (1ull << 47)
-#define MAIN_SPAN                                                                   \
-    (128ull << 20) /* the kernel keeps at least this much free below the main stack \
-                    */
+/* The kernel keeps at least this much free below the main stack. */
+#define MAIN_SPAN (128ull << 20)
 
 static bool holds(struct walk_stack stack, uint64_t address) {
     return address >= stack.low && address < stack.high;

@@ -5,12 +5,13 @@
  * read:
  *
  *   - the thread's own: told by the thread as it started, or the mapping (of the last
- * /proc/self/maps) that holds both its stack pointer and its thread descriptor, which glibc puts at
- * the stack's top; the main thread's by __libc_stack_end;
+ *     /proc/self/maps) that holds its thread descriptor, which glibc puts at the stack's top; the
+ *     main thread's ends where the kernel put the program's file name;
  *   - the alternate signal stack: by the kernel, in the ucontext (walk.h looks there itself);
  *   - coroutines': by sonde_stack_add;
  *   - any other: asked of the kernel page by page, at most 16, by a sigprocmask that can only fail:
- * EINVAL when the page can be read, EFAULT when not. About 0.1 us a page, and only for such stacks.
+ *     EINVAL when the page can be read, EFAULT when not. About 0.1 us a page, and only for such
+ *     stacks.
  *
  * Thread and signal safety: signal-safe. */
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_BOUNDS_H

@@ -34,7 +34,9 @@
 #define ROOM_LABEL_BYTES 64u
 #define ROOM_TIDS        (4u << 20)                         /* the largest pid_max there is */
 #define ROOM_CPU_OF(tid) ((int)(~(unsigned)(tid) << 3 | 6)) /* clockid of a thread's CPU clock */
-#define ROOM_NAME_TICKS  64u /* between two looks at a thread's name */
+#define ROOM_NAME_TICKS  64u     /* between two looks at a thread's name */
+#define ROOM_SAFE_NS     100000u /* perf's timer may repeat so fast: a handler run fits in */
+#define ROOM_LONG_NS     50000u  /* a handler that took longer had lost the CPU */
 
 enum room_clock { ROOM_CLOCK_NONE, ROOM_CLOCK_PERF, ROOM_CLOCK_TIMER, ROOM_CLOCK_PROCESS };
 
@@ -56,6 +58,8 @@ struct room_seat {
     /* The handler's. */
     _Atomic uint32_t inside;
     uint32_t until_renewal; /* ticks until the period is drawn anew */
+    bool once;              /* perf's event stops at its next tick, and is enabled again there */
+    bool exact;             /* no tick since the clock was armed: the next is held to its phase */
     uint32_t until_name;
     uint32_t label_told;
     bool announced;
@@ -66,9 +70,10 @@ struct room_seat {
     uint64_t last_ns;            /* CLOCK_MONOTONIC of the last tick */
     int64_t base_ns;             /* of the thread's CPU clock; see room_due */
     _Atomic uint64_t counted_ns; /* sum of weights */
-    _Atomic uint64_t handler_ns;
+    _Atomic uint64_t handler_ns; /* see ring.h: those below ROOM_LONG_NS */
     _Atomic uint64_t handler_count;
-    struct walk_stack stack; /* [0,0) = not known yet */
+    _Atomic uint64_t handler_long; /* of them, those above */
+    struct walk_stack stack;       /* [0,0) = not known yet */
 };
 
 /* Readable and writable mappings at the last look, sorted: where the stack of a thread that nobody
@@ -166,6 +171,11 @@ SONDE_SIGSAFE
 void room_on_timer(int signal, siginfo_t *info, void *context);
 SONDE_SIGSAFE
 void room_on_prof(int signal, siginfo_t *info, void *context);
+
+/* A sample that is no tick: a thread at its start, by itself, before its clock runs. */
+SONDE_SIGSAFE
+void room_show_start(struct room_seat *seat, const struct walk_registers *birth,
+                     uint64_t weight_ns);
 
 /* Whether a SIGTRAP is one of our ticks, late ones included. */
 SONDE_SIGSAFE

@@ -26,7 +26,6 @@
 #include <time.h>
 
 #define CODE_PERF   6      /* TRAP_PERF, which this glibc does not name */
-#define LEAST_NS    10000u /* the kernel's own lower bound for perf's cpu-clock */
 #define FIRST_SLACK 30000u /* ns; more than a clock's reading is off */
 #define PERF_ASYNC  1u     /* TRAP_PERF_FLAG_ASYNC: was blocked when the tick came */
 
@@ -58,24 +57,33 @@ static uint64_t count_periods(struct room_seat *seat, uint64_t now, uint64_t *du
     if (!may_differ(seat, gap))
         return 1;
     int64_t restart = atomic_exchange_explicit(&seat->restart_ns, 0, memory_order_acquire);
-    if (restart)
+    if (restart) {
         seat->base_ns =
             restart - (int64_t)atomic_load_explicit(&seat->counted_ns, memory_order_relaxed);
+        seat->exact = true;
+    }
     int64_t due = room_due(seat, room_clock_ns(CLOCK_THREAD_CPUTIME_ID));
-    uint64_t slack = restart && period / 2 > FIRST_SLACK ? FIRST_SLACK : period / 2;
+    uint64_t slack = seat->exact && period / 2 > FIRST_SLACK ? FIRST_SLACK : period / 2;
     *due_ns = due > 0 ? (uint64_t)due : 0;
     if (*due_ns + slack < period)
         return 0;
     return *due_ns < period + period / 2 ? 1 : (*due_ns + period / 2) / period;
 }
 
-static void set_period(const struct room_seat *seat, uint64_t period) {
+/* An event that stopped at its tick is enabled again: for one tick more where the period is so
+ * short that perf's timer could come again before we are out of here. */
+static void set_period(struct room_seat *seat, uint64_t period, bool once) {
     int fd = atomic_load_explicit(&seat->fd, memory_order_acquire);
     int timer = atomic_load_explicit(&seat->timer, memory_order_acquire);
     struct timespec span = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
     struct itimerspec every = {span, span};
     if (fd >= 0)
         raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period);
+    if (fd >= 0 && once)
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
+    else if (fd >= 0 && seat->once)
+        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
+    seat->once = once;
     if (timer >= 0)
         raw_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
 }
@@ -90,16 +98,14 @@ static void renew_period(struct room_seat *seat) {
     seat->period_ns = room_dither(seat, nominal);
     seat->nominal_ns = nominal;
     seat->until_renewal = 8 + (uint32_t)(room_random(seat) % 9);
-    set_period(seat, seat->period_ns);
+    set_period(seat, seat->period_ns, false);
 }
 
 /* Waits for the rest of the period. */
 static void wait_on(struct room_seat *seat, uint64_t due_ns) {
     uint64_t rest = seat->period_ns > due_ns ? seat->period_ns - due_ns : 0;
-    set_period(seat, rest > LEAST_NS ? rest : LEAST_NS);
+    set_period(seat, rest > 0 ? rest : 1, rest < ROOM_SAFE_NS); /* the kernel's least is 10 us */
     seat->until_renewal = 1;
-    if (atomic_load_explicit(&seat->counted_ns, memory_order_relaxed) == 0) /* still exact */
-        atomic_store_explicit(&seat->restart_ns, seat->base_ns | 1, memory_order_relaxed);
 }
 
 static bool push_thread(struct room_seat *seat, uint32_t generation) {
@@ -178,17 +184,23 @@ static void push_sample(const struct room_seat *seat, const uint64_t *pcs,
     ring_publish(record, size);
 }
 
+static const struct room_map *map_for(const struct room_seat *seat, uint64_t weight_ns) {
+    const struct room_map *map = atomic_load_explicit(&room.map, memory_order_acquire);
+    if (seat->cache && map)
+        return map;
+    ring_drop(&room.rings, RING_DROP_NO_CONTEXT, weight_ns);
+    return NULL;
+}
+
 static void take_sample(struct room_seat *seat, const ucontext_t *context, uint64_t now,
                         uint64_t weight_ns) {
     uint64_t pcs[RING_MAX_DEPTH];
     struct walk_stack extra;
     struct walk_bounds bounds;
     struct walk_result walked;
-    const struct room_map *map = atomic_load_explicit(&room.map, memory_order_acquire);
-    if (!seat->cache || !map) {
-        ring_drop(&room.rings, RING_DROP_NO_CONTEXT, weight_ns);
+    const struct room_map *map = map_for(seat, weight_ns);
+    if (!map)
         return;
-    }
     bounds_find(seat, context, &extra, &bounds);
     walk_from_context(context, &map->walk, seat->cache, &bounds, pcs,
                       atomic_load_explicit(&room.max_depth, memory_order_relaxed), &walked);
@@ -200,6 +212,20 @@ static void take_sample(struct room_seat *seat, const ucontext_t *context, uint6
 static void add(_Atomic uint64_t *sum, uint64_t more) {
     atomic_store_explicit(sum, atomic_load_explicit(sum, memory_order_relaxed) + more,
                           memory_order_relaxed);
+}
+
+void room_show_start(struct room_seat *seat, const struct walk_registers *birth,
+                     uint64_t weight_ns) {
+    uint64_t pcs[RING_MAX_DEPTH];
+    struct walk_bounds bounds = {.thread = seat->stack};
+    struct walk_result walked;
+    const struct room_map *map = map_for(seat, weight_ns);
+    add(&seat->counted_ns, weight_ns);
+    if (!map)
+        return;
+    walk_from_registers(birth, &map->walk, seat->cache, &bounds, pcs, RING_MAX_DEPTH, &walked);
+    announce(seat, map->generation);
+    push_sample(seat, pcs, &walked, map->generation, now_ns(), weight_ns);
 }
 
 /* Enters the seat unless the signal is a late one. The exchange is ordered before the look at
@@ -218,8 +244,14 @@ static bool enter(struct room_seat *seat, uint32_t incarnation, uint64_t weight_
     return false;
 }
 
+/* The wall clock is the only cheap one here; of a handler that lost the CPU in between it tells
+ * nothing. Those are counted, and taken for as long as the others are (ring.h). */
 static void leave(struct room_seat *seat, uint64_t since) {
-    add(&seat->handler_ns, now_ns() - since);
+    uint64_t took = now_ns() - since;
+    if (took < ROOM_LONG_NS)
+        add(&seat->handler_ns, took);
+    else
+        add(&seat->handler_long, 1);
     add(&seat->handler_count, 1);
     atomic_store_explicit(&seat->inside, 0, memory_order_release);
 }
@@ -240,6 +272,7 @@ static void on_tick(uint64_t ticket, const ucontext_t *context, bool late) {
         leave(seat, now);
         return;
     }
+    seat->exact = false;
     add(&seat->counted_ns, periods * period);
     if (periods > 1 && (late || seat->user_only)) {
         ring_push_unseen(&room.rings, seat->tid, (periods - 1) * period,
