@@ -258,7 +258,7 @@ TEST(a_guest_comes_back_to_a_sonded_that_comes_back) {
 
 TEST(libraries_that_come_and_go_make_generations) {
     struct scene scene;
-    scene_begin(&scene, "loader", 20);
+    scene_begin(&scene, "loader", 8);
     scene_capture(&scene, HZ(499), BEST);
     struct line bad = scene_pump_line(&scene);
     CHECK_INT(bad.a, ==, 0);

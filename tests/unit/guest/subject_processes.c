@@ -228,9 +228,11 @@ void verb_loader(int rounds) {
         unsigned long (*crc)(unsigned long, const unsigned char *, unsigned) =
             library ? (__typeof__(crc))dlsym(library, "crc32") : NULL;
         static unsigned char data[1 << 20];
-        for (int j = 0; crc && j < 50; j++)
+        int64_t end = subject_clock(CLOCK_MONOTONIC) + 120 * SUBJECT_MS;
+        while (crc && subject_clock(CLOCK_MONOTONIC) < end) /* longer than between two looks */
             bad += crc(0, data, sizeof data) == 0;
         bad += !crc || dlclose(library) != 0;
+        subject_work(120 * SUBJECT_MS);
     }
     subject_say("bad", bad, 0);
     subject_wait();
