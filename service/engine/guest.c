@@ -2,7 +2,7 @@
  *
  * What guests say, one function per message. An error means "broken guest": it is disconnected and
  * nothing else happens. */
-#include "service/engine/target.h"
+#include "service/engine/heap_inside.h"
 
 #include <unistd.h>
 
@@ -67,6 +67,14 @@ static sonde_err on_cpu_account(struct target *target, const frames_from_guest *
     return SONDE_OK;
 }
 
+static sonde_err on_heap_answer(struct target *target, const frames_from_guest *message) {
+    const sonde_guest_v1_HeapAnswer *answer = &message->message.heap_answer;
+    int fd = answer->has_dump ? frames_take_fd(&target->link.frames) : -1;
+    if (answer->has_dump && fd < 0)
+        return SONDE_PROTOCOL;
+    return heap_on_answer(target, answer, fd);
+}
+
 sonde_err guest_on_message(void *context, const frames_from_guest *message) {
     static sonde_err (*const handlers[])(struct target *, const frames_from_guest *) = {
         [sonde_guest_v1_FromGuest_hello_tag] = on_hello,
@@ -74,6 +82,7 @@ sonde_err guest_on_message(void *context, const frames_from_guest *message) {
         [sonde_guest_v1_FromGuest_maps_tag] = on_maps,
         [sonde_guest_v1_FromGuest_cpu_state_tag] = on_cpu_state,
         [sonde_guest_v1_FromGuest_cpu_account_tag] = on_cpu_account,
+        [sonde_guest_v1_FromGuest_heap_answer_tag] = on_heap_answer,
     };
     struct target *target = context;
     size_t tag = message->which_message;

@@ -2,6 +2,7 @@
 #include "service/engine/target.h"
 
 #include "service/engine/capture.h"
+#include "service/engine/heap_inside.h"
 #include "service/engine/watch.h"
 
 #include <stdlib.h>
@@ -47,6 +48,7 @@ void target_release(struct target *target) {
         return;
     target_empty(target);
     sonde_profile_destroy(target->session.result);
+    heap_destroy(target->heap);
     free(target->command);
     free(target);
 }
@@ -87,6 +89,7 @@ void target_detach(struct target *target) {
         else if (capture->state != CAPTURE_REPORTING)
             capture->target_gone = true;
     }
+    heap_detach(target);
     clock_stopped(target);
     rings_unmap(target);
 }
@@ -100,7 +103,7 @@ void target_tick(struct target *target, uint64_t now_ns) {
         return;
     }
     clock_tick(target, now_ns);
-    uint64_t wake_ns = 0;
+    uint64_t wake_ns = heap_tick(target, now_ns);
     for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
         uint64_t next_ns = capture_tick(capture, now_ns);
         if (next_ns != 0 && (wake_ns == 0 || next_ns < wake_ns))

@@ -50,6 +50,8 @@ struct session_waiter {
     void *context;
 };
 
+struct heap; /* heap_inside.h */
+
 struct session {
     bool is_running, is_ended;      /* is_ended: the result is awaited no more */
     struct engine_capture *capture; /* while it runs */
@@ -92,6 +94,7 @@ struct target {
     uint64_t clock_deadline_ns, next_drain_ns;
     struct stacks *stacks;           /* while captures run */
     struct engine_capture *captures; /* all that have not ended */
+    struct heap *heap;               /* NULL until somebody asks */
     uint64_t wake_ns;                /* when target_tick has something to do; 0 = nothing */
 };
 

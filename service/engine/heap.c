@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The conversation with the guest: commands go out in order, answers come back in the same. */
+#include "service/engine/find.h"
+#include "service/engine/heap_inside.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct heap *heap_of(struct target *target) {
+    struct heap *heap = target->heap;
+    if (heap)
+        return heap;
+    heap = calloc(1, sizeof *heap);
+    if (!heap)
+        return NULL;
+    heap->target = target;
+    heap->last = &heap->calls;
+    heap->state.epoch = 1;
+    target->heap = heap;
+    return heap;
+}
+
+void heap_destroy(struct heap *heap) {
+    if (!heap)
+        return;
+    heap_dumps_finish(&heap->dumps);
+    free(heap);
+}
+
+sonde_err heap_call_create(struct engine *engine, const struct engine_selector *selector,
+                           struct heap_call **created, struct sonde_diag *diag) {
+    struct target *target = NULL;
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    struct heap_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    lock_take(&engine->targets_lock);
+    sonde_err err = find_target(engine, selector, &target, diag);
+    if (!err)
+        call->target = target_retain(target);
+    lock_drop(&engine->targets_lock);
+    if (err)
+        free(call);
+    *created = err ? NULL : call;
+    return err;
+}
+
+void heap_call_free(struct heap_call *call) {
+    target_release(call->target);
+    free(call);
+}
+
+static struct heap_call *take_first(struct heap *heap) {
+    struct heap_call *call = heap->calls;
+    heap->calls = call->next;
+    if (!heap->calls)
+        heap->last = &heap->calls;
+    heap->call_count--;
+    call->next = NULL;
+    return call;
+}
+
+/* The nearest power of two; 0 stays 0. */
+static uint32_t log2_of(uint64_t bytes) {
+    uint32_t low = bytes > 1 ? 63u - (uint32_t)__builtin_clzll(bytes) : 0;
+    return bytes > 1 && bytes - (1ull << low) > (1ull << low) / 2 ? low + 1 : low;
+}
+
+void heap_ask(struct heap *heap, struct heap_call *call) {
+    struct target *target = heap->target;
+    frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
+    sonde_guest_v1_HeapCommand *command = &message.message.heap_command;
+    if (!target->is_attached || target->link.fd < 0 || heap->call_count >= HEAP_MAX_CALLS) {
+        call->done(call, NULL, -1);
+        return;
+    }
+    call->sequence = ++heap->sequence;
+    call->deadline_ns = now_monotonic_ns() + HEAP_ANSWER_NS;
+    *heap->last = call;
+    heap->last = &call->next;
+    heap->call_count++;
+    target->wake_ns = 1;
+    message.which_message = sonde_guest_v1_ToGuest_heap_command_tag;
+    command->sequence = call->sequence;
+    command->verb = call->verb;
+    command->lg_sample = log2_of(call->request.sample_bytes);
+    link_send(target, &message, -1);
+}
+
+/* An answer to a call that was given up is let go; one to a call that was never made is a lie. */
+sonde_err heap_on_answer(struct target *target, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct heap *heap = target->heap;
+    bool known = heap && (int32_t)(heap->sequence - answer->sequence) >= 0;
+    if (known && heap->calls && heap->calls->sequence == answer->sequence) {
+        struct heap_call *call = take_first(heap);
+        heap_note(heap, answer);
+        call->done(call, answer, fd);
+        return SONDE_OK;
+    }
+    if (fd >= 0)
+        close(fd);
+    return known ? SONDE_OK : SONDE_PROTOCOL;
+}
+
+void heap_detach(struct target *target) {
+    struct heap *heap = target->heap;
+    while (heap && heap->calls) {
+        struct heap_call *call = take_first(heap);
+        call->done(call, NULL, -1);
+    }
+}
+
+uint64_t heap_tick(struct target *target, uint64_t now_ns) {
+    struct heap *heap = target->heap;
+    if (!heap)
+        return 0;
+    while (heap->calls && now_ns >= heap->calls->deadline_ns) {
+        struct heap_call *call = take_first(heap);
+        call->done(call, NULL, -1);
+    }
+    return heap->calls ? heap->calls->deadline_ns : 0;
+}
+
+static sonde_err no_answer(const struct heap *heap, struct sonde_diag *diag) {
+    if (heap->target->engine->has_begun_end)
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    if (heap->target->link.fd < 0)
+        return sonde_fail(diag, SONDE_TARGET_GONE, "%s has ended", heap->target->info.name);
+    return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                      "%s did not answer within %llu s; is the process stopped?",
+                      heap->target->info.name, HEAP_ANSWER_NS / 1000000000ull);
+}
+
+sonde_err heap_judge(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
+                     struct sonde_diag *diag) {
+    if (!answer)
+        return no_answer(heap, diag);
+    if (!answer->profiling)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s", heap->state.note);
+    if (answer->os_error != 0)
+        return sonde_fail_os(diag, answer->os_error, "the allocator of %s refused %.47s",
+                             heap->target->info.name, answer->failed);
+    return SONDE_OK;
+}

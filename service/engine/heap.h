@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Heap profiling of a target, one state for everybody who asks. The target's allocator samples;
+ * here is who switched it on and until when, the periodic dumps that are kept, and the way from a
+ * dump to a profile. What the target says now is asked each time, so that an answer holds however
+ * sampling was switched.
+ *
+ * As in engine.h: any thread may ask, nobody waits, refusals that need no target's word come back
+ * at once, everything else by one event. */
+#ifndef SONDE_SERVICE_ENGINE_HEAP_H
+#define SONDE_SERVICE_ENGINE_HEAP_H
+
+#include "service/engine/engine.h"
+
+#define ENGINE_HEAP_MAX_INTERVAL_S 86400u
+#define ENGINE_HEAP_MIN_SAMPLE     4096u
+#define ENGINE_HEAP_MAX_SAMPLE     (1ull << 40)
+#define ENGINE_HEAP_MAX_DUMPS      10000u
+#define ENGINE_HEAP_NAME_BYTES     12u /* "NNNNNN.heap" */
+
+enum engine_heap_verb {
+    ENGINE_HEAP_STATUS,
+    ENGINE_HEAP_ACTIVATE,
+    ENGINE_HEAP_DEACTIVATE,
+    ENGINE_HEAP_RESET,
+    ENGINE_HEAP_GDUMP_ON,
+    ENGINE_HEAP_GDUMP_OFF,
+    ENGINE_HEAP_LIST, /* asks nobody but sonded */
+    ENGINE_HEAP_VERBS
+};
+
+struct engine_heap_request {
+    enum engine_heap_verb verb;
+    struct engine_selector target;
+    uint64_t sample_bytes; /* ACTIVATE, RESET: 0 = as it is; rounded to a power of two */
+    uint32_t interval_s;   /* ACTIVATE, as the next four; 0 = no periodic dumps */
+    uint32_t keep_dumps;   /* 0 = 100 */
+    uint64_t keep_bytes;   /* 0 = 1 GiB */
+    uint32_t lease_ms;     /* 0 = for ever */
+    const char *owner;     /* NULL or at most 64 bytes */
+    bool delete_dumps;     /* DEACTIVATE */
+};
+
+enum engine_heap_backend { ENGINE_HEAP_NONE = 0, ENGINE_HEAP_JEMALLOC = 1 };
+
+struct engine_heap_state {
+    enum engine_heap_backend backend;
+    bool available, active;
+    bool was_active; /* before the request */
+    bool gdump, accumulates;
+    char note[320], owner[65], last_failure[160];
+    int64_t active_since_unix_ns, lease_until_unix_ns; /* 0 = not known, no lease */
+    uint32_t interval_s, dumps, dump_failures;
+    uint64_t sample_bytes, epoch, dump_bytes;
+};
+
+struct engine_heap_dump {
+    char name[ENGINE_HEAP_NAME_BYTES];
+    int64_t unix_ns;
+    uint64_t bytes, epoch;
+};
+
+/* Once. err != SONDE_OK: state and dumps are NULL. dumps: those kept, newest first. Errors:
+ * NOT_AVAILABLE (no jemalloc with prof:true, with the line to set; or the target does not answer),
+ * SESSION_BUSY, TARGET_GONE, IO. */
+typedef void engine_on_heap(void *context, sonde_err err, const struct sonde_diag *diag,
+                            const struct engine_heap_state *state,
+                            const struct engine_heap_dump *dumps, size_t dump_count);
+SONDE_MUST_USE sonde_err engine_heap(struct engine *engine,
+                                     const struct engine_heap_request *request,
+                                     engine_on_heap *on_answer, void *context,
+                                     struct sonde_diag *diag);
+
+/* The live heap now, or a kept dump. */
+struct engine_heap_query {
+    struct engine_selector target;
+    const char *name;    /* NULL: now. INVALID_ARGUMENT when it is no NNNNNN.heap */
+    bool raw;            /* the dump as the allocator wrote it; otherwise a profile */
+    bool require_active; /* now: NOT_ACTIVE when sampling is off */
+};
+
+struct engine_heap_result {
+    struct sonde_buf text;         /* raw */
+    struct sonde_profile *profile; /* named, without the allocator's own frames at the leaf */
+    int64_t unix_ns;
+};
+
+/* Once, on a worker or the engine thread. SONDE_OK: takes what is in result. Errors as above;
+ * NOT_FOUND for a dump that is not kept, CORRUPT for one that cannot be read. */
+typedef void engine_on_heap_result(void *context, sonde_err err, const struct sonde_diag *diag,
+                                   struct engine_heap_result *result);
+SONDE_MUST_USE sonde_err engine_heap_get(struct engine *engine,
+                                         const struct engine_heap_query *query,
+                                         engine_on_heap_result *on_result, void *context,
+                                         struct sonde_diag *diag);
+
+#endif

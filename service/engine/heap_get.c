@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Dumps for somebody: taken now by the guest, or kept. Both are a descriptor that a worker reads
+ * and passes on as it is, or makes a profile of. */
+#include "service/engine/heap_inside.h"
+#include "service/engine/heap_profile.h"
+
+#include "api/profile/jemalloc.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES (1u << 20)
+
+struct delivery {
+    struct job job;
+    struct heap_call *call;
+    int fd;
+    pid_t pid;
+};
+
+/* Read, not mapped: its sender could cut it while we look. */
+static sonde_err read_all(int fd, struct sonde_buf *text, struct sonde_diag *diag) {
+    text->limit = HEAP_MAX_DUMP;
+    for (;;) {
+        size_t before = text->len;
+        char *room = sonde_buf_extend(text, READ_BYTES);
+        ssize_t got = room ? pread(fd, room, READ_BYTES, (off_t)before) : -1;
+        int error = errno;
+        text->len = before + (got > 0 ? (size_t)got : 0);
+        if (!room)
+            return sonde_fail(diag, SONDE_TOO_LARGE,
+                              "the heap dump is larger than %llu bytes; sample less often",
+                              (unsigned long long)HEAP_MAX_DUMP);
+        if (got < 0 && error != EINTR)
+            return sonde_fail_os(diag, error, "the heap dump cannot be read");
+        if (got == 0)
+            return SONDE_OK;
+    }
+}
+
+static sonde_err make_result(struct delivery *delivery, struct engine_heap_result *result,
+                             struct sonde_diag *diag) {
+    struct sonde_buf text = {0};
+    sonde_err err = read_all(delivery->fd, &text, diag);
+    if (!err && !sonde_jemalloc_is_dump(sonde_buf_slice(&text)))
+        err = sonde_fail(diag, SONDE_CORRUPT, "the heap dump is not one of jemalloc's");
+    if (!err && !delivery->call->raw)
+        err = heap_profile_build(delivery->job.engine, delivery->pid, sonde_buf_slice(&text),
+                                 &result->profile, diag);
+    if (!err && delivery->call->raw) {
+        result->text = text;
+        text = (struct sonde_buf){0};
+    }
+    sonde_buf_finish(&text);
+    return err;
+}
+
+static void perform(struct job *base) {
+    struct delivery *delivery = (struct delivery *)base;
+    struct engine_heap_result result = {.unix_ns = now_unix_ns()};
+    struct sonde_diag diag = {0};
+    sonde_err err = make_result(delivery, &result, &diag);
+    delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
+                              err ? NULL : &result);
+    close(delivery->fd);
+}
+
+static void complete(struct engine *engine, struct job *base) {
+    struct delivery *delivery = (struct delivery *)base;
+    heap_call_free(delivery->call);
+    free(delivery);
+}
+
+static void fail(struct heap_call *call, sonde_err err, const struct sonde_diag *diag) {
+    call->on_result(call->context, err, diag, NULL);
+    heap_call_free(call);
+}
+
+void heap_deliver(struct heap_call *call, int fd) {
+    struct engine *engine = call->target->engine;
+    struct delivery *delivery = calloc(1, sizeof *delivery);
+    if (!delivery) {
+        close(fd);
+        fail(call, SONDE_OUT_OF_MEMORY, NULL);
+        return;
+    }
+    *delivery = (struct delivery){.job = {.perform = perform, .complete = complete},
+                                  .call = call,
+                                  .fd = fd,
+                                  .pid = call->target->link.pid};
+    engine_start_job(engine, engine->builders, &delivery->job);
+}
+
+static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct sonde_diag diag = {0};
+    sonde_err err = heap_judge(call->target->heap, answer, &diag);
+    if (!err && call->require_active && !answer->active)
+        err = sonde_fail(&diag, SONDE_NOT_ACTIVE, "heap profiling is not activated");
+    if (!err && fd < 0)
+        err = sonde_fail(&diag, SONDE_PROTOCOL, "%s sent no dump", call->target->info.name);
+    if (!err) {
+        heap_deliver(call, fd);
+        return;
+    }
+    if (fd >= 0)
+        close(fd);
+    fail(call, err, &diag);
+}
+
+static void get_kept(struct heap *heap, struct heap_call *call) {
+    struct sonde_diag diag = {0};
+    uint32_t number = 0;
+    bool named = heap_dumps_parse_name(call->name, &number);
+    const struct heap_dump *dump = named ? heap_dumps_find(&heap->dumps, number) : NULL;
+    int fd = dump ? heap_dumps_open_file(&heap->dumps, number) : -1;
+    if (fd >= 0)
+        heap_deliver(call, fd);
+    else if (dump && errno != ENOENT)
+        fail(call, sonde_fail_os(&diag, errno, "heap profile %s cannot be read", call->name),
+             &diag);
+    else
+        fail(call, sonde_fail(&diag, SONDE_NOT_FOUND, "heap profile %s not found", call->name),
+             &diag);
+}
+
+static void on_begin(struct engine *engine, struct message *message) {
+    struct heap_call *call =
+        (struct heap_call *)((char *)message - offsetof(struct heap_call, message));
+    struct heap *heap = heap_of(call->target);
+    if (!heap)
+        fail(call, SONDE_OUT_OF_MEMORY, NULL);
+    else if (call->name[0])
+        get_kept(heap, call);
+    else
+        heap_ask(heap, call);
+}
+
+sonde_err engine_heap_get(struct engine *engine, const struct engine_heap_query *query,
+                          engine_on_heap_result *on_result, void *context,
+                          struct sonde_diag *diag) {
+    struct heap_call *call = NULL;
+    uint32_t number;
+    if (query->name && !heap_dumps_parse_name(query->name, &number))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "name: this is not six digits and \".heap\", as ListHeapDumps gives it");
+    sonde_err err = heap_call_create(engine, &query->target, &call, diag);
+    if (err)
+        return err;
+    call->verb = sonde_guest_v1_HeapVerb_HEAP_DUMP;
+    call->done = on_dumped;
+    call->on_result = on_result;
+    call->context = context;
+    call->raw = query->raw;
+    call->require_active = query->require_active;
+    if (query->name)
+        memcpy(call->name, query->name, strlen(query->name));
+    call->message.run = on_begin;
+    engine_post(engine, &call->message);
+    return SONDE_OK;
+}

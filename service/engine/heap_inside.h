@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The heap state of one target, on the engine thread.
+ *
+ *     request ──▶ call ──HeapCommand──▶ guest ──HeapAnswer──▶ state, answer
+ *                                                 └─ memfd ──▶ worker: a profile, or a kept file
+ *
+ * The guest answers in the order it was asked, and two activations that cross are told apart by the
+ * guest: so nothing is locked and nothing waits. Everything that is not the guest's word (owner,
+ * epoch, lease, interval, dumps) lies in `struct heap`, and on disk beside the dumps, for the next
+ * sonded. Thread safety: engine thread only. */
+#ifndef SONDE_SERVICE_ENGINE_HEAP_INSIDE_H
+#define SONDE_SERVICE_ENGINE_HEAP_INSIDE_H
+
+#include "service/engine/heap.h"
+#include "service/engine/heap_dumps.h"
+#include "service/engine/target.h"
+
+#define HEAP_ANSWER_NS  30000000000ull
+#define HEAP_MAX_CALLS  256u
+#define HEAP_KEEP_DUMPS 100u
+#define HEAP_KEEP_BYTES (1ull << 30)
+#define HEAP_MAX_DUMP   (1ull << 30) /* that is read into memory */
+
+/* Something the guest was asked, or is to be. */
+struct heap_call {
+    struct heap_call *next;
+    struct message message;
+    struct target *target; /* retained */
+    sonde_guest_v1_HeapVerb verb;
+    uint32_t sequence;
+    uint64_t deadline_ns;
+    struct engine_heap_request request; /* its strings: below */
+    char owner[65];
+    void (*done)(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd);
+    engine_on_heap *on_answer;
+    engine_on_heap_result *on_result;
+    void *context;
+    bool raw, require_active;
+    char name[ENGINE_HEAP_NAME_BYTES + 1]; /* of a kept dump; "" = now */
+};
+
+enum heap_search { HEAP_NOT_SEARCHED, HEAP_SEARCHING, HEAP_SEARCHED };
+
+struct heap {
+    struct target *target;
+    struct engine_heap_state state; /* as last known */
+    struct heap_call *calls, **last;
+    uint32_t call_count, sequence;
+    struct heap_dumps dumps;
+    uint32_t keep_dumps;
+    uint64_t keep_bytes;
+    uint64_t next_dump_ns, lease_ns; /* monotonic; 0 = never */
+    bool is_dumping;                 /* a periodic dump is on its way */
+    uint32_t life; /* of the kept dumps: one that was asked for in an earlier life is not kept */
+};
+
+/* heap.c. Makes the state when there is none yet; NULL when out of memory. */
+struct heap *heap_of(struct target *target);
+void heap_destroy(struct heap *heap); /* NULL is fine */
+/* Any thread. A call to the one target that fits. */
+SONDE_MUST_USE sonde_err heap_call_create(struct engine *engine,
+                                          const struct engine_selector *selector,
+                                          struct heap_call **call, struct sonde_diag *diag);
+/* Sends the call. Its done comes once, answer NULL when the guest gives none. */
+void heap_ask(struct heap *heap, struct heap_call *call);
+void heap_call_free(struct heap_call *call);
+/* Takes fd (-1 = none). SONDE_PROTOCOL for an answer nobody asked for. */
+SONDE_MUST_USE sonde_err heap_on_answer(struct target *target,
+                                        const sonde_guest_v1_HeapAnswer *answer, int fd);
+/* The connection is over. */
+void heap_detach(struct target *target);
+/* Deadlines; returns when to look again, 0 = never. */
+uint64_t heap_tick(struct target *target, uint64_t now_ns);
+/* What went wrong with a command: SONDE_OK when nothing did. */
+SONDE_MUST_USE sonde_err heap_judge(const struct heap *heap,
+                                    const sonde_guest_v1_HeapAnswer *answer,
+                                    struct sonde_diag *diag);
+
+/* heap_state.c */
+/* Takes over what the guest says. */
+void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer);
+void heap_answer(struct heap_call *call, sonde_err err, const struct sonde_diag *diag);
+
+/* heap_get.c */
+/* Does with the dump in fd, which it takes, what the call asked; frees the call. */
+void heap_deliver(struct heap_call *call, int fd);
+
+#endif

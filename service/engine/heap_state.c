@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Requests that change or tell the state. */
+#include "service/engine/heap_inside.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* ---- What the guest says ---- */
+
+/* The variable that a build with that name of mallctl reads. */
+static const char *variable_of(const char *symbol) {
+    if (strcmp(symbol, "je_mallctl") == 0)
+        return "JE_MALLOC_CONF";
+    return strcmp(symbol, "_rjem_mallctl") == 0 ? "_RJEM_MALLOC_CONF" : "MALLOC_CONF";
+}
+
+static void explain(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
+    struct engine_heap_state *state = &heap->state;
+    const char *name = heap->target->info.name;
+    state->note[0] = 0;
+    if (answer->profiling)
+        return;
+    if (answer->symbol[0])
+        snprintf(state->note, sizeof state->note,
+                 "%s was started without prof:true; start it with "
+                 "%s=prof:true,prof_active:false",
+                 name, variable_of(answer->symbol));
+    else
+        snprintf(state->note, sizeof state->note,
+                 "%s does not use jemalloc; start it with LD_PRELOAD=libjemalloc.so.2 "
+                 "MALLOC_CONF=prof:true,prof_active:false",
+                 name);
+}
+
+void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
+    struct engine_heap_state *state = &heap->state;
+    bool active = answer->profiling && answer->active;
+    if (active && !state->active)
+        snprintf(state->owner, sizeof state->owner, "target"); /* unless an activation says more */
+    state->backend = answer->profiling ? ENGINE_HEAP_JEMALLOC : ENGINE_HEAP_NONE;
+    state->available = answer->profiling;
+    state->active = active;
+    state->was_active = answer->profiling && answer->was_active;
+    state->gdump = answer->profiling && answer->gdump;
+    state->accumulates = answer->profiling && answer->accumulates;
+    state->sample_bytes =
+        answer->profiling && answer->lg_sample < 64 ? 1ull << answer->lg_sample : 0;
+    explain(heap, answer);
+}
+
+/* ---- Answers ---- */
+
+static struct engine_heap_dump *list_dumps(const struct heap *heap, size_t *count) {
+    const struct heap_dumps *dumps = &heap->dumps;
+    struct engine_heap_dump *list = calloc(dumps->count + 1, sizeof *list);
+    *count = list ? dumps->count : 0;
+    for (uint32_t i = 0; i < *count; i++) {
+        const struct heap_dump *dump = &dumps->items[dumps->count - 1 - i];
+        heap_dumps_name(dump->number, list[i].name);
+        list[i].unix_ns = dump->unix_ns;
+        list[i].bytes = dump->bytes;
+        list[i].epoch = dump->epoch;
+    }
+    return list;
+}
+
+void heap_answer(struct heap_call *call, sonde_err err, const struct sonde_diag *diag) {
+    struct heap *heap = call->target->heap;
+    size_t count = 0;
+    struct engine_heap_dump *dumps = NULL;
+    if (!err && heap) {
+        dumps = list_dumps(heap, &count);
+        heap->state.dumps = heap->dumps.count;
+        heap->state.dump_bytes = heap->dumps.bytes;
+    }
+    if (call->on_answer)
+        call->on_answer(call->context, err, diag, err ? NULL : &heap->state, dumps, count);
+    free(dumps);
+    heap_call_free(call);
+}
+
+static sonde_err refuse_second(const struct heap *heap, struct sonde_diag *diag) {
+    const struct engine_heap_state *state = &heap->state;
+    char since[48] = "";
+    time_t seconds = (time_t)(state->active_since_unix_ns / 1000000000ll);
+    struct tm utc;
+    if (seconds > 0 && gmtime_r(&seconds, &utc))
+        strftime(since, sizeof since, " since %Y-%m-%dT%H:%M:%SZ", &utc);
+    const char *who = strcmp(state->owner, "target") == 0 ? "its own configuration" : state->owner;
+    return sonde_fail(diag, SONDE_SESSION_BUSY,
+                      "heap profiling of %s is on%s%s%s; switch it off before you switch it on "
+                      "again",
+                      heap->target->info.name, since, who[0] ? ", switched on by " : "", who);
+}
+
+static void begin_activity(struct heap *heap, const struct heap_call *call) {
+    struct engine_heap_state *state = &heap->state;
+    const struct engine_heap_request *request = &call->request;
+    memcpy(state->owner, call->owner, sizeof state->owner);
+    state->active_since_unix_ns = now_unix_ns();
+    state->interval_s = request->interval_s;
+    state->dump_failures = 0;
+    state->last_failure[0] = 0;
+}
+
+static void end_activity(struct heap *heap) {
+    struct engine_heap_state *state = &heap->state;
+    state->owner[0] = 0;
+    state->active_since_unix_ns = state->lease_until_unix_ns = 0;
+    state->interval_s = 0;
+    heap->next_dump_ns = heap->lease_ns = 0;
+}
+
+static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct heap *heap = call->target->heap;
+    struct sonde_diag diag = {0};
+    enum engine_heap_verb verb = call->request.verb;
+    sonde_err err = heap_judge(heap, answer, &diag);
+    if (verb == ENGINE_HEAP_ACTIVATE && answer && answer->os_error == EALREADY)
+        err = refuse_second(heap, &diag);
+    if (err == SONDE_NOT_AVAILABLE && answer &&
+        (verb == ENGINE_HEAP_STATUS || verb == ENGINE_HEAP_DEACTIVATE))
+        err = SONDE_OK; /* the state says it */
+    if (!err && verb == ENGINE_HEAP_ACTIVATE)
+        begin_activity(heap, call);
+    if (!err && !heap->state.active)
+        end_activity(heap);
+    if (!err && verb == ENGINE_HEAP_RESET)
+        heap->state.epoch++;
+    if (fd >= 0)
+        close(fd);
+    heap_answer(call, err, err ? &diag : NULL);
+}
+
+/* ---- Requests ---- */
+
+static const sonde_guest_v1_HeapVerb verbs[ENGINE_HEAP_VERBS] = {
+    [ENGINE_HEAP_STATUS] = sonde_guest_v1_HeapVerb_HEAP_STATUS,
+    [ENGINE_HEAP_ACTIVATE] = sonde_guest_v1_HeapVerb_HEAP_ACTIVATE,
+    [ENGINE_HEAP_DEACTIVATE] = sonde_guest_v1_HeapVerb_HEAP_DEACTIVATE,
+    [ENGINE_HEAP_RESET] = sonde_guest_v1_HeapVerb_HEAP_RESET,
+};
+
+static void on_begin(struct engine *engine, struct message *message) {
+    struct heap_call *call =
+        (struct heap_call *)((char *)message - offsetof(struct heap_call, message));
+    struct heap *heap = heap_of(call->target);
+    if (!heap)
+        heap_answer(call, SONDE_OUT_OF_MEMORY, NULL);
+    else if (call->request.verb == ENGINE_HEAP_LIST)
+        heap_answer(call, SONDE_OK, NULL);
+    else
+        heap_ask(heap, call);
+}
+
+static sonde_err check(const struct engine_heap_request *request, struct sonde_diag *diag) {
+    if (request->interval_s > ENGINE_HEAP_MAX_INTERVAL_S)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "interval_s: \"%u\" is not a whole number from 0 to %u",
+                          request->interval_s, ENGINE_HEAP_MAX_INTERVAL_S);
+    if (request->keep_dumps > ENGINE_HEAP_MAX_DUMPS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "keep_dumps: \"%u\" is not a whole number from 0 to %u",
+                          request->keep_dumps, ENGINE_HEAP_MAX_DUMPS);
+    if (request->sample_bytes != 0 && (request->sample_bytes < ENGINE_HEAP_MIN_SAMPLE ||
+                                       request->sample_bytes > ENGINE_HEAP_MAX_SAMPLE))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "sample_bytes: \"%llu\" is not a whole number from %u to %llu",
+                          (unsigned long long)request->sample_bytes, ENGINE_HEAP_MIN_SAMPLE,
+                          ENGINE_HEAP_MAX_SAMPLE);
+    return SONDE_OK;
+}
+
+sonde_err engine_heap(struct engine *engine, const struct engine_heap_request *request,
+                      engine_on_heap *on_answer, void *context, struct sonde_diag *diag) {
+    sonde_err err = check(request, diag);
+    struct heap_call *call = NULL;
+    if (!err)
+        err = heap_call_create(engine, &request->target, &call, diag);
+    if (err)
+        return err;
+    call->request = *request;
+    call->request.target = (struct engine_selector){0};
+    call->request.owner = NULL;
+    if (request->owner)
+        memcpy(call->owner, request->owner, strnlen(request->owner, sizeof call->owner - 1));
+    call->verb = verbs[request->verb];
+    call->done = on_done;
+    call->on_answer = on_answer;
+    call->context = context;
+    call->message.run = on_begin;
+    engine_post(engine, &call->message);
+    return SONDE_OK;
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program that holds memory on known paths, and does as it is told, one letter a line on stdin,
+ * each answered by the same letter on stdout:
+ *
+ *     s  hold 64 MB in blocks of 1 KiB more (hold_small), of 1 MiB (hold_large), mixed (hold_mixed)
+ *     f  free all of it
+ *     d  hold a little at the end of a deep recursion
+ *     t  hold from 4 new threads */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MOST 400000
+
+static void *held[MOST];
+static int count;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void keep(void *block) {
+    pthread_mutex_lock(&lock);
+    if (count < MOST)
+        held[count++] = block;
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((noinline)) static void hold_small(void) {
+    for (int i = 0; i < 64000; i++)
+        keep(malloc(1000));
+}
+
+__attribute__((noinline)) static void hold_large(void) {
+    for (int i = 0; i < 50; i++)
+        keep(malloc(1 << 20));
+}
+
+/* One stack, sizes mixed 7 to 1. */
+__attribute__((noinline)) static void hold_mixed(void) {
+    for (int i = 0; i < 160000; i++)
+        keep(malloc(i % 8 ? 32 : 2048));
+}
+
+__attribute__((noinline)) static void hold_deep(int depth) {
+    if (depth > 0)
+        hold_deep(depth - 1);
+    else
+        for (int i = 0; i < 20; i++)
+            keep(malloc(1 << 20));
+    __asm__ volatile("" ::: "memory"); /* no tail call */
+}
+
+static void *hold_in_thread(void *unused) {
+    hold_deep(20);
+    return NULL;
+}
+
+static void hold_in_threads(void) {
+    pthread_t threads[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, hold_in_thread, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void free_all(void) {
+    for (int i = 0; i < count; i++)
+        free(held[i]);
+    count = 0;
+}
+
+int main(void) {
+    char line[16];
+    while (fgets(line, sizeof line, stdin)) {
+        if (line[0] == 's') {
+            hold_small();
+            hold_large();
+            hold_mixed();
+        }
+        if (line[0] == 'd')
+            hold_deep(200);
+        if (line[0] == 't')
+            hold_in_threads();
+        if (line[0] == 'f')
+            free_all();
+        putchar(line[0]);
+        fflush(stdout);
+    }
+    return 0;
+}
