@@ -157,10 +157,15 @@ static sonde_err start_service(struct run *run, struct sonde_diag *diag) {
     return err;
 }
 
+static const char *base_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 static int run_command(struct run *run, char **argv) {
     run->command.argv = argv;
     run->command.libsonde = run->libsonde_path;
-    run->command.name = run->settings.name;
+    run->command.name = run->settings.name ? run->settings.name : base_of(argv[0]);
     run->command.heap = run->settings.heap;
     run->command.socket = run->settings.socket ? run->settings.socket : run->guest_socket;
     run->command.mask = run->supervisor.mask;

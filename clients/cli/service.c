@@ -95,6 +95,7 @@ static sonde_err name_address(const struct service *service, sonde_err err,
 /* One call while it runs. The client's thread writes, the main thread reads after `ended`. */
 struct exchange {
     service_on_message *on_message;
+    void (*each_sent)(void *context, struct client_call *call); /* NULL = one request */
     void *context;
     struct client_call *call;
     sonde_err err;
@@ -113,6 +114,11 @@ static bool on_message(void *context, struct client_call *call, const ProtobufCM
         client_call_cancel(call);
     }
     return true;
+}
+
+static void on_sent(void *context, struct client_call *call) {
+    struct exchange *exchange = context;
+    exchange->each_sent(exchange->context, call);
 }
 
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
@@ -153,30 +159,45 @@ static void wait_for_end(struct service *service, struct exchange *exchange) {
     }
 }
 
+static sonde_err perform(struct service *service, const struct client_method *method,
+                         const ProtobufCMessage *request, uint32_t deadline_ms,
+                         struct exchange *exchange, struct sonde_diag *diag) {
+    static const struct client_callbacks callbacks = {on_message, on_end};
+    pthread_mutex_init(&exchange->lock, NULL);
+    exchange->ended = eventfd(0, EFD_CLOEXEC);
+    if (exchange->ended < 0)
+        return sonde_fail_os(diag, errno, "cannot wait for an answer");
+    pthread_mutex_lock(&exchange->lock);
+    exchange->call =
+        client_call_start_sending(service->client, method, request, deadline_ms, NULL, &callbacks,
+                                  exchange->each_sent ? on_sent : NULL, exchange);
+    bool started = exchange->call != NULL;
+    pthread_mutex_unlock(&exchange->lock);
+    if (started)
+        wait_for_end(service, exchange);
+    else
+        exchange->err = sonde_fail(&exchange->diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    close(exchange->ended);
+    if (exchange->err == SONDE_CANCELLED && atomic_load(&exchange->refused))
+        return SONDE_OK;
+    if (exchange->err && diag)
+        *diag = exchange->diag;
+    return name_address(service, exchange->err, diag);
+}
+
 sonde_err service_stream(struct service *service, const struct client_method *method,
                          const ProtobufCMessage *request, uint32_t deadline_ms,
                          service_on_message *each, void *context, struct sonde_diag *diag) {
-    static const struct client_callbacks callbacks = {on_message, on_end};
-    struct exchange exchange = {
-        .on_message = each, .context = context, .lock = PTHREAD_MUTEX_INITIALIZER};
-    exchange.ended = eventfd(0, EFD_CLOEXEC);
-    if (exchange.ended < 0)
-        return sonde_fail_os(diag, errno, "cannot wait for an answer");
-    pthread_mutex_lock(&exchange.lock);
-    exchange.call = client_call_start(service->client, method, request, deadline_ms, NULL,
-                                      &callbacks, &exchange);
-    bool started = exchange.call != NULL;
-    pthread_mutex_unlock(&exchange.lock);
-    if (started)
-        wait_for_end(service, &exchange);
-    else
-        exchange.err = sonde_fail(&exchange.diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    close(exchange.ended);
-    if (exchange.err == SONDE_CANCELLED && atomic_load(&exchange.refused))
-        return SONDE_OK;
-    if (exchange.err && diag)
-        *diag = exchange.diag;
-    return name_address(service, exchange.err, diag);
+    struct exchange exchange = {.on_message = each, .context = context};
+    return perform(service, method, request, deadline_ms, &exchange, diag);
+}
+
+sonde_err service_send(struct service *service, const struct client_method *method,
+                       const ProtobufCMessage *first,
+                       void (*each_sent)(void *context, struct client_call *call),
+                       service_on_message *each, void *context, struct sonde_diag *diag) {
+    struct exchange exchange = {.on_message = each, .each_sent = each_sent, .context = context};
+    return perform(service, method, first, 0, &exchange, diag);
 }
 
 struct answer {

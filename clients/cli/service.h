@@ -59,6 +59,14 @@ SONDE_MUST_USE sonde_err service_stream(struct service *service, const struct cl
                                         service_on_message *on_message, void *context,
                                         struct sonde_diag *diag);
 
+/* The same for methods with many requests: `first` is sent, then each_sent is called whenever one
+ * has left, on the client's thread, to send the next by client_call_send. */
+SONDE_MUST_USE sonde_err service_send(struct service *service, const struct client_method *method,
+                                      const ProtobufCMessage *first,
+                                      void (*each_sent)(void *context, struct client_call *call),
+                                      service_on_message *on_message, void *context,
+                                      struct sonde_diag *diag);
+
 /* "" chooses nothing, digits a pid, anything else a name. The selector borrows the text. */
 void service_select(const char *target, Sonde__V1__TargetSelector *selector);
 

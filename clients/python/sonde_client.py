@@ -77,7 +77,8 @@ def describe(channel, symbol, metadata=()):
 
 class Service:
     """Every method of sonde.v1.Profiler as a method: unary ones return a message, streaming ones an iterator of
-    messages that has cancel(). Fields are keyword arguments; `timeout` is the deadline in seconds."""
+    messages that has cancel(). Fields are keyword arguments; `timeout` is the deadline in seconds. Methods with many
+    requests take an iterable of dicts of fields instead."""
 
     def __init__(self, address, token=None, credentials=None, options=()):
         self.metadata = (("authorization", f"Bearer {token}"),) if token else ()
@@ -99,9 +100,14 @@ class Service:
         response = self._factory.GetPrototype(method.output_type)
         described = descriptor_pb2.MethodDescriptorProto()
         method.CopyToProto(described)
-        make = self.channel.unary_stream if described.server_streaming else self.channel.unary_unary
+        make = {(False, False): self.channel.unary_unary, (False, True): self.channel.unary_stream,
+                (True, False): self.channel.stream_unary, (True, True): self.channel.stream_stream}[
+                    described.client_streaming, described.server_streaming]
         stub = make(f"/{method.containing_service.full_name}/{method.name}",
                     request_serializer=request.SerializeToString, response_deserializer=response.FromString)
+        if described.client_streaming:
+            return lambda requests, timeout=None: stub((request(**fields) for fields in requests), timeout=timeout,
+                                                       metadata=self.metadata)
         return lambda timeout=None, **fields: stub(request(**fields), timeout=timeout, metadata=self.metadata)
 
     def close(self):
