@@ -52,6 +52,7 @@ static void show_progress(struct capture *capture, const Sonde__V1__Progress *pr
 static void note_result(struct capture *capture, const Sonde__V1__ResultStart *start) {
     struct capture_result *result = capture->result;
     capture->expected = start->size_bytes;
+    result->bytes = start->size_bytes;
     result->samples = start->samples;
     result->dropped = start->dropped;
     result->truncated = start->truncated;
@@ -91,6 +92,19 @@ static sonde_err check_whole(const struct capture *capture, struct sonde_diag *d
     return SONDE_OK;
 }
 
+sonde_err capture_receive(struct service *service, const struct client_method *method,
+                          const ProtobufCMessage *request, uint32_t deadline_ms,
+                          struct output *output, struct capture_result *result,
+                          struct sonde_diag *diag) {
+    struct capture capture = {
+        .output = output, .result = result, .on_terminal = isatty(2), .diag = diag};
+    *result = (struct capture_result){0};
+    sonde_err err = service_stream(service, method, request, deadline_ms, on_event, &capture, diag);
+    if (capture.line_shown)
+        fputs("\r\033[K", stderr);
+    return err ? err : check_whole(&capture, diag);
+}
+
 sonde_err capture_run(struct service *service, const char *target,
                       const struct capture_settings *settings, enum sonde_format format,
                       struct output *output, struct capture_result *result,
@@ -107,16 +121,9 @@ sonde_err capture_run(struct service *service, const char *target,
     request.frequency_hz = (uint32_t)settings->frequency;
     request.max_samples = settings->max_samples;
     request.rendering = &rendering;
-
-    struct capture capture = {
-        .output = output, .result = result, .on_terminal = isatty(2), .diag = diag};
-    request.no_progress = !capture.on_terminal;
-    *result = (struct capture_result){0};
-    sonde_err err = service_stream(service, &client_capture_cpu, &request.base,
-                                   request.duration_ms + RENDER_MS, on_event, &capture, diag);
-    if (capture.line_shown)
-        fputs("\r\033[K", stderr);
-    return err ? err : check_whole(&capture, diag);
+    request.no_progress = !isatty(2);
+    return capture_receive(service, &client_capture_cpu, &request.base,
+                           request.duration_ms + RENDER_MS, output, result, diag);
 }
 
 void capture_tell(const char *path, const struct capture_result *result) {

@@ -56,7 +56,7 @@ struct capture_settings {
     }
 
 struct capture_result {
-    uint64_t samples, dropped, truncated;
+    uint64_t samples, dropped, truncated, bytes;
     uint32_t duration_ms;
     bool target_gone, complete;
     char clock[32];
@@ -67,6 +67,13 @@ SONDE_MUST_USE sonde_err capture_run(struct service *service, const char *target
                                      const struct capture_settings *settings,
                                      enum sonde_format format, struct output *output,
                                      struct capture_result *result, struct sonde_diag *diag);
+
+/* Any call whose answers are CaptureEvents; no progress lines unless the service sends some. */
+SONDE_MUST_USE sonde_err capture_receive(struct service *service,
+                                         const struct client_method *method,
+                                         const ProtobufCMessage *request, uint32_t deadline_ms,
+                                         struct output *output, struct capture_result *result,
+                                         struct sonde_diag *diag);
 
 /* One line on stderr: "flame.svg: 1,980 samples in 10.0 s, 0 dropped". */
 void capture_tell(const char *path, const struct capture_result *result);

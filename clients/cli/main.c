@@ -7,7 +7,7 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_run,    &verb_record,  &verb_top,    &verb_draw,
+    &verb_run,    &verb_record,  &verb_top,    &verb_draw,        &verb_heap,
     &verb_symbol, &verb_targets, &verb_doctor, &verb_completions,
 };
 
@@ -17,10 +17,11 @@ const struct verb *const *cli_verbs(size_t *count) {
 }
 
 static int print_help(FILE *out) {
-    fputs("usage: sonde VERB [TARGET] [options]\n\n"
-          "Looks inside a running native server: where does its CPU time go?\n"
-          "TARGET is a process by name or pid; the only one attached need not be named.\n\n",
-          out);
+    fputs(
+        "usage: sonde VERB [TARGET] [options]\n\n"
+        "Looks inside a running native server: where does its CPU time go, who holds its memory?\n"
+        "TARGET is a process by name or pid; the only one attached need not be named.\n\n",
+        out);
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
         fprintf(out, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
     fputs("\n`sonde VERB --help` tells the rest; `sonde --version` the version.\n"

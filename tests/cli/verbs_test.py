@@ -10,7 +10,7 @@ from tests.cli import check
 
 SONDE = os.path.abspath("clients/cli/sonde")
 FOLDER = check.short_folder()
-VERBS = ("run", "record", "top", "draw", "symbol", "targets", "doctor")
+VERBS = ("run", "record", "top", "draw", "heap", "symbol", "targets", "doctor")
 
 
 def sonde(*words, **env):
@@ -47,7 +47,10 @@ def test_usage_errors_give_2_and_say_how_it_is_used():
     for words in ((), ("no-such-verb",), ("record", "--no-such-flag"), ("record", "a", "b"), ("record", "-F", "0"),
                   ("record", "-F", "10001"), ("record", "-d", "3601"), ("record", "-o", "x.unknown"), ("symbol",),
                   ("symbol", "redis", "12"), ("symbol", "0x"), ("symbol", "0xzz"), ("targets", "x"), ("doctor", "x"),
-                  ("draw", "x.pb.gz", "-o", "x.unknown"), ("top", "a", "b"), ("completions", "csh")):
+                  ("draw", "x.pb.gz", "-o", "x.unknown"), ("heap",), ("heap", "maybe"), ("heap", "on", "a", "b"),
+                  ("heap", "dump", "-o", "x.unknown"), ("heap", "dump", "-o", "x.prof"), ("heap", "on", "-s", "1"),
+                  ("heap", "status", "-i", "1"), ("heap", "on", "-o", "x.heap"), ("heap", "list", "--all-one"),
+                  ("top", "a", "b"), ("completions", "csh")):
         status, out, err = sonde(*words)
         check.equal((status, out), (2, ""), f"status and output of {words}")
         assert err, words
@@ -55,7 +58,8 @@ def test_usage_errors_give_2_and_say_how_it_is_used():
 
 def test_an_unreachable_service_gives_3_and_says_what_to_do():
     for words in (("record", "-o", "x.svg"), ("top",), ("targets",), ("targets", "--watch"), ("symbol", "0x401f2a"),
-                  ("draw", "redis", "-o", "y.svg")):
+                  ("draw", "redis", "-o", "y.svg"), ("heap", "on"), ("heap", "off"), ("heap", "status"), ("heap", "list"),
+                  ("heap", "reset"), ("heap", "dump", "-o", "y.heap")):
         status, out, err = sonde(*words)
         check.equal((status, out), (3, ""), f"status and output of {words}")
         check.contains(err, "nobody.sock")

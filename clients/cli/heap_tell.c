@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/heap.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+static void put_time(int64_t unix_ns) {
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    char text[32];
+    struct tm parts;
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", localtime_r(&seconds, &parts));
+    fputs(text, stdout);
+}
+
+/* 524288 as "512 KiB". */
+static void put_bytes(uint64_t bytes) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    double size = (double)bytes;
+    while (size >= 1024 && unit < COUNT_OF(units) - 1)
+        size /= 1024, unit++;
+    printf("%.4g %s", size, units[unit]);
+}
+
+static void tell_active(const Sonde__V1__HeapState *state) {
+    fputs("heap profiling is on", stdout);
+    if (state->active_since_unix_ns) {
+        fputs(" since ", stdout);
+        put_time(state->active_since_unix_ns);
+    }
+    if (state->owner[0]) {
+        fputs(", switched by ", stdout);
+        cli_put_name(stdout, state->owner);
+    }
+    if (state->lease_until_unix_ns) {
+        fputs(", until ", stdout);
+        put_time(state->lease_until_unix_ns);
+    }
+    fputs("\none sample per ", stdout);
+    put_bytes(state->sample_bytes);
+    fputs(state->accumulates ? "; allocation totals are counted, too\n" : "\n", stdout);
+    if (state->interval_s)
+        printf("a dump every %u s\n", state->interval_s);
+    if (state->gdump)
+        puts("a dump at each new maximum of mapped memory");
+}
+
+static void tell_dumps(const Sonde__V1__HeapState *state) {
+    if (state->dumps) {
+        printf("%u dumps kept, ", state->dumps);
+        put_bytes(state->dump_bytes);
+        puts(" (sonde heap list)");
+    }
+    if (state->dump_failures) {
+        printf("%u dumps failed, the last one: ", state->dump_failures);
+        cli_put_name(stdout, state->last_failure);
+        putchar('\n');
+    }
+}
+
+void heap_tell_state(const Sonde__V1__HeapState *state) {
+    if (state->active)
+        tell_active(state);
+    else if (state->available)
+        puts("heap profiling is off; `sonde heap on` switches it on");
+    else
+        printf("heap profiling cannot be switched on in this target:\n%s\n",
+               state->note[0] ? state->note : "it has no allocator that can be profiled");
+    if ((state->active || state->available) && state->note[0])
+        printf("%s\n", state->note);
+    tell_dumps(state);
+}
+
+void heap_tell_dumps(const Sonde__V1__ListHeapDumpsResponse *list) {
+    if (list->n_dumps == 0)
+        puts("no dump is kept; `sonde heap on --interval 60` keeps one every minute");
+    for (size_t i = 0; i < list->n_dumps; i++) {
+        printf("%s  ", list->dumps[i]->name);
+        put_time(list->dumps[i]->unix_ns);
+        fputs("  ", stdout);
+        put_bytes(list->dumps[i]->size_bytes);
+        putchar('\n');
+    }
+}
