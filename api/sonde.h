@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Sonde inside a program: link libsonde.so and call sonde_start once, or preload it and call
- * nothing at all.
+ * nothing at all. A library that is linked (or opened) does nothing before that call, so the
+ * options decide; one that is preloaded has started before main, as its environment says.
  *
  * The guest connects to sonded at SONDE_SOCKET (or the path given here), answers when somebody asks
  * for a profile, and costs nothing otherwise: one sleeping thread. It never prints, never aborts,
@@ -21,12 +22,14 @@ extern "C" {
 
 struct sonde_start_options {
     size_t size;             /* sizeof(struct sonde_start_options) */
-    const char *name;        /* how the target is called; NULL = SONDE_NAME or base of argv[0] */
+    const char *name;        /* how the target is called; NULL = SONDE_NAME, else base of argv[0] */
     const char *socket_path; /* NULL = SONDE_SOCKET or the default of sonded */
 };
 
-/* Starts the guest. options may be NULL. 0, or an errno: EALREADY when it runs already, EAGAIN when
- * no thread could be made. A preloaded guest has started itself. Any thread; not signal-safe. */
+/* Starts the guest. options may be NULL. 0, or an errno: EALREADY when it runs already, and then
+ * the options count for nothing (under `sonde run` or LD_PRELOAD: whoever starts the program has
+ * the say); EAGAIN when no thread could be made; EINVAL when options->size is too small. Any
+ * thread; not signal-safe. */
 SONDE_API int sonde_start(const struct sonde_start_options *options);
 
 /* Ends captures, restores signal handlers, closes the connection and joins the control thread. Any

@@ -27,8 +27,8 @@ enum guest_state {
 
 struct guest {
     char socket_path[GUEST_PATH_BYTES]; /* "@name" = abstract */
-    char name[GUEST_NAME_BYTES];        /* "" = sonded takes argv[0]'s base */
-    int wake_fd;                        /* eventfd: stop, a miss, a closed library */
+    char name[GUEST_NAME_BYTES]; /* of the options, SONDE_NAME, or argv[0]'s base at the start */
+    int wake_fd;                 /* eventfd: stop, a miss, a closed library */
     _Atomic bool stopping;
     _Atomic bool reread_maps;
     _Atomic uint32_t state; /* enum guest_state */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the guest comes into a process: by the constructor when the library is preloaded or linked,
- * by sonde_start otherwise. All it does is to read three variables and to make one thread, which
- * waits a moment before it connects: what ends sooner (a shell's helpers, with LD_PRELOAD
- * inherited) is never seen by sonded. It stays out of set-uid programs and where SONDE_DISABLE is
- * set. */
+ * How the guest comes into a process: by the constructor when the library was preloaded, by
+ * sonde_start when the program links or opens it: such a program names its target itself. All a
+ * start does is to read three variables and to make one thread, which, preloaded, waits a moment
+ * before it connects: what ends sooner (a shell's helpers, with LD_PRELOAD inherited) is never seen
+ * by sonded. The constructor stays out of set-uid programs and where SONDE_DISABLE is set. */
 #include "api/sonde.h"
 #include "service/guest/guest.h"
 #include "service/guest/install.h"
@@ -13,6 +13,7 @@
 #include "service/guest/threads.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,12 +144,15 @@ static void default_socket(char *path, size_t size) {
     limits_append(path, size, "/sonde/guest.sock");
 }
 
+/* argv[0]'s base as the process began: servers write their state over argv later. */
+static char own_name[GUEST_NAME_BYTES];
+
 /* `sonde run` names the process it started, and its pid: the children of that process go by their
  * own names. */
-static const char *name_from_environment(void) {
+static const char *name_by_default(void) {
     const char *name = getenv("SONDE_NAME"), *pid = getenv("SONDE_PID");
     bool mine = !pid || !*pid || strtoul(pid, NULL, 10) == (unsigned long)getpid();
-    return name && mine ? name : "";
+    return name && *name && mine ? name : own_name;
 }
 
 static void read_settings(const struct sonde_start_options *options) {
@@ -160,7 +164,7 @@ static void read_settings(const struct sonde_start_options *options) {
         copy(guest.socket_path, sizeof guest.socket_path, path);
     else
         default_socket(guest.socket_path, sizeof guest.socket_path);
-    copy(guest.name, sizeof guest.name, name ? name : name_from_environment());
+    copy(guest.name, sizeof guest.name, name ? name : name_by_default());
 }
 
 static bool unwelcome(void) {
@@ -168,9 +172,36 @@ static bool unwelcome(void) {
     return getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
 }
 
+#define LIBRARY "libsonde.so"
+
+/* Whether one of the words, parted by white space or colons, is a path of this library. */
+static bool lists_us(const char *list) {
+    for (const char *at = strstr(list, LIBRARY); at; at = strstr(at + 1, LIBRARY)) {
+        char next = at[strlen(LIBRARY)];
+        if ((at == list || strchr("/: \t\n", at[-1])) && (next == 0 || strchr(".: \t\n", next)))
+            return true;
+    }
+    return false;
+}
+
+/* The two lists of the dynamic linker. */
+static bool preloaded(void) {
+    const char *list = getenv("LD_PRELOAD");
+    if (list && lists_us(list))
+        return true;
+    char text[4096];
+    int fd = open("/etc/ld.so.preload", O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        raw_close(fd);
+    text[len > 0 ? len : 0] = 0;
+    return lists_us(text);
+}
+
 __attribute__((constructor)) static void on_load(void) {
     int saved = errno;
-    if (!unwelcome()) {
+    copy(own_name, sizeof own_name, program_invocation_short_name);
+    if (!unwelcome() && preloaded()) {
         read_settings(NULL);
         guest_start(START_DELAY_MS);
     }

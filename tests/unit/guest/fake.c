@@ -64,8 +64,10 @@ static void become(const struct fake *fake, char *const argv[]) {
     char library[4096], folder[3072];
     CHECK(getcwd(folder, sizeof folder));
     snprintf(library, sizeof library, "%s/%s", folder, GUEST_LIBRARY);
-    setenv("LD_PRELOAD", library, 1);
-    setenv("SONDE_SOCKET", fake->path, 1);
+    if (!fake->is_linked) {
+        setenv("LD_PRELOAD", library, 1);
+        setenv("SONDE_SOCKET", fake->path, 1);
+    }
     unsetenv("SONDE_DISABLE");
     execv(argv[0], argv);
     fprintf(stderr, "cannot run %s: %s\n", argv[0], strerror(errno));

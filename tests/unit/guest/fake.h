@@ -57,6 +57,7 @@ struct fake_guest {
 struct fake {
     char folder[32], path[64];
     int listener;
+    bool is_linked; /* set before fake_open: programs bring the library themselves */
 };
 
 void fake_open(struct fake *fake);

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program that links libsonde.so. Usage: linked SOCKET. It says how the guest fared: whether it
+ * was off before the call, and what two calls of sonde_start gave. */
+#include "api/sonde.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+int main(int argc, char **argv) {
+    char byte;
+    struct sonde_start_options options = {
+        .size = sizeof options, .name = "checkout", .socket_path = argc > 1 ? argv[1] : NULL};
+    usleep(100000); /* longer than a preloaded guest waits */
+    int off = strcmp(sonde_status(), "off") == 0;
+    int first = sonde_start(&options);
+    options.name = "too late";
+    int second = sonde_start(&options);
+    memset(argv[0], 'x', strlen(argv[0])); /* as servers do that show their state in ps */
+    printf("started %d %d\n", off, first == 0 && second == EALREADY ? 0 : 1);
+    fflush(stdout);
+    if (read(0, &byte, 1) != 1)
+        return 3;
+    sonde_stop();
+    return 0;
+}

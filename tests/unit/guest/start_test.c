@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How the guest comes into a process: preloaded by itself, linked by the call of sonde.h; and what
+ * the target is called then. */
+#include "tests/unit/guest/scene.h"
+
+#include "tests/unit/check.h"
+
+#include <stdlib.h>
+
+static void check_said(struct fake_child *child, const char *expected) {
+    char line[256];
+    fake_read_line(child, line, sizeof line);
+    CHECK_STR(line, expected);
+}
+
+/* Starts tests/unit/guest/linked and gives back what its guest is called. */
+static void check_name(struct fake *fake, const char *expected) {
+    struct fake_guest guest;
+    struct fake_child child;
+    char *const argv[] = {"tests/unit/guest/linked", fake->path, NULL};
+    fake_spawn(fake, argv, &child);
+    fake_accept_pid(fake, &guest, child.pid);
+    CHECK_STR(guest.hello.name, expected);
+    check_said(&child, fake->is_linked ? "started 1 0" : "started 0 1");
+    fake_poke(&child);
+    CHECK_INT(fake_wait(&child), ==, 0);
+    fake_release(&guest);
+}
+
+TEST(a_linked_library_starts_by_the_call_and_its_options_count) {
+    struct fake fake = {.is_linked = true};
+    setenv("SONDE_NAME", "from the environment", 1);
+    setenv("SONDE_SOCKET", "/nowhere/guest.sock", 1);
+    fake_open(&fake);
+    check_name(&fake, "checkout");
+    fake_close(&fake);
+    unsetenv("SONDE_NAME");
+    unsetenv("SONDE_SOCKET");
+}
+
+TEST(a_preloaded_library_starts_by_itself_as_its_environment_says) {
+    struct fake fake = {0};
+    setenv("SONDE_NAME", "from the environment", 1);
+    fake_open(&fake);
+    check_name(&fake, "from the environment");
+    unsetenv("SONDE_NAME");
+    fake_close(&fake);
+}
+
+/* The program has written over argv by the time sonded hears of it. */
+TEST(the_name_is_the_one_the_program_was_started_by) {
+    struct fake fake = {0};
+    fake_open(&fake);
+    check_name(&fake, "linked");
+    setenv("SONDE_NAME", "of another process", 1);
+    setenv("SONDE_PID", "1", 1);
+    check_name(&fake, "linked");
+    unsetenv("SONDE_NAME");
+    unsetenv("SONDE_PID");
+    fake_close(&fake);
+}
