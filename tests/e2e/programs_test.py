@@ -126,6 +126,8 @@ def test_redis_under_load():
         load = ("redis-benchmark", "-p", port, "-q", "-l", "-t", "set,get,lpush", "-c", "20", "-P", "16")
         with stack.Load(*load):
             stacks = samples_of(server)
+        called = [target["name"] for target in server.targets()]
+    assert called == ["redis-server"], called  # redis writes its port over argv[0]
     names = {frame for frames, _ in stacks for frame in frames}
     for expected in ("processCommand", "aeMain", "main"):
         assert any(expected in name for name in names), f"{expected}: {sorted(names)[:60]}"
