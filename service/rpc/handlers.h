@@ -17,7 +17,12 @@ rpc_handler rpc_symbolize, rpc_symbolize_stream; /* symbolize.c, symbolize_strea
 rpc_handler rpc_upload_debug_file;               /* upload.c */
 rpc_handler rpc_list_symbol_files;               /* symbol_files.c */
 rpc_handler rpc_evict_symbols;                   /* symbol_files.c */
-rpc_handler rpc_health_check, rpc_health_watch;  /* health.c */
-rpc_handler rpc_reflect;                         /* reflection.c */
+rpc_handler rpc_heap_status, rpc_heap_activate;  /* heap.c, as the next five */
+rpc_handler rpc_heap_deactivate, rpc_heap_reset;
+rpc_handler rpc_list_heap_dumps;
+rpc_handler rpc_get_heap_gdump, rpc_set_heap_gdump;
+rpc_handler rpc_heap_snapshot, rpc_get_heap_dump; /* heap_result.c */
+rpc_handler rpc_health_check, rpc_health_watch;   /* health.c */
+rpc_handler rpc_reflect;                          /* reflection.c */
 
 #endif

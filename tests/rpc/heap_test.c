@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The heap methods over the fake engine. */
+#include "api/draw/draw.h"
+#include "tests/rpc/setup.h"
+#include "tests/unit/check.h"
+
+static struct setup setup;
+
+static sonde_err unary(const struct client_method *method, const void *request, void *response,
+                       struct sonde_diag *diag) {
+    return client_unary(setup.client, method, request, 5000, response, diag);
+}
+
+static void free_message(void *message) {
+    protobuf_c_message_free_unpacked(message, NULL);
+}
+
+TEST(heap_status_tells_every_field_in_utf8) {
+    Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
+    Sonde__V1__HeapState *state = NULL;
+    setup_begin(&setup);
+    CHECK_INT(unary(&client_heap_status, &request, &state, NULL), ==, SONDE_OK);
+    CHECK_INT(state->backend, ==, SONDE__V1__HEAP_STATE__BACKEND__JEMALLOC);
+    CHECK(state->available && !state->active);
+    CHECK_STR(state->note, "a note\\xff");
+    CHECK_INT(state->sample_bytes, ==, 524288);
+    CHECK_INT(state->epoch, ==, 7);
+    CHECK_INT(state->dumps, ==, 2);
+    CHECK_INT(state->dump_bytes, ==, 30);
+    free_message(state);
+    setup_end(&setup);
+}
+
+TEST(heap_activation_hands_its_wishes_on_and_a_refusal_has_a_reason) {
+    Sonde__V1__HeapActivateRequest request = SONDE__V1__HEAP_ACTIVATE_REQUEST__INIT;
+    Sonde__V1__HeapState *state = NULL;
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    request.interval_s = 60;
+    request.owner = (char *)"first";
+    CHECK_INT(unary(&client_heap_activate, &request, &state, NULL), ==, SONDE_OK);
+    CHECK(state->active);
+    CHECK_STR(state->owner, "first");
+    CHECK_INT(state->interval_s, ==, 60);
+    free_message(state);
+    request.owner = (char *)"second";
+    CHECK_INT(unary(&client_heap_activate, &request, &state, &diag), ==, SONDE_SESSION_BUSY);
+    CHECK_STR(diag.text, "switched on by first");
+    request.owner =
+        (char *)"a name that is longer than the sixty-four bytes that an owner may have";
+    CHECK_INT(unary(&client_heap_activate, &request, &state, &diag), ==, SONDE_INVALID_ARGUMENT);
+    setup_end(&setup);
+}
+
+TEST(heap_deactivation_tells_whether_it_was_on) {
+    Sonde__V1__HeapDeactivateRequest request = SONDE__V1__HEAP_DEACTIVATE_REQUEST__INIT;
+    Sonde__V1__HeapDeactivated *answer = NULL;
+    setup_begin(&setup);
+    request.delete_dumps = true;
+    CHECK_INT(unary(&client_heap_deactivate, &request, &answer, NULL), ==, SONDE_OK);
+    CHECK(answer->was_active && answer->state && !answer->state->active);
+    free_message(answer);
+    setup_end(&setup);
+}
+
+TEST(heap_dumps_are_listed_as_the_engine_gives_them) {
+    Sonde__V1__ListHeapDumpsRequest request = SONDE__V1__LIST_HEAP_DUMPS_REQUEST__INIT;
+    Sonde__V1__ListHeapDumpsResponse *list = NULL;
+    setup_begin(&setup);
+    CHECK_INT(unary(&client_list_heap_dumps, &request, &list, NULL), ==, SONDE_OK);
+    CHECK_INT(list->n_dumps, ==, 2);
+    CHECK_STR(list->dumps[0]->name, "000002.heap");
+    CHECK_INT(list->dumps[0]->unix_ns, ==, 2000);
+    CHECK_INT(list->dumps[1]->size_bytes, ==, 10);
+    CHECK_INT(list->dumps[1]->epoch, ==, 1);
+    free_message(list);
+    setup_end(&setup);
+}
+
+/* A result as it arrives. */
+static struct {
+    uint32_t starts, chunks;
+    size_t bytes, announced;
+    char media_type[64], text[4096];
+} result;
+
+static bool on_event(struct watcher *watcher, const ProtobufCMessage *message) {
+    const Sonde__V1__CaptureEvent *event = (const void *)message;
+    if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_RESULT) {
+        result.starts++;
+        result.announced = event->result->size_bytes;
+        strncpy(result.media_type, event->result->media_type, sizeof result.media_type - 1);
+    } else if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK) {
+        size_t room = sizeof result.text - 1 - strlen(result.text);
+        strncat(result.text, (const char *)event->chunk.data,
+                event->chunk.len < room ? event->chunk.len : room);
+        result.chunks++;
+        result.bytes += event->chunk.len;
+    }
+    return true;
+}
+
+static sonde_err fetch(const struct client_method *method, const void *request,
+                       struct sonde_diag *diag) {
+    struct watcher watcher = {.on_message = on_event};
+    memset(&result, 0, sizeof result);
+    watcher_start(&watcher, setup.client, method, request, 10000);
+    return watcher_end(&watcher, diag);
+}
+
+TEST(a_heap_snapshot_without_a_format_is_the_raw_dump_in_chunks) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    setup_begin(&setup);
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK_INT(result.starts, ==, 1);
+    CHECK_INT(result.announced, ==, 300000);
+    CHECK_INT(result.bytes, ==, 300000);
+    CHECK_INT(result.chunks, ==, 3);
+    CHECK_STR(result.media_type, "application/octet-stream");
+    setup_end(&setup);
+}
+
+TEST(a_heap_snapshot_is_drawn_in_every_format_of_memory) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    size_t count;
+    const struct sonde_format_info *formats = sonde_format_table(&count);
+    setup_begin(&setup);
+    request.rendering = &rendering;
+    for (size_t i = 0; i < count; i++) {
+        if (!(formats[i].offered & SONDE_OF_HEAP))
+            continue;
+        rendering.format = (Sonde__V1__Format)formats[i].format;
+        CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+        CHECK_STR(result.media_type, formats[i].media_type);
+        CHECK(result.bytes > 0 && result.bytes == result.announced);
+    }
+    rendering.format = SONDE__V1__FORMAT__LEGACY_CPU;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_INVALID_ARGUMENT);
+    setup_end(&setup);
+}
+
+TEST(the_sample_type_decides_what_a_picture_measures) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    request.rendering = &rendering;
+    rendering.format = SONDE__V1__FORMAT__COLLAPSED;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK_STR(result.text, "main;keep 3000\n");
+    request.sample_type = (char *)"inuse_objects";
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK_STR(result.text, "main;keep 3\n");
+    request.sample_type = (char *)"alloc_space";
+    CHECK_INT(fetch(&client_heap_snapshot, &request, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "inuse_space") != NULL);
+    setup_end(&setup);
+}
+
+TEST(a_kept_dump_is_fetched_by_its_name) {
+    Sonde__V1__GetHeapDumpRequest request = SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
+    setup_begin(&setup);
+    request.name = (char *)"000001.heap";
+    CHECK_INT(fetch(&client_get_heap_dump, &request, NULL), ==, SONDE_OK);
+    CHECK_INT(result.bytes, ==, 300000);
+    request.name = (char *)"000009.heap";
+    CHECK_INT(fetch(&client_get_heap_dump, &request, NULL), ==, SONDE_NOT_FOUND);
+    setup_end(&setup);
+}
+
+TEST(heap_requests_for_a_target_that_is_not_there_are_refused) {
+    Sonde__V1__HeapStatusRequest status = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
+    Sonde__V1__HeapSnapshotRequest snapshot = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
+    Sonde__V1__HeapState *state = NULL;
+    setup_begin(&setup);
+    selector.pid = 999;
+    status.target = snapshot.target = &selector;
+    CHECK_INT(unary(&client_heap_status, &status, &state, NULL), ==, SONDE_TARGET_NOT_FOUND);
+    CHECK_INT(fetch(&client_heap_snapshot, &snapshot, NULL), ==, SONDE_TARGET_NOT_FOUND);
+    setup_end(&setup);
+}
