@@ -4,6 +4,7 @@
  * an entry; entries of one identity become one. */
 #include "service/symbol/files.h"
 
+#include "service/symbol/prepare.h"
 #include "service/symbol/store.h"
 
 #include <dirent.h>
@@ -129,6 +130,22 @@ static void on_table(struct listing *listing, int directory, const char *name,
 /* --- uploads -----------------------------------------------------------------------------------
  */
 
+/* Judged when it came; only what it holds is asked. */
+static enum symbol_quality upload_quality(int directory, const char *name) {
+    struct symbol_elf_input input;
+    struct symbol_elf elf = {0};
+    int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool good = fd >= 0 && symbol_elf_input_of_file(fd, &input) &&
+                symbol_elf_open(&input, &elf, NULL) == SONDE_OK;
+    enum symbol_quality quality = !good                    ? SYMBOL_NONE
+                                  : symbol_has_dwarf(&elf) ? SYMBOL_FULL
+                                                           : SYMBOL_NAMES;
+    symbol_elf_finish(&elf);
+    if (fd >= 0)
+        close(fd);
+    return quality;
+}
+
 static void on_upload(struct listing *listing, int directory, const char *name,
                       const struct stat *about) {
     const char *dot = strrchr(name, '.');
@@ -141,6 +158,7 @@ static void on_upload(struct listing *listing, int directory, const char *name,
     snprintf(file->build_id, sizeof file->build_id, "%.*s", (int)(dot - name), name);
     file->kind = SYMBOL_FILE_UPLOAD;
     file->state = SYMBOL_FILE_READY;
+    file->quality = upload_quality(directory, name);
     set_facts(file, about);
 }
 

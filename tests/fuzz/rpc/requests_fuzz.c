@@ -3,6 +3,7 @@
  * Hostile requests: the first byte chooses the method, the rest is decoded as its request and
  * judged as the handler would. What is accepted must be within the bounds. */
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/ask.h"
 #include "service/rpc/inside.h"
 #include "service/rpc/params.h"
 #include "service/rpc/text.h"
@@ -57,6 +58,16 @@ static void judge_symbolize(const void *message) {
     struct sonde_diag diag = {0};
     if (rpc_symbolize_check(request, &selector, &diag) == SONDE_OK)
         must(request->n_addresses <= ENGINE_MAX_ADDRESSES);
+    struct sonde_arena arena = {0};
+    struct ask_source source;
+    struct ask ask = {0};
+    if (ask_read(request, &ask, &diag) == SONDE_OK &&
+        ask_read_source(request, &arena, &source, &diag) == SONDE_OK) {
+        must(ask.count <= ENGINE_MAX_ADDRESSES && ask.wait_ms <= RPC_MAX_WAIT_MS);
+        must(!source.file.build_id || strlen(source.file.build_id) <= 64);
+        must(source.file.mapping_count <= RPC_MAX_SYMBOL_MAPPINGS);
+    }
+    sonde_arena_finish(&arena);
 }
 
 static void judge_selector(const void *message) {

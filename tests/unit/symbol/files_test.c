@@ -273,6 +273,7 @@ TEST(the_list_tells_tables_uploads_and_states_and_eviction_empties_it) {
     CHECK_STR(tables->name, "full");
     CHECK(tables->bytes > 4096 && tables->used_unix_ns > 0 && !tables->is_loaded);
     CHECK(uploaded->bytes > 4096);
+    CHECK_INT(uploaded->quality, ==, SYMBOL_FULL);
     CHECK_INT(symbol_files_evict(store, "no-such", true, &evicted, NULL), ==, SONDE_NOT_FOUND);
     CHECK_INT(symbol_files_evict(store, tables->identity, false, &evicted, NULL), ==, SONDE_OK);
     CHECK_INT(evicted.files, ==, 1);

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names, inlined functions, files and lines of a program compiled with -g, wherever they are shown: in pprof files, over
+HTTP, by `sonde symbol`; and of its stripped twin once its debug file was uploaded."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+
+SOURCE = os.path.abspath("tests/e2e/inlines.c")
+stack.install()
+
+
+def compile_program(name):
+    path = os.path.join(stack.WORK, name)
+    source = os.path.join(stack.WORK, "inlines.c")
+    shutil.copy(SOURCE, source)
+    subprocess.run(["gcc", "-g", "-O2", "-Wl,--build-id=sha1", source, "-o", path], check=True)
+    return path
+
+
+def line_of(text):
+    with open(SOURCE, encoding="utf-8") as file:
+        return next(number for number, line in enumerate(file, 1) if text in line)
+
+
+def inside(server, path, symbol):
+    """A runtime address within the function."""
+    table = subprocess.run(["nm", path], check=True, capture_output=True, text=True).stdout
+    value = int(re.search(rf"^([0-9a-f]+) \w {symbol}$", table, re.M).group(1), 16)
+    with open(f"/proc/{server.pid}/maps", encoding="utf-8") as maps:
+        base = next(int(line.split("-")[0], 16) for line in maps if path in line)
+    return base + value
+
+
+def hot_address(server, path):
+    """One that lies in the inlined function: the service says where."""
+    first = inside(server, path, "knead")
+    for address in range(first, first + 64):
+        out, _ = stack.sonde("symbol", str(server.pid), hex(address), "--json", "--wait-ms", "10000")
+        frames = [frame["name"] for frame in json.loads(out)["symbols"][0]["frames"]]
+        if frames == ["stir", "knead"]:
+            return address
+    raise AssertionError("no address is in stir, inlined into knead")
+
+
+def pprof(*words):
+    if not os.path.exists("/usr/bin/go"):
+        raise check.Skip("no go")
+    home = os.path.join(stack.WORK, "go")
+    env = {**stack.environment(), "HOME": home, "GOCACHE": f"{home}/cache", "GOPATH": home, "PPROF_TMPDIR": home,
+           "PPROF_BINARY_PATH": home}
+    done = subprocess.run(["/usr/bin/go", "tool", "pprof", *words], env=env, capture_output=True, text=True, timeout=60,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def capture(server, name):
+    status, _, body = server.get("/debug/pprof/profile?seconds=2&frequency=499",
+                                 {"Content-Type": "application/protobuf"})
+    check.equal(status, 200)
+    path = os.path.join(stack.WORK, name)
+    with open(path, "wb") as file:
+        file.write(body)
+    return path
+
+
+def test_go_tool_pprof_lists_sources_with_inlined_functions():
+    with stack.Server(compile_program("inlines"), ready="ready") as server:
+        hot_address(server, os.path.join(stack.WORK, "inlines"))  # the conversion is over
+        path = capture(server, "inlines.pb")
+        raw = pprof("-raw", path)
+        mapping = next(line for line in raw.splitlines() if "/inlines " in line)
+        for flag in ("[FN]", "[FL]", "[LN]", "[IN]"):
+            check.contains(mapping, flag)
+        assert re.search(rf"stir {stack.WORK}/inlines\.c:{line_of('/* hot */')}", raw), raw[:4000]
+        # The caller is on the line of the call, not on the next one.
+        assert re.search(rf"main {stack.WORK}/inlines\.c:{line_of('/* the call */')}\b", raw), raw[:4000]
+        listed = pprof("-list", "^knead$", path)
+        loop = next(line for line in listed.splitlines() if "value = stir(value + i)" in line)
+        assert not re.match(r"^\s*\.\s+\.\s", loop), listed
+        check.contains(pprof("-top", path), "(inline)")
+
+
+def test_symbol_over_http_joins_inline_chains():
+    path = compile_program("inlines")
+    with stack.Server(path, ready="ready") as server:
+        address = hot_address(server, path)
+        body = server.get("/debug/pprof/symbol", {"Content-Type": "application/x-www-form-urlencoded"}, method="POST",
+                          body=hex(address))[2]
+        check.equal(body, f"{hex(address)} stir--knead\n".encode())
+        body = server.get("/debug/pprof/symbol", {"Accept-Encoding": "gzip", "User-Agent": "Go-http-client/1.1"},
+                          method="POST", body=hex(address))[2]
+        assert body.endswith(b"knead\n"), body
+
+
+def test_a_stripped_program_is_named_once_its_debug_file_was_uploaded():
+    full = compile_program("inlines")
+    bare, debug = os.path.join(stack.WORK, "bare"), os.path.join(stack.WORK, "bare.debug")
+    subprocess.run(["strip", "-o", bare, full], check=True)
+    subprocess.run(["objcopy", "--only-keep-debug", full, debug], check=True)
+    table = subprocess.run(["nm", full], check=True, capture_output=True, text=True).stdout
+    knead = int(re.search(r"^([0-9a-f]+) t knead$", table, re.M).group(1), 16)
+    notes = subprocess.run(["readelf", "-n", full], check=True, capture_output=True, text=True).stdout
+    build_id = re.search(r"Build ID: ([0-9a-f]+)", notes).group(1)
+    with stack.Server(bare, ready="ready") as server:
+        stack.sonde("symbol", "--evict", "all")
+        with open(f"/proc/{server.pid}/maps", encoding="utf-8") as maps:
+            address = next(int(line.split("-")[0], 16) for line in maps if bare in line) + knead
+        out, err = stack.sonde("symbol", str(server.pid), hex(address))
+        check.contains(out, f"bare+{hex(knead)}")
+        check.contains(err, "STRIPPED")
+        out, _ = stack.sonde("symbol", "--upload", debug)
+        check.contains(out, build_id)
+        out, _ = stack.sonde("symbol", str(server.pid), hex(address), "--wait-ms", "10000")
+        check.contains(out, "knead")
+        check.contains(out, "inlines.c:")
+        out, _ = stack.sonde("symbol", "--build-id", build_id, hex(knead), "--wait-ms", "10000")
+        check.contains(out, "knead")
+        path = capture(server, "bare.pb")
+        assert re.search(r"stir .*inlines\.c:", pprof("-raw", path)), "the running capture kept the poor names"
+        out, _ = stack.sonde("symbol", "--list")
+        rows = [line for line in out.splitlines() if build_id in line]
+        assert {line.split()[0] for line in rows} == {"tables", "upload"} and all(" full " in line for line in rows), out
+        out, _ = stack.sonde("symbol", "--evict", build_id)
+        check.contains(out, f"{len(rows)} files removed")
+        _, err = stack.sonde("symbol", "--evict", "beef", status=1)
+        check.contains(err, "beef")
+
+
+def test_uploads_that_are_no_debug_files_are_refused():
+    with stack.Server(compile_program("inlines"), ready="ready"):
+        _, err = stack.sonde("symbol", "--upload", SOURCE, status=2)
+        check.contains(err, "no ELF file")
+        _, err = stack.sonde("symbol", "--upload", "/nowhere", status=1)
+        check.contains(err, "/nowhere")
+        stack.sonde("symbol", "--list", "--upload", SOURCE, status=2)
+
+
+check.main(globals())
