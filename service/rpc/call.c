@@ -234,8 +234,13 @@ void rpc_receive(struct rpc_call *call) {
 }
 
 static void on_last(struct rpc_call *call) {
+    struct sonde_diag diag = {0};
     if (!rpc_call_finished(call) && call->on_closed)
         call->on_closed(call);
+    else if (call->method->kind == RPC_CLIENT_STREAM) /* not one message came */
+        rpc_finish(call,
+                   sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "the request message is missing"),
+                   &diag);
     else
         rpc_finish(call, SONDE_OK, NULL);
 }

@@ -156,6 +156,31 @@ class Methods(Case):
         symbols = self.service.Symbolize(addresses=[3, 4]).symbols
         self.assertEqual([[f.name for f in s.frames] for s in symbols], [["odd\\xff"], []])
 
+    def test_symbolize_waits_for_better_names(self):
+        at_once = self.service.Symbolize(build_id="c0de", addresses=[3]).symbols[0]
+        self.assertEqual((at_once.quality, at_once.reason), (2, "CONVERTING"))
+        waited = self.service.Symbolize(build_id="c0de", addresses=[3], wait_ms=10000, timeout=20).symbols[0]
+        self.assertEqual((waited.quality, waited.reason), (3, ""))
+
+    def test_symbolize_stream(self):
+        batches = [{"build_id": "abcd", "addresses": [3, 4]}, {"addresses": [5]}, {"addresses": []}]
+        answers = list(self.service.SymbolizeStream(iter(batches), timeout=20))
+        self.assertEqual([list(answer.frame_count) for answer in answers], [[1, 0], [1], []])
+        self.assertEqual([len(answer.functions) for answer in answers], [1, 0, 0])
+        self.assertIn("odd\\xff", answers[0].strings)
+
+    def test_upload_list_and_evict(self):
+        kept = self.service.UploadDebugFile(iter([{"size_bytes": 8, "chunk": b"\x7fELF"}, {"chunk": b"more"}]), timeout=20)
+        self.assertEqual((kept.build_id, kept.bytes), ("abcd", 8))
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT",
+                     lambda: self.service.UploadDebugFile(iter([{"size_bytes": 8, "chunk": b"\x7fELF"}]), timeout=20))
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT",
+                     lambda: self.service.UploadDebugFile(iter([{"size_bytes": 4, "chunk": b"text"}]), timeout=20))
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT",
+                     lambda: self.service.UploadDebugFile(iter(()), timeout=20))
+        self.assertEqual([(f.name, f.reason) for f in self.service.ListSymbolFiles().files], [("de\\xffmo", "STRIPPED")])
+        self.assertEqual(self.service.EvictSymbols(id="abcd").files, 1)
+
     def test_command_line(self):
         self.assertEqual(list(self.service.GetCommandLine().arguments), ["demo", "--port", "80\\xff"])
 
