@@ -2,10 +2,10 @@
  *
  * Small answers under /v1, messages of the service as JSON; and whether gateway and service live.
  */
+#include "api/json/json.h"
 #include "gateway/contract.h"
 #include "gateway/exchange.h"
 #include "gateway/handlers.h"
-#include "gateway/json.h"
 #include "gateway/live.h"
 #include "gateway/reply.h"
 
@@ -13,7 +13,7 @@
 
 static void on_json(struct exchange *exchange, const ProtobufCMessage *message) {
     struct sonde_buf text = {0};
-    json_append_message(&text, message);
+    sonde_json_message(&text, message);
     sonde_buf_putc(&text, '\n');
     reply_bytes(exchange_take_request(exchange), REPLY_JSON, sonde_buf_slice(&text));
     sonde_buf_finish(&text);

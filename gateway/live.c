@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/live.h"
 
+#include "api/json/json.h"
 #include "gateway/handlers.h"
-#include "gateway/json.h"
 #include "gateway/reply.h"
 
 #include <stdio.h>
@@ -44,7 +44,7 @@ static void on_line(struct exchange *exchange, const ProtobufCMessage *message) 
     struct live *live = (struct live *)exchange;
     struct http_answer answer = answer_of();
     live->line.len = 0;
-    json_append_message(&live->line, message);
+    sonde_json_message(&live->line, message);
     sonde_buf_putc(&live->line, '\n');
     if (!live->started)
         http_stream_start(exchange->request, &answer, HTTP_UNKNOWN, on_ready, live);
@@ -71,7 +71,7 @@ static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_
     live->line.len = 0;
     sonde_buf_printf(&live->line, "{\"code\":%d,\"status\":\"%s\",\"message\":", info->http_status,
                      info->reason);
-    json_append_string(&live->line, sonde_slice_of(text));
+    sonde_json_string(&live->line, sonde_slice_of(text));
     sonde_buf_puts(&live->line, "}\n");
     live->over = true;
     if (!live->in_flight)

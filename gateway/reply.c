@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/reply.h"
 
-#include "gateway/json.h"
+#include "api/json/json.h"
 
 #include <string.h>
 
@@ -49,17 +49,17 @@ static void append_shape(struct sonde_buf *body, enum family family, int status,
     switch (family) {
     case FAMILY_PROF:
         sonde_buf_puts(body, "{\"error\":");
-        json_append_string(body, text);
+        sonde_json_string(body, text);
         sonde_buf_puts(body, "}");
         break;
     case FAMILY_V1:
         sonde_buf_printf(body, "{\"code\":%d,\"status\":\"%s\",\"message\":", status, reason);
-        json_append_string(body, text);
+        sonde_json_string(body, text);
         sonde_buf_puts(body, "}");
         break;
     default:
         sonde_buf_puts(body, "{\"OPT_STATUS\":\"FAIL\",\"DESCRIPTION\":");
-        json_append_string(body, text);
+        sonde_json_string(body, text);
         sonde_buf_puts(body, ",\"result\":null,\"debug\":null}");
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * /v1/heap: the state of heap profiling as JSON, and PUT ?active=true or false to switch it. */
+#include "api/json/json.h"
 #include "gateway/handlers.h"
 #include "gateway/heap.h"
-#include "gateway/json.h"
 #include "gateway/reply.h"
 
 #define MAX_INTERVAL_S 86400
@@ -16,7 +16,7 @@ struct switching {
 
 static void answer_message(struct exchange *exchange, const ProtobufCMessage *message) {
     struct sonde_buf text = {0};
-    json_append_message(&text, message);
+    sonde_json_message(&text, message);
     sonde_buf_putc(&text, '\n');
     reply_bytes(exchange_take_request(exchange), REPLY_JSON, sonde_buf_slice(&text));
     sonde_buf_finish(&text);

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/json.h"
+#include "api/json/json.h"
 
-#include "gateway/path.h"
+#include "api/profile/utf8.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
-
-static size_t sequence_len(unsigned char first) {
-    return first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-}
 
 static void append_ascii(struct sonde_buf *out, char byte) {
     if (byte == '"' || byte == '\\')
@@ -22,19 +18,18 @@ static void append_ascii(struct sonde_buf *out, char byte) {
         sonde_buf_putc(out, byte);
 }
 
-void json_append_string(struct sonde_buf *out, struct sonde_slice text) {
+void sonde_json_string(struct sonde_buf *out, struct sonde_slice text) {
+    uint32_t unused;
     sonde_buf_putc(out, '"');
     for (size_t i = 0; i < text.len;) {
-        size_t len = sequence_len((unsigned char)text.data[i]);
+        size_t len = profile_utf8_next(text.data + i, text.len - i, &unused);
         if (len == 1)
             append_ascii(out, text.data[i]);
-        else if (len <= text.len - i && path_is_name((struct sonde_slice){text.data + i, len}))
+        else if (len > 1)
             sonde_buf_append(out, text.data + i, len);
-        else {
+        else
             sonde_buf_puts(out, "\xef\xbf\xbd");
-            len = 1;
-        }
-        i += len;
+        i += len ? len : 1;
     }
     sonde_buf_putc(out, '"');
 }
@@ -76,7 +71,7 @@ static void append_bytes(struct sonde_buf *out, const ProtobufCBinaryData *bytes
 }
 
 static void append_text(struct sonde_buf *out, const char *text) {
-    json_append_string(out, sonde_slice_of(text));
+    sonde_json_string(out, sonde_slice_of(text));
 }
 
 /* One value; member points to where the struct keeps it. */
@@ -120,7 +115,7 @@ static void append_value(struct sonde_buf *out, const ProtobufCFieldDescriptor *
         append_bytes(out, member);
         break;
     case PROTOBUF_C_TYPE_MESSAGE:
-        json_append_message(out, *(ProtobufCMessage *const *)member);
+        sonde_json_message(out, *(ProtobufCMessage *const *)member);
         break;
     }
 }
@@ -178,7 +173,7 @@ static void append_name(struct sonde_buf *out, const char *name) {
     sonde_buf_puts(out, "\":");
 }
 
-void json_append_message(struct sonde_buf *out, const ProtobufCMessage *message) {
+void sonde_json_message(struct sonde_buf *out, const ProtobufCMessage *message) {
     const char *bytes = (const char *)message;
     bool first = true;
     sonde_buf_putc(out, '{');

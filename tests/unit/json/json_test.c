@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/json.h"
+#include "api/json/json.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "tests/unit/check.h"
@@ -8,13 +8,13 @@ static struct sonde_buf out;
 
 static const char *json(const ProtobufCMessage *message) {
     sonde_buf_finish(&out);
-    json_append_message(&out, message);
+    sonde_json_message(&out, message);
     return out.data;
 }
 
 static const char *quoted(const char *text, size_t len) {
     sonde_buf_finish(&out);
-    json_append_string(&out, (struct sonde_slice){text, len});
+    sonde_json_string(&out, (struct sonde_slice){text, len});
     return out.data;
 }
 
