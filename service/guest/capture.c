@@ -3,6 +3,7 @@
 
 #include "service/guest/clock.h"
 #include "service/guest/guest.h"
+#include "service/guest/heap/hook.h"
 #include "service/guest/install.h"
 #include "service/guest/limits.h"
 #include "service/guest/link.h"
@@ -18,6 +19,7 @@
 
 #define MS            1000000ll
 #define LOOK_NS       (500 * MS)
+#define KEEP_NS       (10000 * MS) /* between two readings of the map without a capture */
 #define ACCOUNT_NS    (1000 * MS)
 #define TABLES_NS     (3000 * MS)
 #define MISS_NS       (50 * MS)    /* at least this much between two readings of the map */
@@ -39,7 +41,7 @@ static struct {
     struct maps maps, next_maps;
     uint64_t generation;
     int64_t deadline_ns; /* of tables, of draining */
-    int64_t look_ns, account_ns, maps_ns, maps_cost_ns;
+    int64_t look_ns, account_ns, maps_ns, maps_asked_ns, maps_cost_ns;
     int64_t process_start_ns, own_start_ns;
     struct seats_handlers handlers_before; /* the capture */
     uint64_t read_bytes;
@@ -127,9 +129,13 @@ static uint32_t room_limit(void) {
 
 /* The stack areas are read by handlers: the old ones may be written again only when none is inside.
  */
+static bool is_quiet(void) {
+    return room_quiet(room_limit()) && hook_quiet();
+}
+
 static bool wait_quiet(int tries) {
     for (; tries > 0; tries--) {
-        if (room_quiet(room_limit()))
+        if (is_quiet())
             return true;
         struct timespec moment = {0, 1000000};
         nanosleep(&moment, NULL);
@@ -151,7 +157,7 @@ static void refresh_maps(bool force) {
     atomic_store(&room.areas, now.maps.areas);
     if (!changed)
         return;
-    tables_collect(room_quiet(room_limit()));
+    tables_collect(is_quiet());
     if (tables_set_modules(&now.maps, ++now.generation) == 0 && tables_publish() == 0)
         send_maps();
 }
@@ -159,7 +165,8 @@ static void refresh_maps(bool force) {
 /* The next reading: half a second on, later where it is slow; a miss wakes us earlier. */
 static void plan_maps(void) {
     int64_t pause = now.maps_cost_ns * MAPS_PATIENCE;
-    now.maps_ns = clock_now() + (pause > LOOK_NS ? pause : LOOK_NS);
+    now.maps_asked_ns = clock_now() + (pause > LOOK_NS ? pause - LOOK_NS : 0) + MISS_NS;
+    now.maps_ns = now.maps_asked_ns - MISS_NS + (now.stage == RUNNING ? LOOK_NS : KEEP_NS);
     atomic_store(&room.missed, 0);
     atomic_store(&room.misses_wanted, 1);
 }
@@ -265,7 +272,7 @@ static void stop_clocks(void) {
         clock_process(0);
     threads_close();
     wait_quiet(1000);
-    atomic_store(&room.misses_wanted, 0);
+    atomic_store(&room.misses_wanted, atomic_load(&guest.keeps_maps));
 }
 
 static void stop(void) {
@@ -314,9 +321,10 @@ void capture_on_table(const sonde_guest_v1_Table *table, int fd) {
 }
 
 void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
-    if (done->generation != now.generation || now.stage == IDLE || now.stage == DRAINING)
+    bool wanted = now.stage == PREPARING || now.stage == RUNNING || atomic_load(&guest.keeps_maps);
+    if (done->generation != now.generation || !wanted)
         return;
-    tables_collect(room_quiet(room_limit()));
+    tables_collect(is_quiet());
     tables_publish();
     if (now.stage == PREPARING)
         start_clocks();
@@ -352,16 +360,34 @@ static void look(void) {
     threads_look();
     check_handlers();
     check_reader();
-    tables_collect(room_quiet(room_limit()));
+    tables_collect(is_quiet());
     now.look_ns = clock_now() + LOOK_NS;
 }
 
-static void run_tick(int64_t time) {
+static int64_t maps_due_ns(void) {
     bool asked = atomic_load(&room.missed) || atomic_load(&guest.reread_maps);
-    if (time >= now.maps_ns || (asked && time >= now.maps_ns - LOOK_NS + MISS_NS)) {
-        refresh_maps(false);
-        plan_maps();
-    }
+    return asked ? now.maps_asked_ns : now.maps_ns;
+}
+
+static void maps_tick(int64_t time) {
+    if (time < maps_due_ns())
+        return;
+    refresh_maps(false);
+    plan_maps();
+}
+
+void capture_keep_maps(bool wanted) {
+    bool reads_itself = now.stage == PREPARING || now.stage == RUNNING;
+    if (atomic_exchange(&guest.keeps_maps, wanted) || !wanted || reads_itself)
+        return;
+    if (maps_init(&now.maps) != 0)
+        return;
+    refresh_maps(true);
+    plan_maps();
+}
+
+static void run_tick(int64_t time) {
+    maps_tick(time);
     if (now.stage == RUNNING && time >= now.look_ns)
         look();
     if (now.stage == RUNNING && time >= now.account_ns)
@@ -383,8 +409,7 @@ static int until(int64_t time) {
 }
 
 static int64_t next_due(void) {
-    bool asked = atomic_load(&room.missed) || atomic_load(&guest.reread_maps);
-    int64_t next = asked ? now.maps_ns - LOOK_NS + MISS_NS : now.maps_ns;
+    int64_t next = maps_due_ns();
     next = now.look_ns < next ? now.look_ns : next;
     return now.account_ns < next ? now.account_ns : next;
 }
@@ -397,6 +422,9 @@ int capture_tick(void) {
         run_tick(time);
     if (now.stage == DRAINING && (time >= now.deadline_ns || rings_drained()))
         rest();
+    bool keeps = atomic_load(&guest.keeps_maps);
+    if (keeps && (now.stage == IDLE || now.stage == DRAINING))
+        maps_tick(time);
     switch (now.stage) {
     case PREPARING:
         return until(now.deadline_ns);
@@ -405,14 +433,17 @@ int capture_tick(void) {
     case DRAINING:
         return 100;
     default:
-        return -1;
+        return keeps ? until(maps_due_ns()) : -1;
     }
 }
 
+/* The map goes out of sight first: an allocation may walk by it at any moment. */
 void capture_abandon(void) {
+    atomic_store(&guest.keeps_maps, false);
     if (now.stage == RUNNING)
         stop_clocks();
     now.stage = IDLE;
+    atomic_store(&room.map, NULL);
     if (!wait_quiet(1000))
         return; /* a thread is stopped inside a handler: its memory stays */
     tables_clear();

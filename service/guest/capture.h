@@ -20,6 +20,9 @@ void capture_on_config(const sonde_guest_v1_CpuConfig *config);
 /* Takes fd. */
 void capture_on_table(const sonde_guest_v1_Table *table, int fd);
 void capture_on_tables_done(const sonde_guest_v1_TablesDone *done);
+/* Somebody else walks by the map, too (the heap's hook): it is read, sent and renewed while this is
+ * wanted, captures or none. */
+void capture_keep_maps(bool wanted);
 /* Does what is due; milliseconds until something is again, -1 = never. */
 int capture_tick(void);
 /* Ends whatever runs, without a word to sonded, and gives the rings back: the connection is gone,

@@ -114,6 +114,7 @@ static void try_to_connect(void) {
         pause_ms = tries_left = 0;
         attached = true;
         set_state(GUEST_IDLE);
+        capture_keep_maps(heap_wants_maps());
         return;
     }
     link_close();
@@ -150,6 +151,7 @@ static void on_message(const link_in *in, int fd) {
         break;
     case sonde_guest_v1_ToGuest_heap_command_tag:
         heap_on_command(&in->message.heap_command);
+        capture_keep_maps(heap_wants_maps());
         break;
     default: /* Welcome needs no answer; what a newer sonded may say is not for us */
         break;

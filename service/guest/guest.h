@@ -31,6 +31,7 @@ struct guest {
     int wake_fd;                 /* eventfd: stop, a miss, a closed library */
     _Atomic bool stopping;
     _Atomic bool reread_maps;
+    _Atomic bool keeps_maps; /* capture_keep_maps */
     _Atomic uint32_t state; /* enum guest_state */
     char refusal[128];
     uint32_t start_delay_ms; /* a process that ends sooner never appears */

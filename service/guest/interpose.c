@@ -209,8 +209,9 @@ EXPORT int dlclose(void *library) {
     if (!real_dlclose)
         find_real();
     int result = real_dlclose ? real_dlclose(library) : -1;
-    if (atomic_load_explicit(&room.open, memory_order_relaxed) &&
-        !atomic_exchange(&guest.reread_maps, true)) /* one wake-up for many */
+    bool walks = atomic_load_explicit(&room.open, memory_order_relaxed) ||
+                 atomic_load_explicit(&guest.keeps_maps, memory_order_relaxed);
+    if (walks && !atomic_exchange(&guest.reread_maps, true)) /* one wake-up for many */
         guest_wake();
     return result;
 }

@@ -124,6 +124,15 @@ uint64_t limits_task_mask(uint32_t tid, const char *name) {
     return mask;
 }
 
+void limits_task_name(uint32_t tid, char name[16]) {
+    char path[64] = "/proc/self/task/", text[32] = "";
+    limits_append_number(path, sizeof path, tid);
+    limits_append(path, sizeof path, "/comm");
+    memset(name, 0, 16);
+    if (limits_read_file(path, text, sizeof text) > 0)
+        memcpy(name, text, strcspn(text, "\n") < 16 ? strcspn(text, "\n") : 15);
+}
+
 void limits_append(char *buffer, size_t size, const char *text) {
     size_t used = strlen(buffer), more = strlen(text);
     if (more > size - 1 - used)

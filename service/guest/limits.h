@@ -22,6 +22,8 @@ uint64_t limits_stat_field(int number);
 /* Value of a hexadecimal line such as "SigBlk:" of /proc/self/task/TID/status; 0 when there is
  * none. */
 uint64_t limits_task_mask(uint32_t tid, const char *name);
+/* A thread's name, NUL-padded; all zero when it has ended. */
+void limits_task_name(uint32_t tid, char name[16]);
 
 /* text is cut when it does not fit; always NUL-terminated. */
 void limits_append(char *buffer, size_t size, const char *text);

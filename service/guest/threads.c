@@ -27,10 +27,21 @@ static bool signal_blocked(const struct room_seat *seat) {
     return limits_task_mask(seat->tid, "SigBlk:") >> (signal - 1) & 1;
 }
 
+/* A thread that was never sampled has not told its name. */
+static bool tell_unseen(const struct room_seat *seat, int64_t ns, enum ring_unseen_cause cause) {
+    char name[16];
+    if (ns <= 0)
+        return false;
+    if (!seat->announced) {
+        limits_task_name(seat->tid, name);
+        if (!ring_push_thread(&room.rings, seat->tid, name, 0, "", (uint64_t)ns))
+            return false;
+    }
+    return ring_push_unseen(&room.rings, seat->tid, (uint64_t)ns, cause);
+}
+
 static void report(struct room_seat *seat, int64_t due, enum ring_unseen_cause cause) {
-    if (due <= 0)
-        return;
-    if (ring_push_unseen(&room.rings, seat->tid, (uint64_t)due, cause))
+    if (tell_unseen(seat, due, cause))
         atomic_fetch_add(&seat->reported_ns, (uint64_t)due);
 }
 
@@ -52,8 +63,8 @@ static void seat_thread(uint32_t tid) {
     seat->scanned = scan;
     int64_t before = room_clock_ns(ROOM_CPU_OF(tid));
     clock_arm(seat, &plan, atomic_load(&room.period_ns), NULL);
-    if (!first_scan && before > 0)
-        ring_push_unseen(&room.rings, tid, (uint64_t)before, RING_UNSEEN_SHORT);
+    if (!first_scan)
+        tell_unseen(seat, before, RING_UNSEEN_SHORT);
 }
 
 static void on_task(uint32_t tid, void *context) {

@@ -2,6 +2,7 @@
 #include "service/guest/heap/heap.h"
 
 #include "service/guest/heap/allocator.h"
+#include "service/guest/heap/hook.h"
 #include "service/guest/limits.h"
 #include "service/guest/link.h"
 #include "service/guest/raw.h"
@@ -17,8 +18,11 @@
 #define SEALS     (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 #define MOST_LG   40u /* 1 TiB */
 #define PATH_TEXT 32u
+#define BACKTRACE \
+    "experimental.hooks.prof_backtrace" /* 5.3 has it; without it jemalloc's own does */
 
 static bool switched_on; /* by us */
+static void *original;   /* the backtrace before ours; NULL = ours is not in place */
 
 /* Notes the first step that failed. */
 static int failed(sonde_guest_v1_HeapAnswer *answer, const char *name, int error) {
@@ -56,6 +60,25 @@ static int make_dump(sonde_guest_v1_HeapAnswer *answer) {
     return fd;
 }
 
+/* ---- Our backtrace ---- */
+
+static void put_hook(void) {
+    void *before = NULL;
+    if (original || allocator_get_pointer(BACKTRACE, &before) != 0 || !before ||
+        before == (void *)hook_backtrace)
+        return;
+    hook_set_original((hook_function *)before);
+    original = allocator_swap(BACKTRACE, (void *)hook_backtrace, &before) == 0 ? before : NULL;
+}
+
+/* Somebody else's that came after ours stays. */
+static void take_hook_back(void) {
+    void *now = NULL;
+    if (original && allocator_get_pointer(BACKTRACE, &now) == 0 && now == (void *)hook_backtrace)
+        (void)allocator_swap(BACKTRACE, original, &now);
+    original = NULL;
+}
+
 /* ---- The switches ---- */
 
 static int reset(sonde_guest_v1_HeapAnswer *answer, uint32_t lg_sample) {
@@ -74,12 +97,16 @@ static void activate(sonde_guest_v1_HeapAnswer *answer, const sonde_guest_v1_Hea
     (void)allocator_get_size("prof.lg_sample", &lg);
     if (command->lg_sample && command->lg_sample != lg && reset(answer, command->lg_sample))
         return;
-    if (!failed(answer, "prof.active", allocator_set_bool("prof.active", true)))
-        switched_on = true;
+    if (!command->default_backtrace)
+        put_hook();
+    switched_on = !failed(answer, "prof.active", allocator_set_bool("prof.active", true));
+    if (!switched_on)
+        take_hook_back();
 }
 
 static void deactivate(sonde_guest_v1_HeapAnswer *answer) {
     failed(answer, "prof.active", allocator_set_bool("prof.active", false));
+    take_hook_back();
     switched_on = false;
 }
 
@@ -93,6 +120,7 @@ static void describe(sonde_guest_v1_HeapAnswer *answer) {
     (void)allocator_get_bool("opt.prof_accum", &answer->accumulates);
     (void)allocator_get_size("prof.lg_sample", &lg);
     answer->lg_sample = (uint32_t)lg;
+    answer->hooked = original != NULL;
 }
 
 /* What is asked, with profiling possible; the descriptor that goes with the answer, or -1. */
@@ -131,7 +159,7 @@ void heap_on_command(const sonde_guest_v1_HeapCommand *command) {
 }
 
 bool heap_wants_maps(void) {
-    return false;
+    return original != NULL;
 }
 
 void heap_stop(void) {
@@ -145,6 +173,8 @@ void heap_while_away(int64_t since_s) {
         heap_stop();
 }
 
+/* The hook is in place here, too, and goes on by the allocator's own means. */
 void heap_after_fork(void) {
-    switched_on = false; /* the parent's sonded knows nothing of this process */
+    switched_on = false;
+    hook_after_fork();
 }

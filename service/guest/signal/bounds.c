@@ -89,3 +89,37 @@ void bounds_find(struct room_seat *seat, const ucontext_t *context, struct walk_
     struct walk_stack area = area_of(sp);
     *extra = (struct walk_stack){sp, bounds_probe(sp, area.high ? area.high : USER_END)};
 }
+
+static bool pages_readable(uint64_t low, uint64_t high) {
+    if (high <= low || high - low > BOUNDS_OWN_PAGES * PAGE)
+        return false;
+    for (uint64_t page = low; page < high; page += PAGE)
+        if (!page_readable(page))
+            return false;
+    return true;
+}
+
+static void learn_own(uint64_t sp, struct walk_stack *own) {
+    uint64_t top = room.main_stack.high, page = sp & ~(PAGE - 1);
+    uint64_t descriptor = thread_descriptor();
+    if (top > MAIN_SPAN && sp < top && sp >= top - MAIN_SPAN)
+        *own = (struct walk_stack){top - MAIN_SPAN, top};
+    else if (pages_readable(page, own->high ? own->low : descriptor))
+        *own = (struct walk_stack){page, descriptor};
+}
+
+void bounds_find_call(uint64_t sp, struct walk_stack *own, struct walk_stack *extra,
+                      struct walk_bounds *bounds) {
+    *bounds = (struct walk_bounds){.extra = extra};
+    if (!holds(*own, sp) && registered(sp, extra)) {
+        bounds->extra_count = 1;
+        return;
+    }
+    if (!holds(*own, sp))
+        learn_own(sp, own);
+    bounds->thread = *own;
+    if (holds(*own, sp))
+        return;
+    bounds->extra_count = 1;
+    *extra = (struct walk_stack){sp, bounds_probe(sp, USER_END)};
+}

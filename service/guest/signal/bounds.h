@@ -21,13 +21,22 @@
 
 #pragma GCC visibility push(hidden)
 
-#define BOUNDS_PAGES 16u
+#define BOUNDS_PAGES     16u
+#define BOUNDS_OWN_PAGES 256u /* asked for at once, of a thread's own stack */
 
 /* Fills bounds for an interruption; *extra is the place of its one extra stack. May learn
  * seat->stack. */
 SONDE_SIGSAFE
 void bounds_find(struct room_seat *seat, const ucontext_t *context, struct walk_stack *extra,
                  struct walk_bounds *bounds);
+
+/* The same for an ordinary call, whose stack pointer is sp. *own is the thread's to keep between
+ * its calls, zeroed at first: it grows as far down as the thread was seen. Nothing here depends on
+ * when /proc/self/maps was read: a thread's stack holds what lies between its stack pointer and its
+ * descriptor, once each page of it was found readable. */
+SONDE_SIGSAFE
+void bounds_find_call(uint64_t sp, struct walk_stack *own, struct walk_stack *extra,
+                      struct walk_bounds *bounds);
 
 /* How far memory can be read from address on: the end of the last readable page, at most `limit`,
  * at most BOUNDS_PAGES on; address when its own page cannot be read. */

@@ -5,6 +5,8 @@
  * of head reads as "full". */
 #include "service/guest/signal/push.h"
 
+#include <string.h>
+
 void ring_drop(const struct ring_set *rings, enum ring_drop cause, uint64_t weight_ns) {
     atomic_fetch_add_explicit(&rings->header->drops[cause], 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&rings->header->dropped_ns, weight_ns, memory_order_relaxed);
@@ -52,6 +54,22 @@ struct ring_record *ring_reserve(const struct ring_set *rings, uint32_t tid, uin
     else
         record->tid = tid;
     return record;
+}
+
+bool ring_push_thread(const struct ring_set *rings, uint32_t tid, const char *name, uint32_t label,
+                      const char *text, uint64_t weight_ns) {
+    struct ring_record *record = ring_reserve(rings, tid, sizeof(struct ring_thread), weight_ns);
+    if (!record)
+        return false;
+    struct ring_thread *thread = (struct ring_thread *)record;
+    record->kind = RING_RECORD_THREAD;
+    memcpy(thread->name, name, sizeof thread->name);
+    thread->label = label;
+    while (thread->label_len < sizeof thread->text - 1 && text[thread->label_len])
+        thread->label_len++;
+    memcpy(thread->text, text, thread->label_len);
+    ring_publish(record, sizeof *thread);
+    return true;
 }
 
 bool ring_push_unseen(const struct ring_set *rings, uint32_t tid, uint64_t cpu_ns,

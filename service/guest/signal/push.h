@@ -22,6 +22,11 @@ SONDE_SIGSAFE
 void ring_publish(struct ring_record *record, uint32_t size);
 SONDE_SIGSAFE
 void ring_drop(const struct ring_set *rings, enum ring_drop cause, uint64_t weight_ns);
+/* A thread's name (16 bytes) and label text, "" = none. weight_ns: of the record that shall follow,
+ * which must not be pushed when this one was dropped. False = dropped. */
+SONDE_SIGSAFE
+bool ring_push_thread(const struct ring_set *rings, uint32_t tid, const char *name, uint32_t label,
+                      const char *text, uint64_t weight_ns);
 /* CPU time that no sample shows. False = dropped. */
 SONDE_SIGSAFE
 bool ring_push_unseen(const struct ring_set *rings, uint32_t tid, uint64_t cpu_ns,

@@ -35,6 +35,7 @@
 #define ROOM_TIDS        (4u << 20)                         /* the largest pid_max there is */
 #define ROOM_CPU_OF(tid) ((int)(~(unsigned)(tid) << 3 | 6)) /* clockid of a thread's CPU clock */
 #define ROOM_NAME_TICKS  64u     /* between two looks at a thread's name */
+#define ROOM_TOLD_TICKS  1024u   /* between two tellings of it */
 #define ROOM_SAFE_NS     100000u /* perf's timer may repeat so fast: a handler run fits in */
 #define ROOM_LONG_NS     50000u  /* a handler that took longer had lost the CPU */
 
@@ -60,7 +61,7 @@ struct room_seat {
     uint32_t until_renewal; /* ticks until the period is drawn anew */
     bool once;              /* perf's event stops at its next tick, and is enabled again there */
     bool exact;             /* no tick since the clock was armed: the next is held to its phase */
-    uint32_t until_name;
+    uint32_t until_name, until_told;
     uint32_t label_told;
     bool announced;
     char name[16];

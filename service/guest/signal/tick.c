@@ -108,40 +108,28 @@ static void wait_on(struct room_seat *seat, uint64_t due_ns) {
     seat->until_renewal = 1;
 }
 
-static bool push_thread(struct room_seat *seat, uint32_t generation) {
-    struct ring_record *record =
-        ring_reserve(&room.rings, seat->tid, sizeof(struct ring_thread), 0);
-    if (!record)
-        return false;
-    struct ring_thread *thread = (struct ring_thread *)record;
-    record->kind = RING_RECORD_THREAD;
-    record->generation = generation;
-    memcpy(thread->name, seat->name, sizeof thread->name);
-    uint32_t label = room_tags.label;
-    if (label > 0 && label <= ROOM_LABELS) {
-        const char *text = room.labels[label - 1].text;
-        thread->label = label;
-        while (thread->label_len < sizeof thread->text - 1 && text[thread->label_len])
-            thread->label_len++;
-        memcpy(thread->text, text, thread->label_len);
-    }
-    seat->label_told = label;
-    ring_publish(record, sizeof *thread);
-    return true;
+static bool push_thread(struct room_seat *seat, uint64_t weight_ns) {
+    uint32_t label = room_tags.label <= ROOM_LABELS ? room_tags.label : 0;
+    const char *text = label ? room.labels[label - 1].text : "";
+    seat->label_told = room_tags.label;
+    seat->until_told = ROOM_TOLD_TICKS;
+    return ring_push_thread(&room.rings, seat->tid, seat->name, label, text, weight_ns);
 }
 
-/* Tells the thread's name and label before its first sample and whenever they have changed. */
-static void announce(struct room_seat *seat, uint32_t generation) {
-    if (seat->announced && seat->until_name-- > 0 && seat->label_told == room_tags.label)
-        return;
+/* Tells the thread's name and label before its first sample, whenever they have changed, and now
+ * and then: sonded may have lost a record. False: it could not, and the sample must be dropped, too
+ * (that is counted). */
+static bool announce(struct room_seat *seat, uint64_t weight_ns) {
+    bool told = seat->announced && seat->label_told == room_tags.label && seat->until_told-- > 0;
+    if (told && seat->until_name-- > 0)
+        return true;
     char name[16] = "";
     raw_call3(SYS_prctl, PR_GET_NAME, (long)name, 0);
     seat->until_name = ROOM_NAME_TICKS;
-    if (seat->announced && seat->label_told == room_tags.label &&
-        memcmp(name, seat->name, sizeof name) == 0)
-        return;
+    if (told && memcmp(name, seat->name, sizeof name) == 0)
+        return true;
     memcpy(seat->name, name, sizeof name);
-    seat->announced = push_thread(seat, generation);
+    return seat->announced = push_thread(seat, weight_ns);
 }
 
 /* A pc in no known module: a library came, or code was made. The control thread reads the map anew.
@@ -204,8 +192,8 @@ static void take_sample(struct room_seat *seat, const ucontext_t *context, uint6
     bounds_find(seat, context, &extra, &bounds);
     walk_from_context(context, &map->walk, seat->cache, &bounds, pcs,
                       atomic_load_explicit(&room.max_depth, memory_order_relaxed), &walked);
-    announce(seat, map->generation);
-    push_sample(seat, pcs, &walked, map->generation, now, weight_ns);
+    if (announce(seat, weight_ns))
+        push_sample(seat, pcs, &walked, map->generation, now, weight_ns);
     tell_of_miss(&map->walk, pcs, &walked);
 }
 
@@ -224,8 +212,8 @@ void room_show_start(struct room_seat *seat, const struct walk_registers *birth,
     if (!map)
         return;
     walk_from_registers(birth, &map->walk, seat->cache, &bounds, pcs, RING_MAX_DEPTH, &walked);
-    announce(seat, map->generation);
-    push_sample(seat, pcs, &walked, map->generation, now_ns(), weight_ns);
+    if (announce(seat, weight_ns))
+        push_sample(seat, pcs, &walked, map->generation, now_ns(), weight_ns);
 }
 
 /* Enters the seat unless the signal is a late one. The exchange is ordered before the look at
