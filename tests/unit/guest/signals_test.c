@@ -171,6 +171,37 @@ TEST(an_unknown_stack_is_walked_as_far_as_it_goes) {
     scene_end(&scene);
 }
 
+/* E5. 200 KiB are between the sample and the coroutine's first function. */
+static double share_with_root(int tell) {
+    struct scene scene;
+    struct line ready = scene_begin(&scene, "registered", tell);
+    scene_capture(&scene, HZ(499), BEST);
+    scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    uint64_t rooted = weight_with_root_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
+    double share = (double)rooted / (double)fake_weight(&scene.guest, 0);
+    scene_end(&scene);
+    return share;
+}
+
+TEST(a_registered_stack_is_walked_to_its_end_and_an_unknown_one_as_far_as_is_safe) {
+    CHECK_NEAR(share_with_root(1), 1.0, 0.2);
+    CHECK_NEAR(share_with_root(0), 0.0, 0.2);
+}
+
+/* E6. */
+TEST(handlers_run_on_the_stack_that_a_thread_has_for_them) {
+    struct scene scene;
+    scene_begin(&scene, "altstack", 0);
+    scene_capture(&scene, HZ(499), BEST);
+    struct line touched = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(touched.a, >, 512);
+    CHECK_INT(touched.a, <, 16384); /* the kernel's frame with all vectors, and 2 KiB of ours */
+    scene_end(&scene);
+}
+
+/* E5. */
 TEST(a_handler_on_an_alternate_stack_is_walked_through) {
     struct scene scene;
     struct line ready = scene_begin(&scene, "sigstack", 0);

@@ -8,31 +8,34 @@ static const struct {
     const char *name;
     subject_verb *run;
 } verbs[] = {
-    {"shares", verb_shares},     {"threads", verb_threads},
-    {"kernel", verb_kernel},     {"leaf", verb_leaf},
-    {"labels", verb_labels},     {"idle", verb_idle},
-    {"clone", verb_clone},       {"in_step", verb_in_step},
-    {"deep", verb_deep},         {"coroutine", verb_coroutine},
-    {"sigstack", verb_sigstack}, {"blocked", verb_blocked},
-    {"foreign", verb_foreign},   {"eintr", verb_eintr},
-    {"steady", verb_steady},     {"small_stacks", verb_small_stacks},
-    {"stolen", verb_stolen},     {"late", verb_late},
-    {"forks", verb_forks},       {"exec", verb_exec},
-    {"refused", verb_refused},   {"embedded", verb_embedded},
-    {"plain", verb_plain},       {"children", verb_children},
+    {"shares", verb_shares},
+    {"threads", verb_threads},
+    {"kernel", verb_kernel},
+    {"leaf", verb_leaf},
+    {"labels", verb_labels},
+    {"idle", verb_idle},
+    {"clone", verb_clone},
+    {"in_step", verb_in_step},
+    {"deep", verb_deep},
+    {"coroutine", verb_coroutine},
+    {"sigstack", verb_sigstack},
+    {"blocked", verb_blocked},
+    {"foreign", verb_foreign},
+    {"eintr", verb_eintr},
+    {"steady", verb_steady},
+    {"small_stacks", verb_small_stacks},
+    {"stolen", verb_stolen},
+    {"late", verb_late},
+    {"forks", verb_forks},
+    {"exec", verb_exec},
+    {"refused", verb_refused},
+    {"embedded", verb_embedded},
+    {"plain", verb_plain},
+    {"children", verb_children},
     {"loader", verb_loader},
+    {"altstack", verb_altstack},
+    {"registered", verb_registered},
 };
-
-void subject_wait(void) {
-    char byte;
-    if (read(0, &byte, 1) != 1)
-        exit(3); /* the tester is gone */
-}
-
-void subject_say(const char *word, long long a, long long b) {
-    printf("%s %lld %lld\n", word, a, b);
-    fflush(stdout);
-}
 
 __attribute__((noinline)) void subject_work(int64_t ns) {
     SUBJECT_BURN(ns);

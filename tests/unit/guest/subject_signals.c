@@ -165,17 +165,40 @@ static void *wait_in_semaphore(void *unused) {
     return NULL;
 }
 
+/* To a socket whose queue is full: connect waits for the timeout. */
+static void *wait_in_connect(void *unused) {
+    struct timeval span = {0, 20000};
+    sa_family_t family = AF_UNIX; /* bound to a name of the kernel's choice */
+    struct sockaddr_storage address;
+    socklen_t size = sizeof address;
+    int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
+    if (bind(listener, (struct sockaddr *)&family, sizeof family) != 0 ||
+        listen(listener, 0) != 0 || getsockname(listener, (struct sockaddr *)&address, &size) != 0)
+        abort();
+    while (!stop) {
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &span, sizeof span);
+        int result = connect(fd, (struct sockaddr *)&address, size);
+        count_result(result, EAGAIN);
+        if (result != 0)
+            close(fd); /* the one that went through stays and fills the queue */
+    }
+    close(listener);
+    return NULL;
+}
+
 void verb_eintr(int ms) {
     void *(*const waits[])(void *) = {wait_in_poll,   wait_in_epoll, wait_in_sleep,
-                                      wait_in_select, wait_in_recv,  wait_in_semaphore};
-    pthread_t threads[6];
+                                      wait_in_select, wait_in_recv,  wait_in_semaphore,
+                                      wait_in_connect};
+    pthread_t threads[7];
     subject_say("ready", 0, 0);
     subject_wait();
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         pthread_create(&threads[i], NULL, waits[i], NULL);
     subject_work(ms * SUBJECT_MS);
     stop = 1;
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 7; i++)
         pthread_join(threads[i], NULL);
     subject_say("interrupted", interrupted, 0);
     subject_wait();
@@ -234,6 +257,31 @@ void verb_small_stacks(int count) {
             pthread_create(&thread, &attr, burn_long, &ms) != 0 || pthread_join(thread, NULL) != 0;
     }
     subject_say("burned", subject_clock(CLOCK_PROCESS_CPUTIME_ID) - before, refused);
+    subject_wait();
+}
+
+/* ---- altstack: where handlers run in a thread that has a stack for them ---- */
+
+static void *burn_beside_stack(void *stack) {
+    stack_t alternate = {.ss_sp = stack, .ss_size = 64 << 10}, none = {.ss_flags = SS_DISABLE};
+    sigaltstack(&alternate, NULL);
+    subject_work(200 * SUBJECT_MS);
+    sigaltstack(&none, NULL);
+    return NULL;
+}
+
+void verb_altstack(int unused) {
+    static unsigned char stack[64 << 10];
+    pthread_t thread;
+    memset(stack, 0xa5, sizeof stack);
+    subject_say("ready", 0, 0);
+    subject_wait();
+    pthread_create(&thread, NULL, burn_beside_stack, stack);
+    pthread_join(thread, NULL);
+    int untouched = 0;
+    while (untouched < (int)sizeof stack && stack[untouched] == 0xa5)
+        untouched++;
+    subject_say("touched", (int)sizeof stack - untouched, 0);
     subject_wait();
 }
 

@@ -3,6 +3,9 @@
  * Verbs that burn CPU time in known places. */
 #include "tests/unit/guest/subject.h"
 
+#include "api/sonde.h"
+
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -239,6 +242,38 @@ void verb_coroutine(int unused) {
     own_context.uc_link = &main_context;
     makecontext(&own_context, coroutine, 0);
     subject_say("ready", (long long)(uintptr_t)coroutine, (long long)(uintptr_t)subject_work);
+    subject_wait();
+    swapcontext(&main_context, &own_context);
+    subject_say("done", 0, 0);
+    subject_wait();
+}
+
+/* ---- registered: the same, deeper than an unknown stack is looked at; argument: 1 = tell ---- */
+
+static __attribute__((noinline)) void work_far_below(void) {
+    volatile char room[200 << 10];
+    room[0] = 1;
+    subject_work(300 * SUBJECT_MS);
+    room[1] = room[0];
+}
+
+static void deep_coroutine(void) {
+    work_far_below();
+    __asm__ volatile(""); /* no tail call */
+}
+
+void verb_registered(int tell) {
+    size_t size = 1 << 20;
+    char *stack = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    __typeof__(&sonde_stack_add) add = (__typeof__(add))dlsym(RTLD_DEFAULT, "sonde_stack_add");
+    getcontext(&own_context);
+    own_context.uc_stack.ss_sp = stack;
+    own_context.uc_stack.ss_size = size;
+    own_context.uc_link = &main_context;
+    makecontext(&own_context, deep_coroutine, 0);
+    if (tell && add(stack, size) != 0)
+        abort();
+    subject_say("ready", (long long)(uintptr_t)deep_coroutine, 0);
     subject_wait();
     swapcontext(&main_context, &own_context);
     subject_say("done", 0, 0);
