@@ -97,6 +97,9 @@ static const char *shortfall_of(struct shortfalls *shortfalls, struct symbol_mod
     if (shortfalls->known[at].module != module) {
         shortfalls->known[at].module = module;
         shortfalls->known[at].text = symbol_module_shortfall(module);
+        /* The full table came after the names were given: who asks again gets it. */
+        if (!shortfalls->known[at].text[0] && symbol_module_fd(module) >= 0)
+            shortfalls->known[at].text = symbol_converting;
     }
     return shortfalls->known[at].text;
 }
