@@ -5,7 +5,8 @@ manual, too. The lines of a file:
 
     # TK-P5 A bad number is refused with its bounds        ids of the cases it covers, and words
     % targets redis,idle                                   the attached targets (default: redis)
-    % command sleep 100                                    what the targets run (default: the demo)
+    % command sleep 100                                    what the targets run (default: the demo); {tmp} is a folder
+    % target-env NAME=VALUE                                for the targets
     % gateway --target redis                               more arguments for the gateway
     % listen 0.0.0.0:0                                     instead of loopback; the requests go to 127.0.0.1
     % env NAME=VALUE                                       for the gateway
@@ -114,7 +115,8 @@ class Stage:
             return
         for number, name in enumerate(self.directives.get("targets", ["demo"])[-1].split(",")):
             env = dict(os.environ, LD_PRELOAD=self.tools.guest, SONDE_SOCKET=f"{self.tmp}/guest", SONDE_NAME=name)
-            command = shlex.split(self.directives.get("command", [self.tools.demo])[-1])
+            env.update(pair.split("=", 1) for pair in self.directives.get("target-env", []))
+            command = shlex.split(self.directives.get("command", [self.tools.demo])[-1].format(tmp=self.tmp))
             self.targets.append(Process(command, f"{self.tmp}/target.{number}.log", env))
 
     def wait_for_targets(self):
