@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde run --heap` and `sonde heap` with redis: who holds its memory, from the command line alone."""
+
+import json
+import os
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+
+SOCKET = os.path.join(stack.WORK, "redis.sock")
+REDIS = ("redis-server", "--port", "0", "--unixsocket", SOCKET, "--save", "", "--enable-debug-command", "yes")
+READY = "ready to accept connections at"
+FILLED_MB = 18  # 80,000 values of 200 bytes, with what redis adds
+
+
+def fill():
+    done = subprocess.run(["redis-cli", "-s", SOCKET, "debug", "populate", "80000", "key", "200"], capture_output=True,
+                          text=True, timeout=60, check=True)
+    check.equal(done.stdout.strip(), "OK")
+
+
+def collapsed(*words):
+    lines = stack.sonde("heap", "dump", *words, "-o", "-", "--format", "collapsed")[0].splitlines()
+    return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in lines]
+
+
+def test_the_heap_of_redis_is_told_by_who_allocated_it():
+    with stack.Server(*REDIS, flags=("--heap",), ready=READY):
+        check.contains(stack.sonde("heap", "status")[0], "heap profiling is off")
+        check.contains(stack.sonde("heap", "on", "--sample", "16384")[0], "one sample per 16 KiB")
+        check.contains(stack.sonde("heap", "on", status=4)[1], "switched on by sonde heap")
+        fill()
+        stacks = collapsed()
+        held = sum(count for frames, count in stacks if "debugCommand" in frames)
+        check.near(held / 1e6, FILLED_MB, FILLED_MB * 0.35, "MB held by debugCommand")
+        assert held > 0.9 * stack.total(stacks), stacks
+        objects = sum(count for frames, count in collapsed("--type", "inuse_objects") if "debugCommand" in frames)
+        near = 3 * 80000  # entry, key and value
+        check.near(objects, near, near * 0.35, "objects held by debugCommand")
+        for name in ("heap.svg", "heap.pb.gz", "heap.heapsnapshot", "redis.heap", "heap.legacy.heap"):
+            path = os.path.join(stack.WORK, name)
+            check.contains(stack.sonde("heap", "dump", "-o", path)[1], name)
+            assert os.path.getsize(path) > 500, name
+        check.contains(stack.sonde("top", os.path.join(stack.WORK, "heap.pb.gz"))[0], "zmalloc")
+        stack.sonde("heap", "reset", "--sample", "65536")
+        state = json.loads(stack.sonde("heap", "status", "--json")[0])
+        check.equal((state["active"], state["sampleBytes"], state["owner"]), (True, "65536", "sonde heap"))
+        check.contains(stack.sonde("heap", "off")[0], "heap profiling is off")
+        check.contains(stack.sonde("heap", "off")[0], "was off already")
+
+
+def test_without_heap_the_line_to_set_is_told():
+    with stack.Server(*REDIS, ready=READY):
+        check.contains(stack.sonde("heap", "on", status=4)[1], "MALLOC_CONF=prof:true,prof_active:false")
+        check.contains(stack.sonde("heap", "status")[0], "MALLOC_CONF=prof:true,prof_active:false")
+
+
+stack.install()
+check.main(globals())
