@@ -5,7 +5,7 @@
  *
  *     s  hold 64 MB in blocks of 1 KiB more (hold_small), of 1 MiB (hold_large), mixed (hold_mixed)
  *     f  free all of it
- *     d  hold a little at the end of a deep recursion
+ *     d  hold 20 MB at the end of a recursion of 100; D of 1000
  *     t  hold from 4 new threads */
 #include <pthread.h>
 #include <stdio.h>
@@ -78,7 +78,9 @@ int main(void) {
             hold_mixed();
         }
         if (line[0] == 'd')
-            hold_deep(200);
+            hold_deep(100);
+        if (line[0] == 'D')
+            hold_deep(1000);
         if (line[0] == 't')
             hold_in_threads();
         if (line[0] == 'f')

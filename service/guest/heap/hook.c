@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/heap/hook.h"
+
+#include "service/guest/raw.h"
+#include "service/guest/signal/bounds.h"
+#include "service/guest/signal/room.h"
+
+#define MOST_PCS   128u /* jemalloc's limit */
+#define OWN_FRAME  1u
+#define WALKED_PCS (2 * (MOST_PCS + OWN_FRAME)) /* the leaf-most half of a deeper stack is whole */
+#define PATIENCE   1000u
+
+struct place {
+    _Atomic uint64_t state; /* grows at each entry and exit: odd = taken */
+    uint64_t pcs[WALKED_PCS];
+    struct walk_cache cache;
+};
+
+static struct place places[HOOK_CACHES];
+static _Atomic(hook_function *) original;
+static __thread struct walk_stack own_stack __attribute__((tls_model("initial-exec")));
+
+void hook_set_original(hook_function *function) {
+    atomic_store(&original, function);
+}
+
+/* Ordered before the look at room.map, as a publication is before the look at the states. */
+static bool enter(struct place *place) {
+    uint64_t state = atomic_load_explicit(&place->state, memory_order_relaxed);
+    return state % 2 == 0 && atomic_compare_exchange_strong(&place->state, &state, state + 1);
+}
+
+static void leave(struct place *place) {
+    uint64_t state = atomic_load_explicit(&place->state, memory_order_relaxed);
+    atomic_store_explicit(&place->state, state + 1, memory_order_release);
+}
+
+static struct place *take_place(uint64_t sp) {
+    uint64_t first = (sp >> 16) * 0x9e3779b97f4a7c15ull >> 58; /* a thread's own, mostly */
+    for (uint32_t i = 0; i < HOOK_CACHES; i++) {
+        struct place *place = &places[(first + i) % HOOK_CACHES];
+        if (enter(place))
+            return place;
+    }
+    return NULL;
+}
+
+/* A library came since the map was read: the control thread reads it anew. */
+static void tell_of_miss(const struct walk_map *map, const uint64_t *pcs,
+                         const struct walk_result *walked) {
+    bool known = true;
+    if (walked->end != RING_END_NO_TABLE && walked->fp_frames == 0)
+        return;
+    if (!atomic_load_explicit(&room.misses_wanted, memory_order_relaxed))
+        return;
+    for (uint32_t i = 0; i < walked->depth && known; i++)
+        known = walk_map_find(map, (pcs[i] & ~RING_PC_EXACT) - (i > 0)) != NULL;
+    if (known || !atomic_exchange(&room.misses_wanted, 0))
+        return;
+    uint64_t one = 1;
+    atomic_store_explicit(&room.missed, 1, memory_order_release);
+    raw_call3(SYS_write, room.wake_fd, (long)&one, sizeof one);
+}
+
+/* The callers, without our own frame; 0 when there are none. */
+static uint32_t walk(struct place *place, const struct walk_map *map,
+                     const struct walk_registers *here, void **pcs, uint32_t most) {
+    struct walk_bounds bounds;
+    struct walk_stack extra;
+    struct walk_result walked;
+    bounds_find_call(here->value[WALK_RSP], &own_stack, &extra, &bounds);
+    walk_from_registers(here, map, &place->cache, &bounds, place->pcs, WALKED_PCS, &walked);
+    tell_of_miss(map, place->pcs, &walked);
+    uint32_t whole = walked.gap_at ? walked.gap_at : walked.depth;
+    uint32_t count = whole > OWN_FRAME ? whole - OWN_FRAME : 0;
+    if (count > most)
+        count = most;
+    for (uint32_t i = 0; i < count; i++)
+        pcs[i] = (void *)(place->pcs[i + OWN_FRAME] & ~RING_PC_EXACT);
+    return count > 1 ? count : 0; /* one is the allocator's own */
+}
+
+__attribute__((noinline)) void hook_backtrace(void **pcs, unsigned *count, unsigned most) {
+    struct walk_registers here;
+    walk_registers_here(&here);
+    struct place *place = take_place(here.value[WALK_RSP]);
+    uint32_t depth = 0;
+    if (place) {
+        const struct room_map *map = atomic_load(&room.map);
+        depth = map ? walk(place, &map->walk, &here, pcs, most) : 0;
+        leave(place);
+    }
+    hook_function *function = atomic_load_explicit(&original, memory_order_relaxed);
+    if (depth == 0 && function)
+        function(pcs, count, most);
+    else
+        *count = depth;
+}
+
+bool hook_quiet(void) {
+    for (uint32_t i = 0; i < HOOK_CACHES; i++) {
+        uint64_t state = atomic_load(&places[i].state);
+        uint32_t tries = 0;
+        while (state % 2 && atomic_load(&places[i].state) == state && tries < PATIENCE)
+            tries++;
+        if (tries == PATIENCE)
+            return false;
+    }
+    return true;
+}
+
+void hook_after_fork(void) {
+    for (uint32_t i = 0; i < HOOK_CACHES; i++)
+        atomic_store(&places[i].state, 0);
+}
