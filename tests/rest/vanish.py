@@ -11,7 +11,9 @@ import threading
 import time
 
 PATHS = ["/t/large/debug/pprof/profile?seconds=1&output=proto", "/t/redis/debug/pprof/profile?seconds=2",
-         "/t/redis/profile?duration=1&pprof=false", "/t/cut/debug/pprof/profile?seconds=1", "/v1/info", "/nothing"]
+         "/t/redis/profile?duration=1&pprof=false", "/t/cut/debug/pprof/profile?seconds=1", "/v1/info", "/nothing",
+         "/t/redis/v1/cpu/live?window=50", "/t/cut/v1/cpu/live?window=50", "/t/large/heap_snapshot?output=proto",
+         "/t/redis/debug/pprof/heap_list", "/t/redis/debug/pprof/heap?name=000001.heap", "/metrics"]
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + struct.pack(">I", 0)[1:] + b"\x04\x00" + bytes(4)
 
 
