@@ -65,9 +65,11 @@ bool ring_push_thread(const struct ring_set *rings, uint32_t tid, const char *na
     record->kind = RING_RECORD_THREAD;
     memcpy(thread->name, name, sizeof thread->name);
     thread->label = label;
-    while (thread->label_len < sizeof thread->text - 1 && text[thread->label_len])
-        thread->label_len++;
-    memcpy(thread->text, text, thread->label_len);
+    uint32_t len = 0; /* not counted in the ring: a wild sonded may write there, too */
+    while (len < sizeof thread->text - 1 && text[len])
+        len++;
+    memcpy(thread->text, text, len);
+    thread->label_len = len;
     ring_publish(record, sizeof *thread);
     return true;
 }
