@@ -74,6 +74,7 @@ static void tick_on_painted_stack(void) {
     tick_with(own_ticket());
 }
 
+/* E6. */
 TEST(handler_uses_less_than_two_kilobytes) {
     open_room();
     unsigned char *stack = malloc(STACK_BYTES);
@@ -105,6 +106,7 @@ TEST(handler_keeps_errno) {
     CHECK_INT(errno, ==, 4711);
 }
 
+/* E8. */
 TEST(a_late_ticket_does_nothing) {
     open_room();
     uint64_t before = pushed();

@@ -103,6 +103,7 @@ TEST(short_lived_programs_are_not_seen_and_end_well) {
     fake_close(&fake);
 }
 
+/* E10. */
 TEST(forks_spawns_and_vforks_go_on_unharmed) {
     struct scene scene;
     scene_begin(&scene, "forks", 60);
@@ -117,6 +118,7 @@ TEST(forks_spawns_and_vforks_go_on_unharmed) {
     scene_end(&scene);
 }
 
+/* E10. */
 TEST(a_forked_child_is_a_target_of_its_own) {
     struct scene scene;
     struct fake_guest child;
@@ -142,6 +144,7 @@ TEST(a_forked_child_is_a_target_of_its_own) {
     scene_end(&scene);
 }
 
+/* E8, E10. */
 TEST(the_next_image_after_exec_inherits_nothing) {
     struct scene scene;
     scene_begin(&scene, "exec", 0);
@@ -168,6 +171,7 @@ static void check_refused(int how_many, const char *clock, const char *word, dou
     scene_end(&scene);
 }
 
+/* E12. */
 TEST(without_perf_it_falls_back_to_timers) {
     check_refused(1, "timer", "perf refused", 0.05);
 }
@@ -271,6 +275,7 @@ TEST(libraries_that_come_and_go_make_generations) {
     scene_end(&scene);
 }
 
+/* E17. */
 TEST(two_thousand_threads_are_seated_at_once) {
     struct scene scene;
     struct line ready = scene_begin(&scene, "idle", 2000);

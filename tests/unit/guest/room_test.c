@@ -111,6 +111,28 @@ TEST(ring_survives_wrong_counts_from_the_other_side) {
 #define PRODUCERS 4
 #define EACH      20000
 
+/* The memory between head and tail should be zero; sonded can see to it that it is not. */
+TEST(a_name_stays_within_its_record_whatever_the_memory_held) {
+    struct ring_set rings = make_rings(1, RING_MIN_BYTES);
+    unsigned char *data = (unsigned char *)ring_control_of(&rings, 0) + RING_PAGE;
+    memset(data, 0xff, RING_MIN_BYTES);
+    CHECK(ring_push_thread(&rings, 7, "worker\0\0\0\0\0\0\0\0\0", 3, "abc", 0));
+    const struct ring_thread *thread = (const struct ring_thread *)data;
+    CHECK_INT(thread->label_len, ==, 3);
+    CHECK(memcmp(thread->text, "abc", 3) == 0);
+    for (size_t i = sizeof *thread; i < RING_MIN_BYTES; i++)
+        CHECK_INT(data[i], ==, 0xff);
+    free(rings.header);
+}
+
+TEST(a_preempted_handler_counts_as_the_mean_of_the_others) {
+    struct seats_handlers since = {1000, 10, 5}, now = {1000 + 80 * 500, 10 + 100, 5 + 20};
+    CHECK_INT(seats_handler_ns(&since, &now), ==, 100 * 500);
+    now = (struct seats_handlers){1000, 10 + 3, 5 + 3};
+    CHECK_INT(seats_handler_ns(&since, &now), ==, 3 * ROOM_LONG_NS);
+    CHECK_INT(seats_handler_ns(&since, &since), ==, 0);
+}
+
 static struct ring_set shared;
 
 static void *produce(void *tid) {

@@ -7,6 +7,7 @@
 
 #include <signal.h>
 
+/* E7. */
 TEST(foreign_handlers_keep_working) {
     struct scene scene;
     const int times = 60;
@@ -40,6 +41,7 @@ TEST(foreign_handlers_keep_working_beside_the_timer) {
     scene_end(&scene);
 }
 
+/* E11. */
 TEST(waiting_calls_are_not_interrupted) {
     struct scene scene;
     scene_begin(&scene, "eintr", 1000);
@@ -51,6 +53,7 @@ TEST(waiting_calls_are_not_interrupted) {
     scene_end(&scene);
 }
 
+/* E3. */
 TEST(errno_mask_vectors_and_red_zone_stay) {
     struct scene scene;
     scene_begin(&scene, "steady", 1000);
@@ -63,6 +66,7 @@ TEST(errno_mask_vectors_and_red_zone_stay) {
     scene_end(&scene);
 }
 
+/* E6. */
 TEST(the_smallest_stacks_hold) {
     struct scene scene;
     scene_begin(&scene, "small_stacks", 30);
@@ -74,6 +78,7 @@ TEST(the_smallest_stacks_hold) {
     scene_end(&scene);
 }
 
+/* E7. */
 TEST(a_stolen_handler_is_noticed) {
     struct scene scene;
     scene_begin(&scene, "stolen", 1500);
@@ -103,6 +108,7 @@ static void stop_with_pending_tick(sonde_guest_v1_ClockChoice clock) {
     scene_end(&scene);
 }
 
+/* E8. */
 TEST(a_pending_tick_of_perf_does_nothing_after_the_end) {
     stop_with_pending_tick(PERF);
 }
@@ -119,6 +125,7 @@ static uint64_t weight_with_root_in(const struct fake_guest *guest, uint64_t low
     return fake_weight_in(guest, low, high, FAKE_PCS);
 }
 
+/* E20. */
 TEST(the_caller_of_a_hot_leaf_is_there) {
     struct scene scene;
     struct line leaves = scene_begin(&scene, "leaf", 500), callers = scene_line(&scene);
@@ -139,6 +146,7 @@ TEST(the_caller_of_a_hot_leaf_is_there) {
     scene_end(&scene);
 }
 
+/* E26. */
 TEST(a_deep_stack_keeps_leaf_and_root) {
     struct scene scene;
     scene_begin(&scene, "deep", 20000);

@@ -35,6 +35,7 @@ static const struct {
     {"loader", verb_loader},
     {"altstack", verb_altstack},
     {"registered", verb_registered},
+    {"short_shares", verb_short_shares},
 };
 
 __attribute__((noinline)) void subject_work(int64_t ns) {

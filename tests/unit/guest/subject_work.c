@@ -75,6 +75,25 @@ void verb_shares(int ms) {
     subject_wait();
 }
 
+/* ---- short_shares: the same in threads that live a millisecond ---- */
+
+static void *live_in_parts(void *unused) {
+    int one = 1;
+    return burn_shares(&one);
+}
+
+void verb_short_shares(int count) {
+    subject_say("ten", (long long)__start_part_ten, (long long)__stop_part_ten);
+    subject_say("twenty", (long long)__start_part_twenty, (long long)__stop_part_twenty);
+    subject_say("seventy", (long long)__start_part_seventy, (long long)__stop_part_seventy);
+    subject_wait();
+    for (int left = count; left > 0; left -= 4)
+        run_threads(4, live_in_parts, NULL);
+    subject_say("burned", 0, sum_ten);
+    subject_say("more", sum_twenty, sum_seventy);
+    subject_wait();
+}
+
 /* ---- threads: many that live a millisecond ---- */
 
 static void *live_shortly(void *sum) {
