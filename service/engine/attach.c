@@ -2,7 +2,7 @@
  *
  * Hello: who has connected? The pid and the uid are the kernel's word, the rest is the guest's and
  * made safe here. */
-#include "service/engine/target.h"
+#include "service/engine/heap_inside.h"
 
 #include "service/engine/watch.h"
 
@@ -160,5 +160,6 @@ bool target_attach(struct target *target, const sonde_guest_v1_Hello *hello) {
     welcome.message.welcome.protocol = PROTOCOL;
     link_send(target, &welcome, -1);
     watch_tell(engine, true, &target->info);
+    heap_attach(target);
     return true;
 }

@@ -99,7 +99,8 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     engine->socket_path = strdup(options->socket_path ? options->socket_path : "");
     uint32_t workers = options->workers ? options->workers : DEFAULT_WORKERS;
     sonde_err err = SONDE_OUT_OF_MEMORY;
-    if (engine->socket_path)
+    engine->data_dir = strdup(options->data_dir ? options->data_dir : "");
+    if (engine->socket_path && engine->data_dir)
         err = listen_open(engine->socket_path, &engine->listen_fd, &engine->lock_fd, diag);
     if (!err)
         err = open_caches(engine, options, diag);
@@ -143,6 +144,7 @@ void engine_close(struct engine *engine) {
     lock_finish(&engine->watch_lock);
     free(engine->scratch);
     free(engine->socket_path);
+    free(engine->data_dir);
     free(engine);
 }
 

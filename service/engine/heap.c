@@ -19,6 +19,15 @@ struct heap *heap_of(struct target *target) {
     heap->target = target;
     heap->last = &heap->calls;
     heap->state.epoch = 1;
+    heap->keep_dumps = HEAP_KEEP_DUMPS;
+    heap->keep_bytes = HEAP_KEEP_BYTES;
+    char *dir = heap_directory(target);
+    sonde_err err = heap_dumps_open(&heap->dumps, dir);
+    free(dir);
+    if (err) {
+        heap_destroy(heap);
+        return NULL;
+    }
     target->heap = heap;
     return heap;
 }
@@ -122,7 +131,9 @@ uint64_t heap_tick(struct target *target, uint64_t now_ns) {
         struct heap_call *call = take_first(heap);
         call->done(call, NULL, -1);
     }
-    return heap->calls ? heap->calls->deadline_ns : 0;
+    uint64_t wake_ns = heap_periodic_tick(heap, now_ns);
+    uint64_t answer_ns = heap->calls ? heap->calls->deadline_ns : 0;
+    return wake_ns == 0 || (answer_ns != 0 && answer_ns < wake_ns) ? answer_ns : wake_ns;
 }
 
 static sonde_err no_answer(const struct heap *heap, struct sonde_diag *diag) {

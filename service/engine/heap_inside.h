@@ -82,6 +82,18 @@ SONDE_MUST_USE sonde_err heap_judge(const struct heap *heap,
 void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer);
 void heap_answer(struct heap_call *call, sonde_err err, const struct sonde_diag *diag);
 
+/* heap_periodic.c */
+/* Where the target's dumps are kept: its process alone has that name. The caller's to free; NULL =
+ * nowhere. */
+char *heap_directory(const struct target *target);
+void heap_remember(const struct heap *heap);
+/* A guest has come: goes on with what an earlier sonded had begun with it. */
+void heap_attach(struct target *target);
+void heap_begin_activity(struct heap *heap, const struct heap_call *call);
+void heap_end_activity(struct heap *heap, bool delete_dumps);
+/* Returns when to look again, 0 = never. */
+uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns);
+
 /* heap_get.c */
 /* Does with the dump in fd, which it takes, what the call asked; frees the call. */
 void heap_deliver(struct heap_call *call, int fd);

@@ -98,24 +98,6 @@ static sonde_err refuse_second(const struct heap *heap, struct sonde_diag *diag)
                       heap->target->info.name, since, who[0] ? ", switched on by " : "", who);
 }
 
-static void begin_activity(struct heap *heap, const struct heap_call *call) {
-    struct engine_heap_state *state = &heap->state;
-    const struct engine_heap_request *request = &call->request;
-    memcpy(state->owner, call->owner, sizeof state->owner);
-    state->active_since_unix_ns = now_unix_ns();
-    state->interval_s = request->interval_s;
-    state->dump_failures = 0;
-    state->last_failure[0] = 0;
-}
-
-static void end_activity(struct heap *heap) {
-    struct engine_heap_state *state = &heap->state;
-    state->owner[0] = 0;
-    state->active_since_unix_ns = state->lease_until_unix_ns = 0;
-    state->interval_s = 0;
-    heap->next_dump_ns = heap->lease_ns = 0;
-}
-
 static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct heap *heap = call->target->heap;
     struct sonde_diag diag = {0};
@@ -127,11 +109,13 @@ static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *ans
         (verb == ENGINE_HEAP_STATUS || verb == ENGINE_HEAP_DEACTIVATE))
         err = SONDE_OK; /* the state says it */
     if (!err && verb == ENGINE_HEAP_ACTIVATE)
-        begin_activity(heap, call);
-    if (!err && !heap->state.active)
-        end_activity(heap);
+        heap_begin_activity(heap, call);
     if (!err && verb == ENGINE_HEAP_RESET)
         heap->state.epoch++;
+    if (!err && !heap->state.active)
+        heap_end_activity(heap, verb == ENGINE_HEAP_DEACTIVATE && call->request.delete_dumps);
+    else if (!err && verb == ENGINE_HEAP_RESET)
+        heap_remember(heap);
     if (fd >= 0)
         close(fd);
     heap_answer(call, err, err ? &diag : NULL);
@@ -150,8 +134,12 @@ static void on_begin(struct engine *engine, struct message *message) {
     struct heap_call *call =
         (struct heap_call *)((char *)message - offsetof(struct heap_call, message));
     struct heap *heap = heap_of(call->target);
-    if (!heap)
-        heap_answer(call, SONDE_OUT_OF_MEMORY, NULL);
+    struct sonde_diag diag = {0};
+    sonde_err err = heap ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    if (!err && call->request.interval_s > 0)
+        err = heap_dumps_prepare(&heap->dumps, &diag);
+    if (err)
+        heap_answer(call, err, &diag);
     else if (call->request.verb == ENGINE_HEAP_LIST)
         heap_answer(call, SONDE_OK, NULL);
     else

@@ -60,7 +60,7 @@ _Static_assert(DROP_CAUSES <= ENGINE_DROP_CAUSES, "engine.h has room for every c
 const char *drop_cause_name(int cause);
 
 struct engine {
-    char *socket_path;
+    char *socket_path, *data_dir;
     struct symbol_store *symbols;
     struct unwind_cache *unwind;
     struct pool *builders, *reporters;

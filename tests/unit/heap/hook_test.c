@@ -130,7 +130,7 @@ TEST(e30_stacks_are_those_of_jemallocs_own_backtrace) {
     stage_finish(&ours);
 }
 
-/* A stack deeper than jemalloc's limit of 128 keeps its leaf-most frames, of which 3 are its own. */
+/* A stack deeper than jemalloc's limit of 128 keeps its leaf-most frames; 3 are its own. */
 TEST(a_deep_stack_keeps_its_leaf) {
     struct stage stage;
     stage_init(&stage, STAGE_PROF, NULL);

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happens by itself while heap profiling is on: periodic dumps, the end of a lease; and the
+ * memory of both that a next sonded finds beside the dumps, in a file "state":
+ *
+ *     sonde-heap 1
+ *     active 1 since <ns> lease <ns> interval <s> keep <dumps> <bytes> epoch <n>
+ *     owner <text>
+ *     dump 000001 epoch 1                     one a kept dump
+ *
+ * A dump that fails is counted and the next one tried at its time. */
+#include "service/engine/heap_inside.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NS_PER_S  1000000000ull
+#define MAX_LINES 20000
+
+/* ---- Memory ---- */
+
+char *heap_directory(const struct target *target) {
+    const char *data_dir = target->engine->data_dir;
+    char *path = NULL;
+    if (!data_dir || !data_dir[0])
+        return NULL;
+    if (asprintf(&path, "%s/heap/%d-%s", data_dir, (int)target->info.pid, target->info.uuid) < 0)
+        return NULL;
+    return path;
+}
+
+static void write_state(const struct heap *heap, FILE *file) {
+    const struct engine_heap_state *state = &heap->state;
+    fprintf(file,
+            "sonde-heap 1\nactive %d since %" PRId64 " lease %" PRId64
+            " interval %u keep %u %" PRIu64 " epoch %" PRIu64 "\nowner %s\n",
+            state->active, state->active_since_unix_ns, state->lease_until_unix_ns,
+            state->interval_s, heap->keep_dumps, heap->keep_bytes, state->epoch, state->owner);
+    for (uint32_t i = 0; i < heap->dumps.count; i++)
+        fprintf(file, "dump %06u epoch %" PRIu64 "\n", heap->dumps.items[i].number,
+                heap->dumps.items[i].epoch);
+}
+
+/* Without it the next sonded knows less; nobody is told. */
+void heap_remember(const struct heap *heap) {
+    char path[4096], fresh[4096];
+    if (!heap->dumps.dir)
+        return;
+    snprintf(path, sizeof path, "%s/state", heap->dumps.dir);
+    snprintf(fresh, sizeof fresh, "%s/state.new", heap->dumps.dir);
+    if (!heap->state.active && heap->dumps.count == 0) {
+        unlink(path);
+        rmdir(heap->dumps.dir);
+        return;
+    }
+    FILE *file = heap_dumps_prepare(&heap->dumps, NULL) == SONDE_OK ? fopen(fresh, "we") : NULL;
+    if (!file)
+        return;
+    write_state(heap, file);
+    bool whole = !ferror(file);
+    if (fclose(file) != 0 || !whole || rename(fresh, path) != 0)
+        unlink(fresh);
+}
+
+static void recall_line(struct heap *heap, const char *line, bool *was_active) {
+    struct engine_heap_state *state = &heap->state;
+    uint32_t number;
+    uint64_t epoch;
+    int active = 0;
+    if (sscanf(line,
+               "active %d since %" SCNd64 " lease %" SCNd64 " interval %u keep %u %" SCNu64
+               " epoch %" SCNu64,
+               &active, &state->active_since_unix_ns, &state->lease_until_unix_ns,
+               &state->interval_s, &heap->keep_dumps, &heap->keep_bytes, &state->epoch) == 7)
+        *was_active = active == 1;
+    if (strncmp(line, "owner ", 6) == 0)
+        snprintf(state->owner, sizeof state->owner, "%.*s", (int)strcspn(line + 6, "\n"), line + 6);
+    if (sscanf(line, "dump %u epoch %" SCNu64, &number, &epoch) != 2)
+        return;
+    for (uint32_t i = 0; i < heap->dumps.count; i++)
+        if (heap->dumps.items[i].number == number)
+            heap->dumps.items[i].epoch = epoch;
+}
+
+/* Whether heap profiling was on when the last sonded ended. */
+static bool recall(struct heap *heap) {
+    char path[4096], line[512];
+    bool was_active = false;
+    snprintf(path, sizeof path, "%s/state", heap->dumps.dir ? heap->dumps.dir : "");
+    FILE *file = fopen(path, "re");
+    for (int i = 0; file && i < MAX_LINES && fgets(line, sizeof line, file); i++)
+        recall_line(heap, line, &was_active);
+    if (file)
+        fclose(file);
+    return was_active;
+}
+
+/* ---- A restart of sonded ---- */
+
+static void plan(struct heap *heap) {
+    uint64_t now_ns = now_monotonic_ns();
+    int64_t left_ns = heap->state.lease_until_unix_ns - now_unix_ns();
+    heap->next_dump_ns = heap->state.interval_s ? now_ns + heap->state.interval_s * NS_PER_S : 0;
+    heap->lease_ns = 0;
+    if (heap->state.lease_until_unix_ns)
+        heap->lease_ns = left_ns > 0 ? now_ns + (uint64_t)left_ns : now_ns;
+    heap->target->wake_ns = 1;
+}
+
+static void on_looked(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct heap *heap = call->target->heap;
+    struct engine_heap_state said = heap->state;
+    if (fd >= 0)
+        close(fd);
+    bool goes_on = recall(heap) && answer && said.active;
+    said.epoch = heap->state.epoch;
+    if (goes_on)
+        plan(heap);
+    else
+        heap->state = said;
+    heap_call_free(call);
+}
+
+void heap_attach(struct target *target) {
+    char *dir = heap_directory(target);
+    bool is_known = dir && access(dir, R_OK | X_OK) == 0;
+    free(dir);
+    struct heap *heap = is_known ? heap_of(target) : NULL;
+    struct heap_call *call = heap ? calloc(1, sizeof *call) : NULL;
+    if (!call)
+        return;
+    call->target = target_retain(target);
+    call->verb = sonde_guest_v1_HeapVerb_HEAP_STATUS;
+    call->done = on_looked;
+    heap_ask(heap, call);
+}
+
+/* ---- Activity ---- */
+
+void heap_begin_activity(struct heap *heap, const struct heap_call *call) {
+    struct engine_heap_state *state = &heap->state;
+    const struct engine_heap_request *request = &call->request;
+    memcpy(state->owner, call->owner, sizeof state->owner);
+    state->active_since_unix_ns = now_unix_ns();
+    state->lease_until_unix_ns =
+        request->lease_ms ? state->active_since_unix_ns + request->lease_ms * 1000000ll : 0;
+    state->interval_s = request->interval_s;
+    state->dump_failures = 0;
+    state->last_failure[0] = 0;
+    heap->keep_dumps = request->keep_dumps ? request->keep_dumps : HEAP_KEEP_DUMPS;
+    heap->keep_bytes = request->keep_bytes ? request->keep_bytes : HEAP_KEEP_BYTES;
+    plan(heap);
+    heap_remember(heap);
+}
+
+void heap_end_activity(struct heap *heap, bool delete_dumps) {
+    struct engine_heap_state *state = &heap->state;
+    bool was_ours = state->active_since_unix_ns != 0;
+    state->owner[0] = 0;
+    if (!was_ours && !delete_dumps)
+        return;
+    state->active_since_unix_ns = state->lease_until_unix_ns = 0;
+    state->interval_s = 0;
+    heap->next_dump_ns = heap->lease_ns = 0;
+    if (delete_dumps) {
+        heap_dumps_delete(&heap->dumps);
+        heap->life++;
+    }
+    heap_remember(heap);
+}
+
+/* ---- Periodic dumps ---- */
+
+struct keeping {
+    struct job job;
+    struct target *target;
+    int fd;
+    char *path;
+    uint32_t life;
+    uint64_t limit, bytes, epoch;
+    sonde_err err;
+    struct sonde_diag diag;
+};
+
+static void count_failure(struct heap *heap, sonde_err err, const struct sonde_diag *diag) {
+    heap->state.dump_failures++;
+    snprintf(heap->state.last_failure, sizeof heap->state.last_failure, "%s",
+             sonde_diag_text(diag, err));
+}
+
+static void keep(struct job *base) {
+    struct keeping *keeping = (struct keeping *)base;
+    keeping->err = heap_dumps_write(keeping->path, keeping->fd, keeping->limit, &keeping->bytes,
+                                    &keeping->diag);
+    close(keeping->fd);
+}
+
+static void on_kept(struct engine *engine, struct job *base) {
+    struct keeping *keeping = (struct keeping *)base;
+    struct heap *heap = keeping->target->heap;
+    sonde_err err = keeping->err;
+    bool is_wanted = keeping->life == heap->life;
+    heap->is_dumping = false;
+    if (!err && !is_wanted)
+        unlink(keeping->path);
+    else if (!err)
+        err = heap_dumps_add(&heap->dumps, keeping->path, keeping->bytes, keeping->epoch,
+                             &keeping->diag);
+    if (err && is_wanted)
+        count_failure(heap, err, &keeping->diag);
+    if (!err && is_wanted)
+        heap_dumps_prune(&heap->dumps, heap->keep_dumps, heap->keep_bytes);
+    heap_remember(heap);
+    target_release(keeping->target);
+    free(keeping->path);
+    free(keeping);
+}
+
+/* Takes fd. */
+static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *diag) {
+    sonde_err err = heap_dumps_prepare(&heap->dumps, diag);
+    struct keeping *keeping = err ? NULL : calloc(1, sizeof *keeping);
+    char *path = keeping ? heap_dumps_unfinished(&heap->dumps) : NULL;
+    if (!path) {
+        close(fd);
+        free(keeping);
+        return err ? err : SONDE_OUT_OF_MEMORY;
+    }
+    *keeping = (struct keeping){.job = {.perform = keep, .complete = on_kept},
+                                .target = target_retain(heap->target),
+                                .fd = fd,
+                                .path = path,
+                                .life = heap->life,
+                                .limit = heap->keep_bytes,
+                                .epoch = heap->state.epoch};
+    engine_start_job(heap->target->engine, heap->target->engine->builders, &keeping->job);
+    return SONDE_OK;
+}
+
+static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct heap *heap = call->target->heap;
+    struct sonde_diag diag = {0};
+    sonde_err err = heap_judge(heap, answer, &diag);
+    if (!err && fd < 0)
+        err = SONDE_PROTOCOL;
+    if (!err && answer->active)
+        err = start_keeping(heap, fd, &diag);
+    else if (fd >= 0)
+        close(fd);
+    if (err || !answer->active)
+        heap->is_dumping = false;
+    if (err)
+        count_failure(heap, err, &diag);
+    heap_call_free(call);
+}
+
+static struct heap_call *own_call(struct heap *heap, sonde_guest_v1_HeapVerb verb) {
+    struct heap_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return NULL;
+    call->target = target_retain(heap->target);
+    call->verb = verb;
+    return call;
+}
+
+static void start_dump(struct heap *heap, uint64_t now_ns) {
+    uint64_t interval_ns = heap->state.interval_s * NS_PER_S;
+    struct heap_call *call = NULL;
+    heap->next_dump_ns += interval_ns;
+    if (heap->next_dump_ns <= now_ns)
+        heap->next_dump_ns = now_ns + interval_ns;
+    if (!heap->is_dumping) /* a slower one is still on its way */
+        call = own_call(heap, sonde_guest_v1_HeapVerb_HEAP_DUMP);
+    if (!call)
+        return;
+    heap->is_dumping = true;
+    call->done = on_dumped;
+    heap_ask(heap, call);
+}
+
+static void on_lease_over(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    if (fd >= 0)
+        close(fd);
+    if (answer && !answer->active)
+        heap_end_activity(call->target->heap, false);
+    heap_call_free(call);
+}
+
+static void end_lease(struct heap *heap) {
+    struct heap_call *call = own_call(heap, sonde_guest_v1_HeapVerb_HEAP_DEACTIVATE);
+    heap->lease_ns = heap->next_dump_ns = 0;
+    if (!call)
+        return;
+    call->done = on_lease_over;
+    heap_ask(heap, call);
+}
+
+uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns) {
+    if (heap->lease_ns != 0 && now_ns >= heap->lease_ns)
+        end_lease(heap);
+    if (heap->next_dump_ns != 0 && now_ns >= heap->next_dump_ns)
+        start_dump(heap, now_ns);
+    if (heap->lease_ns == 0 || (heap->next_dump_ns != 0 && heap->next_dump_ns < heap->lease_ns))
+        return heap->next_dump_ns;
+    return heap->lease_ns;
+}
