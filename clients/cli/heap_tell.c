@@ -47,12 +47,13 @@ static void tell_active(const Sonde__V1__HeapState *state) {
 
 static void tell_dumps(const Sonde__V1__HeapState *state) {
     if (state->dumps) {
-        printf("%u dumps kept, ", state->dumps);
+        printf("%u dump%s kept, ", state->dumps, state->dumps == 1 ? "" : "s");
         put_bytes(state->dump_bytes);
         puts(" (sonde heap list)");
     }
     if (state->dump_failures) {
-        printf("%u dumps failed, the last one: ", state->dump_failures);
+        printf("%u dump%s failed, the last one: ", state->dump_failures,
+               state->dump_failures == 1 ? "" : "s");
         cli_put_name(stdout, state->last_failure);
         putchar('\n');
     }

@@ -50,6 +50,23 @@ def test_the_heap_of_redis_is_told_by_who_allocated_it():
         check.contains(stack.sonde("heap", "off")[0], "was off already")
 
 
+def test_dumps_of_the_interval_are_listed_and_fetched():
+    with stack.Server(*REDIS, flags=("--heap",), ready=READY):
+        check.contains(stack.sonde("heap", "list")[0], "no dump is kept")
+        check.contains(stack.sonde("heap", "on", "--interval", "1")[0], "a dump every 1 s")
+        fill()
+        names = check.until(lambda: [line.split()[0] for line in stack.sonde("heap", "list")[0].splitlines()
+                                     if line.startswith("00000")], what="a kept dump")
+        path = os.path.join(stack.WORK, "kept.pb.gz")
+        stack.sonde("heap", "dump", "--name", names[-1], "-o", path)
+        check.contains(stack.sonde("top", path)[0], "inuse_space")
+        # Off keeps them for the command line, until it is told not to.
+        check.contains(stack.sonde("heap", "off")[0], " kept, ")
+        check.contains(stack.sonde("heap", "list")[0], names[-1])
+        stack.sonde("heap", "off", "--delete-dumps")
+        check.contains(stack.sonde("heap", "list")[0], "no dump is kept")
+
+
 def test_without_heap_the_line_to_set_is_told():
     with stack.Server(*REDIS, ready=READY):
         check.contains(stack.sonde("heap", "on", status=4)[1], "MALLOC_CONF=prof:true,prof_active:false")
