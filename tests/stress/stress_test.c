@@ -67,6 +67,9 @@ static struct result run(uint64_t period_ns, sonde_guest_v1_ClockChoice clock) {
                (unsigned long long)fake_drops(&scene.guest));
         CHECK_INT(scene.guest.sample_count, >, 20);
         CHECK_NEAR(coverage(&scene.guest), 1.0, 0.1);
+        double shown_ns = (double)(scene.guest.sample_count * period_ns);
+        if (strcmp(scene.guest.state.clock, "perf-sigtrap") == 0) /* no thread went silent */
+            CHECK_NEAR(shown_ns / (double)scene.guest.account.process_cpu_ns, 1.0, 0.4);
     }
     fake_poke(&scene.child);
     int status = fake_wait(&scene.child);

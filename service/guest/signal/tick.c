@@ -26,6 +26,7 @@
 #include <time.h>
 
 #define CODE_PERF   6      /* TRAP_PERF, which this glibc does not name */
+#define LEAST_NS    25000u /* perf's timer must leave us time to get out of here */
 #define FIRST_SLACK 30000u /* ns; more than a clock's reading is off */
 #define PERF_ASYNC  1u     /* TRAP_PERF_FLAG_ASYNC: was blocked when the tick came */
 
@@ -70,20 +71,17 @@ static uint64_t count_periods(struct room_seat *seat, uint64_t now, uint64_t *du
     return *due_ns < period + period / 2 ? 1 : (*due_ns + period / 2) / period;
 }
 
-/* An event that stopped at its tick is enabled again: for one tick more where the period is so
- * short that perf's timer could come again before we are out of here. */
-static void set_period(struct room_seat *seat, uint64_t period, bool once) {
+/* An event that was armed for one tick has stopped at it, and is enabled again. */
+static void set_period(struct room_seat *seat, uint64_t period) {
     int fd = atomic_load_explicit(&seat->fd, memory_order_acquire);
     int timer = atomic_load_explicit(&seat->timer, memory_order_acquire);
     struct timespec span = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
     struct itimerspec every = {span, span};
     if (fd >= 0)
         raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period);
-    if (fd >= 0 && once)
-        raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_REFRESH, 1);
-    else if (fd >= 0 && seat->once)
+    if (fd >= 0 && seat->once)
         raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
-    seat->once = once;
+    seat->once = false;
     if (timer >= 0)
         raw_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
 }
@@ -98,13 +96,13 @@ static void renew_period(struct room_seat *seat) {
     seat->period_ns = room_dither(seat, nominal);
     seat->nominal_ns = nominal;
     seat->until_renewal = 8 + (uint32_t)(room_random(seat) % 9);
-    set_period(seat, seat->period_ns, false);
+    set_period(seat, seat->period_ns);
 }
 
 /* Waits for the rest of the period. */
 static void wait_on(struct room_seat *seat, uint64_t due_ns) {
     uint64_t rest = seat->period_ns > due_ns ? seat->period_ns - due_ns : 0;
-    set_period(seat, rest > 0 ? rest : 1, rest < ROOM_SAFE_NS); /* the kernel's least is 10 us */
+    set_period(seat, rest > LEAST_NS ? rest : LEAST_NS);
     seat->until_renewal = 1;
 }
 
