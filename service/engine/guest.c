@@ -4,7 +4,10 @@
  * nothing else happens. */
 #include "service/engine/heap_inside.h"
 
+#include <fcntl.h>
 #include <unistd.h>
+
+#define SEALS (F_SEAL_SHRINK | F_SEAL_WRITE)
 
 static sonde_err on_hello(struct target *target, const frames_from_guest *message) {
     if (target->has_hello)
@@ -72,7 +75,19 @@ static sonde_err on_heap_answer(struct target *target, const frames_from_guest *
     int fd = answer->has_dump ? frames_take_fd(&target->link.frames) : -1;
     if (answer->has_dump && fd < 0)
         return SONDE_PROTOCOL;
+    if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS) { /* no memory file: who knows what */
+        close(fd);
+        return SONDE_PROTOCOL;
+    }
     return heap_on_answer(target, answer, fd);
+}
+
+static sonde_err on_heap_gdump(struct target *target, const frames_from_guest *message) {
+    int fd = frames_take_fd(&target->link.frames);
+    if (fd < 0)
+        return SONDE_PROTOCOL;
+    heap_on_gdump(target, fd);
+    return SONDE_OK;
 }
 
 sonde_err guest_on_message(void *context, const frames_from_guest *message) {
@@ -83,6 +98,7 @@ sonde_err guest_on_message(void *context, const frames_from_guest *message) {
         [sonde_guest_v1_FromGuest_cpu_state_tag] = on_cpu_state,
         [sonde_guest_v1_FromGuest_cpu_account_tag] = on_cpu_account,
         [sonde_guest_v1_FromGuest_heap_answer_tag] = on_heap_answer,
+        [sonde_guest_v1_FromGuest_heap_gdump_tag] = on_heap_gdump,
     };
     struct target *target = context;
     size_t tag = message->which_message;

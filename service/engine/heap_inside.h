@@ -17,6 +17,7 @@
 #include "service/engine/target.h"
 
 #define HEAP_ANSWER_NS  30000000000ull
+#define HEAP_GDUMP_NS   500000000ull
 #define HEAP_MAX_CALLS  256u
 #define HEAP_KEEP_DUMPS 100u
 #define HEAP_KEEP_BYTES (1ull << 30)
@@ -51,6 +52,7 @@ struct heap {
     uint32_t keep_dumps;
     uint64_t keep_bytes;
     uint64_t next_dump_ns, lease_ns; /* monotonic; 0 = never */
+    uint64_t gdump_ns;               /* when the last one came */
     bool is_dumping;                 /* a periodic dump is on its way */
     uint32_t life; /* of the kept dumps: one that was asked for in an earlier life is not kept */
 };
@@ -91,6 +93,9 @@ void heap_remember(const struct heap *heap);
 void heap_attach(struct target *target);
 void heap_begin_activity(struct heap *heap, const struct heap_call *call);
 void heap_end_activity(struct heap *heap, bool delete_dumps);
+/* The guest has caught a dump at a new maximum: kept among the periodic ones, one every
+ * HEAP_GDUMP_NS. Takes fd. */
+void heap_on_gdump(struct target *target, int fd);
 /* Returns when to look again, 0 = never. */
 uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns);
 

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define NS_PER_S  1000000000ull
@@ -239,6 +240,24 @@ static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *dia
                                 .epoch = heap->state.epoch};
     engine_start_job(heap->target->engine, heap->target->engine->builders, &keeping->job);
     return SONDE_OK;
+}
+
+/* A guest may send any descriptor, and as many as it likes. */
+void heap_on_gdump(struct target *target, int fd) {
+    struct heap *heap = target->heap;
+    struct stat file;
+    struct sonde_diag diag = {0};
+    uint64_t now_ns = now_monotonic_ns();
+    bool is_welcome = heap && heap->state.gdump && now_ns - heap->gdump_ns >= HEAP_GDUMP_NS &&
+                      fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+    if (!is_welcome) {
+        close(fd);
+        return;
+    }
+    heap->gdump_ns = now_ns;
+    sonde_err err = start_keeping(heap, fd, &diag);
+    if (err)
+        count_failure(heap, err, &diag);
 }
 
 static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {

@@ -128,6 +128,8 @@ static const sonde_guest_v1_HeapVerb verbs[ENGINE_HEAP_VERBS] = {
     [ENGINE_HEAP_ACTIVATE] = sonde_guest_v1_HeapVerb_HEAP_ACTIVATE,
     [ENGINE_HEAP_DEACTIVATE] = sonde_guest_v1_HeapVerb_HEAP_DEACTIVATE,
     [ENGINE_HEAP_RESET] = sonde_guest_v1_HeapVerb_HEAP_RESET,
+    [ENGINE_HEAP_GDUMP_ON] = sonde_guest_v1_HeapVerb_HEAP_GDUMP_ON,
+    [ENGINE_HEAP_GDUMP_OFF] = sonde_guest_v1_HeapVerb_HEAP_GDUMP_OFF,
 };
 
 static void on_begin(struct engine *engine, struct message *message) {

@@ -197,6 +197,11 @@ static void be_patient(int delay_ms) {
         poll(&stop, 1, delay_ms);
 }
 
+/* Of two waits; -1 = for ever. */
+static int sooner(int a, int b) {
+    return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 void control_run(void) {
     pause_ms = tries_left = 0;
     memset(&hello, 0, sizeof hello);
@@ -205,7 +210,7 @@ void control_run(void) {
     if (!atomic_load(&guest.stopping))
         try_to_connect();
     while (!atomic_load(&guest.stopping)) {
-        int due_ms = attached ? capture_tick() : pause_ms;
+        int due_ms = attached ? sooner(capture_tick(), heap_tick()) : pause_ms;
         if (attached && link_fd() < 0)
             after_hang_up();
         else

@@ -214,6 +214,7 @@ void rpc_get_heap_gdump(struct rpc_call *call, const ProtobufCMessage *message) 
 }
 
 void rpc_set_heap_gdump(struct rpc_call *call, const ProtobufCMessage *message) {
-    (void)message;
-    rpc_finish(call, SONDE_UNIMPLEMENTED, NULL);
+    const Sonde__V1__SetHeapGdumpRequest *request = (const void *)message;
+    ask_verb(call, request->target, request->active ? ENGINE_HEAP_GDUMP_ON : ENGINE_HEAP_GDUMP_OFF,
+             reply_gdump);
 }

@@ -2,6 +2,7 @@
 #include "service/guest/heap/heap.h"
 
 #include "service/guest/heap/allocator.h"
+#include "service/guest/heap/gdump.h"
 #include "service/guest/heap/hook.h"
 #include "service/guest/limits.h"
 #include "service/guest/link.h"
@@ -117,6 +118,7 @@ static void describe(sonde_guest_v1_HeapAnswer *answer) {
     limits_append(answer->symbol, sizeof answer->symbol, allocator_symbol());
     (void)allocator_get_bool("prof.active", &answer->active);
     (void)allocator_get_bool("prof.gdump", &answer->gdump);
+    answer->gdump |= gdump_is_on(); /* also in a pause */
     (void)allocator_get_bool("opt.prof_accum", &answer->accumulates);
     (void)allocator_get_size("prof.lg_sample", &lg);
     answer->lg_sample = (uint32_t)lg;
@@ -137,6 +139,10 @@ static int obey(const sonde_guest_v1_HeapCommand *command, sonde_guest_v1_HeapAn
         reset(answer, command->lg_sample);
     else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_DUMP)
         return make_dump(answer);
+    else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_GDUMP_ON)
+        failed(answer, "prof.gdump", gdump_switch(true));
+    else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_GDUMP_OFF)
+        failed(answer, "prof.gdump", gdump_switch(false));
     else if (command->verb != sonde_guest_v1_HeapVerb_HEAP_STATUS)
         failed(answer, "verb", ENOSYS);
     return -1;
@@ -158,18 +164,37 @@ void heap_on_command(const sonde_guest_v1_HeapCommand *command) {
         raw_close(fd);
 }
 
+int heap_tick(void) {
+    struct stat file;
+    uint64_t skipped;
+    int fd = gdump_take(&skipped);
+    if (fd >= 0 && fstat(fd, &file) == 0) {
+        link_out *out = link_message();
+        out->which_message = sonde_guest_v1_FromGuest_heap_gdump_tag;
+        out->message.heap_gdump.bytes = (uint64_t)file.st_size;
+        out->message.heap_gdump.skipped = skipped;
+        link_send(fd);
+    }
+    if (fd >= 0)
+        raw_close(fd);
+    return gdump_tick(room_clock_ns(CLOCK_MONOTONIC));
+}
+
 bool heap_wants_maps(void) {
     return original != NULL;
 }
 
 void heap_stop(void) {
     sonde_guest_v1_HeapAnswer unsent = {0};
+    if (gdump_is_on())
+        (void)gdump_switch(false);
     if (switched_on)
         deactivate(&unsent);
 }
 
 void heap_while_away(int64_t since_s) {
-    if (switched_on && room_clock_ns(CLOCK_MONOTONIC) / 1000000000 - since_s >= HEAP_AWAY_S)
+    if ((switched_on || gdump_is_on()) &&
+        room_clock_ns(CLOCK_MONOTONIC) / 1000000000 - since_s >= HEAP_AWAY_S)
         heap_stop();
 }
 
@@ -177,4 +202,5 @@ void heap_while_away(int64_t since_s) {
 void heap_after_fork(void) {
     switched_on = false;
     hook_after_fork();
+    gdump_after_fork();
 }

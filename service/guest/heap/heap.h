@@ -18,6 +18,8 @@
 #define HEAP_AWAY_S 300
 
 void heap_on_command(const sonde_guest_v1_HeapCommand *command);
+/* Sends what was caught; milliseconds until something is due, -1 = never. */
+int heap_tick(void);
 /* Whether our hook is in place: it walks by the capture's map and tables. */
 bool heap_wants_maps(void);
 /* sonded is away, and was not there since `since_s` (monotonic seconds). */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The heap of the fake engine, without memory of what was asked: an activation by "second" is refused, a deactivation was active when dumps are to be deleted; two dumps are kept, of which
+ * The heap of the fake engine, without memory of what was asked: an activation by "second" is
+ * refused, a deactivation was active when dumps are to be deleted; two dumps are kept, of which
  * 000001.heap can be had. A raw dump is 300,000 bytes, a profile is main → keep. */
 #include "service/engine/heap.h"
 #include "tests/unit/rpc/fake_engine.h"
