@@ -3,6 +3,7 @@
  * The conversation with the guest: commands go out in order, answers come back in the same. */
 #include "service/engine/find.h"
 #include "service/engine/heap_inside.h"
+#include "service/engine/heap_symbol.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -96,8 +97,55 @@ void heap_ask(struct heap *heap, struct heap_call *call) {
     message.which_message = sonde_guest_v1_ToGuest_heap_command_tag;
     command->sequence = call->sequence;
     command->verb = call->verb;
+    command->mallctl = heap->mallctl;
     command->lg_sample = log2_of(call->request.sample_bytes);
     link_send(target, &message, -1);
+}
+
+/* The guest sees no jemalloc: the call waits until the program's symbol table was searched, and is
+ * sent again when that knows more. */
+struct search {
+    struct job job;
+    struct heap_call *call;
+    sonde_guest_v1_HeapAnswer answer;
+    pid_t pid;
+    uint64_t mallctl;
+    const char *name;
+};
+
+static void search(struct job *base) {
+    struct search *job = (struct search *)base;
+    job->mallctl = heap_find_mallctl(base->engine, job->pid, &job->name);
+}
+
+static void on_searched(struct engine *engine, struct job *base) {
+    struct search *job = (struct search *)base;
+    struct heap *heap = job->call->target->heap;
+    heap->is_searched = true;
+    heap->mallctl = job->mallctl;
+    heap->mallctl_name = job->mallctl ? job->name : NULL;
+    if (heap->mallctl) {
+        heap_ask(heap, job->call);
+    } else {
+        heap_note(heap, &job->answer);
+        job->call->done(job->call, &job->answer, -1);
+    }
+    free(job);
+}
+
+/* False when there is nothing to look for. */
+static bool start_search(struct heap *heap, struct heap_call *call,
+                         const sonde_guest_v1_HeapAnswer *answer) {
+    bool is_worth_it = !answer->symbol[0] && !answer->has_dump && !heap->is_searched;
+    struct search *job = is_worth_it ? calloc(1, sizeof *job) : NULL;
+    if (!job)
+        return false;
+    *job = (struct search){.job = {.perform = search, .complete = on_searched},
+                           .call = call,
+                           .answer = *answer,
+                           .pid = heap->target->link.pid};
+    engine_start_job(heap->target->engine, heap->target->engine->builders, &job->job);
+    return true;
 }
 
 /* An answer to a call that was given up is let go; one to a call that was never made is a lie. */
@@ -106,6 +154,8 @@ sonde_err heap_on_answer(struct target *target, const sonde_guest_v1_HeapAnswer 
     bool known = heap && (int32_t)(heap->sequence - answer->sequence) >= 0;
     if (known && heap->calls && heap->calls->sequence == answer->sequence) {
         struct heap_call *call = take_first(heap);
+        if (start_search(heap, call, answer))
+            return SONDE_OK;
         heap_note(heap, answer);
         call->done(call, answer, fd);
         return SONDE_OK;

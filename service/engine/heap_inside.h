@@ -41,8 +41,6 @@ struct heap_call {
     char name[ENGINE_HEAP_NAME_BYTES + 1]; /* of a kept dump; "" = now */
 };
 
-enum heap_search { HEAP_NOT_SEARCHED, HEAP_SEARCHING, HEAP_SEARCHED };
-
 struct heap {
     struct target *target;
     struct engine_heap_state state; /* as last known */
@@ -54,6 +52,9 @@ struct heap {
     uint64_t next_dump_ns, lease_ns; /* monotonic; 0 = never */
     uint64_t gdump_ns;               /* when the last one came */
     bool is_dumping;                 /* a periodic dump is on its way */
+    bool is_searched;                /* the program's symbol table, for mallctl */
+    uint64_t mallctl;                /* found there; 0 = not */
+    const char *mallctl_name;        /* static text; NULL = none */
     uint32_t life; /* of the kept dumps: one that was asked for in an earlier life is not kept */
 };
 

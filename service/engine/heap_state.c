@@ -29,7 +29,7 @@ static void explain(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) 
         snprintf(state->note, sizeof state->note,
                  "%s was started without prof:true; start it with "
                  "%s=prof:true,prof_active:false",
-                 name, variable_of(answer->symbol));
+                 name, variable_of(heap->mallctl_name ? heap->mallctl_name : answer->symbol));
     else
         snprintf(state->note, sizeof state->note,
                  "%s does not use jemalloc; start it with LD_PRELOAD=libjemalloc.so.2 "

@@ -48,6 +48,23 @@ TEST(h1_a_program_without_jemalloc_is_told_how_to_get_one) {
     stage_finish(&stage);
 }
 
+TEST(a_jemalloc_inside_the_program_is_found_in_its_symbol_table) {
+    struct stage stage;
+    const char *const command[] = {"tests/unit/heap/holder_static", NULL};
+    stage_init(&stage, STAGE_PROF, command);
+    CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
+    stage_tell(&stage, 's');
+    struct got got = stage_get(&stage, (struct engine_heap_query){0});
+    CHECK_INT(got.err, ==, SONDE_OK);
+    CHECK(profile_bytes(got.result.profile, "hold_large") >= 50 << 20);
+    for (size_t i = 0; i < sonde_profile_sample_count(got.result.profile); i++) { /* H6 */
+        const char *leaf = profile_leaf(got.result.profile, i);
+        CHECK(strstr(leaf, "malloc") == NULL && strstr(leaf, "prof_") == NULL);
+    }
+    got_finish(&got);
+    stage_finish(&stage);
+}
+
 TEST(a_second_activation_is_refused_and_changes_nothing) {
     struct stage stage;
     stage_init(&stage, STAGE_PROF, NULL);
