@@ -32,7 +32,7 @@ struct guest {
     _Atomic bool stopping;
     _Atomic bool reread_maps;
     _Atomic bool keeps_maps; /* capture_keep_maps */
-    _Atomic uint32_t state; /* enum guest_state */
+    _Atomic uint32_t state;  /* enum guest_state */
     char refusal[128];
     uint32_t start_delay_ms; /* a process that ends sooner never appears */
 };

@@ -27,7 +27,7 @@ static double children_cpu_s(void) {
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* What the records stand for against the process' CPU clock, but for our own thread's part of it. */
+/* What the records stand for against the CPU clock of the process. */
 static double coverage(const struct fake_guest *guest) {
     double told = (double)(fake_weight(guest, 0) + fake_unseen_sum(guest, 0, 0));
     return told / (double)guest->account.process_cpu_ns;

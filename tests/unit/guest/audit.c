@@ -70,7 +70,7 @@ EXPORT void free(void *memory) {
 #define FIND(type, name, parameters, arguments) \
     real_##name = (__typeof__(real_##name))dlvsym(RTLD_NEXT, #name, version_of(#name));
 
-/* dlsym cannot be asked for itself; all of these have had one version in libc since 2.34 at most. */
+/* dlsym cannot be asked for itself; each of these has one of two versions. */
 static const char *version_of(const char *name) {
     static const char *const versions[] = {"GLIBC_2.2.5", "GLIBC_2.34"};
     for (int i = 0; i < 2; i++)
