@@ -43,7 +43,10 @@ def targets(events_path):
                 result = event["testResult"]
                 logs = [o["uri"] for o in result.get("testActionOutput", []) if o["name"] == "test.log"]
                 lines = read_log(logs[0]) if logs and "uri" in result["testActionOutput"][0] else []
-                results[event["id"]["testResult"]["label"]] = (result.get("status") == "PASSED", lines)
+                label = event["id"]["testResult"]["label"]
+                if label in results and not results[label][0]:
+                    print(f"{label}: needed a second run")
+                results[label] = (result.get("status") == "PASSED", lines)
             elif "targetCompleted" in event.get("id", {}) and not event.get("completed", {}).get("success"):
                 results.setdefault(event["id"]["targetCompleted"]["label"], (False, []))
     return results
