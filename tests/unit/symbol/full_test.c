@@ -89,7 +89,8 @@ TEST(s9_rust) {
         "fn main() { let n = std::env::args().count() as u32; println!(\"{}\", inner::large(n)); "
         "}\n");
     const char *rustc =
-        fixture_line("for r in rustc /root/.cargo/bin/rustc; do command -v $r; done");
+        fixture_line("home=$(getent passwd $(id -u) | cut -d: -f6); "
+                     "for r in rustc $home/.cargo/bin/rustc; do command -v $r; done");
     if (rustc[0] != '/')
         check_skip("rustc is not installed");
     char program[256];
