@@ -296,7 +296,7 @@ void verb_stolen(int ms) {
     extern int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
     subject_say("ready", 0, 0);
     subject_wait();
-    subject_work(100 * SUBJECT_MS);
+    subject_work(150 * SUBJECT_MS); /* between two looks of the guest, which come each 100 ms */
     __sigaction(SIGTRAP, &action, NULL);
     subject_say("stolen", 0, 0);
     subject_work(ms * SUBJECT_MS);
