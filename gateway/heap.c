@@ -124,12 +124,12 @@ void handle_heap_deactivate(struct visit *visit) {
         heap_deactivate(exchange, true);
 }
 
-/* The service's host and the gateway's have one clock and, as a rule, one time zone. */
+/* In the service's time zone, which need not be ours. */
 static void append_dump(struct sonde_buf *out, const Sonde__V1__HeapDump *dump) {
-    time_t seconds = (time_t)(dump->unix_ns / 1000000000);
+    time_t seconds = (time_t)(dump->unix_ns / 1000000000 + dump->utc_offset_s);
     char text[32];
     struct tm parts;
-    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", localtime_r(&seconds, &parts));
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", gmtime_r(&seconds, &parts));
     sonde_buf_printf(out, "%s%s\t\t%s", out->len ? "\n" : "", dump->name, text);
 }
 

@@ -43,6 +43,9 @@ static void tell_active(const Sonde__V1__HeapState *state) {
         printf("a dump every %u s\n", state->interval_s);
     if (state->gdump)
         puts("a dump at each new maximum of mapped memory");
+    if (state->gdump_skipped)
+        printf("%" PRIu64 " such dump%s left out: at most one a second\n", state->gdump_skipped,
+               state->gdump_skipped == 1 ? "" : "s");
 }
 
 static void tell_dumps(const Sonde__V1__HeapState *state) {

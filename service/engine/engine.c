@@ -3,6 +3,7 @@
  * The engine's birth and death. The end: the flag is set, the engine thread ends captures and
  * connections and leaves when the last job is back; then the workers go, then what they used. */
 #include "service/engine/capture.h"
+#include "service/engine/heap_inside.h"
 
 #include "service/unwind/cache.h"
 
@@ -155,6 +156,7 @@ sonde_err engine_create(const struct engine_options *options, struct engine **cr
     *created = NULL;
     if (err)
         return err;
+    heap_start_sweep(engine);
     sigset_t all, old;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);

@@ -86,7 +86,7 @@ static sonde_err on_heap_gdump(struct target *target, const frames_from_guest *m
     int fd = frames_take_fd(&target->link.frames);
     if (fd < 0)
         return SONDE_PROTOCOL;
-    heap_on_gdump(target, fd);
+    heap_on_gdump(target, message->message.heap_gdump.skipped, fd);
     return SONDE_OK;
 }
 

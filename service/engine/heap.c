@@ -167,6 +167,8 @@ sonde_err heap_on_answer(struct target *target, const sonde_guest_v1_HeapAnswer 
 
 void heap_detach(struct target *target) {
     struct heap *heap = target->heap;
+    if (heap && heap->dumps.count > 0 && !target->engine->has_begun_end)
+        heap_start_sweep(target->engine);
     while (heap && heap->calls) {
         struct heap_call *call = take_first(heap);
         call->done(call, NULL, -1);

@@ -52,6 +52,7 @@ struct engine_heap_state {
     int64_t active_since_unix_ns, lease_until_unix_ns; /* 0 = not known, no lease */
     uint32_t interval_s, dumps, dump_failures;
     uint64_t sample_bytes, epoch, dump_bytes;
+    uint64_t gdump_skipped; /* since activation, dropped by the rate limits */
 };
 
 struct engine_heap_dump {

@@ -24,6 +24,10 @@ bool heap_dumps_parse_name(const char *name, uint32_t *number) {
     return *number > 0 && strcmp(name + 6, ".heap") == 0;
 }
 
+bool heap_dumps_is_unfinished(const char *name) {
+    return strncmp(name, UNFINISHED, sizeof UNFINISHED - 1) == 0;
+}
+
 void heap_dumps_name(uint32_t number, char name[HEAP_DUMPS_NAME]) {
     snprintf(name, HEAP_DUMPS_NAME, "%06u.heap", number % (HEAP_DUMPS_MAX_NUMBER + 1));
 }
@@ -58,7 +62,7 @@ static int by_time(const void *a, const void *b) {
 static sonde_err read_entry(struct heap_dumps *dumps, int dir, const char *name) {
     struct heap_dump dump = {0};
     struct stat file;
-    if (strncmp(name, UNFINISHED, sizeof UNFINISHED - 1) == 0)
+    if (heap_dumps_is_unfinished(name))
         unlinkat(dir, name, 0);
     if (!heap_dumps_parse_name(name, &dump.number) ||
         fstatat(dir, name, &file, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(file.st_mode))

@@ -52,6 +52,8 @@ void heap_dumps_delete(struct heap_dumps *dumps);
 
 /* Six digits other than 000000 and ".heap". */
 bool heap_dumps_parse_name(const char *name, uint32_t *number);
+/* The name of a file that heap_dumps_write had begun. */
+bool heap_dumps_is_unfinished(const char *name);
 void heap_dumps_name(uint32_t number, char name[HEAP_DUMPS_NAME]);
 const struct heap_dump *heap_dumps_find(const struct heap_dumps *dumps, uint32_t number);
 /* -1 with errno. */

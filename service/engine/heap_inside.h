@@ -92,11 +92,13 @@ char *heap_directory(const struct target *target);
 void heap_remember(const struct heap *heap);
 /* A guest has come: goes on with what an earlier sonded had begun with it. */
 void heap_attach(struct target *target);
+/* Looks on a worker for what dumps of ended processes is to go (heap_sweep.h). */
+void heap_start_sweep(struct engine *engine);
 void heap_begin_activity(struct heap *heap, const struct heap_call *call);
 void heap_end_activity(struct heap *heap, bool delete_dumps);
 /* The guest has caught a dump at a new maximum: kept among the periodic ones, one every
- * HEAP_GDUMP_NS. Takes fd. */
-void heap_on_gdump(struct target *target, int fd);
+ * HEAP_GDUMP_NS. skipped: others since the last one told, which the guest dropped. Takes fd. */
+void heap_on_gdump(struct target *target, uint64_t skipped, int fd);
 /* Returns when to look again, 0 = never. */
 uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns);
 

@@ -4,12 +4,14 @@
  * memory of both that a next sonded finds beside the dumps, in a file "state":
  *
  *     sonde-heap 1
+ *     process <pid> ticks <n>                 who, and when it began: for heap_sweep.h
  *     active 1 since <ns> lease <ns> interval <s> keep <dumps> <bytes> epoch <n>
  *     owner <text>
  *     dump 000001 epoch 1                     one a kept dump
  *
  * A dump that fails is counted and the next one tried at its time. */
 #include "service/engine/heap_inside.h"
+#include "service/engine/heap_sweep.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -35,12 +37,14 @@ char *heap_directory(const struct target *target) {
 }
 
 static void write_state(const struct heap *heap, FILE *file) {
+    int pid = (int)heap->target->info.pid;
     const struct engine_heap_state *state = &heap->state;
     fprintf(file,
-            "sonde-heap 1\nactive %d since %" PRId64 " lease %" PRId64
+            "sonde-heap 1\nprocess %d ticks %" PRIu64 "\nactive %d since %" PRId64 " lease %" PRId64
             " interval %u keep %u %" PRIu64 " epoch %" PRIu64 "\nowner %s\n",
-            state->active, state->active_since_unix_ns, state->lease_until_unix_ns,
-            state->interval_s, heap->keep_dumps, heap->keep_bytes, state->epoch, state->owner);
+            pid, heap_sweep_ticks(pid), state->active, state->active_since_unix_ns,
+            state->lease_until_unix_ns, state->interval_s, heap->keep_dumps, heap->keep_bytes,
+            state->epoch, state->owner);
     for (uint32_t i = 0; i < heap->dumps.count; i++)
         fprintf(file, "dump %06u epoch %" PRIu64 "\n", heap->dumps.items[i].number,
                 heap->dumps.items[i].epoch);
@@ -140,6 +144,31 @@ void heap_attach(struct target *target) {
     heap_ask(heap, call);
 }
 
+/* ---- Those of processes that have ended ---- */
+
+static void sweep(struct job *base) {
+    static const struct heap_sweep_limits limits = {HEAP_SWEEP_AGE_NS, HEAP_SWEEP_COUNT,
+                                                    HEAP_SWEEP_BYTES};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/heap", base->engine->data_dir);
+    heap_sweep(path, &limits);
+}
+
+static void on_swept(struct engine *engine, struct job *job) {
+    engine->is_sweeping = false;
+    free(job);
+}
+
+void heap_start_sweep(struct engine *engine) {
+    bool has_place = engine->data_dir && engine->data_dir[0];
+    struct job *job = has_place && !engine->is_sweeping ? calloc(1, sizeof *job) : NULL;
+    if (!job)
+        return;
+    *job = (struct job){.perform = sweep, .complete = on_swept};
+    engine->is_sweeping = true;
+    engine_start_job(engine, engine->builders, job);
+}
+
 /* ---- Activity ---- */
 
 void heap_begin_activity(struct heap *heap, const struct heap_call *call) {
@@ -151,6 +180,7 @@ void heap_begin_activity(struct heap *heap, const struct heap_call *call) {
         request->lease_ms ? state->active_since_unix_ns + request->lease_ms * 1000000ll : 0;
     state->interval_s = request->interval_s;
     state->dump_failures = 0;
+    state->gdump_skipped = 0;
     state->last_failure[0] = 0;
     heap->keep_dumps = request->keep_dumps ? request->keep_dumps : HEAP_KEEP_DUMPS;
     heap->keep_bytes = request->keep_bytes ? request->keep_bytes : HEAP_KEEP_BYTES;
@@ -243,13 +273,15 @@ static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *dia
 }
 
 /* A guest may send any descriptor, and as many as it likes. */
-void heap_on_gdump(struct target *target, int fd) {
+void heap_on_gdump(struct target *target, uint64_t skipped, int fd) {
     struct heap *heap = target->heap;
     struct stat file;
     struct sonde_diag diag = {0};
     uint64_t now_ns = now_monotonic_ns();
     bool is_welcome = heap && heap->state.gdump && now_ns - heap->gdump_ns >= HEAP_GDUMP_NS &&
                       fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+    if (heap)
+        heap->state.gdump_skipped += skipped + !is_welcome;
     if (!is_welcome) {
         close(fd);
         return;

@@ -42,7 +42,8 @@ void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     bool active = answer->profiling && answer->active;
     if (active && !state->active)
         snprintf(state->owner, sizeof state->owner, "target"); /* unless an activation says more */
-    state->backend = answer->profiling ? ENGINE_HEAP_JEMALLOC : ENGINE_HEAP_NONE;
+    state->backend =
+        answer->profiling || answer->symbol[0] ? ENGINE_HEAP_JEMALLOC : ENGINE_HEAP_NONE;
     state->available = answer->profiling;
     state->active = active;
     state->was_active = answer->profiling && answer->was_active;

@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define MAX_OWNER 64
 
@@ -47,6 +48,7 @@ static void fill_state(struct rpc_call *call, const struct engine_heap_state *fr
     state->gdump = from->gdump;
     state->accumulates = from->accumulates;
     state->lease_until_unix_ns = from->lease_until_unix_ns;
+    state->gdump_skipped = from->gdump_skipped;
 }
 
 static void reply_state(struct answer *answer) {
@@ -64,6 +66,12 @@ static void reply_deactivated(struct answer *answer) {
     rpc_reply(answer->call, &deactivated.base);
 }
 
+static int32_t utc_offset_s(int64_t unix_ns) {
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    struct tm local;
+    return localtime_r(&seconds, &local) ? (int32_t)local.tm_gmtoff : 0;
+}
+
 static void reply_dumps(struct answer *answer) {
     Sonde__V1__ListHeapDumpsResponse response = SONDE__V1__LIST_HEAP_DUMPS_RESPONSE__INIT;
     struct sonde_arena *arena = rpc_call_arena(answer->call);
@@ -79,6 +87,7 @@ static void reply_dumps(struct answer *answer) {
         dumps[i].unix_ns = answer->dumps[i].unix_ns;
         dumps[i].size_bytes = answer->dumps[i].bytes;
         dumps[i].epoch = answer->dumps[i].epoch;
+        dumps[i].utc_offset_s = utc_offset_s(dumps[i].unix_ns);
         response.dumps[i] = &dumps[i];
     }
     response.n_dumps = answer->dump_count;

@@ -236,7 +236,8 @@ class Service:
         state.sample_bytes = request.sample_bytes or 524288
         if request.interval_s:
             self.kept[target.pid] = [
-                self.m.HeapDump(name=f"{number:06}.heap", unix_ns=(1_700_000_000 + number) * 10**9, size_bytes=1000)
+                self.m.HeapDump(name=f"{number:06}.heap", unix_ns=(1_700_000_000 + number) * 10**9, size_bytes=1000,
+                                utc_offset_s=3600)
                 for number in (2, 1)]
         state.dumps = len(self.kept[target.pid])
         return state

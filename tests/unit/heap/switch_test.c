@@ -28,7 +28,7 @@ TEST(h1_without_prof_the_line_to_set_is_told_and_nothing_is_active) {
     asked = stage_ask_verb(&stage, ENGINE_HEAP_STATUS);
     CHECK_INT(asked.err, ==, SONDE_OK);
     CHECK(!asked.state.available && !asked.state.active);
-    CHECK_INT(asked.state.backend, ==, ENGINE_HEAP_NONE);
+    CHECK_INT(asked.state.backend, ==, ENGINE_HEAP_JEMALLOC);
     CHECK(strstr(asked.state.note, "MALLOC_CONF=prof:true,prof_active:false") != NULL);
     struct got got = stage_get(&stage, (struct engine_heap_query){0});
     CHECK_INT(got.err, ==, SONDE_NOT_AVAILABLE);
