@@ -164,6 +164,43 @@ SONDE_MUST_USE sonde_err engine_session_stop(struct engine *engine,
                                              const struct engine_capture_events *events,
                                              void *context, struct sonde_diag *diag);
 
+/* The allocations made during a window, those freed meanwhile included, as estimates that need no
+ * further scaling: sample types alloc_objects/count and alloc_space/bytes. Comments say which
+ * sampler took them (ours in the place of malloc, or jemalloc's own) and how densely. */
+#define ENGINE_ALLOCS_SAMPLE   (512u << 10)
+#define ENGINE_ALLOCS_MAX      (1u << 30)
+#define ENGINE_ALLOCS_EVERY_MS 60000u /* every allocation is taken for at most so long */
+
+struct engine_allocs_spec {
+    struct engine_selector target;
+    uint32_t duration_ms;  /* 1..3600000, 0 = until engine_capture_finish */
+    uint64_t sample_bytes; /* mean bytes between samples, 1..1 GiB; 0 = 512 KiB; 1 = every one */
+    double probability;    /* instead of it: of each allocation, 0 < p <= 1; 0 = not asked */
+    uint32_t progress_ms;  /* 0 = no progress events */
+};
+
+/* Events and handle are those of engine_capture_cpu; engine_facts has period_ns 0 and clock "".
+ * The window begins when the target's sampler runs, not with the call. Refusals at once: TARGET_*,
+ * INVALID_ARGUMENT. By on_end: NOT_AVAILABLE, with the setting that makes it possible. */
+SONDE_MUST_USE sonde_err engine_capture_allocs(struct engine *engine,
+                                               const struct engine_allocs_spec *spec,
+                                               const struct engine_capture_events *events,
+                                               void *context, struct engine_capture **capture,
+                                               struct sonde_diag *diag);
+
+/* StartAllocs/StopAllocs, as engine_session_*: one per target (SESSION_BUSY), ended by its lease
+ * (0 = 10 min; at most ENGINE_ALLOCS_EVERY_MS when every allocation is taken), the last result is
+ * kept. spec->duration_ms and progress_ms are not used. */
+SONDE_MUST_USE sonde_err engine_allocs_start(struct engine *engine,
+                                             const struct engine_allocs_spec *spec,
+                                             uint32_t lease_ms, const char *owner,
+                                             struct engine_session_info *info,
+                                             struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err engine_allocs_stop(struct engine *engine,
+                                            const struct engine_selector *selector,
+                                            const struct engine_capture_events *events,
+                                            void *context, struct sonde_diag *diag);
+
 /* Names for runtime addresses of a target. on_answer once, on a worker; err != OK: answers NULL. */
 struct engine_symbol {
     const struct symbol_frame *frames; /* service/symbol/symbol.h */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Heap profiling of a target, one state for everybody who asks. The target's allocator samples;
- * here is who switched it on and until when, the periodic dumps that are kept, and the way from a
- * dump to a profile. What the target says now is asked each time, so that an answer holds however
- * sampling was switched.
+ * Heap profiling of a target, one state for everybody who asks. The target's allocator samples, or
+ * the guest in the place of malloc (INTERPOSED), which sees what is allocated since; here is who
+ * switched it on and until when, the periodic dumps that are kept, and the way from a dump to a
+ * profile. What the target says now is asked each time, so that an answer holds however sampling
+ * was switched.
  *
  * As in engine.h: any thread may ask, nobody waits, refusals that need no target's word come back
  * at once, everything else by one event. */
@@ -29,22 +30,27 @@ enum engine_heap_verb {
     ENGINE_HEAP_VERBS
 };
 
+enum engine_heap_backend {
+    ENGINE_HEAP_NONE = 0,
+    ENGINE_HEAP_JEMALLOC = 1,
+    ENGINE_HEAP_INTERPOSED = 2, /* our own sampler */
+};
+
 struct engine_heap_request {
     enum engine_heap_verb verb;
     struct engine_selector target;
-    uint64_t sample_bytes; /* ACTIVATE, RESET: 0 = as it is; rounded to a power of two */
-    uint32_t interval_s;   /* ACTIVATE, as the next four; 0 = no periodic dumps */
-    uint32_t keep_dumps;   /* 0 = 100 */
-    uint64_t keep_bytes;   /* 0 = 1 GiB */
-    uint32_t lease_ms;     /* 0 = for ever */
-    const char *owner;     /* NULL or at most 64 bytes */
-    bool delete_dumps;     /* DEACTIVATE */
+    uint64_t sample_bytes;            /* ACTIVATE, RESET: 0 = as it is; rounded to a power of two */
+    enum engine_heap_backend backend; /* ACTIVATE: 0 = the best there is: JEMALLOC where it can */
+    uint32_t interval_s;              /* ACTIVATE, as the next four; 0 = no periodic dumps */
+    uint32_t keep_dumps;              /* 0 = 100 */
+    uint64_t keep_bytes;              /* 0 = 1 GiB */
+    uint32_t lease_ms;                /* 0 = for ever */
+    const char *owner;                /* NULL or at most 64 bytes */
+    bool delete_dumps;                /* DEACTIVATE */
 };
 
-enum engine_heap_backend { ENGINE_HEAP_NONE = 0, ENGINE_HEAP_JEMALLOC = 1 };
-
 struct engine_heap_state {
-    enum engine_heap_backend backend;
+    enum engine_heap_backend backend; /* the active one; inactive: the one that would be chosen */
     bool available, active;
     bool was_active; /* before the request */
     bool gdump, accumulates;
@@ -53,6 +59,7 @@ struct engine_heap_state {
     uint32_t interval_s, dumps, dump_failures;
     uint64_t sample_bytes, epoch, dump_bytes;
     uint64_t gdump_skipped; /* since activation, dropped by the rate limits */
+    uint64_t dropped; /* INTERPOSED: samples its tables had no room for, since activation */
 };
 
 struct engine_heap_dump {
@@ -78,6 +85,8 @@ struct engine_heap_query {
     const char *name;    /* NULL: now. INVALID_ARGUMENT when it is no NNNNNN.heap */
     bool raw;            /* the dump as the allocator wrote it; otherwise a profile */
     bool require_active; /* now: NOT_ACTIVE when sampling is off */
+    /* Now: objects at least so old only. INTERPOSED only: others NOT_AVAILABLE. 0 = all. */
+    uint64_t older_than_ms;
 };
 
 struct engine_heap_result {
