@@ -122,4 +122,8 @@ void http_stream_end(struct http_request *request);
 /* Ends it so that the client sees it incomplete. */
 void http_stream_cut(struct http_request *request);
 
+/* Used in tests, instead of http_server_run: one turn of the loop; how many connections are open
+ * after it. */
+uint32_t http_server_turn(struct http_server *server, int32_t wait_ms);
+
 #endif

@@ -123,6 +123,13 @@ static void turn(struct http_server *server, int32_t wait_ms) {
         ;
 }
 
+uint32_t http_server_turn(struct http_server *server, int32_t wait_ms) {
+    if (!server->accepting)
+        http_listen_start(server);
+    turn(server, wait_ms);
+    return server->connections;
+}
+
 static void turn_until(struct http_server *server, uint64_t deadline, bool one_stop_only,
                        bool (*busy)(void *context)) {
     while (h2o_now(server->loop) < deadline &&
