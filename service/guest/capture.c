@@ -202,9 +202,10 @@ static bool rings_too_small(void) {
 /* Rings and memory for the maps. */
 static int prepare_parts(void) {
     int error = seats_open();
-    if (rings_fd() >= 0 && rings_too_small() && wait_quiet(10))
+    bool useless = room.rings.header && (rings_fd() < 0 || rings_too_small());
+    if (useless && wait_quiet(10))
         rings_destroy();
-    bool fresh = rings_fd() < 0;
+    bool fresh = !room.rings.header;
     if (!error && fresh)
         error = rings_create(now.period_ns, limits_cpus());
     if (!error)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/clock.h"
 
+#include "service/guest/fds.h"
 #include "service/guest/limits.h"
 #include "service/guest/raw.h"
 #include "service/guest/seats.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/perf_event.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -14,7 +14,6 @@
 #include <time.h>
 
 static _Atomic int perf_budget; /* descriptors we may still take */
-static int perf_floor;          /* they are moved above this number, out of the way of select() */
 
 /* Not enabled yet: a first phase of 10 us would tick many times before anybody knew the descriptor
  * to set the period with. */
@@ -100,7 +99,6 @@ static void note(struct clock_plan *plan, const char *text, int error) {
 static void plan_perf(struct clock_plan *plan) {
     int open_now, most;
     limits_descriptors(&open_now, &most);
-    perf_floor = most / 2 < 1024 ? most / 2 : 1024;
     atomic_store(&perf_budget, most > open_now ? (most - open_now) / 2 : 0);
     plan->clock = ROOM_CLOCK_PERF;
     if (plan->user_only)
@@ -148,11 +146,8 @@ static bool arm_perf(struct room_seat *seat, uint64_t ticket) {
         atomic_fetch_add(&perf_budget, 1);
         return false;
     }
-    int above = fcntl((int)fd, F_DUPFD_CLOEXEC, perf_floor);
-    if (above >= 0)
-        raw_close((int)fd);
     seat->clock = ROOM_CLOCK_PERF;
-    atomic_store_explicit(&seat->fd, above >= 0 ? above : (int)fd, memory_order_release);
+    atomic_store_explicit(&seat->fd, fds_raise((int)fd), memory_order_release);
     return true;
 }
 
@@ -225,12 +220,19 @@ void clock_change(struct room_seat *seat, uint64_t period_ns) {
     run(seat, first_tick(seat, NULL), false);
 }
 
+void clock_close(int fd) {
+    uint64_t id;
+    fds_forget(fd);
+    if (ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0)
+        raw_close(fd);
+}
+
 /* The last tick was signalled before this returns, when the seat's thread calls it. */
 void clock_disarm(struct room_seat *seat) {
     int fd = atomic_exchange(&seat->fd, -1), timer = atomic_exchange(&seat->timer, -1);
     if (fd >= 0) {
         ioctl(fd, PERF_EVENT_IOC_DISABLE, 0); /* a copy of fd may live in a forked child */
-        raw_close(fd);
+        clock_close(fd);
         atomic_fetch_add(&perf_budget, 1);
     }
     if (timer >= 0)

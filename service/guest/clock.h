@@ -41,6 +41,10 @@ void clock_change(struct room_seat *seat, uint64_t period_ns);
 /* No tick after this, but for signals that are pending already. */
 void clock_disarm(struct room_seat *seat);
 
+/* Closes a perf clock's descriptor, unless the host has closed it already and uses its number for
+ * another file. */
+void clock_close(int fd);
+
 /* The process-wide clock. 0 or an errno. period_ns 0 = off. */
 int clock_process(uint64_t period_ns);
 

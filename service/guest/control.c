@@ -26,7 +26,7 @@
 #define LISTEN_PAUSE_MS 50    /* the socket is there, but nobody listens yet */
 #define LISTEN_TRIES    5
 
-static int watch_fd = -1;
+static struct fds_file watch = FDS_NONE;
 static int pause_ms, tries_left;
 static bool attached; /* the greeting went out; the link may have been closed since */
 static int64_t away_since_s;
@@ -66,9 +66,7 @@ static bool greet(void) {
 /* ---- Away ---- */
 
 static void forget_watch(void) {
-    if (watch_fd >= 0)
-        raw_close(watch_fd);
-    watch_fd = -1;
+    fds_close(&watch);
 }
 
 /* A watch on the socket's folder; there is none for the abstract space, or while the folder is
@@ -77,12 +75,14 @@ static void set_watch(void) {
     char folder[GUEST_PATH_BYTES] = "";
     limits_append(folder, sizeof folder, guest.socket_path);
     char *slash = strrchr(folder, '/');
-    if (watch_fd >= 0 || !slash || slash == folder || folder[0] == '@')
+    if (watch.fd >= 0 || !slash || slash == folder || folder[0] == '@')
         return;
     *slash = 0;
-    watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-    if (watch_fd >= 0 &&
-        inotify_add_watch(watch_fd, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
+    int fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+    if (fd < 0)
+        return;
+    watch = fds_keep(fd);
+    if (inotify_add_watch(watch.fd, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
         forget_watch();
 }
 
@@ -92,7 +92,7 @@ static int64_t now_s(void) {
 
 static void be_away(void) {
     set_watch();
-    int most = watch_fd >= 0 ? MOST_PAUSE_MS : BLIND_PAUSE_MS;
+    int most = watch.fd >= 0 ? MOST_PAUSE_MS : BLIND_PAUSE_MS;
     pause_ms = pause_ms == 0 ? FIRST_PAUSE_MS : pause_ms * 2 < most ? pause_ms * 2 : most;
     if (atomic_load(&guest.state) != GUEST_REFUSED)
         set_state(GUEST_AWAY);
@@ -101,7 +101,7 @@ static void be_away(void) {
 /* The socket's folder has changed: perhaps sonded is there, and in a moment listens. */
 static void on_watch(void) {
     char events[1024];
-    while (read(watch_fd, events, sizeof events) > 0)
+    while (read(watch.fd, events, sizeof events) > 0)
         continue;
     tries_left = LISTEN_TRIES;
     pause_ms = 0;
@@ -170,15 +170,26 @@ static void after_hang_up(void) {
 /* ---- The loop ---- */
 
 static void drain_wake(void) {
-    uint64_t count;
-    while (read(guest.wake_fd, &count, sizeof count) > 0)
+    char none;
+    while (recv(guest.wake.fd, &none, sizeof none, MSG_DONTWAIT) == 0)
         continue;
+}
+
+/* What the host has closed under us, or has replaced by files of its own (fds.h), is made anew. */
+static void mend_descriptors(void) {
+    if (!fds_ours(&guest.wake))
+        guest_make_wake();
+    if (attached && link_lost())
+        pause_ms = 1;
+    if (watch.fd >= 0 && !fds_ours(&watch))
+        forget_watch();
 }
 
 static void wait_for_events(int timeout_ms) {
     struct pollfd waits[] = {
-        {guest.wake_fd, POLLIN, 0}, {link_fd(), POLLIN, 0}, {watch_fd, POLLIN, 0}};
+        {guest.wake.fd, POLLIN, 0}, {link_fd(), POLLIN, 0}, {watch.fd, POLLIN, 0}};
     int ready = poll(waits, 3, timeout_ms);
+    mend_descriptors();
     if (ready > 0 && waits[0].revents)
         drain_wake();
     if (ready > 0 && waits[2].revents)
@@ -192,7 +203,7 @@ static void wait_for_events(int timeout_ms) {
 }
 
 static void be_patient(int delay_ms) {
-    struct pollfd stop = {guest.wake_fd, POLLIN, 0};
+    struct pollfd stop = {guest.wake.fd, POLLIN, 0};
     if (delay_ms > 0)
         poll(&stop, 1, delay_ms);
 }

@@ -6,6 +6,8 @@
 #ifndef SONDE_SERVICE_GUEST_GUEST_H
 #define SONDE_SERVICE_GUEST_GUEST_H
 
+#include "service/guest/fds.h"
+
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,7 +30,7 @@ enum guest_state {
 struct guest {
     char socket_path[GUEST_PATH_BYTES]; /* "@name" = abstract */
     char name[GUEST_NAME_BYTES]; /* of the options, SONDE_NAME, or argv[0]'s base at the start */
-    int wake_fd;                 /* eventfd: stop, a miss, a closed library */
+    struct fds_file wake;        /* wakes the control thread: stop, a miss, a closed library */
     _Atomic bool stopping;
     _Atomic bool reread_maps;
     _Atomic bool keeps_maps; /* capture_keep_maps */
@@ -44,8 +46,9 @@ int guest_start(uint32_t delay_ms);
 /* In the child right after fork returned there: a control thread of its own, when the parent had
  * one. */
 void guest_restart_after_fork(void);
-/* Wakes the control thread. Any thread. */
-void guest_wake(void);
+/* What room_wake wakes through; made anew by the control thread when the host has closed it. False:
+ * no descriptors left. */
+bool guest_make_wake(void);
 
 /* Body of the control thread (control.c): returns when guest.stopping. */
 void control_run(void);

@@ -13,6 +13,7 @@
  *     dlclose             the map is read anew at once, before the addresses are given to another
  *                         library
  *     exec...             interpose_exec.c
+ *     close...            interpose_close.c
  *
  * dlopen is none of them: it looks at its caller (RUNPATH, $ORIGIN). While nobody profiles each
  * costs one load and one branch. */
@@ -212,6 +213,6 @@ EXPORT int dlclose(void *library) {
     bool walks = atomic_load_explicit(&room.open, memory_order_relaxed) ||
                  atomic_load_explicit(&guest.keeps_maps, memory_order_relaxed);
     if (walks && !atomic_exchange(&guest.reread_maps, true)) /* one wake-up for many */
-        guest_wake();
+        room_wake();
     return result;
 }

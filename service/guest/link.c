@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/link.h"
 
+#include "service/guest/fds.h"
 #include "service/guest/raw.h"
 
 #include <errno.h>
@@ -14,7 +15,7 @@
 
 #define HEAD 4u
 
-static int connection = -1;
+static struct fds_file connection = FDS_NONE;
 static uint8_t input[HEAD + LINK_FRAME_BYTES], output[HEAD + LINK_FRAME_BYTES];
 static size_t input_len;
 static int descriptors[LINK_DESCRIPTORS]; /* those that came and were not handed on yet, in order */
@@ -23,17 +24,21 @@ static link_out out_message;
 static link_in in_message;
 
 int link_fd(void) {
-    return connection;
+    return connection.fd;
 }
 
 void link_close(void) {
-    if (connection >= 0)
-        raw_close(connection);
-    connection = -1;
+    fds_close(&connection);
     input_len = 0;
     for (uint32_t i = 0; i < descriptor_count; i++)
         raw_close(descriptors[i]);
     descriptor_count = 0;
+}
+
+bool link_lost(void) {
+    if (!fds_ours(&connection))
+        link_close();
+    return connection.fd < 0;
 }
 
 int link_open(const char *path) {
@@ -44,11 +49,12 @@ int link_open(const char *path) {
     memcpy(address.sun_path, path, len);
     if (path[0] == '@')
         address.sun_path[0] = 0;
-    connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (connection < 0)
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
         return errno;
+    connection = fds_keep(fd);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (path[0] != '@'));
-    if (connect(connection, (struct sockaddr *)&address, size) == 0)
+    if (connect(connection.fd, (struct sockaddr *)&address, size) == 0)
         return 0;
     int error = errno;
     link_close();
@@ -74,7 +80,7 @@ static ssize_t send_part(const uint8_t *data, size_t len, int fd) {
         header->cmsg_len = CMSG_LEN(sizeof(int));
         memcpy(CMSG_DATA(header), &fd, sizeof fd);
     }
-    return sendmsg(connection, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return sendmsg(connection.fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 static bool send_all(const uint8_t *data, size_t len, int fd) {
@@ -86,7 +92,7 @@ static bool send_all(const uint8_t *data, size_t len, int fd) {
             fd = -1;
             continue;
         }
-        struct pollfd wait = {connection, POLLOUT, 0};
+        struct pollfd wait = {connection.fd, POLLOUT, 0};
         if ((errno != EAGAIN && errno != EINTR) || poll(&wait, 1, LINK_PATIENCE_MS) <= 0)
             return false;
     }
@@ -94,7 +100,7 @@ static bool send_all(const uint8_t *data, size_t len, int fd) {
 }
 
 bool link_send(int fd) {
-    if (connection < 0)
+    if (link_lost())
         return false;
     pb_ostream_t stream = pb_ostream_from_buffer(output + HEAD, LINK_FRAME_BYTES);
     if (!pb_encode(&stream, sonde_guest_v1_FromGuest_fields, &out_message))
@@ -162,20 +168,20 @@ static long take_message(link_on_message *on_message) {
 
 static bool take_messages(link_on_message *on_message) {
     long taken = 1;
-    while (taken > 0 && connection >= 0)
+    while (taken > 0 && connection.fd >= 0)
         taken = take_message(on_message);
-    return taken == 0 && connection >= 0;
+    return taken == 0 && connection.fd >= 0;
 }
 
 bool link_receive(link_on_message *on_message) {
-    while (connection >= 0) {
+    while (!link_lost()) {
         struct iovec part = {input + input_len, sizeof input - input_len};
         _Alignas(struct cmsghdr) char control[CMSG_SPACE(16 * sizeof(int))];
         struct msghdr message = {.msg_iov = &part,
                                  .msg_iovlen = 1,
                                  .msg_control = control,
                                  .msg_controllen = sizeof control};
-        ssize_t got = recvmsg(connection, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+        ssize_t got = recvmsg(connection.fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return true;
         if (got <= 0)

@@ -24,6 +24,8 @@ int link_open(const char *path);
 void link_close(void);
 /* -1 when closed. */
 int link_fd(void);
+/* Closed, or the host has taken its descriptor (fds.h): it is closed then. */
+bool link_lost(void);
 
 /* A zeroed message to fill; the same memory each time. */
 link_out *link_message(void);

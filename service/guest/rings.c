@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/rings.h"
 
-#include "service/guest/raw.h"
+#include "service/guest/fds.h"
 #include "service/guest/signal/push.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #define LEAST_RATE_HZ 1000u /* a faster capture may join later */
 #define SKEW          2u    /* threads do not spread evenly over rings */
 
-static int memory = -1;
+static struct fds_file memory = FDS_NONE;
 
 uint64_t rings_plan(uint64_t period_ns, uint32_t cpus, uint32_t *count) {
     uint32_t rings = 1;
@@ -37,11 +37,12 @@ static size_t total_bytes(uint32_t count, uint64_t bytes) {
 
 /* Sealed against shrinking: no side can turn the other's loads into SIGBUS. */
 static int make_memory(size_t total) {
-    memory = memfd_create("sonde-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (memory < 0)
+    int fd = memfd_create("sonde-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
         return errno;
-    if (ftruncate(memory, (off_t)total) != 0 ||
-        fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+    memory = fds_keep(fd);
+    if (ftruncate(memory.fd, (off_t)total) != 0 ||
+        fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
         return errno;
     return 0;
 }
@@ -53,13 +54,11 @@ int rings_create(uint64_t period_ns, uint32_t cpus) {
     int error = make_memory(total);
     void *place = MAP_FAILED;
     if (!error) {
-        place = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+        place = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
         error = place == MAP_FAILED ? errno : 0;
     }
     if (error) {
-        if (memory >= 0)
-            raw_close(memory);
-        memory = -1;
+        fds_close(&memory);
         return error;
     }
     madvise(place, total, MADV_DONTFORK);
@@ -73,23 +72,20 @@ int rings_create(uint64_t period_ns, uint32_t cpus) {
 }
 
 void rings_destroy(void) {
-    if (memory < 0)
+    if (!room.rings.header)
         return;
     munmap(room.rings.header, total_bytes(room.rings.count, room.rings.bytes));
-    raw_close(memory);
+    fds_close(&memory);
     room.rings = (struct ring_set){NULL, 0, 0};
-    memory = -1;
 }
 
 void rings_after_fork(void) {
-    if (memory >= 0)
-        raw_close(memory);
-    memory = -1;
+    fds_close(&memory);
     room.rings = (struct ring_set){NULL, 0, 0};
 }
 
 int rings_fd(void) {
-    return memory;
+    return fds_ours(&memory) ? memory.fd : -1;
 }
 
 bool rings_drained(void) {
@@ -111,9 +107,9 @@ uint64_t rings_written_bytes(void) {
 }
 
 void rings_punch(void) {
-    for (uint32_t i = 0; i < room.rings.count; i++) {
+    for (uint32_t i = 0; rings_fd() >= 0 && i < room.rings.count; i++) {
         off_t data = (off_t)(RING_PAGE + i * (RING_PAGE + room.rings.bytes) + RING_PAGE);
-        fallocate(memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, data,
+        fallocate(memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, data,
                   (off_t)room.rings.bytes);
     }
 }

@@ -15,7 +15,7 @@ int rings_create(uint64_t period_ns, uint32_t cpus);
 void rings_destroy(void);
 /* In the child of a fork: the rings are not mapped there. */
 void rings_after_fork(void);
-/* The memfd to send, -1 when there is none. */
+/* The memfd to send, -1 when there is none, or none any more (fds.h). */
 int rings_fd(void);
 /* What the sizes would be: bytes of each ring, and how many. */
 uint64_t rings_plan(uint64_t period_ns, uint32_t cpus, uint32_t *count);

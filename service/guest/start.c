@@ -18,14 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #define START_DELAY_MS 20
 #define FORK_DELAY_MS  50
 
-struct guest guest = {.wake_fd = -1};
+struct guest guest = {.wake = FDS_NONE};
+static struct fds_file waker = FDS_NONE; /* the end that room_wake writes to */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* start against stop */
 static pthread_t control;
@@ -70,29 +71,36 @@ static uint64_t main_stack_end(void) {
     return name ? ((uint64_t)name + strlen(name)) | 4095 : 0;
 }
 
+static void close_wake(void) {
+    room.wake_fd = -1;
+    fds_close(&waker);
+    fds_close(&guest.wake);
+}
+
+bool guest_make_wake(void) {
+    int ends[2];
+    close_wake();
+    if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+        return false;
+    guest.wake = fds_keep(ends[0]);
+    waker = fds_keep(ends[1]);
+    room.wake_fd = waker.fd;
+    return true;
+}
+
 int guest_start(uint32_t delay_ms) {
     room.pid = (uint32_t)getpid();
     room.main_stack.high = main_stack_end();
     guest.start_delay_ms = delay_ms;
     atomic_store(&guest.stopping, false);
-    guest.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (guest.wake_fd < 0)
+    if (!guest_make_wake())
         return EAGAIN;
-    room.wake_fd = guest.wake_fd;
     watch_forks();
     int error = make_thread();
-    if (error) {
-        raw_close(guest.wake_fd);
-        guest.wake_fd = room.wake_fd = -1;
-    }
+    if (error)
+        close_wake();
     running = error == 0;
     return error;
-}
-
-void guest_wake(void) {
-    uint64_t one = 1;
-    if (guest.wake_fd >= 0)
-        raw_call3(SYS_write, guest.wake_fd, (long)&one, sizeof one);
 }
 
 /* Runs before other libraries' handlers have released their locks: nothing here allocates or makes
@@ -102,9 +110,7 @@ static void on_fork_child(void) {
     wanted_in_child = running || wanted_in_child;
     running = false;
     room.pid = (uint32_t)raw_call3(SYS_getpid, 0, 0, 0);
-    if (guest.wake_fd >= 0)
-        raw_close(guest.wake_fd);
-    guest.wake_fd = room.wake_fd = -1;
+    close_wake();
     atomic_store(&guest.state, GUEST_OFF);
     install_after_fork();
     threads_after_fork();
@@ -229,11 +235,10 @@ void sonde_stop(void) {
     wanted_in_child = false;
     if (running) {
         atomic_store(&guest.stopping, true);
-        guest_wake();
+        room_wake();
         pthread_join(control, NULL);
         install_restore();
-        raw_close(guest.wake_fd);
-        guest.wake_fd = room.wake_fd = -1;
+        close_wake();
         running = false;
     }
     pthread_mutex_unlock(&lock);

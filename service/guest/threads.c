@@ -285,7 +285,7 @@ void threads_after_fork(void) {
         struct room_seat *seat = &room.seats[i];
         int fd = atomic_exchange(&seat->fd, -1);
         if (fd >= 0)
-            raw_close(fd);
+            clock_close(fd);
         atomic_store(&seat->timer, -1);
         atomic_store(&seat->inside, 0);
         if (seat->tid)

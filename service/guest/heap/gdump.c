@@ -31,14 +31,13 @@ bool gdump_is_name(const char *name) {
 }
 
 static void catch_file(const char *name) {
-    uint64_t one = 1;
     int none = -1;
     int fd = (int)raw_call3(SYS_open, (long)name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW, 0);
     raw_call3(SYS_unlink, (long)name, 0, 0);
     if (fd < 0)
         return;
     if (atomic_compare_exchange_strong(&caught, &none, fd)) {
-        raw_call3(SYS_write, room.wake_fd, (long)&one, sizeof one);
+        room_wake();
         return;
     }
     raw_close(fd);

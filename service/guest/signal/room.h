@@ -18,6 +18,7 @@
 
 #define SONDE_SIGSAFE
 
+#include "service/guest/raw.h"
 #include "service/guest/ring.h"
 #include "service/guest/signal/walk.h"
 
@@ -25,6 +26,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #pragma GCC visibility push(hidden) /* no detour through the global offset table */
 
@@ -115,7 +117,7 @@ struct room {
     struct ring_set rings;
     struct walk_stack main_stack;
     uint32_t pid;
-    int wake_fd;                    /* eventfd of the control thread */
+    int wake_fd;                    /* room_wake */
     _Atomic uint32_t misses_wanted; /* 1: the next pc in no known module wakes the control thread */
     _Atomic uint32_t missed;
     int timer_signal;            /* 0 = none chosen yet */
@@ -181,6 +183,14 @@ void room_show_start(struct room_seat *seat, const struct walk_registers *birth,
 /* Whether a SIGTRAP is one of our ticks, late ones included. */
 SONDE_SIGSAFE
 bool room_is_tick(const siginfo_t *info);
+
+/* Wakes the control thread: an empty message, which harms no file of the host's that may have got
+ * the number. */
+static inline void room_wake(void) {
+    static const struct msghdr empty;
+    if (room.wake_fd >= 0)
+        raw_call3(SYS_sendmsg, room.wake_fd, (long)&empty, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
 
 /* Whether no handler is inside at this moment, or each has left since the call began; `limit` is
  * the highest seat + 1. Waits for nobody: false = ask again later. Control thread only. */

@@ -143,9 +143,8 @@ static void tell_of_miss(const struct walk_map *map, const uint64_t *pcs,
         known = walk_map_find(map, (pcs[i] & ~RING_PC_EXACT) - (i > 0)) != NULL;
     if (known || !atomic_exchange(&room.misses_wanted, 0))
         return;
-    uint64_t one = 1;
     atomic_store_explicit(&room.missed, 1, memory_order_release);
-    raw_call3(SYS_write, room.wake_fd, (long)&one, sizeof one);
+    room_wake();
 }
 
 static void push_sample(const struct room_seat *seat, const uint64_t *pcs,

@@ -260,6 +260,60 @@ TEST(a_guest_comes_back_to_a_sonded_that_comes_back) {
     scene_end(&scene);
 }
 
+/* A server that makes itself a daemon closes all it finds: the guest is not found. */
+TEST(what_a_program_closes_is_its_own) {
+    for (int kind = 0; kind < 3; kind++) {
+        struct scene scene;
+        scene_begin(&scene, "closer", kind);
+        fake_poke(&scene.child);
+        CHECK_INT(scene_line(&scene).a, ==, 0);
+        scene_capture(&scene, HZ(499), BEST);
+        struct line done = scene_pump_line(&scene);
+        CHECK_INT(done.a, ==, 0);
+        CHECK_INT(done.b, ==, 0);
+        CHECK_INT(scene.guest.sample_count, >, 20);
+        fake_stop(&scene.guest);
+        scene_end(&scene);
+    }
+}
+
+static void attach_again(struct scene *scene) {
+    fake_release(&scene->guest);
+    fake_accept_pid(&scene->fake, &scene->guest, scene->child.pid);
+}
+
+/* Past libc nothing can be kept; then nothing of the program's is touched, and the guest comes
+ * again. */
+TEST(descriptors_that_are_taken_are_made_anew) {
+    struct scene scene;
+    scene_begin(&scene, "closer", 3);
+    fake_poke(&scene.child);
+    CHECK_INT(scene_line(&scene).a, ==, 0);
+    attach_again(&scene);
+    scene_capture(&scene, HZ(499), BEST);
+    struct line done = scene_pump_line(&scene);
+    CHECK_INT(done.a, ==, 0);
+    CHECK_INT(done.b, ==, 0);
+    CHECK_INT(scene.guest.sample_count, >, 20);
+    fake_stop(&scene.guest);
+    scene_end(&scene);
+}
+
+TEST(descriptors_that_are_taken_during_a_capture_are_made_anew) {
+    struct scene scene;
+    scene_begin(&scene, "closer", 3);
+    scene_capture(&scene, HZ(499), BEST);
+    CHECK_STR(scene_pump_line(&scene).word, "closed");
+    attach_again(&scene);
+    scene_capture(&scene, HZ(499), BEST);
+    struct line done = scene_pump_line(&scene);
+    CHECK_INT(done.a, ==, 0);
+    CHECK_INT(done.b, ==, 0);
+    CHECK_INT(scene.guest.sample_count, >, 20);
+    fake_stop(&scene.guest);
+    scene_end(&scene);
+}
+
 TEST(libraries_that_come_and_go_make_generations) {
     struct scene scene;
     scene_begin(&scene, "loader", 8);

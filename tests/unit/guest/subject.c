@@ -36,6 +36,7 @@ static const struct {
     {"altstack", verb_altstack},
     {"registered", verb_registered},
     {"short_shares", verb_short_shares},
+    {"closer", verb_closer},
 };
 
 __attribute__((noinline)) void subject_work(int64_t ns) {
