@@ -51,6 +51,10 @@ static void print_file(const Sonde__V1__SymbolFile *file) {
         putchar(' ');
         cli_put_name(stdout, file->reason);
     }
+    if (file->detail[0]) {
+        fputs(": ", stdout);
+        cli_put_name(stdout, file->detail);
+    }
     putchar('\n');
 }
 

@@ -181,6 +181,7 @@ void engine_destroy(struct engine *engine) {
     if (!engine)
         return;
     atomic_store(&engine->is_ending, true);
+    symbol_store_end(engine->symbols); /* jobs may wait for its workers */
     engine_post(engine, &wake);
     if (engine->has_thread)
         pthread_join(engine->thread, NULL);

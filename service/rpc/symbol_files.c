@@ -26,6 +26,7 @@ void rpc_symbol_file(const struct symbol_file *file, Sonde__V1__SymbolFile *mess
     message->kind = (Sonde__V1__SymbolFile__Kind)file->kind;
     message->state = (Sonde__V1__SymbolFile__State)file->state;
     message->reason = (char *)file->reason;
+    message->detail = (char *)file->detail;
     message->identity = (char *)file->identity;
     message->build_id = (char *)file->build_id;
     message->name = (char *)file->name;

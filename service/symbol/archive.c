@@ -343,6 +343,8 @@ const char *symbol_module_shortfall(struct symbol_module *module) {
     lock_take(&module->lock);
     bool busy = module->full_state != SYMBOL_READY;
     bool full = !busy && module->full_table.full.header;
+    bool nameless = module->state == SYMBOL_READY && !module->table.names.header &&
+                    module->kind != SYMBOL_MODULE_NONE;
     lock_drop(&module->lock);
     if (full)
         return "";
@@ -350,6 +352,8 @@ const char *symbol_module_shortfall(struct symbol_module *module) {
         return symbol_converting;
     if (symbol_module_has_dwarf(module))
         return module->store->worker ? "CONVERSION_FAILED" : "NO_CONVERTER";
+    if (nameless)
+        return "CONVERSION_FAILED";
     return module->reason != SYMBOL_REASON_NONE ? symbol_reason_text(module->reason)
                                                 : "NO_DEBUG_INFO";
 }

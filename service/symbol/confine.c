@@ -20,7 +20,6 @@
 
 #define NOBODY       65534
 #define MEMORY_BYTES ((rlim_t)2 << 30) /* on top of the files, which libdw maps */
-#define CPU_SECONDS  300
 #define OUT_BYTES    ((rlim_t)16 << 30)
 
 static bool set_limit(int what, rlim_t most) {
@@ -48,9 +47,8 @@ static bool limit_memory(void) {
 }
 
 static bool set_limits(void) {
-    return limit_memory() && set_limit(RLIMIT_CPU, CPU_SECONDS) &&
-           set_limit(RLIMIT_FSIZE, OUT_BYTES) && set_limit(RLIMIT_CORE, 0) &&
-           setpriority(PRIO_PROCESS, 0, 15) == 0;
+    return limit_memory() && set_limit(RLIMIT_CPU, SYMBOL_WORKER_CPU_SECONDS) &&
+           set_limit(RLIMIT_FSIZE, OUT_BYTES) && set_limit(RLIMIT_CORE, 0);
 }
 
 /* Root becomes the owner of the file it reads, and nobody for root's own files: split DWARF makes

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run of the worker: its descriptors, its start, its end. The worker gets open files and no
- * names; its table counts when it is whole, however the worker ended. */
+ * One run of a worker: its descriptors, its start, its end. The worker gets open files and no
+ * names; its table counts when it is whole, however the worker ended. When there is none the reason
+ * is kept, and it is not tried again for nothing. */
 #include "service/symbol/locate.h"
 #include "service/symbol/prepare.h"
 #include "service/symbol/store.h"
@@ -15,13 +16,17 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-#define KIND       "full"
-#define TIMEOUT_MS (15 * 60 * 1000)
-#define ABOVE      64 /* where copies of descriptors go, so that none stands in another's place */
+#define FULL_TIMEOUT_MS  (15 * 60 * 1000)
+#define NAMES_TIMEOUT_MS (60 * 1000)
+/* Where copies of descriptors go, so that none stands in another's place. */
+#define ABOVE 64
 
 static bool fd_has_dwarf(int fd) {
     struct symbol_elf_input input;
@@ -68,32 +73,35 @@ static void close_all(int *fds, int count) {
 }
 
 /* Our copies of what becomes descriptors 3 and up; false when one is missing. */
-static bool gather(struct symbol_module *module, int out, int fds[SYMBOL_WORKER_FD_END]) {
-    int dwarf = dwarf_fd(module), alt = dwarf >= 0 ? open_alt(module, dwarf) : -1;
+static bool gather(struct symbol_module *module, bool is_names, int out,
+                   int fds[SYMBOL_WORKER_FD_END]) {
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int scratch = symbol_cache_scratch(&module->store->cache);
-    int scratch_alt = symbol_cache_scratch(&module->store->cache);
+    int dwarf = is_names ? module->debug_fd : dwarf_fd(module);
+    int alt = dwarf >= 0 && !is_names ? open_alt(module, dwarf) : -1;
+    int scratch = is_names ? -1 : symbol_cache_scratch(&module->store->cache);
+    int scratch_alt = is_names ? -1 : symbol_cache_scratch(&module->store->cache);
+    bool whole = is_names || (dwarf >= 0 && scratch >= 0 && scratch_alt >= 0);
     fds[0] = fds[1] = fds[2] = -1;
     fds[SYMBOL_WORKER_MAIN] = copy_fd(module->fd);
-    fds[SYMBOL_WORKER_DWARF] = copy_fd(dwarf);
+    fds[SYMBOL_WORKER_DWARF] = copy_fd(dwarf >= 0 ? dwarf : none);
     fds[SYMBOL_WORKER_ALT] = copy_fd(alt >= 0 ? alt : none);
-    fds[SYMBOL_WORKER_SCRATCH] = copy_fd(scratch);
-    fds[SYMBOL_WORKER_SCRATCH_ALT] = copy_fd(scratch_alt);
+    fds[SYMBOL_WORKER_SCRATCH] = copy_fd(scratch >= 0 ? scratch : none);
+    fds[SYMBOL_WORKER_SCRATCH_ALT] = copy_fd(scratch_alt >= 0 ? scratch_alt : none);
     fds[SYMBOL_WORKER_OUT] = copy_fd(out);
     int own[] = {alt, none, scratch, scratch_alt};
     close_all(own, 4);
     for (int i = SYMBOL_WORKER_MAIN; i < SYMBOL_WORKER_FD_END; i++)
-        if (fds[i] < 0)
-            return false;
-    return true;
+        whole = whole && fds[i] >= 0;
+    return whole;
 }
 
 /* The pid, or -1. Nothing of our environment goes over: no preloads, no debuginfod. */
-static pid_t spawn(const char *program, const char *identity, const int *fds) {
+static pid_t spawn(const char *program, const char *kind, const char *identity, const int *fds) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
-    char *arguments[] = {(char *)program, (char *)SYMBOL_WORKER_ARGUMENT, (char *)identity, NULL};
+    char *arguments[] = {(char *)program, (char *)SYMBOL_WORKER_ARGUMENT, (char *)kind,
+                         (char *)identity, NULL};
     char *environment[] = {(char *)"LC_ALL=C", NULL};
     pid_t pid = -1;
     posix_spawn_file_actions_init(&actions);
@@ -115,54 +123,149 @@ static pid_t spawn(const char *program, const char *identity, const int *fds) {
     return pid;
 }
 
-/* Waits for the worker's end, and ends it when its time is over. It is not reaped here: until then
- * its pid can be nobody else's. */
-static void await(pid_t pid) {
+/* Waits for the worker's end, and ends it when its time is over: true then. It is not reaped here:
+ * until then its pid can be nobody else's. */
+static bool await(pid_t pid, int timeout_ms) {
     struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
-    int ready = 0;
+    bool was_late = false;
     if (ended.fd >= 0) {
+        int ready;
         do
-            ready = poll(&ended, 1, TIMEOUT_MS);
+            ready = poll(&ended, 1, timeout_ms);
         while (ready < 0 && errno == EINTR);
         close(ended.fd);
-        if (ready == 0)
+        was_late = ready == 0;
+        if (was_late)
             kill(pid, SIGKILL);
     }
     siginfo_t about;
     while (waitid(P_PID, (id_t)pid, &about, WEXITED | WNOWAIT) < 0 && errno == EINTR)
         continue;
+    return was_late;
+}
+
+/* --- the store's list of workers ---------------------------------------------------------------
+ */
+
+/* Under the store's lock. NULL when the store ends. */
+static pid_t *take_place(struct symbol_store *store) {
+    while (!store->stopping) {
+        for (size_t i = 0; i < SYMBOL_WORKERS; i++)
+            if (store->workers[i] == 0)
+                return &store->workers[i];
+        lock_wait(&store->lock, &store->worker_ended);
+    }
+    return NULL;
+}
+
+static uint64_t milliseconds(const struct rusage *usage) {
+    return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
+           (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
 }
 
 /* The pid is told under the lock, so that a store that ends can end the worker too. */
-static void run(struct symbol_module *module, const int *fds) {
+static struct symbol_failure run(struct symbol_module *module, const char *kind, const int *fds,
+                                 int timeout_ms) {
     struct symbol_store *store = module->store;
+    struct symbol_failure failure = {.cause = SYMBOL_FAILURE_NONE};
+    struct rusage usage = {0};
+    int status = 0;
     lock_take(&store->lock);
-    pid_t pid = store->stopping ? -1 : spawn(store->worker, module->identity, fds);
-    store->worker_pid = pid > 0 ? pid : 0;
+    pid_t *place = take_place(store);
+    pid_t pid = place ? spawn(store->worker, kind, module->identity, fds) : -1;
+    if (pid > 0)
+        *place = pid;
     lock_drop(&store->lock);
-    if (pid <= 0)
-        return;
-    await(pid);
+    if (pid <= 0) {
+        failure.cause = place ? SYMBOL_FAILURE_NOT_STARTED : SYMBOL_FAILURE_NONE;
+        return failure;
+    }
+    bool was_late = await(pid, timeout_ms);
     lock_take(&store->lock);
-    store->worker_pid = 0;
+    bool stopping = store->stopping;
+    *place = 0;
+    pthread_cond_signal(&store->worker_ended);
     lock_drop(&store->lock);
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
         continue;
+    return stopping ? failure : symbol_failure_of(status, milliseconds(&usage), was_late);
 }
 
-int symbol_convert(struct symbol_module *module) {
+void symbol_store_end(struct symbol_store *store) {
+    lock_take(&store->lock);
+    store->stopping = true;
+    for (size_t i = 0; i < SYMBOL_WORKERS; i++)
+        if (store->workers[i] > 0)
+            kill(store->workers[i], SIGKILL);
+    pthread_cond_broadcast(&store->wanted);
+    pthread_cond_broadcast(&store->worker_ended);
+    lock_drop(&store->lock);
+}
+
+/* --- one conversion ----------------------------------------------------------------------------
+ */
+
+static uint64_t hash_file(uint64_t hash, bool is_known, const struct stat *about) {
+    uint64_t facts[] = {is_known,
+                        about->st_dev,
+                        about->st_ino,
+                        (uint64_t)about->st_size,
+                        (uint64_t)about->st_mtim.tv_sec,
+                        (uint64_t)about->st_mtim.tv_nsec};
+    return symbol_checksum(hash, facts, sizeof facts);
+}
+
+uint64_t symbol_convert_subject(const struct symbol_module *module) {
+    struct stat worker = {0}, file = {0}, debug = {0};
+    bool has_worker = module->store->worker && stat(module->store->worker, &worker) == 0;
+    uint64_t hash = hash_file(SYMBOL_NAMES_VERSION << 8 | SYMBOL_FULL_VERSION, has_worker, &worker);
+    hash = hash_file(hash, fstat(module->fd, &file) == 0, &file);
+    return hash_file(hash, module->debug_fd >= 0 && fstat(module->debug_fd, &debug) == 0, &debug);
+}
+
+/* The table's file, or -1. out is taken. */
+static int settle_table(struct symbol_module *module, const char *kind, int out, const char *name,
+                        struct symbol_failure *failure) {
     struct symbol_cache *cache = &module->store->cache;
-    char name[SYMBOL_CACHE_NAME];
-    int fds[SYMBOL_WORKER_FD_END];
-    int out = symbol_cache_begin(cache, name);
-    if (out < 0)
-        return -1;
-    if (gather(module, out, fds))
-        run(module, fds);
-    close_all(fds, SYMBOL_WORKER_FD_END);
-    if (symbol_table_is_whole(out) && symbol_cache_commit(cache, out, name, module->identity, KIND))
+    bool whole = symbol_table_is_whole(out);
+    if (whole && symbol_cache_commit(cache, out, name, module->identity, kind)) {
+        failure->cause = SYMBOL_FAILURE_NONE;
+        symbol_failure_forget(cache, module->identity, kind);
         return out;
+    }
+    if (whole)
+        failure->cause = SYMBOL_FAILURE_IO;
     symbol_cache_abandon(cache, name);
     close(out);
     return -1;
+}
+
+/* name empty: the table is in memory. */
+static int attempt(struct symbol_module *module, const char *kind, int out, const char *name,
+                   struct symbol_failure *failure) {
+    int fds[SYMBOL_WORKER_FD_END];
+    bool is_names = strcmp(kind, SYMBOL_WORKER_NAMES) == 0;
+    *failure = (struct symbol_failure){.cause = SYMBOL_FAILURE_IO, .unix_s = time(NULL)};
+    if (out < 0)
+        return -1;
+    if (gather(module, is_names, out, fds))
+        *failure = run(module, kind, fds, is_names ? NAMES_TIMEOUT_MS : FULL_TIMEOUT_MS);
+    close_all(fds, SYMBOL_WORKER_FD_END);
+    return settle_table(module, kind, out, name, failure);
+}
+
+int symbol_convert(struct symbol_module *module, const char *kind, struct symbol_failure *failure) {
+    struct symbol_cache *cache = &module->store->cache;
+    char name[SYMBOL_CACHE_NAME];
+    uint64_t subject = symbol_convert_subject(module);
+    if (symbol_failure_find(cache, module->identity, kind, failure) &&
+        symbol_failure_stands(failure, subject))
+        return -1;
+    int out = attempt(module, kind, symbol_cache_begin(cache, name), name, failure);
+    if (failure->cause == SYMBOL_FAILURE_IO && strcmp(kind, SYMBOL_WORKER_NAMES) == 0)
+        out = attempt(module, kind, memfd_create("sonde-symbols", MFD_CLOEXEC), "", failure);
+    failure->subject = subject;
+    if (failure->cause != SYMBOL_FAILURE_NONE)
+        symbol_failure_keep(cache, module->identity, kind, failure);
+    return out;
 }

@@ -5,7 +5,6 @@
 #include "service/symbol/store.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -31,9 +30,10 @@ static bool open_table(struct symbol_module *module, int fd, struct symbol_full_
     return good;
 }
 
-static void settle(struct symbol_module *module) {
+static void settle(struct symbol_module *module, const struct symbol_failure *failure) {
     lock_take(&module->lock);
     module->full_state = SYMBOL_READY;
+    module->failure = *failure;
     pthread_cond_broadcast(&module->changed);
     lock_drop(&module->lock);
 }
@@ -56,9 +56,10 @@ static void *run_converter(void *context) {
     struct symbol_store *store = context;
     struct symbol_module *module;
     while ((module = take_next(store)) != NULL) {
-        open_table(module, symbol_convert(module), &module->full_table);
+        struct symbol_failure failure;
+        open_table(module, symbol_convert(module, KIND, &failure), &module->full_table);
         store->tables_built += module->full_table.full.header != NULL;
-        settle(module);
+        settle(module, &failure);
         symbol_module_release(module);
     }
     return NULL;
@@ -86,11 +87,8 @@ static bool enqueue(struct symbol_store *store, struct symbol_module *module) {
 void symbol_converter_stop(struct symbol_store *store) {
     lock_take(&store->lock);
     bool runs = store->converter_runs;
-    store->stopping = true;
-    if (store->worker_pid > 0)
-        kill(store->worker_pid, SIGKILL);
-    pthread_cond_broadcast(&store->wanted);
     lock_drop(&store->lock);
+    symbol_store_end(store);
     if (runs)
         pthread_join(store->converter, NULL);
     while (store->queue) {
@@ -103,23 +101,36 @@ void symbol_converter_stop(struct symbol_store *store) {
 /* --- asking ------------------------------------------------------------------------------------
  */
 
+/* A failure of before, of an earlier module of the file or of an earlier service. */
+static bool has_failed(struct symbol_module *module, struct symbol_failure *failure) {
+    bool stands = symbol_failure_find(&module->store->cache, module->identity, KIND, failure) &&
+                  symbol_failure_stands(failure, symbol_convert_subject(module));
+    if (!stands)
+        *failure = (struct symbol_failure){0};
+    return stands;
+}
+
 static void begin(struct symbol_module *module) {
     struct symbol_store *store = module->store;
+    struct symbol_failure failure = {0};
     int fd = module->fd >= 0 ? symbol_cache_open(&store->cache, module->identity, KIND) : -1;
     if (fd >= 0 && open_table(module, fd, &module->full_table)) {
-        settle(module);
+        settle(module, &failure);
         return;
     }
     if (fd >= 0)
         symbol_cache_remove(&store->cache, module->identity, KIND);
-    if (!store->worker || !symbol_module_has_dwarf(module) || !enqueue(store, module))
-        settle(module);
+    if (!store->worker || !symbol_module_has_dwarf(module) || has_failed(module, &failure) ||
+        !enqueue(store, module))
+        settle(module, &failure);
 }
 
 struct symbol_full_table *symbol_module_full(struct symbol_module *module,
                                              const struct timespec *deadline) {
     lock_take(&module->lock);
-    bool mine = module->full_state == SYMBOL_UNBUILT;
+    bool again = module->full_state == SYMBOL_READY && module->failure.cause &&
+                 !symbol_failure_stands(&module->failure, module->failure.subject);
+    bool mine = again || module->full_state == SYMBOL_UNBUILT;
     if (mine)
         module->full_state = SYMBOL_BUILDING;
     lock_drop(&module->lock);

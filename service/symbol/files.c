@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 struct listing {
+    struct symbol_store *store;
     struct symbol_file *items;
     size_t count, capacity;
     bool failed;
@@ -108,23 +109,47 @@ static void set_identity(struct symbol_file *file, const char *name, size_t len)
     }
 }
 
+/* What the directory holds of an identity, by the end of the file's name. */
+static const struct ending {
+    const char *text, *failed; /* the kind of table that could not be made; NULL = it is one */
+    enum symbol_file_state state;
+} endings[] = {
+    {".about", NULL, SYMBOL_FILE_KNOWN},          {".names", NULL, SYMBOL_FILE_READY},
+    {".full", NULL, SYMBOL_FILE_READY},           {".names-failed", "names", SYMBOL_FILE_FAILED},
+    {".full-failed", "full", SYMBOL_FILE_FAILED},
+};
+#define ENDINGS (sizeof endings / sizeof *endings)
+
+static void read_failure(const struct symbol_cache *cache, const char *kind,
+                         struct symbol_file *file) {
+    struct symbol_failure failure;
+    if (!symbol_failure_find(cache, file->identity, kind, &failure))
+        return;
+    file->reason = "CONVERSION_FAILED";
+    symbol_failure_text(&failure, file->detail);
+}
+
 static void on_table(struct listing *listing, int directory, const char *name,
                      const struct stat *about) {
     const char *dot = strrchr(name, '.');
-    if (!S_ISREG(about->st_mode) || strncmp(name, "tmp.", 4) == 0 || !dot ||
+    const struct ending *ending = endings, *end = endings + ENDINGS;
+    while (dot && ending < end && strcmp(dot, ending->text) != 0)
+        ending++;
+    if (!S_ISREG(about->st_mode) || strncmp(name, "tmp.", 4) == 0 || !dot || ending == end ||
         dot - name >= SYMBOL_IDENTITY_MAX)
         return;
-    bool names = strcmp(dot, ".names") == 0, full = strcmp(dot, ".full") == 0;
-    bool facts = strcmp(dot, ".about") == 0;
-    struct symbol_file *file = names || full || facts ? add(listing) : NULL;
+    struct symbol_file *file = add(listing);
     if (!file)
         return;
     set_identity(file, name, (size_t)(dot - name));
     set_facts(file, about);
-    file->state = facts ? SYMBOL_FILE_KNOWN : SYMBOL_FILE_READY;
-    file->quality = full ? SYMBOL_FULL : names ? read_quality(directory, name) : SYMBOL_NONE;
-    if (facts)
+    file->state = ending->state;
+    if (strcmp(dot, ".about") == 0)
         read_name(directory, name, file->name);
+    else if (ending->failed)
+        read_failure(&listing->store->cache, ending->failed, file);
+    else
+        file->quality = strcmp(dot, ".full") == 0 ? SYMBOL_FULL : read_quality(directory, name);
 }
 
 /* --- uploads -----------------------------------------------------------------------------------
@@ -183,10 +208,13 @@ static void on_uploads(struct listing *listing, int directory, const char *name,
 static enum symbol_file_state state_of(struct symbol_module *module) {
     lock_take(&module->lock);
     bool asked = module->state == SYMBOL_READY, full = module->full_table.full.header != NULL;
+    bool nameless = asked && !module->table.names.header && module->kind != SYMBOL_MODULE_NONE;
     bool converting = module->full_state == SYMBOL_BUILDING, unasked = !module->full_state;
     lock_drop(&module->lock);
     if (converting)
         return SYMBOL_FILE_CONVERTING;
+    if (nameless && !full)
+        return SYMBOL_FILE_FAILED;
     if (!full && !unasked && module->store->worker && symbol_module_has_dwarf(module))
         return SYMBOL_FILE_FAILED;
     return asked ? SYMBOL_FILE_READY : SYMBOL_FILE_KNOWN;
@@ -199,6 +227,12 @@ static enum symbol_quality quality_of(struct symbol_module *module, enum symbol_
         return SYMBOL_FULL;
     struct symbol_table *table = symbol_module_table(module);
     return table ? (enum symbol_quality)table->names.header->quality : SYMBOL_NONE;
+}
+
+static void tell_failure(struct symbol_module *module, struct symbol_file *file) {
+    lock_take(&module->lock);
+    symbol_failure_text(&module->failure, file->detail);
+    lock_drop(&module->lock);
 }
 
 /* The modules of files, retained. */
@@ -232,6 +266,8 @@ static void add_modules(struct symbol_store *store, struct listing *listing) {
             file->quality = quality_of(modules[i], file->state);
             if (file->state != SYMBOL_FILE_KNOWN)
                 file->reason = symbol_module_shortfall(modules[i]);
+            if (file->state == SYMBOL_FILE_FAILED)
+                tell_failure(modules[i], file);
             file->is_loaded = true;
         }
         symbol_module_release(modules[i]);
@@ -260,6 +296,8 @@ static void merge(struct symbol_file *into, const struct symbol_file *from) {
         memcpy(into->name, from->name, sizeof into->name);
     if (from->reason[0])
         into->reason = from->reason;
+    if (!into->detail[0])
+        memcpy(into->detail, from->detail, sizeof into->detail);
     into->is_loaded = into->is_loaded || from->is_loaded;
 }
 
@@ -279,7 +317,7 @@ static void merge_all(struct listing *listing) {
 
 sonde_err symbol_files_list(struct symbol_store *store, struct symbol_file **files, size_t *count,
                             struct sonde_diag *diag) {
-    struct listing listing = {0};
+    struct listing listing = {.store = store};
     if (store->cache.directory >= 0) {
         each_entry(store->cache.directory, ".", on_table, &listing);
         each_entry(store->cache.directory, "uploads/.build-id", on_uploads, &listing);
@@ -307,7 +345,6 @@ static bool is_wanted(const struct symbol_file *file, const char *id, bool uploa
 }
 
 static void remove_file(struct symbol_store *store, const struct symbol_file *file) {
-    static const char *const kinds[] = {"names", "full", "about"};
     char path[SYMBOL_BUILD_ID_TEXT + 32];
     if (file->kind == SYMBOL_FILE_UPLOAD) {
         snprintf(path, sizeof path, "uploads/.build-id/%.2s/%s.debug", file->build_id,
@@ -315,17 +352,20 @@ static void remove_file(struct symbol_store *store, const struct symbol_file *fi
         unlinkat(store->cache.directory, path, 0);
         return;
     }
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        symbol_cache_remove(&store->cache, file->identity, kinds[i]);
+    for (size_t i = 0; i < ENDINGS; i++)
+        symbol_cache_remove(&store->cache, file->identity, endings[i].text + 1);
 }
 
-/* Where nothing came out of a conversion, the next question tries again. */
+/* Where nothing came out of a worker, the next question tries again. */
 static void forget_failures(struct symbol_store *store) {
     lock_take(&store->lock);
     for (struct symbol_module *at = store->modules; at; at = at->next) {
         lock_take(&at->lock);
         if (at->full_state == SYMBOL_READY && !at->full_table.full.header)
             at->full_state = SYMBOL_UNBUILT;
+        if (at->state == SYMBOL_READY && !at->table.names.header && at->kind != SYMBOL_MODULE_NONE)
+            at->state = SYMBOL_UNBUILT;
+        at->failure = (struct symbol_failure){0};
         lock_drop(&at->lock);
     }
     lock_drop(&store->lock);

@@ -63,6 +63,7 @@ struct symbol_file {
     uint64_t bytes;       /* on disk */
     int64_t used_unix_ns; /* 0 = not known */
     const char *reason;   /* static; why it is less than full; "" = it is not */
+    char detail[160];     /* a sentence: why a conversion failed; "" = it did not */
     bool is_loaded;       /* a process has it mapped */
 };
 

@@ -33,6 +33,7 @@ sonde_err symbol_store_create(const struct symbol_options *options, struct symbo
     made->worker = options->worker ? strdup(options->worker) : NULL;
     made->upload_limit = options->upload_bytes ? options->upload_bytes : SYMBOL_UPLOADS_DEFAULT;
     pthread_cond_init(&made->wanted, NULL);
+    pthread_cond_init(&made->worker_ended, NULL);
     lock_init(&made->lock, LOCK_SYMBOL_STORE);
     if (!symbol_archive_roots(made, options->cache_dir, options->debug_roots)) {
         symbol_store_destroy(made);
@@ -51,6 +52,7 @@ void symbol_store_destroy(struct symbol_store *store) {
     free(store->debug_roots);
     free(store->worker);
     pthread_cond_destroy(&store->wanted);
+    pthread_cond_destroy(&store->worker_ended);
     lock_finish(&store->lock);
     free(store);
 }

@@ -63,6 +63,10 @@ struct symbol_collection;
 SONDE_MUST_USE sonde_err symbol_names_build(struct symbol_collection *collection,
                                             const char *identity, uint32_t flags,
                                             struct sonde_buf *image);
+/* The whole way from a file to the image. debug_fd is the file of debug information of the same
+ * build-id, -1 or no regular file = none. SONDE_CORRUPT when fd is no ELF file, _OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err symbol_names_of_files(int fd, int debug_fd, const char *identity,
+                                               struct sonde_buf *image);
 /* SONDE_CORRUPT when the bytes are no such image of that identity (NULL = any), or damaged.
  * `verified` says that the checksum was looked at already. */
 SONDE_MUST_USE sonde_err symbol_names_open(const void *image, size_t len, const char *identity,

@@ -12,6 +12,7 @@
 #include "service/locks.h"
 #include "service/symbol/cache.h"
 #include "service/symbol/elf.h"
+#include "service/symbol/failure.h"
 #include "service/symbol/full.h"
 #include "service/symbol/names.h"
 #include "service/symbol/shown.h"
@@ -20,7 +21,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define SYMBOL_KEPT 16
+#define SYMBOL_KEPT    16
+#define SYMBOL_WORKERS 16 /* that run at a time; who wants one more waits */
 
 struct symbol_store {
     struct symbol_cache cache;
@@ -33,8 +35,9 @@ struct symbol_store {
     char *worker; /* NULL = names only */
     pthread_t converter;
     pthread_cond_t wanted;
-    struct symbol_module *queue; /* through `queued`; each entry holds a reference */
-    pid_t worker_pid;            /* 0 = none runs */
+    struct symbol_module *queue;   /* through `queued`; each entry holds a reference */
+    pid_t workers[SYMBOL_WORKERS]; /* 0 = a free place */
+    pthread_cond_t worker_ended;
     bool converter_runs, stopping;
 
     /* Files by build-id and uploads (archive.c, uploads.c); under the lock. */
@@ -88,6 +91,7 @@ struct symbol_module {
     _Atomic(struct symbol_table *) better; /* made since, with an uploaded debug file; then fixed */
     enum symbol_state full_state;          /* READY without a header: there is none */
     struct symbol_full_table full_table;   /* likewise */
+    struct symbol_failure failure;         /* of the last conversion; none when it went well */
     struct symbol_module *queued;
 
     /* Of memory of a process: what its perf map said when it was last looked at. */
@@ -124,8 +128,12 @@ void symbol_full_table_finish(struct symbol_full_table *table);
 /* Ends the converter thread and its worker, and lets go of what is queued. */
 void symbol_converter_stop(struct symbol_store *store);
 
-/* Runs the worker on a module and leaves the table's file open; -1 = there is none. */
-int symbol_convert(struct symbol_module *module);
+/* Runs a worker on a module (kind: SYMBOL_WORKER_NAMES or _FULL) and leaves the table's file open;
+ * -1 and the failure = there is none, NONE when the store is ending. What failed lately is not
+ * tried. */
+int symbol_convert(struct symbol_module *module, const char *kind, struct symbol_failure *failure);
+/* Converter and file, as a failure's subject. */
+uint64_t symbol_convert_subject(const struct symbol_module *module);
 /* Whether the module has DWARF somewhere. */
 bool symbol_module_has_dwarf(struct symbol_module *module);
 

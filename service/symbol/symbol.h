@@ -7,7 +7,9 @@
  * process is gone. Resolve, without the process: (module, ELF vaddr) to frames through an immutable
  * table per file, built once, cached on disk, mapped read-only.
  *
- * ELF bytes are hostile: every read is bounded and a broken file costs its own names only.
+ * ELF bytes are hostile. Symbols and DWARF are read by a worker process that has given up its
+ * rights; here only headers and notes are, every read bounded, so that a broken file costs its own
+ * names.
  * Thread safety: any thread for everything here; building a table blocks the calling thread (call
  * from a worker), and equal concurrent requests for one file build it once. */
 #ifndef SONDE_SERVICE_SYMBOL_SYMBOL_H
@@ -26,14 +28,16 @@ struct symbol_options {
     uint64_t cache_bytes;    /* bound of the directory; 0 = 1 GiB; oldest use goes first */
     const char *debug_roots; /* ':'-separated; NULL = "/usr/lib/debug" */
     uint64_t upload_bytes;   /* bound of all uploads (files.h); 0 = 16 GiB */
-    /* The program that converts DWARF, started with SYMBOL_WORKER_ARGUMENT (worker.h);
-     * "/proc/self/exe" for a program whose main knows it. NULL = names only: no inlined functions,
-     * files and lines. */
+    /* The program that reads symbols and DWARF, started with SYMBOL_WORKER_ARGUMENT (worker.h);
+     * "/proc/self/exe" for a program whose main knows it. NULL = names only, read in this process:
+     * no inlined functions, files and lines. */
     const char *worker;
 };
 
 SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *options,
                                              struct symbol_store **store, struct sonde_diag *diag);
+/* Ends what runs and starts nothing more: who waits for a table goes without. */
+void symbol_store_end(struct symbol_store *store);
 void symbol_store_destroy(struct symbol_store *store); /* after the last module was released */
 
 /* How many tables this store has made, rather than found on disk. */

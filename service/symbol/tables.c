@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A module's table of names: from the cache when it is there and whole, else built from the file
- * and published. One thread builds, the others wait for it. */
-#include "service/symbol/collect.h"
+ * by a worker and published. One thread has it built, the others wait for it. */
+#include "service/symbol/names.h"
 #include "service/symbol/store.h"
+#include "service/symbol/worker.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -16,15 +17,23 @@ void symbol_table_finish(struct symbol_table *table) {
     *table = (struct symbol_table){0};
 }
 
+/* Takes fd (-1 = none). A table that another process wrote counts when it is whole. */
+static bool open_table(struct symbol_module *module, int fd, struct symbol_table *table) {
+    bool good = fd >= 0 && symbol_table_is_whole(fd) &&
+                symbol_image_map(fd, &table->image) == SONDE_OK &&
+                symbol_names_open(table->image.bytes, table->image.len, module->identity, true,
+                                  &table->names) == SONDE_OK;
+    if (fd >= 0)
+        close(fd);
+    return good;
+}
+
 static bool load(struct symbol_module *module, struct symbol_table *table) {
     struct symbol_cache *cache = &module->store->cache;
     int fd = symbol_cache_open(cache, module->identity, KIND);
     if (fd < 0)
         return false;
-    bool good = symbol_table_is_whole(fd) && symbol_image_map(fd, &table->image) == SONDE_OK &&
-                symbol_names_open(table->image.bytes, table->image.len, module->identity, true,
-                                  &table->names) == SONDE_OK;
-    close(fd);
+    bool good = open_table(module, fd, table);
     /* A debug package may have come since an export-only table was made. */
     bool poor = good && table->names.header->quality < SYMBOL_NAMES && module->debug_fd >= 0 &&
                 !(table->names.header->flags & SYMBOL_NAMES_HAD_DEBUG);
@@ -35,34 +44,29 @@ static bool load(struct symbol_module *module, struct symbol_table *table) {
     return false;
 }
 
-static sonde_err build_image(struct symbol_module *module, struct sonde_buf *image) {
-    struct symbol_elf_input input, debug_input;
-    struct symbol_elf elf = {0}, debug = {0};
-    struct symbol_collection collection = {0};
-    sonde_err err = SONDE_CORRUPT;
-    if (symbol_elf_input_of_file(module->fd, &input))
-        err = symbol_elf_open(&input, &elf, NULL);
-    bool has_debug = symbol_elf_input_of_file(module->debug_fd, &debug_input) &&
-                     symbol_elf_open(&debug_input, &debug, NULL) == SONDE_OK;
-    if (err == SONDE_OK)
-        err = symbol_collect(&elf, has_debug ? &debug : NULL, &collection);
-    if (err == SONDE_OK)
-        err = symbol_names_build(&collection, module->identity,
-                                 has_debug ? SYMBOL_NAMES_HAD_DEBUG : 0, image);
-    symbol_collection_finish(&collection);
-    symbol_elf_finish(&elf);
-    symbol_elf_finish(&debug);
-    return err;
+static bool build_here(struct symbol_module *module, struct symbol_table *table) {
+    struct sonde_buf image = {0};
+    bool good =
+        symbol_names_of_files(module->fd, module->debug_fd, module->identity, &image) == SONDE_OK &&
+        symbol_cache_publish(&module->store->cache, module->identity, KIND, &image,
+                             &table->image) == SONDE_OK &&
+        symbol_names_open(table->image.bytes, table->image.len, module->identity, true,
+                          &table->names) == SONDE_OK;
+    sonde_buf_finish(&image);
+    return good;
 }
 
+/* A worker reads the file; where none can be had (no program for it, or a machine that lets nobody
+ * be confined) this process does, by the same bounded reader. */
 static bool build(struct symbol_module *module, struct symbol_table *table) {
-    struct sonde_buf image = {0};
-    bool good = build_image(module, &image) == SONDE_OK &&
-                symbol_cache_publish(&module->store->cache, module->identity, KIND, &image,
-                                     &table->image) == SONDE_OK &&
-                symbol_names_open(table->image.bytes, table->image.len, module->identity, true,
-                                  &table->names) == SONDE_OK;
-    sonde_buf_finish(&image);
+    struct symbol_failure failure = {.cause = SYMBOL_FAILURE_NOT_STARTED};
+    if (module->kind == SYMBOL_MODULE_NONE) /* no ELF file, or one that is gone */
+        return false;
+    bool good = module->store->worker &&
+                open_table(module, symbol_convert(module, SYMBOL_WORKER_NAMES, &failure), table);
+    if (!good &&
+        (failure.cause == SYMBOL_FAILURE_NOT_STARTED || failure.cause == SYMBOL_FAILURE_CONFINED))
+        good = build_here(module, table);
     module->store->tables_built += good;
     return good;
 }

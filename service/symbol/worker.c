@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/worker.h"
 
+#include "service/symbol/collect.h"
 #include "service/symbol/confine.h"
 #include "service/symbol/dwarf.h"
 #include "service/symbol/prepare.h"
@@ -8,12 +9,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define INFLATED_LIMIT ((uint64_t)16 << 30)
 
 bool symbol_worker_is_asked(int argc, char **argv) {
-    return argc == 3 && strcmp(argv[1], SYMBOL_WORKER_ARGUMENT) == 0;
+    return argc == 4 && strcmp(argv[1], SYMBOL_WORKER_ARGUMENT) == 0;
 }
 
 /* From the first to the last byte of executable sections. */
@@ -76,11 +78,22 @@ static int convert(const char *identity) {
     return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
 }
 
+static int make_names(const char *identity) {
+    struct sonde_buf image = {0};
+    sonde_err err =
+        symbol_names_of_files(SYMBOL_WORKER_MAIN, SYMBOL_WORKER_DWARF, identity, &image);
+    if (err)
+        return err == SONDE_OUT_OF_MEMORY ? SYMBOL_WORKER_MEMORY : SYMBOL_WORKER_BROKEN;
+    return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
+}
+
 int symbol_worker_main(int argc, char **argv) {
     if (!symbol_worker_is_asked(argc, argv))
         return SYMBOL_WORKER_BROKEN;
+    bool names = strcmp(argv[2], SYMBOL_WORKER_NAMES) == 0;
     unsetenv("DEBUGINFOD_URLS"); /* libdw must never ask the network */
-    if (!symbol_confine())
+    /* Somebody waits for names. */
+    if ((!names && setpriority(PRIO_PROCESS, 0, 15) != 0) || !symbol_confine())
         return SYMBOL_WORKER_CONFINED;
-    return convert(argv[2]);
+    return names ? make_names(argv[3]) : convert(argv[3]);
 }

@@ -1,15 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker process that turns DWARF into a full table: the service's own program, started again
- * with SYMBOL_WORKER_ARGUMENT as its first argument. It has a few descriptors and nothing else: low
- * priority, bounds on memory, time and file size, no privileges, and a filter that leaves it no
- * system call but reading, memory and its end. A hostile file costs this process. */
+ * The worker process that turns an ELF file into a table of names, or its DWARF into a full table:
+ * the service's own program, started again with SYMBOL_WORKER_ARGUMENT as its first argument. It
+ * has a few descriptors and nothing else: bounds on memory, time and file size, no privileges, and
+ * a filter that leaves it no system call but reading, memory and its end. A hostile file costs this
+ * process. */
 #ifndef SONDE_SERVICE_SYMBOL_WORKER_H
 #define SONDE_SERVICE_SYMBOL_WORKER_H
 
 #include "service/symbol/symbol.h"
 
 #define SYMBOL_WORKER_ARGUMENT "--symbol-worker"
+
+/* What it may use of the processor before it is ended. */
+#define SYMBOL_WORKER_CPU_SECONDS 300
+
+/* Its arguments are SYMBOL_WORKER_ARGUMENT, what to make, and the identity of the file. "names":
+ * the table of names, wanted soon; "full": the full table, at low priority. */
+#define SYMBOL_WORKER_NAMES "names"
+#define SYMBOL_WORKER_FULL  "full"
 
 /* For the first lines of the service's main: if (symbol_worker_is_asked(argc, argv)) return
  * symbol_worker_main(argc, argv); before any thread is started. Library //service/symbol:worker. */
@@ -19,7 +28,8 @@ int symbol_worker_main(int argc, char **argv);
 /* Its descriptors. */
 enum {
     SYMBOL_WORKER_MAIN = 3, /* the mapped file: where the text is */
-    SYMBOL_WORKER_DWARF,    /* the file with the DWARF; may be the same */
+    SYMBOL_WORKER_DWARF,    /* the file with the DWARF, may be the same; of names: the debug file,
+                             * /dev/null = none */
     SYMBOL_WORKER_ALT,      /* what dwz moved away; /dev/null = none */
     SYMBOL_WORKER_SCRATCH,  /* two empty files for inflated sections */
     SYMBOL_WORKER_SCRATCH_ALT,

@@ -221,12 +221,23 @@ static struct symbol_store *store_with(const char *worker) {
     return store;
 }
 
+/* A worker that makes names, and does that for the rest. */
+static struct symbol_store *store_that_fails_by(const char *action) {
+    char text[1024];
+    snprintf(text, sizeof text, "#!/bin/sh\n[ \"$2\" = names ] && exec %s \"$@\"\n%s\n",
+             corpus_worker(), action);
+    fixture_write("worker.sh", text);
+    CHECK_INT(fixture_run("chmod 700 worker.sh"), ==, 0);
+    return store_with(fixture_path("worker.sh"));
+}
+
 TEST(s14_a_worker_that_dies_costs_lines_and_not_names) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
-    static const char *const workers[] = {"/bin/false", "/bin/true", "/nowhere"};
+    static const char *const actions[] = {"exit 1", "exit 0", "kill -SEGV $$"};
     uint64_t address = fixture_nm(path, "two");
-    for (int i = 0; i < 3; i++) {
-        struct symbol_store *store = store_with(workers[i]);
+    for (int i = 0; i < 4; i++) {
+        struct symbol_store *store =
+            i < 3 ? store_that_fails_by(actions[i]) : store_with("/nowhere");
         struct symbol_answer answer = ask(store, path, address, 60000);
         CHECK_INT(answer.quality, ==, SYMBOL_NAMES);
         CHECK_STR(outermost(&answer)->name, "two");
@@ -236,9 +247,7 @@ TEST(s14_a_worker_that_dies_costs_lines_and_not_names) {
 
 TEST(a_store_ends_though_its_worker_does_not) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
-    fixture_write("hang.sh", "#!/bin/sh\nexec sleep 1000\n");
-    CHECK_INT(fixture_run("chmod +x hang.sh"), ==, 0);
-    struct symbol_store *store = store_with(fixture_path("hang.sh"));
+    struct symbol_store *store = store_that_fails_by("exec sleep 1000");
     struct symbol_answer answer = ask(store, path, fixture_nm(path, "two"), 200);
     CHECK_INT(answer.quality, ==, SYMBOL_NAMES); /* it waited no longer than it was told */
     symbol_store_destroy(store);

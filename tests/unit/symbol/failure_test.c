@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Workers that fail: what is said of it, and when it is tried again. The worker is a script that
+ * counts its starts and fails as the test wants, or goes on as the real one. */
+#include "service/symbol/failure.h"
+
+#include "service/symbol/files.h"
+#include "service/symbol/worker.h"
+#include "tests/unit/check.h"
+#include "tests/unit/symbol/corpus.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+/* `names` and `full` are what the script does then. */
+static void make_worker(const char *names, const char *full) {
+    char text[2048];
+    snprintf(text, sizeof text,
+             "#!/bin/sh\necho x >> %s\ncase $2 in names) %s;; *) %s;; esac\nexec %s \"$@\"\n",
+             fixture_path("starts"), names, full, corpus_worker());
+    fixture_write("worker.sh", text);
+    CHECK_INT(fixture_run("chmod 700 worker.sh; rm -f starts"), ==, 0);
+}
+
+static int starts(void) {
+    return atoi(fixture_line("wc -l < starts"));
+}
+
+static struct symbol_store *open_store(void) {
+    struct symbol_options options = {.cache_dir = fixture_path("cache"),
+                                     .debug_roots = fixture_path("nothing"),
+                                     .worker = fixture_path("worker.sh")};
+    struct symbol_store *store;
+    CHECK_INT(symbol_store_create(&options, &store, NULL), ==, SONDE_OK);
+    return store;
+}
+
+static void compile(void) {
+    fixture_write("planted.c", "__attribute__((noinline)) int planted(int x) { return x + 1; }\n"
+                               "int main(int argc, char **argv) { return planted(argc); }\n");
+    fixture_must("gcc", "rm -rf cache && gcc -g -O1 -no-pie planted.c -o planted");
+}
+
+static struct symbol_answer ask(struct symbol_store *store, struct sonde_arena *arena,
+                                struct symbol_module *module) {
+    struct symbol_query query = {module, fixture_nm(fixture_path("planted"), "planted")};
+    struct symbol_answer answer;
+    CHECK_INT(symbol_resolve_wait(store, &query, 1, 20000, arena, &answer), ==, SONDE_OK);
+    return answer;
+}
+
+/* Asks with a module of its own, as a request does that nobody else shares. */
+static enum symbol_quality quality(struct symbol_store *store) {
+    struct sonde_arena arena = {0};
+    struct symbol_module *module = fixture_module(store, fixture_path("planted"));
+    struct symbol_answer answer = ask(store, &arena, module);
+    enum symbol_quality got = answer.frame_count ? answer.quality : SYMBOL_NONE;
+    symbol_module_release(module);
+    sonde_arena_finish(&arena);
+    return got;
+}
+
+/* The list's one entry. */
+static struct symbol_file listed(struct symbol_store *store) {
+    struct symbol_file *files, file;
+    size_t count;
+    CHECK_INT(symbol_files_list(store, &files, &count, NULL), ==, SONDE_OK);
+    CHECK_INT(count, ==, 1);
+    file = files[0];
+    free(files);
+    return file;
+}
+
+TEST(s14_a_worker_that_dies_costs_its_names_and_is_not_started_for_every_question) {
+    compile();
+    make_worker("kill -SEGV $$", "kill -SEGV $$");
+    struct symbol_store *store = open_store();
+    CHECK_INT(quality(store), ==, SYMBOL_NONE);
+    CHECK_INT(starts(), ==, 2); /* names, and the full table */
+    CHECK_INT(quality(store), ==, SYMBOL_NONE);
+    CHECK_INT(quality(store), ==, SYMBOL_NONE);
+    CHECK_INT(starts(), ==, 2);
+    struct symbol_file file = listed(store);
+    CHECK_INT(file.state, ==, SYMBOL_FILE_FAILED);
+    CHECK_STR(file.reason, "CONVERSION_FAILED");
+    CHECK(strstr(file.detail, "signal 11"));
+    symbol_store_destroy(store);
+    store = open_store(); /* the next service knows it, too */
+    CHECK_INT(quality(store), ==, SYMBOL_NONE);
+    CHECK_INT(starts(), ==, 2);
+    symbol_store_destroy(store);
+}
+
+TEST(a_failed_conversion_keeps_its_reason_and_the_names) {
+    compile();
+    make_worker("true", "exit 12");
+    struct symbol_store *store = open_store();
+    struct symbol_module *module = fixture_module(store, fixture_path("planted"));
+    struct sonde_arena arena = {0};
+    struct symbol_answer answer = ask(store, &arena, module);
+    CHECK_INT(answer.quality, ==, SYMBOL_NAMES);
+    CHECK_STR(answer.frames[0].name, "planted");
+    CHECK_STR(symbol_module_shortfall(module), "CONVERSION_FAILED");
+    struct symbol_file file = listed(store);
+    CHECK_INT(file.state, ==, SYMBOL_FILE_FAILED);
+    CHECK(strstr(file.detail, "memory"));
+    sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
+
+TEST(a_failed_conversion_is_tried_again_when_the_file_or_the_converter_changed) {
+    compile();
+    make_worker("true", "exit 11");
+    struct symbol_store *store = open_store();
+    CHECK_INT(quality(store), ==, SYMBOL_NAMES);
+    CHECK_INT(starts(), ==, 2);
+    CHECK_INT(fixture_run("touch -d '2001-01-01' planted"), ==, 0);
+    CHECK_INT(quality(store), ==, SYMBOL_NAMES);
+    CHECK_INT(starts(), ==, 3);
+    CHECK_INT(quality(store), ==, SYMBOL_NAMES);
+    CHECK_INT(starts(), ==, 3);
+    make_worker("true", "true");
+    CHECK_INT(quality(store), ==, SYMBOL_FULL);
+    CHECK_STR(listed(store).detail, "");
+    CHECK_INT(listed(store).state, ==, SYMBOL_FILE_READY);
+    symbol_store_destroy(store);
+}
+
+TEST(a_failed_conversion_is_tried_again_when_it_was_evicted) {
+    compile();
+    make_worker("true", "test -e good || exit 11");
+    struct symbol_store *store = open_store();
+    struct symbol_module *module = fixture_module(store, fixture_path("planted"));
+    struct sonde_arena arena = {0};
+    struct symbol_evicted evicted;
+    CHECK_INT(ask(store, &arena, module).quality, ==, SYMBOL_NAMES);
+    CHECK_INT(ask(store, &arena, module).quality, ==, SYMBOL_NAMES);
+    CHECK_INT(starts(), ==, 2);
+    CHECK_INT(symbol_files_evict(store, NULL, false, &evicted, NULL), ==, SONDE_OK);
+    CHECK_INT(ask(store, &arena, module).quality, ==, SYMBOL_NAMES);
+    CHECK_INT(starts(), ==, 3); /* the names are mapped still */
+    sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
+
+TEST(a_failure_stands_for_an_hour_and_for_its_subject) {
+    struct symbol_failure failure = {
+        .cause = SYMBOL_FAILURE_BROKEN, .unix_s = time(NULL) - 60, .subject = 7};
+    CHECK(symbol_failure_stands(&failure, 7));
+    CHECK(!symbol_failure_stands(&failure, 8));
+    failure.unix_s = time(NULL) - SYMBOL_FAILURE_RETRY_S - 1;
+    CHECK(!symbol_failure_stands(&failure, 7));
+    failure.unix_s = time(NULL) + 1000; /* the clock was set back */
+    CHECK(!symbol_failure_stands(&failure, 7));
+    CHECK(!symbol_failure_stands(&(struct symbol_failure){0}, 0));
+}
+
+/* As waitpid tells it: an exit code, or a signal. */
+#define EXITED(code)   ((code) << 8)
+#define KILLED(number) (number)
+
+TEST(each_end_of_a_worker_has_its_cause_and_its_sentence) {
+    static const struct {
+        int status;
+        uint64_t cpu_ms;
+        bool was_late;
+        enum symbol_failure_cause cause;
+        const char *word;
+    } rows[] = {
+        {EXITED(SYMBOL_WORKER_MEMORY), 0, false, SYMBOL_FAILURE_MEMORY, "memory"},
+        {KILLED(SIGKILL), 10, false, SYMBOL_FAILURE_MEMORY, "memory"},
+        {KILLED(SIGKILL), 10, true, SYMBOL_FAILURE_TIME, "time"},
+        {KILLED(SIGKILL), 299500, false, SYMBOL_FAILURE_TIME, "time"},
+        {KILLED(SIGXCPU), 0, false, SYMBOL_FAILURE_TIME, "time"},
+        {KILLED(SIGSEGV), 0, false, SYMBOL_FAILURE_CRASHED, "signal 11"},
+        {KILLED(SIGBUS), 0, false, SYMBOL_FAILURE_CRASHED, "signal 7"},
+        {EXITED(SYMBOL_WORKER_BROKEN), 0, false, SYMBOL_FAILURE_BROKEN, "damaged"},
+        {EXITED(SYMBOL_WORKER_DONE), 0, false, SYMBOL_FAILURE_BROKEN, "damaged"},
+        {EXITED(SYMBOL_WORKER_IO), 0, false, SYMBOL_FAILURE_IO, "disk"},
+        {KILLED(SIGXFSZ), 0, false, SYMBOL_FAILURE_IO, "disk"},
+        {EXITED(SYMBOL_WORKER_CONFINED), 0, false, SYMBOL_FAILURE_CONFINED, "rights"},
+        {EXITED(127), 0, false, SYMBOL_FAILURE_NOT_STARTED, "started"},
+    };
+    char text[SYMBOL_FAILURE_TEXT];
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct symbol_failure failure =
+            symbol_failure_of(rows[i].status, rows[i].cpu_ms, rows[i].was_late);
+        symbol_failure_text(&failure, text);
+        CHECK_INT(failure.cause, ==, rows[i].cause);
+        CHECK(strstr(text, rows[i].word));
+    }
+}
+
+TEST(a_kept_failure_that_is_damaged_is_none) {
+    static const char *const texts[] = {"", "x", "1", "99 0 5 5\n", "-1 0 5 5\n", "0 0 5 5\n"};
+    struct symbol_cache cache;
+    struct symbol_failure failure;
+    CHECK_INT(fixture_run("rm -rf kept && mkdir -m 700 kept"), ==, 0);
+    CHECK_INT(symbol_cache_init(&cache, fixture_path("kept"), 0, NULL), ==, SONDE_OK);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        fixture_write("kept/id.full-failed", texts[i]);
+        CHECK(!symbol_failure_find(&cache, "id", "full", &failure));
+    }
+    failure = (struct symbol_failure){SYMBOL_FAILURE_TIME, 9, 1234567890123, UINT64_MAX};
+    symbol_failure_keep(&cache, "id", "full", &failure);
+    struct symbol_failure found;
+    CHECK(symbol_failure_find(&cache, "id", "full", &found));
+    CHECK(memcmp(&found, &failure, sizeof found) == 0);
+    symbol_failure_forget(&cache, "id", "full");
+    CHECK(!symbol_failure_find(&cache, "id", "full", &found));
+    symbol_cache_finish(&cache);
+}
+
+TEST(without_a_worker_to_start_names_are_read_here) {
+    compile();
+    CHECK_INT(fixture_run("rm -f worker.sh"), ==, 0);
+    struct symbol_store *store = open_store();
+    CHECK_INT(quality(store), ==, SYMBOL_NAMES);
+    CHECK_INT(symbol_store_tables_built(store), ==, 1);
+    symbol_store_destroy(store);
+}
+
+TEST(s14_truncated_files_cost_a_worker_at_most) {
+    compile();
+    make_worker("true", "true");
+    static const int shares[] = {1, 2, 10, 30, 50, 70, 90, 99};
+    uint64_t planted = fixture_nm(fixture_path("planted"), "planted");
+    struct symbol_store *store = open_store();
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        CHECK_INT(fixture_run("head -c $(($(stat -c %%s planted) * %d / 100)) planted > cut%d",
+                              shares[i], shares[i]),
+                  ==, 0);
+        struct fixture_answer answer =
+            fixture_name_in(store, fixture_path("cut%d", shares[i]), planted);
+        CHECK(answer.frame_count == 0 || strcmp(answer.name, "planted") == 0);
+    }
+    CHECK_INT(quality(store), ==, SYMBOL_FULL); /* and the service goes on */
+    symbol_store_destroy(store);
+}
