@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/capture.h"
 
+#include "service/guest/blocked.h"
 #include "service/guest/clock.h"
 #include "service/guest/guest.h"
 #include "service/guest/heap/hook.h"
@@ -35,7 +36,7 @@ enum stage { IDLE, PREPARING, RUNNING, DRAINING };
 static struct {
     enum stage stage;
     uint32_t sequence;
-    uint64_t period_ns;
+    uint64_t period_ns, wall_period_ns; /* wall_period_ns 0 = blocked threads are not looked at */
     enum room_clock wanted;
     struct clock_plan plan;
     struct maps maps, next_maps;
@@ -193,9 +194,14 @@ static void refuse(int os_error) {
 
 /* A faster capture than the rings were made for gets new ones; sonded reads what the old ones hold
  * when it hears of them. */
+static uint64_t fastest_ns(void) {
+    bool is_wall = now.wall_period_ns && now.wall_period_ns < now.period_ns;
+    return is_wall ? now.wall_period_ns : now.period_ns;
+}
+
 static bool rings_too_small(void) {
     uint32_t count;
-    uint64_t bytes = rings_plan(now.period_ns, limits_cpus(), &count);
+    uint64_t bytes = rings_plan(fastest_ns(), limits_cpus(), &count);
     return room.rings.count * room.rings.bytes < count * bytes;
 }
 
@@ -207,7 +213,7 @@ static int prepare_parts(void) {
         rings_destroy();
     bool fresh = !room.rings.header;
     if (!error && fresh)
-        error = rings_create(now.period_ns, limits_cpus());
+        error = rings_create(fastest_ns(), limits_cpus());
     if (!error)
         error = maps_init(&now.maps);
     if (error || !fresh)
@@ -248,6 +254,21 @@ static int ready_clock(enum room_clock wanted) {
     return error;
 }
 
+/* Blocked threads are looked at from now on, or no more; what is known of them is in the rings. */
+static void adjust_blocked(void) {
+    blocked_flush();
+    if (!now.wall_period_ns) {
+        blocked_close();
+        return;
+    }
+    int error = blocked_open(now.wall_period_ns);
+    if (!error || strstr(now.plan.note, "blocked threads"))
+        return;
+    limits_append(now.plan.note, sizeof now.plan.note, *now.plan.note ? "; " : "");
+    limits_append(now.plan.note, sizeof now.plan.note, "stacks of blocked threads: ");
+    limits_append(now.plan.note, sizeof now.plan.note, limits_error_name(error));
+}
+
 static void start_clocks(void) {
     int error = ready_clock(now.wanted);
     if (error) {
@@ -259,6 +280,7 @@ static void start_clocks(void) {
     threads_open(&now.plan, now.period_ns);
     if (now.plan.clock == ROOM_CLOCK_PROCESS)
         clock_process(now.period_ns);
+    adjust_blocked();
     now.stage = RUNNING;
     atomic_store(&guest.state, GUEST_RUNNING);
     now.look_ns = clock_now() + LOOK_NS / 5; /* threads that slipped through the first scan */
@@ -269,6 +291,7 @@ static void start_clocks(void) {
 }
 
 static void stop_clocks(void) {
+    blocked_close();
     if (now.plan.clock == ROOM_CLOCK_PROCESS)
         clock_process(0);
     threads_close();
@@ -298,6 +321,10 @@ void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
     if (period && period < LEAST_PERIOD)
         period = LEAST_PERIOD;
     now.period_ns = period < MOST_PERIOD ? period : MOST_PERIOD;
+    now.wall_period_ns =
+        config->wall_period_ns < MOST_PERIOD ? config->wall_period_ns : MOST_PERIOD;
+    if (now.stage == RUNNING && period)
+        adjust_blocked();
     now.wanted = clock_of(config->clock);
     uint32_t depth = config->max_depth;
     atomic_store(&room.max_depth, depth >= 2 && depth < RING_MAX_DEPTH ? depth : RING_MAX_DEPTH);
@@ -393,6 +420,8 @@ static void run_tick(int64_t time) {
         look();
     if (now.stage == RUNNING && time >= now.account_ns)
         send_account();
+    if (now.stage == RUNNING && time >= blocked_due_ns())
+        blocked_round();
 }
 
 /* After the capture: rings, caches and maps cost nothing again. */
@@ -412,6 +441,7 @@ static int until(int64_t time) {
 static int64_t next_due(void) {
     int64_t next = maps_due_ns();
     next = now.look_ns < next ? now.look_ns : next;
+    next = blocked_due_ns() < next ? blocked_due_ns() : next;
     return now.account_ns < next ? now.account_ns : next;
 }
 

@@ -133,6 +133,47 @@ void limits_task_name(uint32_t tid, char name[16]) {
         memcpy(name, text, strcspn(text, "\n") < 16 ? strcspn(text, "\n") : 15);
 }
 
+static void task_path(char *path, size_t size, uint32_t tid, const char *name) {
+    path[0] = 0;
+    limits_append(path, size, "/proc/self/task/");
+    limits_append_number(path, size, tid);
+    limits_append(path, size, name);
+}
+
+static uint64_t hex_number_at(const char *at) {
+    uint64_t number = 0;
+    for (at += at[0] == '0' && at[1] == 'x' ? 2 : 0; digit(*at) || (*at >= 'a' && *at <= 'f'); at++)
+        number = number << 4 | (uint64_t)(digit(*at) ? *at - '0' : *at - 'a' + 10);
+    return number;
+}
+
+/* "running", or numbers of which the last two are rsp and rip. */
+enum limits_whereabouts limits_task_where(uint32_t tid, uint64_t *pc, uint64_t *sp) {
+    char path[64], text[256];
+    task_path(path, sizeof path, tid, "/syscall");
+    if (limits_read_file(path, text, sizeof text) <= 0)
+        return LIMITS_UNKNOWN;
+    if (text[0] == 'r')
+        return LIMITS_RUNNING;
+    char *last = strrchr(text, ' ');
+    if (!last)
+        return LIMITS_UNKNOWN;
+    *pc = hex_number_at(last + 1);
+    *last = 0;
+    last = strrchr(text, ' ');
+    *sp = last ? hex_number_at(last + 1) : 0;
+    return LIMITS_BLOCKED;
+}
+
+int64_t limits_task_waited_ns(uint32_t tid) {
+    char path[64], text[96];
+    task_path(path, sizeof path, tid, "/schedstat");
+    if (limits_read_file(path, text, sizeof text) <= 0)
+        return -1;
+    const char *at = strchr(text, ' ');
+    return at && at++ ? (int64_t)number_at(&at) : -1;
+}
+
 void limits_append(char *buffer, size_t size, const char *text) {
     size_t used = strlen(buffer), more = strlen(text);
     if (more > size - 1 - used)

@@ -25,6 +25,12 @@ uint64_t limits_task_mask(uint32_t tid, const char *name);
 /* A thread's name, NUL-padded; all zero when it has ended. */
 void limits_task_name(uint32_t tid, char name[16]);
 
+enum limits_whereabouts { LIMITS_UNKNOWN, LIMITS_RUNNING, LIMITS_BLOCKED };
+/* Where a thread of ours is blocked in the kernel. RUNNING: it runs, or waits for a CPU. */
+enum limits_whereabouts limits_task_where(uint32_t tid, uint64_t *pc, uint64_t *sp);
+/* How long it has waited for a CPU in all its life; -1 = the kernel does not tell. */
+int64_t limits_task_waited_ns(uint32_t tid);
+
 /* text is cut when it does not fit; always NUL-terminated. */
 void limits_append(char *buffer, size_t size, const char *text);
 void limits_append_number(char *buffer, size_t size, uint64_t number);

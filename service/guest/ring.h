@@ -59,8 +59,9 @@ struct ring_control { /* one page before each ring's data; head and tail on line
 enum ring_record_kind {
     RING_RECORD_PAD = 1,
     RING_RECORD_SAMPLE = 2,
-    RING_RECORD_THREAD = 3, /* name of a tid: before its first sample, and again when it changed */
-    RING_RECORD_UNSEEN = 4, /* CPU time that no sample could show: blocked signals, no clock */
+    RING_RECORD_THREAD = 3,  /* name of a tid: before its first sample, and again when it changed */
+    RING_RECORD_UNSEEN = 4,  /* time that no sample could show, by cause */
+    RING_RECORD_BLOCKED = 5, /* laid out as SAMPLE: time a thread was blocked in pcs[0]'s call */
 };
 
 /* How a stack ended. */
@@ -85,7 +86,8 @@ struct ring_record {
 struct ring_sample {
     struct ring_record record;
     uint64_t time_ns;   /* CLOCK_MONOTONIC */
-    uint64_t weight_ns; /* CPU time this sample stands for: period x (1 + overruns) */
+    uint64_t weight_ns; /* CPU time this sample stands for: period x (1 + overruns); BLOCKED: wall
+                           time up to time_ns */
     uint64_t request;   /* sonde_label_request of the thread at that moment, 0 = none */
     uint32_t label;     /* id of the thread's label text, 0 = none */
     uint8_t end;        /* enum ring_stack_end */
@@ -107,12 +109,20 @@ struct ring_thread {
     char text[64];
 };
 
-enum ring_unseen_cause { RING_UNSEEN_BLOCKED = 1, RING_UNSEEN_NO_CLOCK = 2, RING_UNSEEN_SHORT = 3 };
+enum ring_unseen_cause {
+    /* CPU time */
+    RING_UNSEEN_BLOCKED = 1, /* the thread had our signal blocked */
+    RING_UNSEEN_NO_CLOCK = 2,
+    RING_UNSEEN_SHORT = 3, /* of a thread before it was found */
+    /* Wall time off the CPU, when that is asked for */
+    RING_UNSEEN_ASLEEP = 4,  /* nobody saw where */
+    RING_UNSEEN_WAITING = 5, /* for a CPU */
+};
 
 struct ring_unseen {
     struct ring_record record;
-    uint64_t cpu_ns;
-    uint32_t cause; /* enum ring_unseen_cause */
+    uint64_t cpu_ns; /* or wall time, see the cause */
+    uint32_t cause;  /* enum ring_unseen_cause */
     uint32_t reserved;
 };
 

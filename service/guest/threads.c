@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/threads.h"
 
+#include "service/guest/blocked.h"
 #include "service/guest/limits.h"
 #include "service/guest/raw.h"
 #include "service/guest/seats.h"
@@ -61,6 +62,7 @@ static void seat_thread(uint32_t tid) {
         return;
     found++;
     seat->scanned = scan;
+    blocked_enter(seat);
     int64_t before = room_clock_ns(ROOM_CPU_OF(tid));
     clock_arm(seat, &plan, atomic_load(&room.period_ns), NULL);
     if (!first_scan)
@@ -77,6 +79,7 @@ static void on_task(uint32_t tid, void *context) {
 
 static void dismiss(struct room_seat *seat) {
     clock_disarm(seat);
+    blocked_leave(seat, true);
     seats_give(seat);
 }
 
@@ -209,6 +212,7 @@ void threads_enter(struct walk_stack stack, const struct walk_registers *birth) 
     if (seat) {
         seat->scanned = scan;
         seat->stack = stack;
+        blocked_enter(seat);
         clock_arm(seat, &plan, atomic_load(&room.period_ns), birth);
     }
     seats_unlock(&mask);
@@ -225,6 +229,7 @@ void threads_leave(void) {
     if (seat) {
         clock_disarm(seat);
         settle(seat);
+        blocked_leave(seat, false);
         seats_give(seat);
     }
     seats_unlock(&mask);
@@ -280,6 +285,7 @@ uint32_t threads_with(enum room_clock clock) {
  * events live on. */
 void threads_after_fork(void) {
     atomic_store(&room.open, false);
+    blocked_after_fork();
     seats_after_fork();
     for (uint32_t i = 0; i < seats_limit(); i++) {
         struct room_seat *seat = &room.seats[i];

@@ -220,7 +220,7 @@ static void reverse(uint64_t *from, uint64_t *to) {
 }
 
 /* Turns the ring of root-most pcs so that it reads in order, and tells how it ended. */
-static void finish(struct walk *walk, struct walk_result *result) {
+void walk_finish(struct walk *walk, struct walk_result *result) {
     uint32_t half = walk->max / 2, ring = walk->max - half;
     *result = (struct walk_result){
         .depth = walk->at, .end = walk->end, .fp_frames = walk->fp_frames, .frames = walk->at};
@@ -243,7 +243,7 @@ static void finish(struct walk *walk, struct walk_result *result) {
     result->gap_at = (uint16_t)half;
 }
 
-static void start(struct walk *walk, const struct walk_registers *first) {
+void walk_start(struct walk *walk, const struct walk_registers *first) {
     walk->at = walk->laps = walk->switches = 0;
     walk->fp_frames = 0;
     walk->end = RING_END_BAD_STACK;
@@ -259,14 +259,14 @@ static void walk_all(struct walk *walk, struct walk_cache *cache,
         *result = (struct walk_result){.end = RING_END_DEPTH};
         return;
     }
-    start(walk, first);
+    walk_start(walk, first);
     if (walk_is_code(first->value[WALK_RIP]) && walk_enter_stack(walk, first->value[WALK_RSP]) &&
         !walk_fast(walk, cache, first)) {
-        start(walk, first);
+        walk_start(walk, first);
         if (walk_enter_stack(walk, first->value[WALK_RSP]))
             walk_slowly(walk, first);
     }
-    finish(walk, result);
+    walk_finish(walk, result);
 }
 
 void walk_from_registers(const struct walk_registers *registers, const struct walk_map *map,

@@ -126,6 +126,23 @@ void walk_from_registers(const struct walk_registers *registers, const struct wa
                          struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                          uint32_t max_depth, struct walk_result *result);
 
+/* The stack of a thread that is blocked in the kernel, from a copy of its top: nobody is stopped or
+ * signalled. Only rip and rsp are known of such a thread. A rule that wants rbp while nobody has
+ * saved it yet has it looked for: upwards from rsp, the first place where a frame of that rule
+ * would hold a return address behind a call of this very function, or a call through a pointer with
+ * a plausible frame pointer beside it. Frames found so are counted in fp_frames. `read` copies code
+ * for that, and says whether it could. A copy that ends too early gives RING_END_BAD_STACK, a
+ * longer one more frames. Not for handlers: it takes the time of a search. */
+struct walk_copy {
+    uint64_t low, high; /* where the bytes were */
+    const void *bytes;  /* aligned to 8 */
+    bool (*read)(void *context, uint64_t address, void *to, uint32_t len);
+    void *context;
+};
+void walk_from_copy(uint64_t pc, uint64_t sp, const struct walk_map *map,
+                    const struct walk_copy *copy, uint64_t *pcs, uint32_t max_depth,
+                    struct walk_result *result);
+
 /* The registers here, in the function it is inlined into: for a walk from an ordinary call (a heap
  * hook). pcs[0] of that walk is in that function, pcs[1] in its caller. */
 __attribute__((always_inline)) static inline void walk_registers_here(struct walk_registers *here) {

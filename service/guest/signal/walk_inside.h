@@ -28,6 +28,7 @@ struct walk {
     struct walk_stack alternate; /* the one frame 0 is on, if it is; else empty */
     uint64_t low;                /* of the stack under way: loads stay in [low, low + span + 8) */
     uint64_t span;
+    uint64_t delta; /* of a copied stack: the copy's place less the stack's own; otherwise 0 */
     uint64_t *pcs;
     uint32_t max, at;
     uint32_t laps;     /* how often the root-most half was filled */
@@ -63,8 +64,13 @@ WALK_INLINE bool walk_holds(const struct walk *walk, uint64_t sp, uint64_t addre
     return address >= sp && address - walk->low <= walk->span;
 }
 
+/* The loads of whole rules, which know of copied stacks. */
+WALK_INLINE bool walk_load_stack(const struct walk *walk, uint64_t address, uint64_t *value) {
+    return walk_load(address + walk->delta, value);
+}
+
 WALK_INLINE bool walk_load_bounded(const struct walk *walk, uint64_t address, uint64_t *value) {
-    return address - walk->low <= walk->span && walk_load(address, value);
+    return address - walk->low <= walk->span && walk_load_stack(walk, address, value);
 }
 
 WALK_INLINE bool walk_is_code(uint64_t pc) {
@@ -113,5 +119,9 @@ WALK_HIDDEN enum walk_step walk_step(struct walk *walk, struct walk_registers *r
                                      uint64_t key);
 /* The whole walk so, without the cache: for stacks whose rules want more than rsp and rbp. */
 WALK_HIDDEN void walk_slowly(struct walk *walk, const struct walk_registers *first);
+
+/* The two ends of every walk. */
+WALK_HIDDEN void walk_start(struct walk *walk, const struct walk_registers *first);
+WALK_HIDDEN void walk_finish(struct walk *walk, struct walk_result *result);
 
 #endif

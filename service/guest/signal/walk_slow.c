@@ -66,9 +66,11 @@ static enum walk_step end_with(struct walk *walk, uint8_t why) {
 static enum walk_step step_by_pointer(struct walk *walk, struct walk_registers *registers) {
     uint64_t sp = registers->value[WALK_RSP], bp = registers->value[WALK_RBP];
     uint64_t caller_bp, pc;
+    if (!(registers->known >> WALK_RBP & 1))
+        return WALK_STEP_NEEDS;
     if ((bp & 7) != 0 || !walk_holds(walk, sp, bp) || !walk_holds(walk, sp, bp + 8))
         return end_with(walk, RING_END_NO_TABLE);
-    if (!walk_load(bp, &caller_bp) || !walk_load(bp + 8, &pc))
+    if (!walk_load_stack(walk, bp, &caller_bp) || !walk_load_stack(walk, bp + 8, &pc))
         return end_with(walk, RING_END_BAD_STACK);
     if (!walk_map_find(walk->map, pc - 1))
         return end_with(walk, RING_END_NO_TABLE);
@@ -136,7 +138,7 @@ static uint64_t place_of(const struct walk_registers *before, const struct unwin
 static bool restore(struct walk *walk, struct walk_registers *registers,
                     const struct unwind_rule *rule, uint64_t cfa) {
     const struct walk_registers before = *registers;
-    registers->known = WALK_ALWAYS_KNOWN;
+    registers->known = 1u << WALK_RSP | 1u << WALK_RIP;
     for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++) {
         uint8_t number = saved_registers[i];
         if (rule->saved[i] == UNWIND_LOST)
@@ -146,8 +148,10 @@ static bool restore(struct walk *walk, struct walk_registers *registers,
             return false;
         registers->known |= place ? 1u << number : before.known & 1u << number;
     }
-    if (rule->saved[UNWIND_RBP] == UNWIND_LOST)
+    if (rule->saved[UNWIND_RBP] == UNWIND_LOST) {
         registers->value[WALK_RBP] = WALK_LOST;
+        registers->known |= 1u << WALK_RBP;
+    }
     return true;
 }
 
@@ -159,7 +163,8 @@ static enum walk_step step_by_rule(struct walk *walk, struct walk_registers *reg
         return found;
     if (!walk_holds(walk, registers->value[WALK_RSP], cfa - 8) && !walk_change_stack(walk, cfa - 8))
         return end_with(walk, RING_END_BAD_STACK);
-    if (!restore(walk, registers, rule, cfa) || !walk_load(cfa - 8, &registers->value[WALK_RIP]))
+    if (!restore(walk, registers, rule, cfa) ||
+        !walk_load_stack(walk, cfa - 8, &registers->value[WALK_RIP]))
         return end_with(walk, RING_END_BAD_STACK);
     registers->value[WALK_RSP] = cfa;
     return WALK_STEP_CALLER;

@@ -277,9 +277,7 @@ static void receive(struct fake_guest *guest) {
         }                                                      \
     } while (0)
 
-static void take_sample(struct fake_guest *guest, const struct ring_sample *from) {
-    GROW(guest->samples, guest->sample_count, guest->sample_room);
-    struct fake_sample *sample = &guest->samples[guest->sample_count++];
+static void take_sample(struct fake_sample *sample, const struct ring_sample *from) {
     *sample = (struct fake_sample){.tid = from->record.tid,
                                    .generation = from->record.generation,
                                    .label = from->label,
@@ -303,7 +301,12 @@ static void take_record(struct fake_guest *guest, const struct ring_record *reco
     case RING_RECORD_PAD:
         return;
     case RING_RECORD_SAMPLE:
-        take_sample(guest, (const struct ring_sample *)record);
+        GROW(guest->samples, guest->sample_count, guest->sample_room);
+        take_sample(&guest->samples[guest->sample_count++], (const struct ring_sample *)record);
+        return;
+    case RING_RECORD_BLOCKED:
+        GROW(guest->blocked, guest->blocked_count, guest->blocked_room);
+        take_sample(&guest->blocked[guest->blocked_count++], (const struct ring_sample *)record);
         return;
     case RING_RECORD_THREAD:
         GROW(guest->threads, guest->thread_count, guest->thread_room);
@@ -399,6 +402,7 @@ void fake_release(struct fake_guest *guest) {
     if (guest->rings)
         munmap(guest->rings, guest->rings_bytes);
     free(guest->samples);
+    free(guest->blocked);
     free(guest->unseen);
     free(guest->threads);
     free(guest->mappings);
@@ -411,6 +415,7 @@ void fake_configure(struct fake_guest *guest, uint64_t period_ns,
     message.message.cpu_config.sequence = ++guest->sequence;
     message.message.cpu_config.period_ns = period_ns;
     message.message.cpu_config.clock = clock;
+    message.message.cpu_config.wall_period_ns = period_ns ? guest->wall_period_ns : 0;
     send_frame(guest, &message, -1);
     fake_pump_until(guest, &guest->state.sequence, guest->sequence);
 }
@@ -423,12 +428,20 @@ void fake_stop(struct fake_guest *guest) {
 
 /* ---- Sums ---- */
 
-uint64_t fake_weight(const struct fake_guest *guest, uint32_t tid) {
+static uint64_t sum_of(const struct fake_sample *samples, size_t count, uint32_t tid) {
     uint64_t sum = 0;
-    for (size_t i = 0; i < guest->sample_count; i++)
-        if (!tid || guest->samples[i].tid == tid)
-            sum += guest->samples[i].weight_ns;
+    for (size_t i = 0; i < count; i++)
+        if (!tid || samples[i].tid == tid)
+            sum += samples[i].weight_ns;
     return sum;
+}
+
+uint64_t fake_weight(const struct fake_guest *guest, uint32_t tid) {
+    return sum_of(guest->samples, guest->sample_count, tid);
+}
+
+uint64_t fake_blocked(const struct fake_guest *guest, uint32_t tid) {
+    return sum_of(guest->blocked, guest->blocked_count, tid);
 }
 
 uint64_t fake_unseen_sum(const struct fake_guest *guest, uint32_t tid, uint32_t cause) {
@@ -439,18 +452,30 @@ uint64_t fake_unseen_sum(const struct fake_guest *guest, uint32_t tid, uint32_t 
     return sum;
 }
 
+static bool is_in(const struct fake_sample *sample, uint64_t low, uint64_t high, int frames) {
+    for (int at = 0; at < frames && at < sample->depth && at < FAKE_PCS; at++) {
+        uint64_t pc = (sample->pcs[at] & ~RING_PC_EXACT) - (at > 0);
+        if (pc >= low && pc < high)
+            return true;
+    }
+    return false;
+}
+
 uint64_t fake_weight_in(const struct fake_guest *guest, uint64_t low, uint64_t high, int frames) {
     uint64_t sum = 0;
-    for (size_t i = 0; i < guest->sample_count; i++) {
-        const struct fake_sample *sample = &guest->samples[i];
-        for (int at = 0; at < frames && at < sample->depth && at < FAKE_PCS; at++) {
-            uint64_t pc = (sample->pcs[at] & ~RING_PC_EXACT) - (at > 0);
-            if (pc < low || pc >= high)
-                continue;
-            sum += sample->weight_ns;
-            break;
-        }
-    }
+    for (size_t i = 0; i < guest->sample_count; i++)
+        if (is_in(&guest->samples[i], low, high, frames))
+            sum += guest->samples[i].weight_ns;
+    return sum;
+}
+
+uint64_t fake_blocked_in(const struct fake_guest *guest, uint32_t tid, uint64_t low,
+                         uint64_t high) {
+    uint64_t sum = 0;
+    for (size_t i = 0; i < guest->blocked_count; i++)
+        if ((!tid || guest->blocked[i].tid == tid) &&
+            is_in(&guest->blocked[i], low, high, FAKE_PCS))
+            sum += guest->blocked[i].weight_ns;
     return sum;
 }
 
@@ -463,5 +488,5 @@ uint64_t fake_drops(const struct fake_guest *guest) {
 
 void fake_forget(struct fake_guest *guest) {
     drain(guest);
-    guest->sample_count = guest->unseen_count = guest->thread_count = 0;
+    guest->sample_count = guest->blocked_count = guest->unseen_count = guest->thread_count = 0;
 }

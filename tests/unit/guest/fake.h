@@ -43,6 +43,9 @@ struct fake_guest {
     size_t rings_bytes;
     struct fake_sample *samples;
     size_t sample_count, sample_room;
+    struct fake_sample *blocked; /* weight_ns is wall time */
+    size_t blocked_count, blocked_room;
+    uint64_t wall_period_ns; /* asked for with every fake_configure */
     struct fake_unseen *unseen;
     size_t unseen_count, unseen_room;
     struct ring_thread *threads; /* records as they came */
@@ -96,6 +99,9 @@ uint64_t fake_weight(const struct fake_guest *guest, uint32_t tid);
 uint64_t fake_unseen_sum(const struct fake_guest *guest, uint32_t tid, uint32_t cause);
 /* Weight of samples with a pc in [low, high) among the first `frames`. */
 uint64_t fake_weight_in(const struct fake_guest *guest, uint64_t low, uint64_t high, int frames);
+/* The same of the time threads were blocked for, over all frames. */
+uint64_t fake_blocked(const struct fake_guest *guest, uint32_t tid);
+uint64_t fake_blocked_in(const struct fake_guest *guest, uint32_t tid, uint64_t low, uint64_t high);
 uint64_t fake_drops(const struct fake_guest *guest);
 void fake_forget(struct fake_guest *guest); /* drops what came so far */
 

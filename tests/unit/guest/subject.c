@@ -37,6 +37,8 @@ static const struct {
     {"registered", verb_registered},
     {"short_shares", verb_short_shares},
     {"closer", verb_closer},
+    {"waits", verb_waits},
+    {"places", verb_places},
 };
 
 __attribute__((noinline)) void subject_work(int64_t ns) {

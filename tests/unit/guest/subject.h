@@ -41,6 +41,7 @@ subject_verb verb_shares, verb_threads, verb_kernel, verb_leaf, verb_labels, ver
 subject_verb verb_blocked, verb_foreign, verb_eintr, verb_steady, verb_small_stacks, verb_stolen,
     verb_late;
 subject_verb verb_forks, verb_exec, verb_refused, verb_embedded, verb_plain, verb_children,
-    verb_loader, verb_altstack, verb_registered, verb_short_shares, verb_closer;
+    verb_loader, verb_altstack, verb_registered, verb_short_shares, verb_closer, verb_waits,
+    verb_places;
 
 #endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Blocked threads. The kernel tells where one stands (/proc/self/task/TID/syscall: rip and rsp) but
+ * not its rbp, and libc's wrappers of system calls neither use nor save rbp: so in code with frame
+ * pointers the first frame above libc has a CFA that nobody can tell.
+ *
+ *     rsp ─▶ | locals, spilled registers ... | saved rbp | return address | caller's frame ...
+ *                                            ▲ rbp of this frame: to be found
+ *
+ * What stands at rbp + 8 must be the return address of a call of the function that rip is in. Old
+ * return addresses of ended calls may lie among the locals, but they return from other functions:
+ * a direct call names its target, which is checked; a call through a pointer is believed only when
+ * the saved rbp beside it is a place further up the stack, or none at all (0, as at a root). */
+#include "service/guest/signal/walk_inside.h"
+
+#define SEARCH_BYTES   (32u << 10)
+#define FUNCTION_BYTES (64u << 10) /* a direct call's target lies at most so far before rip */
+#define CALL_BYTES     8u
+
+/* jmp *n(%rip), perhaps behind endbr64 or bnd: a stub of the procedure linkage table, whose way
+ * cannot be seen here. */
+static bool is_stub(const struct walk_copy *copy, uint64_t target) {
+    uint8_t code[CALL_BYTES];
+    if (!copy->read(copy->context, target, code, CALL_BYTES))
+        return false;
+    const uint8_t *at = code[0] == 0xf3 ? code + 4 : code;
+    at += at[0] == 0xf2;
+    return at[0] == 0xff && at[1] == 0x25;
+}
+
+/* Whether `target` is where a call of the function that holds key may go: its entry, or a stub. */
+static bool may_call(const struct walk_map *map, const struct walk_copy *copy, uint64_t target,
+                     uint64_t key) {
+    const struct unwind_rule *there = walk_look_up(map, target).rule;
+    if (there && there->cfa == UNWIND_CFA_PLT)
+        return true;
+    if (!there || there->cfa != UNWIND_CFA_RSP || there->cfa_offset != 8)
+        return false;
+    return (target <= key && key - target < FUNCTION_BYTES) || is_stub(copy, target);
+}
+
+/* ff /2 with each length an address form can have. */
+static bool is_indirect_call(const uint8_t *end) {
+    static const uint8_t lengths[] = {2, 3, 4, 6, 7};
+    for (uint32_t i = 0; i < sizeof lengths; i++) {
+        const uint8_t *at = end - lengths[i];
+        if (at[0] == 0xff && (at[1] >> 3 & 7) == 2)
+            return true;
+    }
+    return false;
+}
+
+enum verdict { NO_CALL, DIRECT_CALL, POINTER_CALL };
+
+static enum verdict judge(const struct walk *walk, const struct walk_copy *copy, uint64_t pc,
+                          uint64_t key) {
+    uint8_t before[CALL_BYTES];
+    if (!walk_is_code(pc) || !walk_map_find(walk->map, pc - 1) ||
+        !copy->read(copy->context, pc - CALL_BYTES, before, CALL_BYTES))
+        return NO_CALL;
+    if (before[3] == 0xe8) {
+        int32_t jump = (int32_t)(before[4] | (uint32_t)before[5] << 8 | (uint32_t)before[6] << 16 |
+                                 (uint32_t)before[7] << 24);
+        if (may_call(walk->map, copy, pc + (uint64_t)(int64_t)jump, key))
+            return DIRECT_CALL;
+    }
+    return is_indirect_call(before + CALL_BYTES) ? POINTER_CALL : NO_CALL;
+}
+
+/* Whether a saved rbp leads on: to a place further up in the stack, or to none. */
+static bool leads_on(const struct walk *walk, uint64_t place, uint64_t bp) {
+    return bp <= 1 || (bp % 8 == 0 && bp > place && bp - walk->low <= walk->span);
+}
+
+/* rbp of the frame under way, whose CFA is rbp + offset. */
+static bool find_pointer(struct walk *walk, const struct walk_copy *copy,
+                         struct walk_registers *registers, uint64_t key, uint64_t offset) {
+    uint64_t sp = registers->value[WALK_RSP];
+    for (uint64_t bp = (sp + 7) & ~7ull; bp - sp < SEARCH_BYTES; bp += 8) {
+        uint64_t pc, saved;
+        uint64_t top = bp + offset - 8;
+        if (!walk_load_bounded(walk, top, &pc) || !walk_load_bounded(walk, top - 8, &saved))
+            return false;
+        enum verdict verdict = judge(walk, copy, pc, key);
+        if (verdict == NO_CALL || (verdict == POINTER_CALL && !leads_on(walk, bp, saved)))
+            continue;
+        registers->value[WALK_RBP] = bp;
+        registers->known |= 1u << WALK_RBP;
+        walk->fp_frames += walk->fp_frames < 255;
+        return true;
+    }
+    return false;
+}
+
+static bool find_missing(struct walk *walk, const struct walk_copy *copy,
+                         struct walk_registers *registers, uint64_t key) {
+    const struct unwind_rule *rule = walk_look_up(walk->map, key).rule;
+    bool wants_rbp = !rule || rule->cfa == UNWIND_CFA_RBP;
+    int64_t offset = rule ? rule->cfa_offset : 16;
+    if (!wants_rbp || registers->known >> WALK_RBP & 1 || offset < 16 || offset > 4096)
+        return false;
+    return find_pointer(walk, copy, registers, key, (uint64_t)offset);
+}
+
+static void walk_through(struct walk *walk, const struct walk_copy *copy,
+                         struct walk_registers *registers) {
+    uint64_t key = registers->value[WALK_RIP], mark;
+    do {
+        enum walk_step step = walk_step(walk, registers, key);
+        if (step == WALK_STEP_NEEDS) {
+            if (find_missing(walk, copy, registers, key))
+                step = walk_step(walk, registers, key);
+            else
+                walk->end = RING_END_RULE;
+        }
+        if (step == WALK_STEP_NEEDS || step == WALK_STEP_END)
+            return;
+        mark = step == WALK_STEP_EXACT ? RING_PC_EXACT : 0;
+        key = registers->value[WALK_RIP] - (mark ? 0 : 1);
+    } while (walk_has_room(walk) && walk_push(walk, registers->value[WALK_RIP], mark));
+}
+
+void walk_from_copy(uint64_t pc, uint64_t sp, const struct walk_map *map,
+                    const struct walk_copy *copy, uint64_t *pcs, uint32_t max_depth,
+                    struct walk_result *result) {
+    struct walk_bounds bounds = {.thread = {copy->low, copy->high}};
+    struct walk walk = {.map = map, .bounds = &bounds, .pcs = pcs, .max = max_depth};
+    struct walk_registers registers = {.known = 1u << WALK_RSP | 1u << WALK_RIP};
+    registers.value[WALK_RIP] = pc;
+    registers.value[WALK_RSP] = sp;
+    walk.delta = (uint64_t)copy->bytes - copy->low;
+    walk_start(&walk, &registers);
+    if (walk_is_code(pc) && copy->high - copy->low >= 8 && walk_enter_stack(&walk, sp))
+        walk_through(&walk, copy, &registers);
+    walk_finish(&walk, result);
+}

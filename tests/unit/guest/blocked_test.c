@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Wall-clock sampling: threads in known blocked places, none of them disturbed. */
+#include "tests/unit/guest/scene.h"
+
+#include "tests/unit/check.h"
+
+#include <stdio.h>
+
+enum { MUTEX, READ, CONDITION, POLL, SLEEP, PLACES };
+enum { IN_TWO = 3, HALF = 4, STAYS = 5 };
+
+struct waits {
+    struct scene scene;
+    struct line places[PLACES], stays[STAYS], two;
+};
+
+static void run_waits(struct waits *waits, uint64_t tick_ns, uint64_t wall_ns) {
+    struct scene *scene = &waits->scene;
+    waits->places[0] = scene_begin(scene, "waits", 1500);
+    for (int i = 1; i < PLACES; i++)
+        waits->places[i] = scene_line(scene);
+    scene->guest.wall_period_ns = wall_ns;
+    scene_capture(scene, tick_ns, BEST);
+    waits->stays[0] = scene_pump_line(scene);
+    for (int i = 1; i < STAYS; i++)
+        waits->stays[i] = scene_pump_line(scene);
+    waits->two = scene_line(scene);
+    fake_stop(&scene->guest);
+}
+
+static double blocked_in(const struct waits *waits, int stay, int place) {
+    return (double)fake_blocked_in(&waits->scene.guest, (uint32_t)waits->stays[stay].a,
+                                   (uint64_t)waits->places[place].a,
+                                   (uint64_t)waits->places[place].b);
+}
+
+/* All that is told of a thread: on the CPU, blocked, waiting for a CPU. */
+static double wall_of(const struct waits *waits, int stay) {
+    uint32_t tid = (uint32_t)waits->stays[stay].a;
+    const struct fake_guest *guest = &waits->scene.guest;
+    return (double)(fake_weight(guest, tid) + fake_blocked(guest, tid) +
+                    fake_unseen_sum(guest, tid, 0));
+}
+
+TEST(threads_are_seen_where_they_are_blocked) {
+    struct waits waits;
+    run_waits(&waits, HZ(999), HZ(99));
+    for (int i = MUTEX; i <= CONDITION; i++) {
+        double truth = (double)waits.stays[i].b;
+        CHECK_NEAR(blocked_in(&waits, i, i) / truth, 1.0, 0.02);
+    }
+    double polled = (double)waits.two.a, slept = (double)waits.two.b;
+    double seen = blocked_in(&waits, IN_TWO, POLL) + blocked_in(&waits, IN_TWO, SLEEP);
+    CHECK_NEAR(seen / (polled + slept), 1.0, 0.04);
+    /* about 150 looks: sigma of the share is 3.5 points */
+    CHECK_NEAR(blocked_in(&waits, IN_TWO, POLL) / seen - polled / (polled + slept), 0, 0.14);
+    CHECK_INT(fake_drops(&waits.scene.guest), ==, 0);
+    scene_end(&waits.scene);
+}
+
+TEST(cpu_time_and_blocked_time_sum_to_the_wall_clock) {
+    struct waits waits;
+    run_waits(&waits, HZ(999), HZ(99));
+    for (int i = 0; i < STAYS; i++)
+        CHECK_NEAR(wall_of(&waits, i) / (double)waits.stays[i].b, 1.0, 0.02);
+    double half = (double)fake_weight(&waits.scene.guest, (uint32_t)waits.stays[HALF].a);
+    CHECK_NEAR(half / (double)waits.stays[HALF].b, 0.35, 0.2); /* others may have the CPU, too */
+    scene_end(&waits.scene);
+}
+
+TEST(a_rate_too_high_for_the_budget_still_sums_to_the_wall_clock) {
+    struct waits waits;
+    run_waits(&waits, HZ(99), HZ(10000));
+    for (int i = MUTEX; i <= CONDITION; i++)
+        CHECK_NEAR(wall_of(&waits, i) / (double)waits.stays[i].b, 1.0, 0.03);
+    scene_end(&waits.scene);
+}
+
+/* E11: nobody is signalled who does not run. */
+TEST(waiting_calls_are_not_interrupted_by_wall_clock_sampling) {
+    struct scene scene;
+    scene_begin(&scene, "eintr", 1000);
+    scene.guest.wall_period_ns = HZ(999);
+    scene_capture(&scene, HZ(999), BEST);
+    struct line interrupted = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    CHECK_INT(interrupted.a, ==, 0);
+    CHECK_INT(scene.guest.blocked_count, >, 100);
+    scene_end(&scene);
+}
+
+/* Threads that never ran since the capture began, the deeper ones past one copy of the stack. */
+TEST(sleepers_are_seen_that_never_ran) {
+    struct scene scene;
+    struct line place = scene_begin(&scene, "places", 5);
+    scene_line(&scene);
+    scene.guest.wall_period_ns = HZ(99);
+    scene_capture(&scene, HZ(1), BEST);
+    struct line slept = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    double seen = (double)fake_blocked_in(&scene.guest, 0, (uint64_t)place.a, (uint64_t)place.b);
+    CHECK_NEAR(seen / (double)slept.a, 5.0, 0.25);
+    for (size_t i = 0; i < scene.guest.blocked_count; i++)
+        CHECK(scene.guest.blocked[i].end == RING_END_ROOT ||
+              scene.guest.blocked[i].end == RING_END_DEPTH);
+    scene_end(&scene);
+}
+
+TEST(a_thousand_idle_threads_cost_little) {
+    struct scene scene;
+    struct line made = scene_begin(&scene, "idle", 1000);
+    CHECK_INT(made.a, ==, 1000);
+    scene.guest.wall_period_ns = HZ(99);
+    scene_capture(&scene, HZ(99), BEST);
+    scene_pump_line(&scene);
+    fake_pump(&scene.guest, 2000);
+    fake_stop(&scene.guest);
+    CHECK_INT(fake_drops(&scene.guest), ==, 0);
+    double thread_s = (double)fake_blocked(&scene.guest, 0) / 1e9;
+    printf("%zu records of %.0f thread-seconds; the guest took %.1f ms of CPU\n",
+           scene.guest.blocked_count, thread_s, (double)scene.guest.account.guest_cpu_ns / 1e6);
+    CHECK(thread_s > 1500);
+    scene_end(&scene);
+}
+
+TEST(nobody_is_looked_at_unless_asked) {
+    struct scene scene;
+    scene_begin(&scene, "idle", 3);
+    scene_capture(&scene, HZ(99), BEST);
+    scene_pump_line(&scene);
+    fake_pump(&scene.guest, 100);
+    CHECK_INT(scene.guest.blocked_count, ==, 0);
+    scene.guest.wall_period_ns = HZ(99);
+    fake_configure(&scene.guest, HZ(99), BEST);
+    fake_pump(&scene.guest, 300);
+    size_t first = scene.guest.blocked_count;
+    CHECK_INT(first, >, 3);
+    scene.guest.wall_period_ns = 0;
+    fake_configure(&scene.guest, HZ(99), BEST);
+    size_t last = scene.guest.blocked_count;
+    fake_pump(&scene.guest, 200);
+    CHECK_INT(scene.guest.blocked_count, ==, last);
+    fake_stop(&scene.guest);
+    scene_end(&scene);
+}
