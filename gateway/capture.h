@@ -17,7 +17,9 @@ struct capture_form {
     bool raw;   /* pprof without gzip */
     bool coded; /* pprof whose gzip is a Content-Encoding that the client asked for */
     const char *media_type, *disposition, *policy; /* the last two may be NULL */
-    char dump[DUMP_NAME_SIZE];                     /* "000001.heap", for what refuse says */
+    char dump[DUMP_NAME_SIZE]; /* "000001.heap", for what refuse says; "" = none, as the next */
+    char base[DUMP_NAME_SIZE]; /* that it is compared with */
+    bool growth_only;
     /* Answers when the call fails before its result; NULL = exchange_refuse. */
     void (*refuse)(struct exchange *exchange, const struct capture_form *form, sonde_err err,
                    const struct sonde_diag *diag);

@@ -93,6 +93,7 @@ struct engine_heap_result {
     struct sonde_buf text;         /* raw */
     struct sonde_profile *profile; /* named, without the allocator's own frames at the leaf */
     int64_t unix_ns;
+    uint64_t epoch; /* results of different ones cannot be compared; 0 = not known */
 };
 
 /* Once, on a worker or the engine thread. SONDE_OK: takes what is in result. Errors as above;

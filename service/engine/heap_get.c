@@ -60,7 +60,7 @@ static sonde_err make_result(struct delivery *delivery, struct engine_heap_resul
 
 static void perform(struct job *base) {
     struct delivery *delivery = (struct delivery *)base;
-    struct engine_heap_result result = {.unix_ns = now_unix_ns()};
+    struct engine_heap_result result = {.unix_ns = now_unix_ns(), .epoch = delivery->call->epoch};
     struct sonde_diag diag = {0};
     sonde_err err = make_result(delivery, &result, &diag);
     delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
@@ -102,6 +102,7 @@ static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
     if (!err && fd < 0)
         err = sonde_fail(&diag, SONDE_PROTOCOL, "%s sent no dump", call->target->info.name);
     if (!err) {
+        call->epoch = call->target->heap->state.epoch;
         heap_deliver(call, fd);
         return;
     }
@@ -116,6 +117,7 @@ static void get_kept(struct heap *heap, struct heap_call *call) {
     bool named = heap_dumps_parse_name(call->name, &number);
     const struct heap_dump *dump = named ? heap_dumps_find(&heap->dumps, number) : NULL;
     int fd = dump ? heap_dumps_open_file(&heap->dumps, number) : -1;
+    call->epoch = dump ? dump->epoch : 0;
     if (fd >= 0)
         heap_deliver(call, fd);
     else if (dump && errno != ENOENT)

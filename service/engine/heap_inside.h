@@ -38,6 +38,7 @@ struct heap_call {
     engine_on_heap_result *on_result;
     void *context;
     bool raw, require_active;
+    uint64_t epoch;                        /* of the dump, once it is there */
     char name[ENGINE_HEAP_NAME_BYTES + 1]; /* of a kept dump; "" = now */
 };
 

@@ -49,8 +49,11 @@ void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     state->was_active = answer->profiling && answer->was_active;
     state->gdump = answer->profiling && answer->gdump;
     state->accumulates = answer->profiling && answer->accumulates;
+    uint64_t before = state->sample_bytes;
     state->sample_bytes =
         answer->profiling && answer->lg_sample < 64 ? 1ull << answer->lg_sample : 0;
+    /* Another distance came with a reset, whoever made it. */
+    state->epoch += before != 0 && state->sample_bytes != 0 && state->sample_bytes != before;
     explain(heap, answer);
 }
 

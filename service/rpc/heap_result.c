@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * HeapSnapshot and GetHeapDump: the engine brings the dump or its profile, a worker draws it, and
- * it leaves in chunks as fast as the reader takes them. */
+ * it leaves in chunks as fast as the reader takes them.
+ *
+ *     [base ──▶ wait delta_ms ──▶] dump or snapshot ──▶ draw ──▶ start, chunks, status
+ *
+ * A difference brings its base first. The call is held by one reference from the start until the
+ * drawing is done, whatever it waits for. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/engine/heap.h"
 #include "service/rpc/handlers.h"
+#include "service/rpc/heap_wish.h"
 #include "service/rpc/inside.h"
 #include "service/rpc/params.h"
 #include "service/rpc/text.h"
@@ -14,24 +20,21 @@
 
 #define CHUNK_BYTES      (128u << 10)
 #define MAX_RESULT_BYTES (1u << 30)
-#define MAX_TITLE        200
-
-struct wish {
-    const struct sonde_format_info *info;
-    const char *title, *sample_type; /* NULL = the profile's own; in the call's message */
-    bool merge_threads, raw, all_one;
-};
+#define MAX_DELTAS       64 /* each holds a profile while it waits */
 
 struct delivery {
     struct rpc_call *call;
-    struct wish wish;
+    struct heap_wish wish;
+    struct engine_selector target;
+    char uuid[33]; /* of the target, when it is asked twice */
     struct loop_message message;
-    struct engine_heap_result result;
+    struct loop_timer timer;
+    struct engine_heap_result base, result;
+    bool wants_base, is_delta, is_drawn, start_was_sent;
     sonde_err err;
     struct sonde_diag diag;
     struct rpc_job job;
     struct sonde_buf drawn;
-    bool is_drawn, start_was_sent;
     uint64_t samples;
     size_t sent;
 };
@@ -42,6 +45,7 @@ static void send_start(struct delivery *delivery) {
     start.media_type = (char *)delivery->wish.info->media_type;
     start.size_bytes = delivery->drawn.len;
     start.samples = delivery->samples;
+    start.duration_ms = delivery->wish.delta_ms;
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
     event.result = &start;
     delivery->start_was_sent = true;
@@ -63,9 +67,7 @@ static void send_next(struct rpc_call *call) {
     struct delivery *delivery = rpc_call_state(call);
     if (rpc_call_sending(call) || rpc_call_finished(call) || !delivery->is_drawn)
         return;
-    if (delivery->err)
-        rpc_finish(call, delivery->err, &delivery->diag);
-    else if (!delivery->start_was_sent)
+    if (!delivery->start_was_sent)
         send_start(delivery);
     else if (delivery->sent < delivery->drawn.len)
         send_chunk(delivery);
@@ -73,58 +75,40 @@ static void send_next(struct rpc_call *call) {
         rpc_finish(call, SONDE_OK, NULL);
 }
 
+/* The end of the work, good or bad. */
+static void end_work(struct delivery *delivery) {
+    if (delivery->err) {
+        rpc_finish(delivery->call, delivery->err, &delivery->diag);
+    } else {
+        delivery->is_drawn = true;
+        send_next(delivery->call);
+    }
+    rpc_call_drop(delivery->call);
+}
+
 /* ---- Drawing ---- */
 
 static void draw(struct rpc_job *job) {
     struct delivery *delivery = loop_owner(job, struct delivery, job);
-    const struct wish *wish = &delivery->wish;
-    struct sonde_profile *profile = delivery->result.profile;
-    struct sonde_draw_options options = sonde_draw_defaults(profile);
-    if (wish->sample_type)
-        options.title = options.type = wish->sample_type;
-    if (wish->title)
-        options.title = wish->title;
-    options.merge_threads = wish->merge_threads;
-    options.gzip_level = wish->raw ? -1 : 0;
-    options.all_one = wish->all_one;
     delivery->drawn.limit = MAX_RESULT_BYTES;
-    delivery->samples = sonde_profile_sample_count(profile);
     delivery->err =
-        sonde_draw(profile, wish->info->format, &options, &delivery->drawn, &delivery->diag);
-    sonde_profile_destroy(profile);
-    delivery->result.profile = NULL;
+        heap_wish_draw(&delivery->wish, delivery->base.profile, delivery->result.profile,
+                       &delivery->drawn, &delivery->samples, &delivery->diag);
+    delivery->base.profile = delivery->result.profile = NULL;
 }
 
 static void on_drawn(struct rpc_job *job) {
-    struct delivery *delivery = loop_owner(job, struct delivery, job);
-    delivery->is_drawn = true;
-    send_next(delivery->call);
-    rpc_call_drop(delivery->call);
+    end_work(loop_owner(job, struct delivery, job));
 }
 
 static void start_drawing(struct delivery *delivery) {
     delivery->job.call = delivery->call;
     delivery->job.run = draw;
     delivery->job.on_done = on_drawn;
-    rpc_call_take(delivery->call);
     rpc_job_start(&delivery->job);
 }
 
-/* ---- From the engine to the loop ---- */
-
-static void has_result(struct loop_message *message) {
-    struct delivery *delivery = loop_owner(message, struct delivery, message);
-    struct rpc_call *call = delivery->call;
-    if (!delivery->err && delivery->result.profile && !rpc_call_finished(call)) {
-        start_drawing(delivery);
-    } else {
-        delivery->drawn = delivery->result.text;
-        delivery->result.text = (struct sonde_buf){0};
-        delivery->is_drawn = true;
-        send_next(call);
-    }
-    rpc_call_drop(call);
-}
+/* ---- One dump after the other ---- */
 
 static void on_result(void *context, sonde_err err, const struct sonde_diag *diag,
                       struct engine_heap_result *result) {
@@ -132,13 +116,94 @@ static void on_result(void *context, sonde_err err, const struct sonde_diag *dia
     delivery->err = err;
     if (diag)
         delivery->diag = *diag;
-    if (result)
+    if (result && delivery->wants_base)
+        delivery->base = *result;
+    else if (result)
         delivery->result = *result;
     loop_post(rpc_call_server(delivery->call)->loop, &delivery->message);
 }
 
+static sonde_err ask(struct delivery *delivery) {
+    const struct heap_wish *wish = &delivery->wish;
+    struct engine_heap_query query = {
+        .target = delivery->target,
+        .name = delivery->wants_base ? wish->base : wish->name,
+        .raw = !wish->info->is_drawn,
+        .require_active = wish->require_active,
+    };
+    struct engine *engine = rpc_call_server(delivery->call)->engine;
+    return engine_heap_get(engine, &query, on_result, delivery, &delivery->diag);
+}
+
+static void ask_again(struct delivery *delivery) {
+    delivery->err = ask(delivery);
+    if (delivery->err)
+        end_work(delivery);
+}
+
+static void on_time(struct loop_timer *timer) {
+    ask_again(loop_owner(timer, struct delivery, timer));
+}
+
+static void has_base(struct delivery *delivery) {
+    delivery->wants_base = false;
+    if (delivery->wish.delta_ms)
+        loop_timer_set(rpc_call_server(delivery->call)->loop, &delivery->timer,
+                       delivery->wish.delta_ms);
+    else
+        ask_again(delivery);
+}
+
+static void has_all(struct delivery *delivery) {
+    if (!delivery->result.profile) {
+        delivery->drawn = delivery->result.text;
+        delivery->result.text = (struct sonde_buf){0};
+        end_work(delivery);
+        return;
+    }
+    if (heap_wish_compares(&delivery->wish))
+        delivery->err = heap_wish_check_epochs(&delivery->wish, delivery->base.epoch,
+                                               delivery->result.epoch, &delivery->diag);
+    if (delivery->err)
+        end_work(delivery);
+    else
+        start_drawing(delivery);
+}
+
+static void has_result(struct loop_message *message) {
+    struct delivery *delivery = loop_owner(message, struct delivery, message);
+    if (delivery->err || rpc_call_finished(delivery->call))
+        end_work(delivery);
+    else if (delivery->wants_base)
+        has_base(delivery);
+    else
+        has_all(delivery);
+}
+
+/* ---- The end before the end ---- */
+
+static void stop_waiting(struct rpc_call *call, sonde_err err) {
+    struct delivery *delivery = rpc_call_state(call);
+    if (!delivery->timer.is_set)
+        return;
+    loop_timer_clear(rpc_call_server(call)->loop, &delivery->timer);
+    delivery->err = err;
+    end_work(delivery);
+}
+
+static void on_gone(struct rpc_call *call) {
+    stop_waiting(call, SONDE_CANCELLED);
+}
+
+static void on_stop(struct rpc_call *call) {
+    stop_waiting(call, SONDE_UNAVAILABLE);
+}
+
 static void release(struct rpc_call *call) {
     struct delivery *delivery = rpc_call_state(call);
+    if (delivery->is_delta)
+        rpc_call_server(call)->heap_deltas--;
+    sonde_profile_destroy(delivery->base.profile);
     sonde_profile_destroy(delivery->result.profile);
     sonde_buf_finish(&delivery->result.text);
     sonde_buf_finish(&delivery->drawn);
@@ -147,77 +212,78 @@ static void release(struct rpc_call *call) {
 
 /* ---- Requests ---- */
 
-static sonde_err read_wish(const Sonde__V1__Rendering *rendering, const char *sample_type,
-                           struct wish *wish, struct sonde_diag *diag) {
-    enum sonde_format format = SONDE_FORMAT_JEMALLOC;
-    if (rendering && rendering->format != SONDE__V1__FORMAT__FORMAT_UNSPECIFIED)
-        format = (enum sonde_format)rendering->format;
-    wish->info = sonde_format_info(format);
-    if (!wish->info || !(wish->info->offered & SONDE_OF_HEAP))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: \"%d\" is no format that heap profiles have here",
-                          (int)format);
-    wish->sample_type = *sample_type ? sample_type : NULL;
-    if (!rendering)
+/* Both of the two are asked of the same process, whatever has its name by then. */
+static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) {
+    struct rpc_server *server = rpc_call_server(delivery->call);
+    struct engine_target found;
+    if (!heap_wish_compares(&delivery->wish))
         return SONDE_OK;
-    if (strlen(rendering->title) > MAX_TITLE)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.title: %zu bytes are too long; at most %d",
-                          strlen(rendering->title), MAX_TITLE);
-    wish->title = *rendering->title ? rendering->title : NULL;
-    wish->merge_threads = rendering->merge_threads;
-    wish->raw = rendering->raw;
+    if (delivery->wish.delta_ms && server->heap_deltas >= MAX_DELTAS)
+        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
+                          "%d snapshots over a time are running; the limit is %d", MAX_DELTAS,
+                          MAX_DELTAS);
+    sonde_err err = engine_find(server->engine, &delivery->target, &found, diag);
+    if (err)
+        return err;
+    memcpy(delivery->uuid, found.uuid, sizeof delivery->uuid);
+    delivery->target = (struct engine_selector){.name = "", .uuid = delivery->uuid};
+    delivery->wants_base = true;
+    delivery->is_delta = delivery->wish.delta_ms > 0;
+    server->heap_deltas += delivery->is_delta;
     return SONDE_OK;
 }
 
-static void get(struct rpc_call *call, const struct wish *wish, struct engine_heap_query *query) {
-    static const struct rpc_call_events events = {send_next, NULL, NULL, release};
+static void get(struct rpc_call *call, const struct heap_wish *wish,
+                const struct engine_selector *target) {
+    static const struct rpc_call_events events = {send_next, on_gone, on_stop, release};
     struct sonde_diag diag = {0};
     struct delivery *delivery = calloc(1, sizeof *delivery);
     if (!delivery) {
         rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
         return;
     }
-    delivery->call = call;
-    delivery->wish = *wish;
-    delivery->message.run = has_result;
+    *delivery = (struct delivery){.call = call,
+                                  .wish = *wish,
+                                  .target = *target,
+                                  .message = {.run = has_result},
+                                  .timer = {.run = on_time}};
     rpc_call_set(call, &events, delivery);
-    rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), query->target.name),
-                  (int)query->target.pid);
-    query->raw = !wish->info->is_drawn;
-    rpc_call_take(call); /* until the result */
-    sonde_err err =
-        engine_heap_get(rpc_call_server(call)->engine, query, on_result, delivery, &diag);
-    if (!err)
-        return;
-    rpc_finish(call, err, &diag);
-    rpc_call_drop(call);
+    rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), target->name),
+                  (int)target->pid);
+    rpc_call_take(call); /* until end_work */
+    sonde_err err = pin_target(delivery, &diag);
+    if (err)
+        rpc_finish(call, err, &diag);
+    else if ((err = ask(delivery)))
+        rpc_finish(call, err, &delivery->diag);
+    if (err)
+        rpc_call_drop(call);
 }
 
 void rpc_heap_snapshot(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__HeapSnapshotRequest *request = (const void *)message;
-    struct engine_heap_query query = {.require_active = request->require_active};
-    struct wish wish = {.all_one = request->all_one};
+    struct engine_selector target;
+    struct heap_wish wish;
     struct sonde_diag diag = {0};
-    sonde_err err = rpc_selector(request->target, &query.target, &diag);
+    sonde_err err = rpc_selector(request->target, &target, &diag);
     if (!err)
-        err = read_wish(request->rendering, request->sample_type, &wish, &diag);
+        err = heap_wish_of_snapshot(request, &wish, &diag);
     if (err)
         rpc_finish(call, err, &diag);
     else
-        get(call, &wish, &query);
+        get(call, &wish, &target);
 }
 
 void rpc_get_heap_dump(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__GetHeapDumpRequest *request = (const void *)message;
-    struct engine_heap_query query = {.name = request->name};
-    struct wish wish = {.all_one = request->all_one};
+    struct engine_selector target;
+    struct heap_wish wish;
     struct sonde_diag diag = {0};
-    sonde_err err = rpc_selector(request->target, &query.target, &diag);
+    sonde_err err = rpc_selector(request->target, &target, &diag);
     if (!err)
-        err = read_wish(request->rendering, request->sample_type, &wish, &diag);
+        err = heap_wish_of_dump(request, &wish, &diag);
     if (err)
         rpc_finish(call, err, &diag);
     else
-        get(call, &wish, &query);
+        get(call, &wish, &target);
 }

@@ -26,7 +26,7 @@ struct rpc_server {
     struct rpc_request *requests; /* one per method and one for what nobody knows */
     size_t request_count;
     struct rpc_call *calls;
-    uint32_t call_count, streams_running;
+    uint32_t call_count, streams_running, heap_deltas;
     pthread_t thread;
     bool thread_runs;
     bool stopping, core_is_down, loop_is_closed;

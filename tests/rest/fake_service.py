@@ -262,7 +262,13 @@ class Service:
             self.fail(context, "IO")
         if request.require_active and not state.active:
             self.fail(context, "NOT_ACTIVE")
-        yield from self.send(target, request.rendering, f"snapshot all_one={request.all_one} active={state.active}")
+        if request.base_dump and request.base_dump not in [dump.name for dump in self.kept[target.pid]]:
+            self.fail(context, "NOT_FOUND")
+        time.sleep(request.delta_ms / 1000 / SPEED)
+        what = f"snapshot all_one={request.all_one} active={state.active}"
+        if request.base_dump or request.delta_ms:
+            what += f" base={request.base_dump} growth_only={request.growth_only} delta_ms={request.delta_ms}"
+        yield from self.send(target, request.rendering, what, request.delta_ms)
 
     def ListHeapDumps(self, request, context):
         target, _ = self.heap(request.target, context, may_lack=True)
@@ -272,7 +278,8 @@ class Service:
         target, _ = self.heap(request.target, context)
         if request.name not in [dump.name for dump in self.kept[target.pid]]:
             self.fail(context, "NOT_FOUND")
-        yield from self.send(target, request.rendering, f"dump={request.name}")
+        yield from self.send(target, request.rendering, f"dump={request.name}" +
+                             (f" base={request.base_dump}" if request.base_dump else ""))
 
     def GetHeapGdump(self, request, context):
         return self.m.HeapGdump(active=self.heap(request.target, context, may_lack=True)[1].gdump)

@@ -5,11 +5,20 @@
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 
+#include <time.h>
+#include <unistd.h>
+
 static struct setup setup;
 
 static sonde_err unary(const struct client_method *method, const void *request, void *response,
                        struct sonde_diag *diag) {
     return client_unary(setup.client, method, request, 5000, response, diag);
+}
+
+static int64_t now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 static void free_message(void *message) {
@@ -80,7 +89,7 @@ TEST(heap_dumps_are_listed_as_the_engine_gives_them) {
 
 /* A result as it arrives. */
 static struct {
-    uint32_t starts, chunks;
+    uint32_t starts, chunks, duration_ms;
     size_t bytes, announced;
     char media_type[64], text[4096];
 } result;
@@ -90,6 +99,7 @@ static bool on_event(struct watcher *watcher, const ProtobufCMessage *message) {
     if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_RESULT) {
         result.starts++;
         result.announced = event->result->size_bytes;
+        result.duration_ms = event->result->duration_ms;
         strncpy(result.media_type, event->result->media_type, sizeof result.media_type - 1);
     } else if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK) {
         size_t room = sizeof result.text - 1 - strlen(result.text);
@@ -167,6 +177,109 @@ TEST(a_kept_dump_is_fetched_by_its_name) {
     CHECK_INT(result.bytes, ==, 300000);
     request.name = (char *)"000009.heap";
     CHECK_INT(fetch(&client_get_heap_dump, &request, NULL), ==, SONDE_NOT_FOUND);
+    setup_end(&setup);
+}
+
+TEST(a_difference_keeps_what_was_given_back_as_negative) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    setup_begin(&setup);
+    request.rendering = &rendering;
+    request.base_dump = (char *)"000001.heap";
+    rendering.format = SONDE__V1__FORMAT__TEXT_TOP;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK(strstr(result.text, "1000B") != NULL && strstr(result.text, " keep\n") != NULL);
+    CHECK(strstr(result.text, "-400B") != NULL && strstr(result.text, " gone\n") != NULL);
+    request.growth_only = true;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK(strstr(result.text, " keep\n") != NULL && strstr(result.text, "gone") == NULL);
+    request.sample_type = (char *)"inuse_objects";
+    rendering.format = SONDE__V1__FORMAT__COLLAPSED;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK_STR(result.text, "main;keep 1\n");
+    rendering.format = SONDE__V1__FORMAT__FORMAT_UNSPECIFIED;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK(memcmp(result.text, "\x1f\x8b", 2) == 0);
+    setup_end(&setup);
+}
+
+TEST(a_difference_is_drawn_in_every_format_but_jemallocs_own) {
+    Sonde__V1__GetHeapDumpRequest request = SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    struct sonde_diag diag = {0};
+    size_t count;
+    const struct sonde_format_info *formats = sonde_format_table(&count);
+    setup_begin(&setup);
+    request.rendering = &rendering;
+    request.name = request.base_dump = (char *)"000001.heap";
+    for (size_t i = 0; i < 2 * count; i++) {
+        const struct sonde_format_info *format = &formats[i % count];
+        if (!(format->offered & SONDE_OF_HEAP) || !format->is_drawn)
+            continue;
+        request.growth_only = i >= count;
+        rendering.format = (Sonde__V1__Format)format->format;
+        CHECK_INT(fetch(&client_get_heap_dump, &request, NULL), ==, SONDE_OK);
+        CHECK(result.bytes > 0 && result.bytes == result.announced);
+    }
+    rendering.format = SONDE__V1__FORMAT__JEMALLOC;
+    CHECK_INT(fetch(&client_get_heap_dump, &request, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "jeprof --base") != NULL);
+    setup_end(&setup);
+}
+
+TEST(h14_dumps_of_different_epochs_are_not_compared) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    request.base_dump = (char *)"000003.heap";
+    CHECK_INT(fetch(&client_heap_snapshot, &request, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "were reset between 000003.heap and now") != NULL);
+    request.base_dump = (char *)"000009.heap";
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_NOT_FOUND);
+    request.base_dump = (char *)"000001.heap";
+    request.delta_ms = 1;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "leave one out") != NULL);
+    setup_end(&setup);
+}
+
+TEST(a_difference_over_a_time_comes_when_the_time_is_over) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    setup_begin(&setup);
+    rendering.format = SONDE__V1__FORMAT__COLLAPSED;
+    request.rendering = &rendering;
+    request.delta_ms = 300;
+    int64_t start_ns = now_ns();
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
+    CHECK(now_ns() - start_ns >= 300000000);
+    CHECK_INT(result.duration_ms, ==, 300);
+    CHECK_STR(result.text, "[no samples] 0\n"); /* nothing changes here */
+    request.delta_ms = 3600001;
+    CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_INVALID_ARGUMENT);
+    setup_end(&setup);
+}
+
+TEST(sixty_four_wait_for_their_time_and_the_next_one_is_refused) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    struct watcher watchers[64] = {{0}};
+    setup_begin(&setup);
+    request.delta_ms = 3600000;
+    for (size_t i = 0; i < 64; i++)
+        watcher_start(&watchers[i], setup.client, &client_heap_snapshot, &request.base, 0);
+    sonde_err err = SONDE_OK;
+    request.delta_ms = 1;
+    for (int i = 0; i < 500 && !err; i++, usleep(10000)) /* until all have begun */
+        err = fetch(&client_heap_snapshot, &request, NULL);
+    CHECK_INT(err, ==, SONDE_TOO_MANY_CAPTURES);
+    client_call_cancel(watchers[0].call);
+    CHECK_INT(watcher_end(&watchers[0], NULL), ==, SONDE_CANCELLED);
+    for (int i = 0; i < 500 && err; i++, usleep(10000))
+        err = fetch(&client_heap_snapshot, &request, NULL);
+    CHECK_INT(err, ==, SONDE_OK);
+    setup_stop(&setup, 0);
+    for (size_t i = 1; i < 64; i++)
+        CHECK_INT(watcher_end(&watchers[i], NULL), ==, SONDE_UNAVAILABLE);
     setup_end(&setup);
 }
 

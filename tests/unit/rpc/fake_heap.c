@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The heap of the fake engine, without memory of what was asked: an activation by "second" is
- * refused, a deactivation was active when dumps are to be deleted; two dumps are kept, of which
- * 000001.heap can be had. A raw dump is 300,000 bytes, a profile is main → keep. */
+ * refused, a deactivation was active when dumps are to be deleted; two dumps are listed. A raw dump
+ * is 300,000 bytes; a profile is main → keep, 3000 bytes; in 000001.heap 2000, and main → gone,
+ * 400; 000003.heap is of an earlier epoch. There is no other. */
 #include "service/engine/heap.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
@@ -17,7 +18,8 @@ struct heap_work {
     struct engine_work work;
     struct engine_heap_request request;
     char owner[65];
-    bool raw, is_missing;
+    bool raw;
+    char name[ENGINE_HEAP_NAME_BYTES];
     engine_on_heap *on_answer;
     engine_on_heap_result *on_result;
     void *context;
@@ -71,23 +73,30 @@ sonde_err engine_heap(struct engine *engine, const struct engine_heap_request *r
     return submit(engine, &request->target, work, diag);
 }
 
-static struct sonde_profile *make_profile(void) {
-    static const struct sonde_value_type types[] = {{"inuse_objects", "count"},
-                                                    {"inuse_space", "bytes"}};
-    struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+static void add(struct sonde_profile *profile, const char *leaf, int64_t objects, int64_t bytes) {
     uint32_t locations[2];
     for (uint32_t i = 0; i < 2; i++) {
         struct sonde_function function = {0};
         struct sonde_line line = {0};
-        const char *name = i == 0 ? "keep" : "main";
-        struct sonde_location location = {.address = 0x1000 + i, .line_count = 1, .lines = &line};
+        const char *name = i == 0 ? leaf : "main";
+        struct sonde_location location = {
+            .address = i == 0 ? (uint64_t)leaf[0] << 8 : 1, .line_count = 1, .lines = &line};
         (void)!sonde_profile_string(profile, name, strlen(name), &function.name);
         (void)!sonde_profile_add_function(profile, &function, &line.function);
         (void)!sonde_profile_add_location(profile, &location, &locations[i]);
     }
-    const int64_t values[] = {3, 3000};
+    const int64_t values[] = {objects, bytes};
     struct sonde_sample sample = {.locations = locations, .location_count = 2, .values = values};
     (void)!sonde_profile_add_sample(profile, &sample);
+}
+
+static struct sonde_profile *make_profile(bool is_old) {
+    static const struct sonde_value_type types[] = {{"inuse_objects", "count"},
+                                                    {"inuse_space", "bytes"}};
+    struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+    add(profile, "keep", is_old ? 2 : 3, is_old ? 2000 : 3000);
+    if (is_old)
+        add(profile, "gone", 1, 400);
     sonde_profile_set_info(profile, &(struct sonde_profile_info){
                                         .period_type = {"space", "bytes"},
                                         .period = 524288,
@@ -99,16 +108,18 @@ static struct sonde_profile *make_profile(void) {
 
 static void give(struct engine_work *base) {
     struct heap_work *work = (struct heap_work *)base;
-    struct engine_heap_result result = {.unix_ns = 1};
+    bool is_first = strcmp(work->name, "000001.heap") == 0;
+    bool is_third = strcmp(work->name, "000003.heap") == 0;
+    struct engine_heap_result result = {.unix_ns = 1, .epoch = is_third ? 6 : 7};
     struct sonde_diag diag = {0};
-    if (work->is_missing) {
+    if (work->name[0] && !is_first && !is_third) {
         work->on_result(work->context, sonde_fail(&diag, SONDE_NOT_FOUND, "not found"), &diag,
                         NULL);
     } else {
         if (work->raw)
             memset(sonde_buf_extend(&result.text, RAW_BYTES), 'h', RAW_BYTES);
         else
-            result.profile = make_profile();
+            result.profile = make_profile(work->name[0] != 0);
         work->on_result(work->context, SONDE_OK, NULL, &result);
     }
     free(work);
@@ -120,7 +131,7 @@ sonde_err engine_heap_get(struct engine *engine, const struct engine_heap_query 
     struct heap_work *work = calloc(1, sizeof *work);
     work->work.run = give;
     work->raw = query->raw;
-    work->is_missing = query->name && strcmp(query->name, "000001.heap") != 0;
+    snprintf(work->name, sizeof work->name, "%s", query->name ? query->name : "");
     work->on_result = on_result;
     work->context = context;
     return submit(engine, &query->target, work, diag);

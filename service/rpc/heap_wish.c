@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/heap_wish.h"
+
+#include "api/profile/diff.h"
+#include "service/rpc/params.h"
+
+#include <string.h>
+
+#define MAX_TITLE    200
+#define MAX_DELTA_MS 3600000
+
+/* ---- Reading ---- */
+
+static sonde_err read_format(const Sonde__V1__Rendering *rendering, struct heap_wish *wish,
+                             struct sonde_diag *diag) {
+    bool compares = heap_wish_compares(wish);
+    enum sonde_format format = compares ? SONDE_FORMAT_PPROF : SONDE_FORMAT_JEMALLOC;
+    if (rendering && rendering->format != SONDE__V1__FORMAT__FORMAT_UNSPECIFIED)
+        format = (enum sonde_format)rendering->format;
+    wish->info = sonde_format_info(format);
+    if (!wish->info || !(wish->info->offered & SONDE_OF_HEAP))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.format: \"%d\" is no format that heap profiles have here",
+                          (int)format);
+    if (compares && !wish->info->is_drawn)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.format: a difference is no dump of jemalloc's own; ask for "
+                          "PPROF, or fetch both dumps for jeprof --base");
+    return SONDE_OK;
+}
+
+static sonde_err read_rendering(const Sonde__V1__Rendering *rendering, struct heap_wish *wish,
+                                struct sonde_diag *diag) {
+    sonde_err err = read_format(rendering, wish, diag);
+    if (err || !rendering)
+        return err;
+    if (strlen(rendering->title) > MAX_TITLE)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.title: %zu bytes are too long; at most %d",
+                          strlen(rendering->title), MAX_TITLE);
+    wish->title = *rendering->title ? rendering->title : NULL;
+    wish->merge_threads = rendering->merge_threads;
+    wish->raw = rendering->raw;
+    return SONDE_OK;
+}
+
+static const char *unless_empty(const char *text) {
+    return *text ? text : NULL;
+}
+
+sonde_err heap_wish_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
+                                struct heap_wish *wish, struct sonde_diag *diag) {
+    *wish = (struct heap_wish){
+        .sample_type = unless_empty(request->sample_type),
+        .base = unless_empty(request->base_dump),
+        .delta_ms = request->delta_ms,
+        .all_one = request->all_one,
+        .growth_only = request->growth_only,
+        .require_active = request->require_active,
+    };
+    if (wish->base && wish->delta_ms)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "base_dump and delta_ms both say what to compare with: leave one out");
+    if (wish->delta_ms > MAX_DELTA_MS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "delta_ms: \"%u\" is not a whole number from 1 to %d", wish->delta_ms,
+                          MAX_DELTA_MS);
+    return read_rendering(request->rendering, wish, diag);
+}
+
+sonde_err heap_wish_of_dump(const Sonde__V1__GetHeapDumpRequest *request, struct heap_wish *wish,
+                            struct sonde_diag *diag) {
+    *wish = (struct heap_wish){
+        .name = request->name,
+        .sample_type = unless_empty(request->sample_type),
+        .base = unless_empty(request->base_dump),
+        .all_one = request->all_one,
+        .growth_only = request->growth_only,
+    };
+    return read_rendering(request->rendering, wish, diag);
+}
+
+/* ---- Comparing ---- */
+
+sonde_err heap_wish_check_epochs(const struct heap_wish *wish, uint64_t base, uint64_t now,
+                                 struct sonde_diag *diag) {
+    if (base == now && base != 0)
+        return SONDE_OK;
+    if (wish->delta_ms)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "the heap's samples were reset meanwhile, so there is no difference: ask "
+                          "again");
+    return sonde_fail(
+        diag, SONDE_INVALID_ARGUMENT,
+        "base_dump: the heap's samples were reset between %.12s and %.12s, so they cannot "
+        "be compared: take a dump of the same epoch (ListHeapDumps tells it)",
+        wish->base, wish->name ? wish->name : "now");
+}
+
+/* Growth is that of the sample type that is shown. */
+static void choose_type(const struct heap_wish *wish, struct sonde_profile *profile) {
+    size_t index = wish->sample_type ? sonde_profile_find_type(profile, wish->sample_type)
+                                     : SONDE_PROFILE_NO_TYPE;
+    if (index == SONDE_PROFILE_NO_TYPE)
+        return;
+    struct sonde_profile_info info = *sonde_profile_info(profile);
+    info.default_type = (uint32_t)index;
+    sonde_profile_set_info(profile, &info);
+}
+
+/* A picture of a difference keeps the widths of now and shows the change by colour. */
+static bool is_side_by_side(const struct heap_wish *wish) {
+    return wish->info->format == SONDE_FORMAT_SVG_FLAMEGRAPH && !wish->growth_only;
+}
+
+static sonde_err compare(const struct heap_wish *wish, const struct sonde_profile *base,
+                         struct sonde_profile *now, struct sonde_profile **result,
+                         struct sonde_diag *diag) {
+    const struct sonde_diff_options options = {.growth_only = wish->growth_only};
+    choose_type(wish, now);
+    sonde_err err = is_side_by_side(wish)
+                        ? sonde_profile_compare(base, now, wish->sample_type, result, diag)
+                        : sonde_profile_diff(base, now, &options, result, diag);
+    if (err || !wish->delta_ms)
+        return err;
+    struct sonde_profile_info info = *sonde_profile_info(*result);
+    info.duration_ns = wish->delta_ms * 1000000ll;
+    sonde_profile_set_info(*result, &info);
+    return SONDE_OK;
+}
+
+/* ---- Drawing ---- */
+
+static sonde_err draw(const struct heap_wish *wish, const struct sonde_profile *profile,
+                      bool is_difference, struct sonde_buf *out, struct sonde_diag *diag) {
+    struct sonde_draw_options options = sonde_draw_defaults(profile);
+    if (is_difference && is_side_by_side(wish)) {
+        options.palette = SONDE_PALETTE_DIFF;
+        options.base_index = 1;
+    } else if (wish->sample_type) {
+        options.title = options.type = wish->sample_type;
+    }
+    if (wish->title)
+        options.title = wish->title;
+    options.merge_threads = wish->merge_threads;
+    options.gzip_level = wish->raw ? -1 : 0;
+    options.all_one = wish->all_one;
+    return sonde_draw(profile, wish->info->format, &options, out, diag);
+}
+
+sonde_err heap_wish_draw(const struct heap_wish *wish, struct sonde_profile *base,
+                         struct sonde_profile *now, struct sonde_buf *out, uint64_t *samples,
+                         struct sonde_diag *diag) {
+    struct sonde_profile *difference = NULL;
+    sonde_err err = base ? compare(wish, base, now, &difference, diag) : SONDE_OK;
+    const struct sonde_profile *profile = base ? difference : now;
+    *samples = err ? 0 : sonde_profile_sample_count(profile);
+    if (!err)
+        err = draw(wish, profile, base != NULL, out, diag);
+    sonde_profile_destroy(difference);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+    return err;
+}
