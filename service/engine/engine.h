@@ -96,6 +96,9 @@ struct engine_cpu_spec {
     uint64_t max_samples;  /* 0 = no bound */
     uint32_t progress_ms;  /* 0 = no progress events */
     bool no_symbols;       /* leave names out (raw addresses and mappings only) */
+    /* On the monotonic clock: whoever wants the result is gone then, so that it does not wait for
+     * inlined functions and lines. 0 = patient. */
+    uint64_t result_by_ns;
 };
 
 struct engine_progress {

@@ -26,7 +26,9 @@
 #define ENGINE_HELLO_NS        5000000000ull
 #define ENGINE_START_NS        10000000000ull /* for a guest to start its clocks */
 #define ENGINE_STOP_NS         500000000ull   /* for its last records, when it stops */
-#define ENGINE_NAMES_NS        2000000000ull  /* a report waits so long for names */
+#define ENGINE_NAMES_NS        2000000000ull  /* a report waits so long for names and lines */
+#define ENGINE_NAMES_LOOK_NS   20000000ull    /* between two looks at what it waits for */
+#define ENGINE_NAMES_SPARE_NS  1000000000ull  /* left before the client gives up */
 #define ENGINE_MAX_QUEUED_JOBS 4u /* of one capture: a window stays open rather than queue */
 #define ENGINE_SUBMIT_LIMIT    1024u
 #define ENGINE_MAX_COMMAND     65536u

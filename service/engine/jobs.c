@@ -2,7 +2,8 @@
  *
  * The events of a capture. Each is a job on a worker; a capture's jobs wait in a line and one runs
  * at a time, so that events come in order and never overlap. A report at the head of the line waits
- * for its modules' names, ENGINE_NAMES_NS at most. */
+ * for its modules' names, inlined functions and lines, ENGINE_NAMES_NS at most; progress goes on
+ * meanwhile. */
 #include "service/engine/jobs.h"
 
 #include <stdlib.h>
@@ -61,6 +62,14 @@ void job_enqueue(struct engine_capture *capture, struct capture_job *job) {
     capture->target->wake_ns = 1;
 }
 
+void job_push_front(struct engine_capture *capture, struct capture_job *job) {
+    job->job.next = capture->first_job;
+    capture->first_job = &job->job;
+    if (!capture->last_job)
+        capture->last_job = &job->job;
+    capture->job_count++;
+}
+
 static struct capture_job *dequeue(struct engine_capture *capture) {
     struct job *job = capture->first_job;
     if (!job)
@@ -69,7 +78,8 @@ static struct capture_job *dequeue(struct engine_capture *capture) {
     if (!capture->first_job)
         capture->last_job = NULL;
     capture->job_count--;
-    capture->names_deadline_ns = 0;
+    if (((struct capture_job *)job)->kind == JOB_REPORT)
+        capture->names_deadline_ns = 0;
     return (struct capture_job *)job;
 }
 
@@ -85,22 +95,36 @@ void jobs_drop_queued(struct engine_capture *capture) {
     }
 }
 
-static bool is_warm(struct target *target, const struct report_input *report) {
-    bool are_warm = true;
-    for (uint32_t i = 0; i < report->part_count && !report->no_symbols; i++)
-        are_warm &= tables_warm(target, report->parts[i].stacks);
-    return are_warm;
+/* Windows of a stream do not wait for lines: the next one has them. */
+static bool is_ready(struct engine_capture *capture, const struct report_input *report) {
+    bool ready = true;
+    for (uint32_t i = 0; i < report->part_count && !report->no_symbols; i++) {
+        struct stacks *stacks = report->parts[i].stacks;
+        ready &= tables_warm(capture->target, stacks);
+        ready &= capture->spec.window_ms || !tables_are_converting(stacks);
+    }
+    return ready;
+}
+
+static uint64_t names_deadline(const struct engine_capture *capture, uint64_t now_ns) {
+    uint64_t patience_ns = now_ns + ENGINE_NAMES_NS, by_ns = capture->spec.result_by_ns;
+    if (by_ns == 0 || by_ns - ENGINE_NAMES_SPARE_NS > patience_ns)
+        return patience_ns;
+    return by_ns > now_ns + ENGINE_NAMES_SPARE_NS ? by_ns - ENGINE_NAMES_SPARE_NS : now_ns;
 }
 
 uint64_t jobs_run(struct engine_capture *capture, uint64_t now_ns) {
     struct capture_job *first = (struct capture_job *)capture->first_job;
     if (!first || capture->running_job)
         return 0;
-    if (first->kind == JOB_REPORT && !is_warm(capture->target, &first->report)) {
+    if (first->kind == JOB_REPORT && !is_ready(capture, &first->report)) {
         if (capture->names_deadline_ns == 0)
-            capture->names_deadline_ns = now_ns + ENGINE_NAMES_NS;
-        if (now_ns < capture->names_deadline_ns)
-            return capture->names_deadline_ns;
+            capture->names_deadline_ns = names_deadline(capture, now_ns);
+        if (now_ns < capture->names_deadline_ns) {
+            if (!jobs_wait_progress(capture, &first->report, now_ns))
+                return now_ns + ENGINE_NAMES_LOOK_NS;
+            first = (struct capture_job *)capture->first_job;
+        }
     }
     dequeue(capture);
     capture->running_job = &first->job;

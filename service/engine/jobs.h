@@ -39,5 +39,9 @@ struct capture_job {
 struct capture_job *job_create(struct engine_capture *capture, enum job_kind kind,
                                void (*perform)(struct job *));
 void job_enqueue(struct engine_capture *capture, struct capture_job *job);
+void job_push_front(struct engine_capture *capture, struct capture_job *job);
+/* progress.c: while a report waits; true when a job for it stands in front of the line now. */
+bool jobs_wait_progress(struct engine_capture *capture, const struct report_input *report,
+                        uint64_t now_ns);
 
 #endif

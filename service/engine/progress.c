@@ -96,13 +96,12 @@ static void collect_leaves(const struct report_part *part, struct capture_job *j
     }
 }
 
-void jobs_progress(struct engine_capture *capture, uint64_t now_ns) {
-    if (!capture->events.on_progress || capture->first_job || capture->running_job)
-        return; /* the reader is busy with an earlier one */
+/* NULL when out of memory. */
+static struct capture_job *create(struct engine_capture *capture, const struct report_part *part,
+                                  uint64_t now_ns) {
     struct capture_job *job = job_create(capture, JOB_PROGRESS, perform_progress);
     if (!job)
-        return;
-    const struct report_part *part = &capture->window.parts[capture->window.part_count - 1];
+        return NULL;
     uint32_t room = part->counts.used < MAX_LEAVES ? part->counts.used + 1 : MAX_LEAVES;
     job->progress.leaves = calloc(room, sizeof *job->progress.leaves);
     job->progress.stacks = stacks_retain(part->stacks);
@@ -117,5 +116,26 @@ void jobs_progress(struct engine_capture *capture, uint64_t now_ns) {
         .samples = capture->samples,
         .dropped = dropped,
     };
-    job_enqueue(capture, job);
+    return job;
+}
+
+void jobs_progress(struct engine_capture *capture, uint64_t now_ns) {
+    if (!capture->events.on_progress || capture->first_job || capture->running_job)
+        return; /* the reader is busy with an earlier one */
+    struct capture_job *job =
+        create(capture, &capture->window.parts[capture->window.part_count - 1], now_ns);
+    if (job)
+        job_enqueue(capture, job);
+}
+
+bool jobs_wait_progress(struct engine_capture *capture, const struct report_input *report,
+                        uint64_t now_ns) {
+    if (!capture->events.on_progress || capture->progress_ns == 0 ||
+        now_ns < capture->progress_ns || report->part_count == 0)
+        return false;
+    capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;
+    struct capture_job *job = create(capture, &report->parts[report->part_count - 1], now_ns);
+    if (job)
+        job_push_front(capture, job);
+    return job != NULL;
 }

@@ -149,6 +149,16 @@ static sonde_err add_samples(struct building *building, uint32_t part) {
     return SONDE_OK;
 }
 
+static sonde_err add_shortfalls(struct building *building) {
+    struct sonde_buf text = {0};
+    sonde_buf_printf(&text, "symbols: %s", building->frames.shortfalls.data);
+    sonde_err err = text.failed || building->frames.shortfalls.failed
+                        ? SONDE_OUT_OF_MEMORY
+                        : sonde_profile_add_comment(building->profile, text.data);
+    sonde_buf_finish(&text);
+    return err;
+}
+
 static void set_info(const struct report_input *input, struct sonde_profile *profile) {
     struct sonde_profile_info info = {
         .period_type = types[1],
@@ -172,6 +182,8 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
         err = add_samples(building, i);
     if (!err)
         err = report_add_comments(input, building->profile);
+    if (!err && building->frames.shortfalls.len > 0)
+        err = add_shortfalls(building);
     set_info(input, building->profile);
     return err;
 }

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LINES 64u /* inlined into one address */
+#define MAX_LINES      64u   /* inlined into one address */
+#define MAX_SHORTFALLS 4096u /* bytes about them, or one sentence more */
 
 /* A mapping as it goes into the profile. */
 struct located_mapping {
@@ -28,6 +29,7 @@ struct locating {
 void report_frames_finish(struct report_frames *frames) {
     free(frames->items);
     free(frames->slots);
+    sonde_buf_finish(&frames->shortfalls);
     memset(frames, 0, sizeof *frames);
 }
 
@@ -200,6 +202,28 @@ static sonde_err add_mapping(struct locating *locating, struct located_mapping *
     return sonde_profile_add_mapping(locating->profile, facts, &mapping->id);
 }
 
+/* Of modules that have no full table though they could have one. Several mappings may be of one
+ * module. */
+static void tell_shortfalls(struct locating *locating) {
+    struct sonde_buf *text = &locating->frames->shortfalls;
+    const struct symbol_module *last = NULL;
+    char sentence[SYMBOL_SENTENCE];
+    for (uint32_t i = 0; i < locating->mapping_count && text->len < MAX_SHORTFALLS; i++) {
+        struct symbol_module *module = mapping_module(locating->mappings[i].mapping);
+        bool lacks = module && module != last && locating->queries &&
+                     !locating->mappings[i].facts.has_line_numbers;
+        last = module;
+        if (!lacks)
+            continue;
+        if (symbol_module_is_converting(module))
+            sonde_buf_printf(text, "%s%s: no lines yet, they are being made; take another",
+                             text->len ? "; " : "", symbol_module_base_name(module));
+        else if (symbol_module_failure(module, sentence))
+            sonde_buf_printf(text, "%s%s: no lines, %s", text->len ? "; " : "",
+                             symbol_module_base_name(module), sentence);
+    }
+}
+
 static void sort_mappings(struct locating *locating, int (*order)(const void *, const void *)) {
     if (locating->mapping_count > 1)
         qsort(locating->mappings, locating->mapping_count, sizeof *locating->mappings, order);
@@ -216,6 +240,7 @@ static sonde_err add_mappings(struct locating *locating) {
             .start = mapping->start, .limit = mapping->end, .offset = mapping->offset};
     }
     mark_answers(locating);
+    tell_shortfalls(locating);
     sort_mappings(locating, by_place);
     for (uint32_t i = 0; i < locating->mapping_count && !err; i++)
         err = add_mapping(locating, &locating->mappings[i]);

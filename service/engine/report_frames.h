@@ -20,6 +20,7 @@ struct report_frames {
     uint32_t count, capacity;
     uint32_t *slots; /* open addressing: item + 1 */
     uint32_t slot_capacity;
+    struct sonde_buf shortfalls; /* sentences: which modules lack lines, and why; "" = none does */
 };
 
 void report_frames_finish(struct report_frames *frames);

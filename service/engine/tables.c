@@ -114,6 +114,15 @@ static void finish_generation(struct target *target, struct generation *generati
     link_send(target, &message, -1);
 }
 
+static void warm_mapping(struct target *target, struct mapping *mapping);
+
+/* Samples will lie in the program itself: its names and lines can be ready when they do. */
+static void foresee(struct target *target, struct mapping *mapping) {
+    if (target->captures && mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE &&
+        !mapping->is_warming && !atomic_load_explicit(&mapping->is_warm, memory_order_acquire))
+        warm_mapping(target, mapping);
+}
+
 static void on_opened(struct engine *engine, struct job *base) {
     struct table_job *job = (struct table_job *)base;
     struct target *target = job->target;
@@ -122,6 +131,7 @@ static void on_opened(struct engine *engine, struct job *base) {
     mapping->is_opening = false;
     mapping->is_opened = true;
     target->opening--;
+    foresee(target, mapping);
     bool is_current = newest && generation_find(newest, mapping->start) == mapping;
     if (is_current && target->link.fd >= 0) {
         if (job->memfd >= 0)
@@ -207,6 +217,15 @@ static void warm_mapping(struct target *target, struct mapping *mapping) {
     job->mapping = mapping_retain(mapping);
     mapping->is_warming = true;
     engine_start_job(target->engine, target->engine->builders, &job->job);
+}
+
+bool tables_are_converting(const struct stacks *stacks) {
+    for (uint32_t i = 1; i < stacks->mappings.count; i++) {
+        struct symbol_module *module = mapping_module(stacks_mapping(stacks, i));
+        if (module && symbol_module_is_converting(module))
+            return true;
+    }
+    return false;
 }
 
 /* Mappings that are not open yet are looked at again the next time. */

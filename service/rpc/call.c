@@ -36,6 +36,7 @@ struct rpc_call {
     sonde_err end_err; /* with is_ending: how it ends once the send is done */
     struct sonde_diag end_diag;
     struct timespec arrived;
+    uint64_t deadline_ns;
     char note[160];
 };
 
@@ -318,6 +319,7 @@ void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
         grpc_call_unref(arrival->call);
     } else {
         grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
+        call->deadline_ns = arrival->deadline_ns;
         op.data.recv_close_on_server.cancelled = &call->cancelled;
         start(call, &op, 1, &call->close_tag);
         sonde_err err = admit(call, arrival, &request, &diag);
@@ -331,6 +333,10 @@ void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
     }
     grpc_metadata_array_destroy(&arrival->metadata);
     grpc_byte_buffer_destroy(arrival->payload);
+}
+
+uint64_t rpc_call_deadline_ns(const struct rpc_call *call) {
+    return call->deadline_ns;
 }
 
 void rpc_call_stop(struct rpc_call *call) {

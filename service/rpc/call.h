@@ -68,6 +68,9 @@ struct sonde_arena *rpc_call_arena(struct rpc_call *call);
 void rpc_call_take(struct rpc_call *call);
 void rpc_call_drop(struct rpc_call *call); /* may free it */
 
+/* When the client gives up, on the monotonic clock; 0 = it said nothing. */
+uint64_t rpc_call_deadline_ns(const struct rpc_call *call);
+
 /* Whether the next message must wait for on_sent; and whether nothing more can be sent at all. */
 bool rpc_call_sending(const struct rpc_call *call);
 bool rpc_call_finished(const struct rpc_call *call);

@@ -245,6 +245,7 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
         err = SONDE_OUT_OF_MEMORY;
     if (!err) {
         capture->rendering = rendering;
+        spec.result_by_ns = rpc_call_deadline_ns(call);
         rpc_call_note(call, " target=%s pid=%d hz=%u",
                       rpc_text(rpc_call_arena(call), spec.target.name), (int)spec.target.pid,
                       spec.frequency_hz);

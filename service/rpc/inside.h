@@ -45,6 +45,7 @@ struct rpc_arrival {
     grpc_call *call;
     grpc_metadata_array metadata;
     grpc_byte_buffer *payload;
+    uint64_t deadline_ns; /* on the monotonic clock; 0 = none */
 };
 
 /* methods.c: the table. */

@@ -337,6 +337,25 @@ bool symbol_module_bias_of(const struct symbol_module *module, const struct symb
     return true;
 }
 
+bool symbol_module_is_converting(struct symbol_module *module) {
+    if (module->is_flat)
+        return false;
+    lock_take(&module->lock);
+    bool busy = module->full_state == SYMBOL_BUILDING;
+    lock_drop(&module->lock);
+    return busy;
+}
+
+bool symbol_module_failure(struct symbol_module *module, char text[SYMBOL_SENTENCE]) {
+    text[0] = 0;
+    if (module->is_flat)
+        return false;
+    lock_take(&module->lock);
+    symbol_failure_text(&module->failure, text);
+    lock_drop(&module->lock);
+    return text[0] != 0;
+}
+
 const char *symbol_module_shortfall(struct symbol_module *module) {
     if (module->is_flat || module->fd < 0)
         return symbol_reason_text(module->reason);

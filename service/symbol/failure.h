@@ -9,7 +9,7 @@
 #include "service/symbol/cache.h"
 
 #define SYMBOL_FAILURE_RETRY_S 3600
-#define SYMBOL_FAILURE_TEXT    160
+#define SYMBOL_FAILURE_TEXT    160 /* as SYMBOL_SENTENCE */
 
 enum symbol_failure_cause {
     SYMBOL_FAILURE_NONE = 0,

@@ -99,6 +99,12 @@ enum symbol_reason {
 enum symbol_reason symbol_module_reason(const struct symbol_module *module);
 const char *symbol_reason_text(enum symbol_reason reason); /* "BINARY_REPLACED"; "" for none */
 
+/* Whether its full table is on the way; cheap. */
+bool symbol_module_is_converting(struct symbol_module *module);
+/* A sentence when the last conversion failed; false when there is nothing to say. */
+#define SYMBOL_SENTENCE 160
+bool symbol_module_failure(struct symbol_module *module, char text[SYMBOL_SENTENCE]);
+
 enum symbol_quality { SYMBOL_NONE, SYMBOL_EXPORTS_ONLY, SYMBOL_NAMES, SYMBOL_FULL };
 
 /* name and system_name live as long as the arena of the call; "" = unknown. */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reports and full tables: a report waits a little for those that are being made, and says so when
+ * it was in vain. The samples lie in a library that the test compiles and loads; the worker is a
+ * script that takes its time over full tables. */
+#include "tests/unit/engine/scene.h"
+#include "tests/unit/symbol/corpus.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+/* An address in a function that was inlined into lib_outer, in a library of that name. */
+static uint64_t load_library(const char *name) {
+    fixture_write("lib.c", "static inline __attribute__((always_inline)) int lib_inner(int x) {\n"
+                           "    volatile int y = x;\n"
+                           "    return y * 3;\n"
+                           "}\n"
+                           "int lib_outer(int x) {\n"
+                           "    return lib_inner(x) + 1;\n"
+                           "}\n");
+    fixture_must("gcc", "gcc -g -O1 -fPIC -shared -Wl,--build-id=sha1 lib.c -o %s", name);
+    void *library = dlopen(fixture_path("%s", name), RTLD_NOW);
+    CHECK(library);
+    void *outer = dlsym(library, "lib_outer");
+    CHECK(outer);
+    return (uint64_t)(uintptr_t)outer + 6; /* after an endbr64 */
+}
+
+/* As scene_init, with a worker that does `action` before it makes a full table. */
+static void scene_with_worker(struct scene *scene, const char *action) {
+    char text[1024];
+    snprintf(text, sizeof text, "#!/bin/sh\n[ \"$2\" = names ] || %s\nexec %s \"$@\"\n", action,
+             corpus_worker());
+    fixture_write("worker.sh", text);
+    CHECK_INT(fixture_run("chmod 700 worker.sh"), ==, 0);
+    memset(scene, 0, sizeof *scene);
+    place_make(&scene->place);
+    struct engine_options options = {.socket_path = scene->place.socket,
+                                     .data_dir = scene->place.data,
+                                     .symbol_worker = fixture_path("worker.sh")};
+    CHECK_INT(engine_create(&options, &scene->engine, NULL), ==, SONDE_OK);
+    fake_attach(&scene->guest, scene->place.socket, "burner", 1);
+    collect_init(&scene->collected);
+}
+
+static void capture(struct scene *scene, struct engine_cpu_spec *spec, uint64_t pc) {
+    spec->frequency_hz = 100;
+    begin(scene, spec);
+    start_clock(scene);
+    const uint64_t pcs[] = {pc, (uint64_t)(uintptr_t)burn_tree + 4};
+    for (int i = 0; i < 50; i++)
+        CHECK(fake_push_sample(&scene->guest, 1, 10 * MS, pcs, 2));
+    settle(scene);
+    engine_capture_finish(scene->capture);
+    fake_stop(&scene->guest);
+}
+
+static const struct sonde_location *leaf(const struct sonde_profile *profile) {
+    struct sonde_sample sample = sonde_profile_sample(profile, 0);
+    return sonde_profile_location(profile, sample.locations[0]);
+}
+
+TEST(a_report_waits_for_lines_that_are_being_made) {
+    struct scene scene;
+    struct engine_cpu_spec spec = {0};
+    uint64_t pc = load_library("libsoon.so");
+    scene_with_worker(&scene, "sleep 0.3");
+    capture(&scene, &spec, pc);
+    collect_wait_end(&scene.collected);
+    CHECK_INT(scene.collected.err, ==, SONDE_OK);
+    const struct sonde_profile *profile = scene.collected.profiles[0];
+    const struct sonde_location *location = leaf(profile);
+    CHECK_STR(collect_comment(profile, "symbols: "), "");
+    CHECK(location->line_count > 0 && location->lines[0].line > 0);
+    CHECK_INT(collect_sum(profile, "lib_outer"), ==, 50);
+    scene_finish(&scene);
+}
+
+TEST(a_report_that_waited_in_vain_says_so_and_progress_went_on) {
+    struct scene scene;
+    struct engine_cpu_spec spec = {.progress_ms = 100};
+    uint64_t pc = load_library("liblate.so");
+    scene_with_worker(&scene, "exec sleep 100");
+    capture(&scene, &spec, pc);
+    uint32_t before = scene.collected.progress_count;
+    collect_wait_end(&scene.collected);
+    CHECK_INT(scene.collected.err, ==, SONDE_OK);
+    CHECK_INT(scene.collected.overlaps, ==, 0);
+    CHECK(scene.collected.progress_count >= before + 3);
+    const struct sonde_profile *profile = scene.collected.profiles[0];
+    CHECK_INT(collect_sum(profile, "lib_outer"), ==, 50); /* names are there */
+    CHECK(strstr(collect_comment(profile, "symbols: "), "liblate.so: no lines yet"));
+    CHECK_INT(leaf(profile)->lines[0].line, ==, 0);
+    scene_finish(&scene);
+}
+
+TEST(a_report_does_not_wait_until_its_client_has_gone) {
+    struct scene scene;
+    uint64_t pc = load_library("libhurry.so");
+    scene_with_worker(&scene, "exec sleep 100");
+    struct engine_cpu_spec spec = {.result_by_ns = monotonic_ns() + 1500000000ull};
+    capture(&scene, &spec, pc);
+    collect_wait_end(&scene.collected);
+    CHECK_INT(scene.collected.err, ==, SONDE_OK);
+    CHECK(strstr(collect_comment(scene.collected.profiles[0], "symbols: "), "libhurry.so"));
+    uint64_t now_ns = monotonic_ns(); /* without the deadline it would be 500 ms too late */
+    if (now_ns >= spec.result_by_ns && now_ns < spec.result_by_ns + 400000000ull)
+        check_skip("this machine is too busy to tell");
+    CHECK(now_ns < spec.result_by_ns);
+    scene_finish(&scene);
+}
+
+TEST(a_capture_whose_report_waits_can_be_cancelled) {
+    struct scene scene;
+    struct engine_cpu_spec spec = {0};
+    uint64_t pc = load_library("libcancel.so");
+    scene_with_worker(&scene, "exec sleep 100");
+    capture(&scene, &spec, pc);
+    usleep(100000);
+    engine_capture_cancel(scene.capture);
+    collect_wait_end(&scene.collected);
+    CHECK_INT(scene.collected.err, ==, SONDE_CANCELLED);
+    CHECK_INT(scene.collected.profile_count, ==, 0);
+    scene_finish(&scene);
+}
+
+TEST(a_profile_says_why_lines_could_not_be_made) {
+    struct scene scene;
+    struct engine_cpu_spec spec = {0};
+    uint64_t pc = load_library("libbad.so");
+    scene_with_worker(&scene, "exit 12");
+    capture(&scene, &spec, pc);
+    collect_wait_end(&scene.collected);
+    const char *comment = collect_comment(scene.collected.profiles[0], "symbols: ");
+    CHECK(strstr(comment, "libbad.so: no lines, the converter was over its bound of memory"));
+    scene_finish(&scene);
+}
