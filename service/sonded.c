@@ -20,7 +20,7 @@ struct settings {
     const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc;
     bool insecure, token_everywhere, redact, verbose;
-    uint64_t workers, grace_ms, upload_mib;
+    uint64_t workers, grace_ms, upload_mib, captures, captures_mib;
 };
 
 #define OPTION(name, letter, argument, environment, kind, field, low, high, help) \
@@ -37,7 +37,8 @@ static const struct sonde_option table[] = {
            "where to serve gRPC: unix:PATH or HOST:PORT, port 0 takes any; may be repeated; "
            "default: unix:grpc.sock beside the default --socket"),
     OPTION("data-dir", 'd', "DIR", "SONDE_DATA_DIR", TEXT, data_dir, 0, 0,
-           "caches of names and unwind tables; default: /var/lib/sonde for root, otherwise "
+           "caches, heap dumps and captures that are kept; default: /var/lib/sonde for root, "
+           "otherwise "
            "~/.cache/sonde"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
            "tokens that clients from elsewhere must show: lines TOKEN [read,control]"),
@@ -56,6 +57,10 @@ static const struct sonde_option table[] = {
            "threads for tables and names, and as many for results; default 2"),
     OPTION("upload-mib", 0, "N", "SONDE_UPLOAD_MIB", NUMBER, upload_mib, 1, 1 << 24,
            "how much of uploaded debug files is kept in the data directory; default 16384"),
+    OPTION("captures", 0, "N", "SONDE_CAPTURES", NUMBER, captures, 1, 10000,
+           "so many of the last captures are kept in the data directory; default 64"),
+    OPTION("captures-mib", 0, "N", "SONDE_CAPTURES_MIB", NUMBER, captures_mib, 1, 1 << 20,
+           "and at most so much of them; default 256"),
     OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
            "how long running calls may go on after a SIGTERM; default 200"),
     OPTION("verbose", 'v', NULL, "SONDE_VERBOSE", FLAG, verbose, 0, 0,
@@ -97,6 +102,8 @@ static void block_signals(sigset_t *awaited) {
 
 static sonde_err start_server(const struct settings *settings, struct engine *engine,
                               struct rpc_server **server, struct sonde_diag *diag) {
+    char captures[4096];
+    snprintf(captures, sizeof captures, "%s/captures", settings->data_dir);
     const char *const fallback[] = {sonde_default_grpc_address()};
     struct rpc_server_options rpc = {
         .engine = engine,
@@ -109,6 +116,9 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .client_ca_file = settings->tls_client_ca,
         .insecure = settings->insecure,
         .redact_command_line = settings->redact,
+        .captures_dir = captures,
+        .captures = (uint32_t)settings->captures,
+        .capture_bytes = settings->captures_mib << 20,
         .log = settings->verbose ? log_line : NULL,
     };
     return rpc_server_create(&rpc, server, diag);

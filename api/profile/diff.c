@@ -83,8 +83,15 @@ static sonde_err keep(const struct sonde_profile *from, bool growth_only,
     return err;
 }
 
-static sonde_err check(const struct sonde_profile *base, const struct sonde_profile *now,
-                       struct sonde_diag *diag) {
+/* CPU time in nanoseconds is the same thing whatever the rate was; a number of samples is not. */
+static bool is_measure(const struct sonde_profile *profile, size_t type_index) {
+    const struct sonde_value_type *period = &profile->info.period_type;
+    struct sonde_value_type type = sonde_profile_type(profile, type_index);
+    return strcmp(type.type, period->type) == 0 && strcmp(type.unit, period->unit) == 0;
+}
+
+static sonde_err check_types(const struct sonde_profile *base, const struct sonde_profile *now,
+                             struct sonde_diag *diag) {
     const struct sonde_profile_info *a = &base->info, *b = &now->info;
     if (!profile_same_types(base, now))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
@@ -95,6 +102,12 @@ static sonde_err check(const struct sonde_profile *base, const struct sonde_prof
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "the profiles were sampled by different things: \"%.60s\" and \"%.60s\"",
                           a->period_type.type, b->period_type.type);
+    return SONDE_OK;
+}
+
+static sonde_err check_rates(const struct sonde_profile *base, const struct sonde_profile *now,
+                             struct sonde_diag *diag) {
+    const struct sonde_profile_info *a = &base->info, *b = &now->info;
     if (a->period != b->period && !(a->is_unbiased && b->is_unbiased))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "the profiles were sampled at different rates (a sample per %lld and per "
@@ -128,7 +141,9 @@ sonde_err sonde_profile_diff(const struct sonde_profile *base, const struct sond
     const struct sonde_diff_options defaults = {0};
     options = options ? options : &defaults;
     *diff = NULL;
-    sonde_err err = check(base, now, diag);
+    sonde_err err = check_types(base, now, diag);
+    if (!err)
+        err = check_rates(base, now, diag);
     if (err)
         return err;
     struct sonde_profile *sum = profile_copy_empty(now);
@@ -165,13 +180,17 @@ sonde_err sonde_profile_compare(const struct sonde_profile *base, const struct s
                                 const char *type, struct sonde_profile **both,
                                 struct sonde_diag *diag) {
     *both = NULL;
-    sonde_err err = check(base, now, diag);
+    sonde_err err = check_types(base, now, diag);
     if (err)
         return err;
     size_t index = type ? sonde_profile_find_type(now, type) : now->info.default_type;
     if (index == SONDE_PROFILE_NO_TYPE)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "the profiles have no sample type \"%.60s\"", type);
+    if (!is_measure(now, index))
+        err = check_rates(base, now, diag);
+    if (err)
+        return err;
     err = put_side_by_side(base, now, index, both);
     return err ? sonde_fail(diag, err, "the comparison: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
 }

@@ -4,7 +4,8 @@
  *
  * Values can be subtracted when both count the same thing in the same measure: the sample types and
  * the period's type must be equal by name, and the periods must be equal too unless both profiles
- * are unbiased (sonde_profile_info). Anything else is SONDE_INVALID_ARGUMENT. Results are the
+ * are unbiased (sonde_profile_info), or only the sampled measure itself (cpu/nanoseconds) is looked
+ * at. Anything else is SONDE_INVALID_ARGUMENT. Results are the
  * caller's to destroy, NULL on failure. Thread safety: any thread; the profiles must not change
  * meanwhile. */
 #ifndef SONDE_API_PROFILE_DIFF_H

@@ -36,6 +36,9 @@ METHOD(list_heap_dumps, "ListHeapDumps", list_heap_dumps_request, list_heap_dump
 METHOD(get_heap_dump, "GetHeapDump", get_heap_dump_request, capture_event, true);
 METHOD(get_heap_gdump, "GetHeapGdump", get_heap_gdump_request, heap_gdump, false);
 METHOD(set_heap_gdump, "SetHeapGdump", set_heap_gdump_request, heap_gdump, false);
+METHOD(list_captures, "ListCaptures", list_captures_request, list_captures_response, false);
+METHOD(get_capture, "GetCapture", get_capture_request, capture_event, true);
+METHOD(diff_captures, "DiffCaptures", diff_captures_request, capture_event, true);
 
 const struct client_method *const client_methods[] = {
     &client_get_info,          &client_list_targets,      &client_watch_targets,
@@ -45,6 +48,7 @@ const struct client_method *const client_methods[] = {
     &client_get_command_line,  &client_heap_status,       &client_heap_activate,
     &client_heap_deactivate,   &client_heap_reset,        &client_heap_snapshot,
     &client_list_heap_dumps,   &client_get_heap_dump,     &client_get_heap_gdump,
-    &client_set_heap_gdump,
+    &client_set_heap_gdump,    &client_list_captures,     &client_get_capture,
+    &client_diff_captures,
 };
 const size_t client_method_count = sizeof client_methods / sizeof client_methods[0];

@@ -9,17 +9,16 @@
  *
  * The capture holds a reference to its call until on_end has come in, and one while it is drawn. */
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/chunk.h"
 #include "service/rpc/facts.h"
 #include "service/rpc/handlers.h"
 #include "service/rpc/inside.h"
+#include "service/rpc/keep.h"
 #include "service/rpc/params.h"
 #include "service/rpc/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-#define CHUNK_BYTES      (128u << 10)
-#define MAX_RESULT_BYTES (1u << 30)
 
 struct progress {
     struct loop_message message;
@@ -38,6 +37,7 @@ struct capture {
     sonde_err end_err, draw_err;
     struct sonde_diag end_diag, draw_diag;
     struct rpc_job job;
+    struct keep keep;
     struct sonde_buf drawn;
     bool is_drawn, start_was_sent;
     size_t sent;
@@ -75,22 +75,13 @@ static void send_start(struct capture *capture) {
     start.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
     start.clock = capture->result->clock;
     start.target_gone = facts->target_gone;
+    keep_tell(&capture->keep, &start);
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
     event.result = &start;
     capture->start_was_sent = true;
     rpc_call_note(capture->call, " samples=%llu dropped=%llu bytes=%zu",
                   (unsigned long long)facts->samples, (unsigned long long)facts->dropped,
                   capture->drawn.len);
-    rpc_send(capture->call, &event.base);
-}
-
-static void send_chunk(struct capture *capture) {
-    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
-    size_t left = capture->drawn.len - capture->sent;
-    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK;
-    event.chunk.data = (uint8_t *)capture->drawn.data + capture->sent;
-    event.chunk.len = left < CHUNK_BYTES ? left : CHUNK_BYTES;
-    capture->sent += event.chunk.len;
     rpc_send(capture->call, &event.base);
 }
 
@@ -107,7 +98,7 @@ static void send_next(struct rpc_call *call) {
     } else if (!capture->start_was_sent) {
         send_start(capture);
     } else if (capture->sent < capture->drawn.len) {
-        send_chunk(capture);
+        rpc_send_chunk(call, &capture->drawn, &capture->sent);
     } else {
         rpc_finish(call, SONDE_OK, NULL);
     }
@@ -115,7 +106,9 @@ static void send_next(struct rpc_call *call) {
 
 static void draw(struct rpc_job *job) {
     struct capture *capture = loop_owner(job, struct capture, job);
-    capture->drawn.limit = MAX_RESULT_BYTES;
+    capture->drawn.limit = RPC_MAX_RESULT_BYTES;
+    if (capture->keep.kept)
+        keep_write(&capture->keep, capture->result->profile, &capture->result->facts);
     capture->draw_err =
         sonde_draw(capture->result->profile, capture->rendering.format, &capture->rendering.options,
                    &capture->drawn, &capture->draw_diag);
@@ -126,6 +119,7 @@ static void draw(struct rpc_job *job) {
 static void on_drawn(struct rpc_job *job) {
     struct capture *capture = loop_owner(job, struct capture, job);
     capture->is_drawn = true;
+    keep_add(&capture->keep, capture->call);
     send_next(capture->call);
     rpc_call_drop(capture->call);
 }
@@ -209,6 +203,7 @@ static void on_gone(struct rpc_call *call) {
 static void release(struct rpc_call *call) {
     struct capture *capture = rpc_call_state(call);
     rpc_result_destroy(capture->result);
+    keep_finish(&capture->keep);
     sonde_buf_finish(&capture->drawn);
     free(capture->progress);
     free(capture);
@@ -243,6 +238,8 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     sonde_err err = rpc_capture_spec(request, &spec, &rendering, &diag);
     if (!err && !(capture = capture_create(call)))
         err = SONDE_OUT_OF_MEMORY;
+    if (!err && request->keep)
+        err = keep_begin(&capture->keep, call, &spec.target, "cpu", request->note, &diag);
     if (!err) {
         capture->rendering = rendering;
         spec.result_by_ns = rpc_call_deadline_ns(call);
@@ -267,8 +264,11 @@ void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
         err = rpc_rendering(request->rendering, &rendering, &diag);
     if (!err && !(capture = capture_create(call)))
         err = SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = keep_begin(&capture->keep, call, &selector, "cpu", "session", &diag);
     if (!err) {
         capture->rendering = rendering;
+        capture->keep.is_session = true;
         err = engine_session_stop(rpc_call_server(call)->engine, &selector, &engine_events, capture,
                                   &diag);
     }

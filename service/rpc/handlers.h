@@ -22,7 +22,9 @@ rpc_handler rpc_heap_deactivate, rpc_heap_reset;
 rpc_handler rpc_list_heap_dumps;
 rpc_handler rpc_get_heap_gdump, rpc_set_heap_gdump;
 rpc_handler rpc_heap_snapshot, rpc_get_heap_dump; /* heap_result.c */
-rpc_handler rpc_health_check, rpc_health_watch;   /* health.c */
-rpc_handler rpc_reflect;                          /* reflection.c */
+rpc_handler rpc_list_captures, rpc_get_capture;   /* captures.c, as the next */
+rpc_handler rpc_diff_captures;
+rpc_handler rpc_health_check, rpc_health_watch; /* health.c */
+rpc_handler rpc_reflect;                        /* reflection.c */
 
 #endif

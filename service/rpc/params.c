@@ -63,16 +63,16 @@ static bool is_cpu_format(enum sonde_format format) {
     }
 }
 
-sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_rendering *rendering,
-                        struct sonde_diag *diag) {
+sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message, struct rpc_rendering *rendering,
+                            struct sonde_diag *diag) {
     memset(rendering, 0, sizeof *rendering);
     rendering->format = SONDE_FORMAT_PPROF;
     if (message && message->format != SONDE__V1__FORMAT__FORMAT_UNSPECIFIED)
         rendering->format = (enum sonde_format)message->format;
     rendering->info = sonde_format_info(rendering->format);
-    if (!rendering->info || !is_cpu_format(rendering->format))
+    if (!rendering->info || !rendering->info->is_drawn)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "rendering.format: \"%d\" is no format that CPU profiles have here",
+                          "rendering.format: \"%d\" is no format that captures have here",
                           (int)rendering->format);
     if (!message)
         return SONDE_OK;
@@ -80,6 +80,15 @@ sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_renderin
     rendering->options.merge_threads = message->merge_threads;
     rendering->options.gzip_level = message->raw ? -1 : 0;
     return check_length("rendering.title", message->title, MAX_TITLE, diag);
+}
+
+sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_rendering *rendering,
+                        struct sonde_diag *diag) {
+    if (message && !is_cpu_format((enum sonde_format)message->format))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.format: \"%d\" is no format that CPU profiles have here",
+                          (int)message->format);
+    return rpc_rendering_any(message, rendering, diag);
 }
 
 static sonde_err check_frequency(uint32_t sent, struct engine_cpu_spec *spec,

@@ -31,6 +31,11 @@ struct rpc_rendering {
 SONDE_MUST_USE sonde_err rpc_rendering(const Sonde__V1__Rendering *message,
                                        struct rpc_rendering *rendering, struct sonde_diag *diag);
 
+/* For a profile that has yet to be read: every form that is drawn. */
+SONDE_MUST_USE sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message,
+                                           struct rpc_rendering *rendering,
+                                           struct sonde_diag *diag);
+
 /* Whole requests. The answers borrow the message's strings. */
 SONDE_MUST_USE sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
                                           struct engine_cpu_spec *spec,

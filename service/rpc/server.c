@@ -4,6 +4,7 @@
  * core counts down to its last call, the engine's last events come in, the queue is closed, the
  * thread joined; only then can everything be freed. */
 #include "service/rpc/inside.h"
+#include "service/rpc/kept.h"
 #include "service/rpc/tsan.h"
 
 #include <grpc/support/log.h>
@@ -13,6 +14,8 @@
 #include <string.h>
 #include <time.h>
 
+#define DEFAULT_CAPTURES           64
+#define DEFAULT_CAPTURE_BYTES      (256ull << 20)
 #define MAX_STREAMS_PER_CONNECTION 1024 /* above it clients queue, instead of seeing a refusal */
 
 /* Only what is wrong, in one line. */
@@ -53,6 +56,12 @@ static void *run_loop(void *context) {
 /* gRPC's threads and ours inherit the mask: signals are the program's main thread's business. */
 static sonde_err start(struct rpc_server *server, const struct rpc_server_options *options,
                        struct sonde_diag *diag) {
+    const struct kept_options kept = {
+        options->captures_dir, options->captures ? options->captures : DEFAULT_CAPTURES,
+        options->capture_bytes ? options->capture_bytes : DEFAULT_CAPTURE_BYTES};
+    server->kept = kept_open(&kept);
+    if (!server->kept)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the service");
     sonde_err err = loop_create(&server->loop, diag);
     if (err)
         return err;
@@ -187,6 +196,7 @@ void rpc_server_destroy(struct rpc_server *server) {
     loop_destroy(server->loop);
     rpc_accept_finish(server);
     rpc_tokens_destroy(server->tokens);
+    kept_close(server->kept);
     grpc_shutdown();
     free(server);
 }

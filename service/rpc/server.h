@@ -17,6 +17,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct engine;
 struct rpc_server;
@@ -34,7 +35,11 @@ struct rpc_server_options {
     const char *cert_file, *key_file, *client_ca_file;
     bool insecure;            /* other addresses than loopback without token and certificate */
     bool redact_command_line; /* GetCommandLine answers argument 0 alone */
-    unsigned unix_mode;       /* of unix sockets; 0 = 0600 */
+    /* Where captures are kept (kept.h), and how many; NULL: nowhere; 0: 64 and 256 MiB. */
+    const char *captures_dir;
+    uint32_t captures;
+    uint64_t capture_bytes;
+    unsigned unix_mode; /* of unix sockets; 0 = 0600 */
     /* One line per answered call, without newline, from the server's thread; NULL = none. */
     void (*log)(void *context, const char *line);
     void *log_context;

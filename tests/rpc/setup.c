@@ -12,7 +12,12 @@
 void setup_serve(struct setup *setup) {
     const char *addresses[] = {setup->address};
     struct rpc_server_options options = {
-        .engine = setup->engine, .addresses = addresses, .address_count = 1};
+        .engine = setup->engine,
+        .addresses = addresses,
+        .address_count = 1,
+        .captures_dir = setup->captures,
+        .captures = SETUP_CAPTURES,
+    };
     struct sonde_diag diag = {0};
     if (rpc_server_create(&options, &setup->server, &diag) != SONDE_OK)
         check_fail(__FILE__, __LINE__, "no service: %s", diag.text);
@@ -24,6 +29,7 @@ void setup_begin(struct setup *setup) {
     snprintf(setup->folder, sizeof setup->folder, "/tmp/x.XXXXXX");
     CHECK(mkdtemp(setup->folder) != NULL);
     snprintf(setup->address, sizeof setup->address, "unix:%s/rpc.sock", setup->folder);
+    snprintf(setup->captures, sizeof setup->captures, "%s/captures", setup->folder);
     setup->engine = fake_engine_create();
     setup_serve(setup);
     struct client_options options = {.address = setup->address};
@@ -38,11 +44,21 @@ void setup_stop(struct setup *setup, unsigned grace_ms) {
     setup->server = NULL;
 }
 
+static void remove_captures(const struct setup *setup) {
+    char path[sizeof setup->captures + 32];
+    for (int id = 1; id < 100; id++) {
+        snprintf(path, sizeof path, "%s/%010d.capture", setup->captures, id);
+        unlink(path);
+    }
+    CHECK_INT(rmdir(setup->captures), ==, 0); /* nothing unfinished is left */
+}
+
 void setup_end(struct setup *setup) {
     client_destroy(setup->client);
     setup_stop(setup, 0);
     CHECK_INT(fake_engine_unreleased(setup->engine), ==, 0);
     engine_destroy(setup->engine);
+    remove_captures(setup);
     CHECK_INT(rmdir(setup->folder), ==, 0); /* neither socket nor lock is left */
 }
 

@@ -9,8 +9,10 @@
 #include "service/rpc/server.h"
 #include "tests/unit/rpc/fake_engine.h"
 
+#define SETUP_CAPTURES 4 /* that are kept */
+
 struct setup {
-    char folder[32], address[64];
+    char folder[32], address[64], captures[64];
     struct engine *engine;
     struct rpc_server *server;
     struct client *client;

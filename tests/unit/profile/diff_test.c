@@ -87,6 +87,19 @@ TEST(diff_of_other_periods_is_refused_unless_both_are_unbiased) {
     sonde_profile_destroy(now);
 }
 
+/* Half the rate: half the samples, each worth twice the time. */
+TEST(compare_of_cpu_time_takes_captures_of_any_rate) {
+    struct sonde_profile *base = fixture("server"), *now = fixture("server"), *both;
+    struct sonde_profile_info info = *sonde_profile_info(now);
+    info.period *= 2;
+    sonde_profile_set_info(now, &info);
+    CHECK_INT(sonde_profile_compare(base, now, "samples", &both, NULL), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(sonde_profile_compare(base, now, "cpu", &both, NULL), ==, SONDE_OK);
+    sonde_profile_destroy(both);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+}
+
 TEST(diff_of_different_things_is_refused) {
     struct sonde_profile *cpu = fixture("server"), *now = heap(512, after, 4), *diff;
     struct sonde_diag diag = {0};

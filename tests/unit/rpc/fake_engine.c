@@ -434,6 +434,8 @@ sonde_err engine_session_stop(struct engine *engine, const struct engine_selecto
         return err;
     pthread_mutex_lock(&engine->lock);
     struct engine_facts facts = {.clock = "fake", .samples = engine->session.was_started ? 30 : 0};
+    facts.start_unix_ns = engine->session.info.start_unix_ns;
+    facts.end_unix_ns = facts.start_unix_ns ? facts.start_unix_ns + 5000000 : 0;
     events->on_profile(context, fake_profile(0, engine->session.was_started ? 3 : 0, 0), &facts);
     engine->session.is_running = false;
     events->on_end(context, SONDE_OK, NULL);

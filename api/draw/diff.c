@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/diff.h"
+
+#include "api/profile/diff.h"
+
+/* What the caller may say, over what suits the profile. */
+static struct sonde_draw_options choose(const struct sonde_profile *profile,
+                                        const struct sonde_draw_options *wanted) {
+    struct sonde_draw_options options = sonde_draw_defaults(profile);
+    if (wanted->type)
+        options.type = wanted->type;
+    if (wanted->title)
+        options.title = wanted->title;
+    options.merge_threads = wanted->merge_threads;
+    options.gzip_level = wanted->gzip_level;
+    options.all_one = wanted->all_one;
+    return options;
+}
+
+static sonde_err draw_both(const struct sonde_draw_diff *diff,
+                           const struct sonde_draw_options *wanted, struct sonde_buf *out,
+                           struct sonde_diag *diag) {
+    struct sonde_profile *both;
+    sonde_err err = sonde_profile_compare(diff->base, diff->now, wanted->type, &both, diag);
+    if (err)
+        return err;
+    struct sonde_draw_options options = {.title = wanted->title ? wanted->title : "Difference",
+                                         .palette = SONDE_PALETTE_DIFF,
+                                         .base_index = 1,
+                                         .merge_threads = wanted->merge_threads};
+    err = sonde_draw(both, SONDE_FORMAT_SVG_FLAMEGRAPH, &options, out, diag);
+    sonde_profile_destroy(both);
+    return err;
+}
+
+sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff, enum sonde_format format,
+                                const struct sonde_draw_options *options, struct sonde_buf *out,
+                                struct sonde_diag *diag) {
+    const struct sonde_diff_options how = {.normalise = diff->normalise,
+                                           .growth_only = diff->growth_only};
+    const struct sonde_format_info *info = sonde_format_info(format);
+    struct sonde_profile *left;
+    if (format == SONDE_FORMAT_SVG_FLAMEGRAPH && !diff->growth_only)
+        return draw_both(diff, options, out, diag);
+    if (!info || !(info->offered & sonde_draw_subject(diff->now)))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "%s is no form that such profiles have; ask for proto, flamegraph, "
+                          "callgraph, collapsed, speedscope or top",
+                          info ? info->output : "that");
+    sonde_err err = sonde_profile_diff(diff->base, diff->now, &how, &left, diag);
+    if (err)
+        return err;
+    struct sonde_draw_options chosen = choose(left, options);
+    err = sonde_draw(left, format, &chosen, out, diag);
+    sonde_profile_destroy(left);
+    return err;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Captures that are kept, over the fake engine: its profiles have 3 stacks of 10 samples. */
+#include "tests/rpc/setup.h"
+#include "tests/unit/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static struct setup setup;
+
+/* What a stream of CaptureEvents brought. */
+static struct {
+    struct sonde_buf bytes;
+    uint64_t id;
+    char keep_error[200], target[64], note[64];
+} got;
+
+static bool on_event(struct watcher *watcher, const ProtobufCMessage *message) {
+    const Sonde__V1__CaptureEvent *event = (const void *)message;
+    if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_RESULT) {
+        const Sonde__V1__ResultStart *start = event->result;
+        got.id = start->capture_id;
+        snprintf(got.keep_error, sizeof got.keep_error, "%s", start->keep_error);
+        snprintf(got.target, sizeof got.target, "%s", start->capture ? start->capture->target : "");
+        snprintf(got.note, sizeof got.note, "%s", start->capture ? start->capture->note : "");
+    } else if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK) {
+        sonde_buf_append(&got.bytes, event->chunk.data, event->chunk.len);
+    }
+    return true;
+}
+
+static sonde_err stream(const struct client_method *method, const void *request,
+                        struct sonde_diag *diag) {
+    struct watcher watcher = {.on_message = on_event};
+    sonde_buf_finish(&got.bytes);
+    memset(&got, 0, sizeof got);
+    watcher_start(&watcher, setup.client, method, request, 10000);
+    return watcher_end(&watcher, diag);
+}
+
+static uint64_t capture(bool keep, const char *note) {
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    rendering.format = SONDE__V1__FORMAT__TEXT_TOP;
+    request.rendering = &rendering;
+    request.duration_ms = 10;
+    request.keep = keep;
+    request.note = (char *)note;
+    CHECK_INT(stream(&client_capture_cpu, &request, NULL), ==, SONDE_OK);
+    return got.id;
+}
+
+static Sonde__V1__ListCapturesResponse *list(const char *name) {
+    Sonde__V1__ListCapturesRequest request = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
+    Sonde__V1__ListCapturesResponse *response = NULL;
+    request.target = &selector;
+    selector.name = (char *)name;
+    CHECK_INT(client_unary(setup.client, &client_list_captures, &request.base, 5000,
+                           (void *)&response, NULL),
+              ==, SONDE_OK);
+    return response;
+}
+
+static size_t count_of(const char *name) {
+    Sonde__V1__ListCapturesResponse *response = list(name);
+    size_t count = response->n_captures;
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+    return count;
+}
+
+static sonde_err get(uint64_t id, int format, struct sonde_diag *diag) {
+    Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    rendering.format = (Sonde__V1__Format)format;
+    rendering.merge_threads = true;
+    request.id = id;
+    request.rendering = &rendering;
+    return stream(&client_get_capture, &request, diag);
+}
+
+static sonde_err diff(uint64_t base, uint64_t now, int format, bool normalize,
+                      struct sonde_diag *diag) {
+    Sonde__V1__DiffCapturesRequest request = SONDE__V1__DIFF_CAPTURES_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    rendering.format = (Sonde__V1__Format)format;
+    rendering.merge_threads = true;
+    request.base_id = base;
+    request.new_id = now;
+    request.normalize = normalize;
+    request.rendering = &rendering;
+    return stream(&client_diff_captures, &request, diag);
+}
+
+TEST(only_what_is_asked_for_is_kept) {
+    setup_begin(&setup);
+    CHECK_INT(capture(false, ""), ==, 0);
+    CHECK_STR(got.keep_error, "");
+    CHECK_INT(count_of(""), ==, 0);
+    CHECK_INT(capture(true, "before the release"), ==, 1);
+    CHECK_STR(got.target, "demo");
+    CHECK_STR(got.note, "before the release");
+    CHECK_INT(count_of(""), ==, 1);
+    setup_end(&setup);
+}
+
+TEST(the_list_is_newest_first_and_bounded) {
+    setup_begin(&setup);
+    for (uint64_t i = 1; i <= SETUP_CAPTURES + 2; i++)
+        CHECK_INT(capture(true, ""), ==, i);
+    Sonde__V1__ListCapturesResponse *response = list("demo");
+    CHECK_INT(response->n_captures, ==, SETUP_CAPTURES);
+    CHECK_INT(response->captures[0]->id, ==, SETUP_CAPTURES + 2);
+    CHECK_INT(response->captures[0]->pid, ==, FAKE_PID);
+    CHECK_STR(response->captures[0]->kind, "cpu");
+    CHECK_INT(response->captures[0]->samples, ==, 30);
+    CHECK_INT(response->captures[0]->dropped, ==, 1);
+    CHECK_INT(response->captures[0]->frequency_hz, ==, 99);
+    CHECK_INT(response->captures[0]->start_unix_ns, >, 1);
+    CHECK_INT(response->captures[0]->size_bytes, >, 20);
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+    CHECK_INT(count_of("nobody"), ==, 0);
+    setup_end(&setup);
+}
+
+TEST(a_kept_capture_comes_in_every_form) {
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    capture(true, "");
+    CHECK_INT(get(1, SONDE__V1__FORMAT__COLLAPSED, NULL), ==, SONDE_OK);
+    CHECK(strstr(got.bytes.data, "main;f1 ") != NULL);
+    CHECK_INT(got.id, ==, 1);
+    CHECK_INT(get(1, SONDE__V1__FORMAT__SVG_FLAMEGRAPH, NULL), ==, SONDE_OK);
+    CHECK_INT(memcmp(got.bytes.data, "<?xml", 5), ==, 0);
+    CHECK_INT(get(1, 0, NULL), ==, SONDE_OK);
+    CHECK_INT(memcmp(got.bytes.data, "\x1f\x8b", 2), ==, 0);
+    CHECK_INT(get(1, SONDE__V1__FORMAT__HEAPSNAPSHOT, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(get(1, SONDE__V1__FORMAT__JEMALLOC, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(get(2, SONDE__V1__FORMAT__COLLAPSED, &diag), ==, SONDE_NOT_FOUND);
+    CHECK(strstr(diag.text, "no capture 2") != NULL);
+    setup_end(&setup);
+}
+
+TEST(captures_survive_a_restart_of_the_service) {
+    setup_begin(&setup);
+    capture(true, "");
+    setup_stop(&setup, 0);
+    setup_serve(&setup);
+    CHECK_INT(get(1, SONDE__V1__FORMAT__COLLAPSED, NULL), ==, SONDE_OK);
+    CHECK_INT(capture(true, ""), ==, 2);
+    setup_end(&setup);
+}
+
+TEST(a_difference_shows_what_grew) {
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    capture(true, "");
+    fake_engine_stacks(setup.engine, 4, false);
+    capture(true, "");
+    CHECK_INT(diff(1, 2, SONDE__V1__FORMAT__COLLAPSED, false, NULL), ==, SONDE_OK);
+    CHECK(strstr(got.bytes.data, "main;f3 ") != NULL);
+    CHECK(strstr(got.bytes.data, "f0") == NULL);
+    CHECK_INT(diff(1, 2, SONDE__V1__FORMAT__SVG_FLAMEGRAPH, false, NULL), ==, SONDE_OK);
+    CHECK(strstr(got.bytes.data, "grew") != NULL);
+    CHECK(strstr(got.bytes.data, "f0") != NULL);
+    CHECK_INT(diff(1, 9, SONDE__V1__FORMAT__COLLAPSED, false, &diag), ==, SONDE_NOT_FOUND);
+    CHECK_INT(diff(9, 1, SONDE__V1__FORMAT__COLLAPSED, false, &diag), ==, SONDE_NOT_FOUND);
+    CHECK_INT(diff(1, 2, SONDE__V1__FORMAT__HEAPSNAPSHOT, false, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
+    setup_end(&setup);
+}
+
+TEST(a_capture_and_itself_do_not_differ) {
+    setup_begin(&setup);
+    capture(true, "");
+    CHECK_INT(diff(1, 1, SONDE__V1__FORMAT__COLLAPSED, true, NULL), ==, SONDE_OK);
+    CHECK_STR(got.bytes.data, "[no samples] 0\n");
+    setup_end(&setup);
+}
+
+TEST(the_result_of_a_session_is_kept_once) {
+    Sonde__V1__StartCpuRequest start = SONDE__V1__START_CPU_REQUEST__INIT;
+    Sonde__V1__StopCpuRequest stop = SONDE__V1__STOP_CPU_REQUEST__INIT;
+    Sonde__V1__CpuSession *session = NULL;
+    setup_begin(&setup);
+    CHECK_INT(stream(&client_stop_cpu, &stop, NULL), ==, SONDE_OK);
+    CHECK_INT(got.id, ==, 0); /* never started */
+    CHECK_STR(got.keep_error, "");
+    CHECK_INT(
+        client_unary(setup.client, &client_start_cpu, &start.base, 5000, (void *)&session, NULL),
+        ==, SONDE_OK);
+    protobuf_c_message_free_unpacked(&session->base, NULL);
+    CHECK_INT(stream(&client_stop_cpu, &stop, NULL), ==, SONDE_OK);
+    CHECK_INT(got.id, ==, 1);
+    CHECK_INT(stream(&client_stop_cpu, &stop, NULL), ==, SONDE_OK);
+    CHECK_INT(got.id, ==, 1);
+    CHECK_INT(count_of(""), ==, 1);
+    setup_end(&setup);
+}
+
+TEST(a_capture_that_cannot_be_kept_is_sent_with_the_reason) {
+    char command[128];
+    setup_begin(&setup);
+    snprintf(command, sizeof command, "rmdir %s", setup.captures);
+    CHECK_INT(system(command), ==, 0);
+    CHECK_INT(capture(true, ""), ==, 0);
+    CHECK(strstr(got.keep_error, "cannot be kept") != NULL);
+    CHECK_INT(got.bytes.len, >, 10);
+    snprintf(command, sizeof command, "mkdir %s", setup.captures);
+    CHECK_INT(system(command), ==, 0);
+    setup_end(&setup);
+}
+
+TEST(a_note_that_is_too_long_is_refused_before_anything_starts) {
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    struct sonde_diag diag = {0};
+    char note[202];
+    memset(note, 'x', sizeof note);
+    note[201] = 0;
+    setup_begin(&setup);
+    request.keep = true;
+    request.note = note;
+    CHECK_INT(stream(&client_capture_cpu, &request, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "201 bytes") != NULL);
+    setup_end(&setup);
+}
