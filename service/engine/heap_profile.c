@@ -158,9 +158,12 @@ static sonde_err add_location(struct naming *naming, uint32_t id) {
     const struct symbol_answer *answer = &naming->answers[id - 1];
     struct sonde_location location = *sonde_profile_location(naming->from, id);
     struct sonde_line lines[MAX_NAMES];
-    uint32_t count = answer->frame_count < MAX_NAMES ? answer->frame_count : MAX_NAMES;
+    struct symbol_frame unnamed;
+    const struct symbol_frame *frames;
+    uint32_t count = symbol_answer_frames(answer, &unnamed, &frames);
+    count = count < MAX_NAMES ? count : MAX_NAMES;
     for (uint32_t i = 0; i < count; i++) {
-        sonde_err err = add_line(naming, &answer->frames[i], &lines[i]);
+        sonde_err err = add_line(naming, &frames[i], &lines[i]);
         if (err)
             return err;
     }

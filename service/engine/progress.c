@@ -37,20 +37,21 @@ static uint32_t rank_leaves(struct leaf *leaves, uint32_t count) {
     return kept;
 }
 
+static const char *name_of(const struct symbol_answer *answer) {
+    const char *place = answer->place ? answer->place : "";
+    return answer->frame_count > 0 ? answer->frames[0].name : place;
+}
+
 /* The name with the largest sum among the answers, which are few. */
 static void find_hottest(const struct leaf *leaves, const struct symbol_answer *answers,
                          uint32_t count, struct engine_progress *event, uint64_t total) {
     uint64_t best = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (answers[i].frame_count == 0)
-            continue;
         uint64_t sum = 0;
-        const char *name = answers[i].frames[0].name;
-        for (uint32_t k = 0; k < count; k++) {
-            if (answers[k].frame_count > 0 && strcmp(answers[k].frames[0].name, name) == 0)
-                sum += leaves[k].count;
-        }
-        if (sum <= best)
+        const char *name = name_of(&answers[i]);
+        for (uint32_t k = 0; k < count; k++)
+            sum += strcmp(name_of(&answers[k]), name) == 0 ? leaves[k].count : 0;
+        if (name[0] == 0 || sum <= best)
             continue;
         best = sum;
         event->hottest = name;

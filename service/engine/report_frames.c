@@ -287,14 +287,11 @@ static sonde_err add_line(struct sonde_profile *profile, const struct symbol_fra
 static sonde_err add_location(struct locating *locating, struct report_frame *frame) {
     const struct symbol_answer *answer = answer_of(locating, frame);
     const struct located_mapping *mapping = located(locating, frame->mapping);
-    struct symbol_frame note = {.name = "", .system_name = "", .file = ""};
-    const struct symbol_frame *names = answer->frames;
-    uint32_t count = answer->frame_count < MAX_LINES ? answer->frame_count : MAX_LINES;
-    if (frame->is_note) {
-        note.name = stack_note_text(frame->pc);
-        names = &note;
-        count = 1;
-    }
+    struct symbol_answer note = {.place = frame->is_note ? stack_note_text(frame->pc) : NULL};
+    struct symbol_frame unnamed;
+    const struct symbol_frame *names;
+    uint32_t count = symbol_answer_frames(note.place ? &note : answer, &unnamed, &names);
+    count = count < MAX_LINES ? count : MAX_LINES;
     struct sonde_line lines[MAX_LINES];
     for (uint32_t i = 0; i < count; i++) {
         sonde_err err = add_line(locating->profile, &names[i], &lines[i]);

@@ -191,6 +191,8 @@ sonde_err symbol_collect(const struct symbol_elf *elf, const struct symbol_elf *
             collection->quality = SYMBOL_EXPORTS_ONLY;
     }
     symbol_collect_plt(elf, collection);
+    if (collection->quality != SYMBOL_NAMES)
+        symbol_collect_starts(elf, collection);
     return collection->names.failed || (collection->is_cut && collection->count == 0)
                ? SONDE_OUT_OF_MEMORY
                : SONDE_OK;

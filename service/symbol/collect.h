@@ -16,12 +16,13 @@
 
 struct symbol_raw {
     uint64_t start;
-    uint64_t end;     /* start = size unknown: up to the next symbol, at most to `limit` */
-    uint64_t limit;   /* end of its section */
-    uint32_t name;    /* offset into names */
-    uint8_t binding;  /* STB_* */
-    uint8_t is_exact; /* covers its first byte only: no size, and neighbours are missing */
-    uint8_t is_plain; /* the name is shown as it is: no linkage name */
+    uint64_t end;       /* start = size unknown: up to the next symbol, at most to `limit` */
+    uint64_t limit;     /* end of its section */
+    uint32_t name;      /* offset into names */
+    uint8_t binding;    /* STB_* */
+    uint8_t is_exact;   /* covers its first byte only: no size, and neighbours are missing */
+    uint8_t is_plain;   /* the name is shown as it is: no linkage name */
+    uint8_t is_unnamed; /* a function begins here; `name` is that of the empty string */
 };
 
 struct symbol_text {
@@ -52,6 +53,8 @@ uint32_t symbol_collection_name(struct symbol_collection *collection, const char
 /* The executable section around an address, NULL when there is none. */
 const struct symbol_text *symbol_collection_text(const struct symbol_collection *collection,
                                                  uint64_t address);
+/* Where functions begin that have no symbol. */
+void symbol_collect_starts(const struct symbol_elf *elf, struct symbol_collection *collection);
 /* name@plt for every PLT entry whose jump goes through a relocated slot. */
 void symbol_collect_plt(const struct symbol_elf *elf, struct symbol_collection *collection);
 

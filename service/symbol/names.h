@@ -17,7 +17,7 @@
 #include "service/symbol/spans.h"
 
 #define SYMBOL_NAMES_MAGIC   0x316d614e646e6f53ull /* "SondNam1" */
-#define SYMBOL_NAMES_VERSION 1u
+#define SYMBOL_NAMES_VERSION 2u
 #define SYMBOL_NO_SYMBOL     UINT32_MAX
 #define SYMBOL_IDENTITY_MAX  96
 
@@ -38,8 +38,9 @@ struct symbol_names_header {
 #define SYMBOL_NAMES_IS_CUT    1u /* the file had more symbols than are read */
 #define SYMBOL_NAMES_HAD_DEBUG 2u /* a debug file was looked at too */
 
-#define SYMBOL_IS_FOLDED 1u /* functions of different names share this code */
-#define SYMBOL_IS_PLAIN  2u /* no linkage name: shown as it is */
+#define SYMBOL_IS_FOLDED  1u /* functions of different names share this code */
+#define SYMBOL_IS_PLAIN   2u /* no linkage name: shown as it is */
+#define SYMBOL_IS_UNNAMED 4u /* a function of a stripped file: only where it begins is known */
 
 struct symbol_entry {
     uint32_t start; /* minus header.base */

@@ -45,6 +45,8 @@ static int compare_symbols(const void *left, const void *right, void *context) {
     bool sized_a = a->end > a->start, sized_b = b->end > b->start;
     if (sized_a != sized_b)
         return sized_a ? -1 : 1;
+    if (a->is_unnamed != b->is_unnamed)
+        return a->is_unnamed ? 1 : -1;
     if (binding_rank(a->binding) != binding_rank(b->binding))
         return binding_rank(a->binding) - binding_rank(b->binding);
     return compare_names(names + a->name, names + b->name);
@@ -81,6 +83,7 @@ static bool is_folding(const char *a, const char *b) {
 struct chosen {
     uint64_t start, end, limit;
     uint32_t name, flags;
+    bool is_exact;
 };
 
 /* One symbol per start, in place of the items: the first of each run, which has the best name. */
@@ -93,13 +96,21 @@ static size_t choose(struct symbol_collection *collection, struct chosen *chosen
         if (last && last->start == item->start) {
             if (item->end > last->end)
                 last->end = item->end;
+            if (item->is_unnamed && last->is_exact) /* its neighbours are known after all */
+                last->end = last->start;
             if (is_folding(names + last->name, names + item->name))
                 last->flags |= SYMBOL_IS_FOLDED;
             continue;
         }
-        uint64_t end = item->is_exact ? item->start + 1 : item->end;
-        chosen[count++] = (struct chosen){item->start, end, item->limit, item->name,
-                                          item->is_plain ? SYMBOL_IS_PLAIN : 0};
+        chosen[count++] = (struct chosen){
+            .start = item->start,
+            .end = item->is_exact ? item->start + 1 : item->end,
+            .limit = item->limit,
+            .name = item->name,
+            .flags =
+                (item->is_plain ? SYMBOL_IS_PLAIN : 0) | (item->is_unnamed ? SYMBOL_IS_UNNAMED : 0),
+            .is_exact = item->is_exact,
+        };
     }
     return count;
 }

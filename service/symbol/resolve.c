@@ -195,7 +195,8 @@ static uint32_t entry_symbol(const struct batch *batch, const struct symbol_node
     uint32_t symbol = symbol_names_find(names, start);
     bool begins =
         symbol != SYMBOL_NO_SYMBOL && start == names->header->base + names->symbols[symbol].start;
-    return begins ? symbol : SYMBOL_NO_SYMBOL;
+    bool has_name = begins && !(names->symbols[symbol].flags & SYMBOL_IS_UNNAMED);
+    return has_name ? symbol : SYMBOL_NO_SYMBOL;
 }
 
 static bool same_base(const char *left, const char *right) {
@@ -259,10 +260,30 @@ static sonde_err answer_by_chain(struct batch *batch, uint64_t vaddr, uint32_t n
     return err;
 }
 
+/* All that is known of a function whose file is stripped: where it begins. */
+static const char *place_of(struct batch *batch, uint32_t symbol) {
+    struct memo_slot *slot = remember(batch, batch->table, symbol);
+    if (!slot || slot->name)
+        return slot ? slot->name : NULL;
+    const struct symbol_names *names = &batch->table->names;
+    const char *module = symbol_module_base_name(batch->module);
+    uint64_t start = names->header->base + names->symbols[symbol].start;
+    struct sonde_buf text = {0};
+    sonde_buf_printf(&text, module[0] == '[' ? "%s+0x%llx" : "[%s]+0x%llx", module,
+                     (unsigned long long)start);
+    slot->name = text.failed ? NULL : clean_copy(batch->arena, text.data);
+    sonde_buf_finish(&text);
+    return slot->name;
+}
+
 static sonde_err answer_from_names(struct batch *batch, uint64_t vaddr, uint32_t symbol,
                                    struct symbol_answer *answer) {
     if (symbol == SYMBOL_NO_SYMBOL)
         return SONDE_OK;
+    if (batch->table->names.symbols[symbol].flags & SYMBOL_IS_UNNAMED) {
+        answer->place = place_of(batch, symbol);
+        return answer->place ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    }
     struct symbol_frame *frame = sonde_arena_alloc(batch->arena, sizeof *frame);
     if (!frame || answer_by_name(batch, vaddr, symbol, frame) != SONDE_OK)
         return SONDE_OUT_OF_MEMORY;
@@ -303,6 +324,13 @@ static sonde_err answer_one(struct batch *batch, const struct symbol_query *quer
     answer->frames = frames;
     answer->frame_count = count;
     return answer_by_chain(batch, query->vaddr, node, symbol, frames, count);
+}
+
+uint32_t symbol_answer_frames(const struct symbol_answer *answer, struct symbol_frame *unnamed,
+                              const struct symbol_frame **frames) {
+    *unnamed = (struct symbol_frame){.name = answer->place, .system_name = "", .file = ""};
+    *frames = answer->frame_count > 0 ? answer->frames : unnamed;
+    return answer->frame_count > 0 ? answer->frame_count : answer->place != NULL;
 }
 
 /* --- batches -----------------------------------------------------------------------------------

@@ -126,7 +126,15 @@ struct symbol_answer {
     uint32_t frame_count;              /* 0 = no name */
     enum symbol_quality quality;
     bool is_folded; /* several functions share this code */
+    /* Without frames: "[libx.so]+0x1230", where the function begins that holds the code; NULL =
+     * not known either. In the arena. */
+    const char *place;
 };
+
+/* Frames as profiles show them: the answer's own, or, of a function without a name, one called by
+ * its place, which is made in *unnamed. Gives their number. */
+uint32_t symbol_answer_frames(const struct symbol_answer *answer, struct symbol_frame *unnamed,
+                              const struct symbol_frame **frames);
 
 /* count answers, one a query, at once: with what is there. Where a file has DWARF that nobody has
  * converted yet, names are given and the conversion begins. SONDE_OUT_OF_MEMORY is the only

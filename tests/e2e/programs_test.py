@@ -78,13 +78,17 @@ def test_a_stripped_program_keeps_its_callers():
     subprocess.run(["strip", "-o", stripped, full], check=True)
     table = names_by_address(full)
     with stack.Server(stripped, ready="ready") as server:
+        server_frames = samples_of(server)
         stacks = [([frames[0]] + [name_of(table, frame) for frame in frames[1:]], count)
-                  for frames, count in samples_of(server)]
+                  for frames, count in server_frames]
         assert stack.leaf_share(stacks, "price_of") > 0.9, stacks[:5]
         checkout = [(frames, count) for frames, count in stacks if any("Checkout::run" in frame for frame in frames)]
         assert stack.total(checkout) > 0.5 * stack.total(stacks), stacks[:5]
         share = stack.chain_share(checkout, "run", "sum", "price_of")
         assert share >= 0.99, f"{share}: {checkout[:3]}"
+    starts = {hex(start) for start, _ in table}
+    places = {frame.split("+")[1] for frames, _ in server_frames for frame in frames if frame.startswith("[stripped]+")}
+    assert places and places <= starts, places - starts  # each function in one piece
 
 
 def test_a_rust_program():

@@ -205,6 +205,7 @@ static struct fixture_answer resolve(struct symbol_store *store, struct symbol_m
         .file = frame->file,
         .line = frame->line,
         .build_id = build_id,
+        .place = answer.place ? answer.place : "",
         .frame_count = answer.frame_count,
         .quality = answer.quality,
         .is_folded = answer.is_folded,
@@ -219,7 +220,7 @@ struct fixture_answer fixture_name(struct symbol_store *store, pid_t pid, uint64
     uint64_t bias;
     CHECK(fixture_mapping(pid, address, &mapping));
     CHECK_INT(symbol_module_open(store, pid, &mapping, &module, NULL), ==, SONDE_OK);
-    struct fixture_answer answer = {"", "", "", "", .reason = symbol_module_reason(module)};
+    struct fixture_answer answer = {"", "", "", "", "", .reason = symbol_module_reason(module)};
     if (symbol_module_bias(module, &mapping, &bias))
         answer = resolve(store, module, address - bias);
     symbol_module_release(module);

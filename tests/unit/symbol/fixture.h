@@ -39,7 +39,7 @@ uint64_t fixture_address(const struct fixture_process *process, const char *name
 bool fixture_mapping(pid_t pid, uint64_t address, struct symbol_mapping *mapping);
 /* Opens the module there, and names the address; "" = no name. Strings live until the next call. */
 struct fixture_answer {
-    const char *name, *system_name, *file, *build_id;
+    const char *name, *system_name, *file, *build_id, *place;
     uint32_t line, frame_count;
     enum symbol_quality quality;
     enum symbol_reason reason;
