@@ -42,6 +42,7 @@ enum {
     ROUTE_LARGE_BODY = 2,    /* up to HTTP_MAX_BODY; the others SMALL_BODY */
     ROUTE_SLASH = 4,         /* one slash more is the same path */
     ROUTE_NO_TARGET = 8,     /* is not about a target: which one is said is not looked at */
+    ROUTE_TAIL = 32,         /* what stands behind the path's '{' is the handler's to read */
     ROUTE_GET_READS = 16,    /* with ROUTE_CHANGES_STATE: GET and HEAD change nothing */
 };
 

@@ -45,6 +45,11 @@ void handle_mem_deactivate(struct visit *visit);
 void handle_mem_gdump(struct visit *visit);
 /* v1_heap.c */
 void handle_v1_heap(struct visit *visit);
+/* captures.c */
+void handle_v1_captures(struct visit *visit);
+/* capture_view.c */
+void handle_v1_capture(struct visit *visit);
+void handle_v1_diff(struct visit *visit);
 /* live.c */
 void handle_cpu_live(struct visit *visit);
 /* metrics.c */

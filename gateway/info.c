@@ -6,6 +6,7 @@
 #include "gateway/contract.h"
 #include "gateway/exchange.h"
 #include "gateway/handlers.h"
+#include "gateway/lines.h"
 #include "gateway/live.h"
 #include "gateway/reply.h"
 
@@ -21,7 +22,7 @@ static void on_json(struct exchange *exchange, const ProtobufCMessage *message) 
 
 void handle_targets(struct visit *visit) {
     static const struct exchange_events events = {.on_message = on_json};
-    if (negotiate_names_type(visit->headers.accept, LIVE_LINES)) {
+    if (negotiate_names_type(visit->headers.accept, LINES_TYPE)) {
         live_watch_targets(visit);
         return;
     }

@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Streams of messages as lines of JSON, for as long as somebody reads. The reader's speed pulls:
- * the gateway holds one line. A 200 that was sent cannot be taken back, so the last line is always
- * the status: {"code":200,"status":"OK","message":"max_windows"}, or the error's. Loop thread only.
- */
+ * Streams of messages as lines of JSON, for as long as somebody reads. The last line is always the
+ * status: {"code":200,"status":"OK","message":"max_windows"}, or the error's. Loop thread only. */
 #ifndef SONDE_GATEWAY_LIVE_H
 #define SONDE_GATEWAY_LIVE_H
 
 #include "gateway/exchange.h"
-
-#define LIVE_LINES "application/x-ndjson"
 
 /* Those attached now, then each that comes and goes. */
 void live_watch_targets(struct visit *visit);

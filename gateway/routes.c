@@ -108,6 +108,14 @@ static const struct route table[] = {
      "the state of heap profiling; PUT ?active=true switches it"},
     {"/v1/cpu/live", METHOD_GET, 0, FAMILY_V1, handle_cpu_live, NULL, "window frequency windows",
      "?windows=5", "CPU samples as they happen, one JSON line a window"},
+    {"/v1/captures", BOTH, SWITCHES | ROUTE_GET_READS, FAMILY_V1, handle_v1_captures, NULL,
+     "seconds frequency note", "",
+     "the captures that are kept; POST ?seconds=10 takes one and keeps it"},
+    {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
+     NULL, "id output", NULL, "a kept capture in any form: 7, 7.svg, 7.pb.gz, 7.txt"},
+    {"/v1/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_v1_diff, NULL,
+     "base new normalize growth output", NULL,
+     "what changed between two kept captures: ?base=6&new=7"},
     {"/v1/profile/ProfileTracing", METHOD_POST, ROUTE_NO_TARGET, FAMILY_TRACING, handle_no_store,
      NULL, "", NULL, "continuous profiles of the past"},
 
@@ -127,13 +135,22 @@ const struct route *route_table(size_t *count) {
     return table;
 }
 
+/* One more piece behind what stands before the '{'. */
+static bool has_tail(struct sonde_slice path, const char *pattern) {
+    size_t len = strcspn(pattern, "{");
+    return path.len > len && memcmp(path.data, pattern, len) == 0 &&
+           !memchr(path.data + len, '/', path.len - len);
+}
+
 const struct route *route_find(struct sonde_slice path) {
     for (size_t i = 0; i < COUNT; i++) {
         const struct route *route = &table[i];
         struct sonde_slice shorter = path;
         if ((route->flags & ROUTE_SLASH) && path.len > 1 && path.data[path.len - 1] == '/')
             shorter.len--;
-        if (sonde_slice_equals(shorter, route->path))
+        bool fits = (route->flags & ROUTE_TAIL) ? has_tail(path, route->path)
+                                                : sonde_slice_equals(shorter, route->path);
+        if (fits)
             return route;
     }
     return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ListCaptures, GetCapture, DiffCaptures. The loop opens the files, so that what is pruned meanwhile
- * stays readable; a worker reads, compares and draws. */
+ * ListCaptures, GetCapture, DiffCaptures. The loop opens the files, so that what is pruned
+ * meanwhile stays readable; a worker reads, compares and draws. */
 #include "service/rpc/chunk.h"
 #include "service/rpc/handlers.h"
 #include "service/rpc/inside.h"
@@ -204,7 +204,8 @@ void rpc_diff_captures(struct rpc_call *call, const ProtobufCMessage *message) {
     if (!err)
         err = open_capture(viewing, request->new_id, &diag);
     if (!err)
-        err = kept_open_file(rpc_call_server(call)->kept, request->base_id, &viewing->base_fd, &diag);
+        err =
+            kept_open_file(rpc_call_server(call)->kept, request->base_id, &viewing->base_fd, &diag);
     if (!err) {
         viewing->growth_only = request->growth_only;
         viewing->normalise = request->normalize;

@@ -9,7 +9,7 @@ service gives only now and then. The name of the asked target says what happens:
     idle              no samples
     noprof            its jemalloc was started without prof:true
     glibc             has nothing to profile the heap with
-    full              a dump of its heap cannot be written
+    full              a dump of its heap cannot be written, a capture of it cannot be kept
     anything else     works; a second of capture takes a tenth
 
 A collapsed or top result is a line that repeats the request, so that a test sees what arrived. `--targets a,b` are
@@ -42,6 +42,7 @@ REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
     "NOT_AVAILABLE": (grpc.StatusCode.FAILED_PRECONDITION, "start it with MALLOC_CONF=prof:true,prof_active:false"),
     "NO_HEAP": (grpc.StatusCode.FAILED_PRECONDITION, "it does not use jemalloc", "NOT_AVAILABLE"),
     "NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "there is no such dump"),
+    "NO_CAPTURE": (grpc.StatusCode.NOT_FOUND, "there is no capture 9 (any more); the list tells", "NOT_FOUND"),
     "IO": (grpc.StatusCode.INTERNAL, "no space left on the device"),
     "INTERNAL": (grpc.StatusCode.INTERNAL, "a <b>mistake</b>\tinside"),
     "DEADLINE_EXCEEDED": (grpc.StatusCode.DEADLINE_EXCEEDED, "it took longer than allowed"),
@@ -95,6 +96,7 @@ class Service:
         self.token = None
         self.heaps = {target.pid: messages.HeapState(backend="JEMALLOC", available=True, sample_bytes=524288)
                       for target in self.targets}
+        self.captures = []
         self.kept = {target.pid: [] for target in self.targets}
 
     def find(self, selector, context):
@@ -150,10 +152,42 @@ class Service:
             return b"[no samples] 0\n"
         return f"target={target.name} format={name} {what} 1\n".encode()
 
-    def send(self, target, rendering, what, duration_ms=0):
+    def keep(self, target, request):
+        """A capture of the request, on the list."""
+        capture = self.m.Capture(id=len(self.captures) + 1, target=target.name, pid=target.pid, uuid=target.uuid, kind="cpu",
+                                 start_unix_ns=1_700_000_000_000_000_000, duration_ms=request.duration_ms, samples=7,
+                                 dropped=1, size_bytes=100, note=request.note, frequency_hz=request.frequency_hz)
+        self.captures.append(capture)
+        return capture
+
+    def ListCaptures(self, request, context):
+        fits = [c for c in self.captures if request.target.name in ("", c.target) and request.target.pid in (0, c.pid)]
+        return self.m.ListCapturesResponse(captures=fits[::-1])
+
+    def capture(self, number, context):
+        if not 1 <= number <= len(self.captures):
+            self.fail(context, "NO_CAPTURE")
+        return self.captures[number - 1]
+
+    def GetCapture(self, request, context):
+        capture = self.capture(request.id, context)
+        yield from self.send(self.targets[0], request.rendering, f"capture={capture.id} note={capture.note}")
+
+    def DiffCaptures(self, request, context):
+        self.capture(request.new_id, context)
+        self.capture(request.base_id, context)
+        yield from self.send(self.targets[0], request.rendering,
+                             f"base={request.base_id} new={request.new_id} growth_only={request.growth_only} "
+                             f"normalize={request.normalize}")
+
+    def send(self, target, rendering, what, duration_ms=0, capture=None, keep_error=""):
         body = self.body(target, rendering, what)
-        yield self.m.CaptureEvent(result=self.m.ResultStart(size_bytes=len(body), samples=7, dropped=1,
-                                                            duration_ms=duration_ms))
+        start = self.m.ResultStart(size_bytes=len(body), samples=7, dropped=1, duration_ms=duration_ms,
+                                   keep_error=keep_error)
+        if capture:
+            start.capture_id = capture.id
+            start.capture.CopyFrom(capture)
+        yield self.m.CaptureEvent(result=start)
         if target.name == "cut":
             yield self.m.CaptureEvent(chunk=body[:len(body) // 2])
             raise RuntimeError("broken off on purpose")
@@ -174,7 +208,10 @@ class Service:
             if context.is_active():
                 what = (f"duration_ms={request.duration_ms} frequency_hz={request.frequency_hz} "
                         f"max_samples={request.max_samples}")
-                yield from self.send(target, request.rendering, what, request.duration_ms)
+                is_full = request.keep and target.name == "full"
+                kept = self.keep(target, request) if request.keep and not is_full else None
+                yield from self.send(target, request.rendering, what, request.duration_ms, kept,
+                                     "no space left on the device" if is_full else "")
         finally:
             with self.lock:
                 self.running -= 1
@@ -313,6 +350,8 @@ class Service:
 
 
 METHODS = {  # name: (request, streams)
+    "ListCaptures": ("ListCapturesRequest", False), "GetCapture": ("GetCaptureRequest", True),
+    "DiffCaptures": ("DiffCapturesRequest", True),
     "CaptureCpu": ("CaptureCpuRequest", True), "StartCpu": ("StartCpuRequest", False),
     "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
     "GetCommandLine": ("GetCommandLineRequest", False), "GetInfo": ("GetInfoRequest", False),

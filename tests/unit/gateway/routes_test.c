@@ -114,6 +114,7 @@ TEST(what_switches_is_guarded) {
         "/debug/prof/mem/deactivate",
         "/debug/prof/mem/gdump",
         "/v1/heap",
+        "/v1/captures",
         "/profile_start",
         "/profile_stop",
     };
@@ -136,6 +137,15 @@ TEST(paths_match_exactly) {
     CHECK(!route_find(sonde_slice_of("/Debug/pprof/profile")));
     CHECK(!route_find(sonde_slice_of("")));
     CHECK(!route_find(sonde_slice_of("*")));
+}
+
+TEST(a_kept_capture_is_one_more_piece_of_path) {
+    const struct route *route = route_find(sonde_slice_of("/v1/captures/7.svg"));
+    CHECK_STR(route->path, "/v1/captures/{id}");
+    CHECK_STR(route_find(sonde_slice_of("/v1/captures"))->path, "/v1/captures");
+    CHECK(!route_find(sonde_slice_of("/v1/captures/")));
+    CHECK(!route_find(sonde_slice_of("/v1/captures/7/8")));
+    CHECK(!route_find(sonde_slice_of("/v1/captures/7/")));
 }
 
 TEST(julias_paths_take_one_slash_more) {
