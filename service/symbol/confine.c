@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #define NOBODY       65534
-#define MEMORY_BYTES ((rlim_t)2 << 30) /* on top of the files, which libdw maps */
+#define MEMORY_BYTES ((rlim_t)2 << 30) /* on top of the files, which are mapped */
 #define OUT_BYTES    ((rlim_t)16 << 30)
 
 static bool set_limit(int what, rlim_t most) {
@@ -38,7 +38,7 @@ static bool limit_memory(void) {
     return true; /* their shadows need terabytes of addresses */
 #endif
     rlim_t files = 0;
-    for (int fd = SYMBOL_WORKER_MAIN; fd <= SYMBOL_WORKER_ALT; fd++) {
+    for (int fd = SYMBOL_WORKER_MAIN; fd <= SYMBOL_WORKER_PACKAGE; fd++) {
         struct stat about;
         if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode))
             files += (rlim_t)about.st_size;
@@ -51,8 +51,8 @@ static bool set_limits(void) {
            set_limit(RLIMIT_FSIZE, OUT_BYTES) && set_limit(RLIMIT_CORE, 0);
 }
 
-/* Root becomes the owner of the file it reads, and nobody for root's own files: split DWARF makes
- * libdw open other files by names that the file says. */
+/* Root becomes the owner of the file it reads, and nobody for root's own files: split DWARF has
+ * the worker open other files by names that the file says. */
 static bool drop_user(void) {
     struct stat about;
     if (geteuid() != 0)

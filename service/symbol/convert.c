@@ -4,7 +4,6 @@
  * names; its table counts when it is whole, however the worker ended. When there is none the reason
  * is kept, and it is not tried again for nothing. */
 #include "service/symbol/locate.h"
-#include "service/symbol/prepare.h"
 #include "service/symbol/store.h"
 #include "service/symbol/worker.h"
 
@@ -62,6 +61,18 @@ static int open_alt(struct symbol_module *module, int fd) {
     return alt;
 }
 
+/* The package of split units beside the file; -1 = none. Each of its units has an id to be known
+ * by. */
+static int open_package(int fd) {
+    char link[64], path[PATH_MAX];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, path, sizeof path - sizeof ".dwp");
+    if (len <= 0)
+        return -1;
+    memcpy(path + len, ".dwp", sizeof ".dwp");
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+}
+
 static int copy_fd(int fd) {
     return fcntl(fd, F_DUPFD_CLOEXEC, ABOVE);
 }
@@ -77,19 +88,22 @@ static bool gather(struct symbol_module *module, bool is_names, int out,
                    int fds[SYMBOL_WORKER_FD_END]) {
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
     int dwarf = is_names ? module->debug_fd : dwarf_fd(module);
-    int alt = dwarf >= 0 && !is_names ? open_alt(module, dwarf) : -1;
-    int scratch = is_names ? -1 : symbol_cache_scratch(&module->store->cache);
-    int scratch_alt = is_names ? -1 : symbol_cache_scratch(&module->store->cache);
-    bool whole = is_names || (dwarf >= 0 && scratch >= 0 && scratch_alt >= 0);
+    bool wants_more = dwarf >= 0 && !is_names, whole = is_names || dwarf >= 0;
+    int alt = wants_more ? open_alt(module, dwarf) : -1;
+    int package = wants_more ? open_package(dwarf) : -1;
     fds[0] = fds[1] = fds[2] = -1;
     fds[SYMBOL_WORKER_MAIN] = copy_fd(module->fd);
     fds[SYMBOL_WORKER_DWARF] = copy_fd(dwarf >= 0 ? dwarf : none);
     fds[SYMBOL_WORKER_ALT] = copy_fd(alt >= 0 ? alt : none);
-    fds[SYMBOL_WORKER_SCRATCH] = copy_fd(scratch >= 0 ? scratch : none);
-    fds[SYMBOL_WORKER_SCRATCH_ALT] = copy_fd(scratch_alt >= 0 ? scratch_alt : none);
+    fds[SYMBOL_WORKER_PACKAGE] = copy_fd(package >= 0 ? package : none);
+    for (int i = SYMBOL_WORKER_SCRATCH; i <= SYMBOL_WORKER_LAST_SCRATCH; i++) {
+        int scratch = is_names ? -1 : symbol_cache_scratch(&module->store->cache);
+        fds[i] = copy_fd(is_names ? none : scratch);
+        close_all(&scratch, 1);
+    }
     fds[SYMBOL_WORKER_OUT] = copy_fd(out);
-    int own[] = {alt, none, scratch, scratch_alt};
-    close_all(own, 4);
+    int own[] = {alt, package, none};
+    close_all(own, 3);
     for (int i = SYMBOL_WORKER_MAIN; i < SYMBOL_WORKER_FD_END; i++)
         whole = whole && fds[i] >= 0;
     return whole;

@@ -295,3 +295,9 @@ size_t symbol_elf_altlink(const struct symbol_elf *elf, char *path, size_t path_
     sonde_buf_finish(&bytes);
     return id_len;
 }
+
+bool symbol_has_dwarf(const struct symbol_elf *elf) {
+    const Elf64_Shdr *info = symbol_elf_section(elf, ".debug_info");
+    info = info ? info : symbol_elf_section(elf, ".zdebug_info");
+    return info && info->sh_type != SHT_NOBITS && info->sh_size > 0;
+}

@@ -6,7 +6,7 @@
  * it is mapped ends the reader with SIGBUS; here every byte comes through pread. libelf trusts
  * counts and sizes further than a service may that reads other users' files; here each has a
  * written bound. And the same few calls read a file, the memory of a process and an image inside
- * another section. (libdw does read the DWARF: in a worker process that may die of it.)
+ * another section.
  *
  * Thread safety: any thread; an open reader is read-only. */
 #ifndef SONDE_SERVICE_SYMBOL_ELF_H
@@ -72,5 +72,7 @@ bool symbol_elf_debuglink(const struct symbol_elf *elf, char *name, size_t name_
 /* The path and build-id in .gnu_debugaltlink; length of the build-id, 0 = none. */
 size_t symbol_elf_altlink(const struct symbol_elf *elf, char *path, size_t path_size,
                           uint8_t build_id[SYMBOL_BUILD_ID_MAX]);
+/* Whether it has DWARF with bytes in it. */
+bool symbol_has_dwarf(const struct symbol_elf *elf);
 
 #endif

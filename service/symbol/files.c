@@ -4,7 +4,6 @@
  * an entry; entries of one identity become one. */
 #include "service/symbol/files.h"
 
-#include "service/symbol/prepare.h"
 #include "service/symbol/store.h"
 
 #include <dirent.h>

@@ -3,7 +3,6 @@
  * Debug files from outside: written to a temporary file, judged when they are whole, then named by
  * the build-id that is in them. */
 #include "service/symbol/files.h"
-#include "service/symbol/prepare.h"
 #include "service/symbol/store.h"
 
 #include <dirent.h>

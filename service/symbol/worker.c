@@ -3,16 +3,14 @@
 
 #include "service/symbol/collect.h"
 #include "service/symbol/confine.h"
-#include "service/symbol/dwarf.h"
-#include "service/symbol/prepare.h"
+#include "service/symbol/dwarf/dwarf.h"
+#include "service/symbol/elf.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#define INFLATED_LIMIT ((uint64_t)16 << 30)
 
 bool symbol_worker_is_asked(int argc, char **argv) {
     return argc == 4 && strcmp(argv[1], SYMBOL_WORKER_ARGUMENT) == 0;
@@ -52,30 +50,38 @@ static bool write_out(const struct sonde_buf *image) {
     return true;
 }
 
-static int convert(const char *identity) {
-    struct symbol_dwarf_input input = {.alt_fd = -1};
-    struct symbol_dwarf_result result;
+static int write_table(struct symbol_full_builder *builder, const struct dwarf_input *input,
+                       const char *identity) {
+    struct dwarf_result result;
     struct sonde_buf image = {0};
-    uint64_t limit;
-    if (!find_text(&input.base, &limit))
-        return SYMBOL_WORKER_BROKEN;
-    input.fd = symbol_prepare_dwarf(SYMBOL_WORKER_DWARF, SYMBOL_WORKER_SCRATCH, INFLATED_LIMIT);
-    if (input.fd < 0)
-        return SYMBOL_WORKER_BROKEN;
-    input.alt_fd =
-        symbol_prepare_dwarf(SYMBOL_WORKER_ALT, SYMBOL_WORKER_SCRATCH_ALT, INFLATED_LIMIT);
-    struct symbol_full_builder *builder = symbol_full_builder_create(input.base, limit);
-    if (!builder)
-        return SYMBOL_WORKER_MEMORY;
-    sonde_err err = symbol_dwarf_walk(&input, builder, &result);
-    if (err == SONDE_NOT_FOUND)
-        return SYMBOL_WORKER_NO_DWARF;
+    sonde_err err = dwarf_walk_all(input, builder, &result);
     if (err != SONDE_OK)
-        return SYMBOL_WORKER_BROKEN;
+        return err == SONDE_NOT_FOUND ? SYMBOL_WORKER_NO_DWARF : SYMBOL_WORKER_MEMORY;
     uint32_t flags = result.broken_units ? SYMBOL_FULL_IS_PARTIAL : 0;
     if (symbol_full_write(builder, identity, flags, result.units, &image) != SONDE_OK)
         return SYMBOL_WORKER_MEMORY;
     return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
+}
+
+/* Nothing is freed: the process ends. */
+static int convert(const char *identity) {
+    struct dwarf_sections sections, alt, package;
+    struct dwarf_input input = {.main = &sections, .may_open = true};
+    uint64_t limit;
+    if (!find_text(&input.base, &limit))
+        return SYMBOL_WORKER_BROKEN;
+    sonde_err err =
+        dwarf_sections_open(SYMBOL_WORKER_DWARF, DWARF_LINKED, SYMBOL_WORKER_SCRATCH, &sections);
+    if (err != SONDE_OK)
+        return err == SONDE_NOT_FOUND ? SYMBOL_WORKER_NO_DWARF : SYMBOL_WORKER_BROKEN;
+    if (dwarf_sections_open(SYMBOL_WORKER_ALT, DWARF_LINKED, SYMBOL_WORKER_SCRATCH_ALT, &alt) ==
+        SONDE_OK)
+        input.alt = &alt;
+    if (dwarf_sections_open(SYMBOL_WORKER_PACKAGE, DWARF_SPLIT, SYMBOL_WORKER_SCRATCH_PACKAGE,
+                            &package) == SONDE_OK)
+        input.package = &package;
+    struct symbol_full_builder *builder = symbol_full_builder_create(input.base, limit);
+    return builder ? write_table(builder, &input, identity) : SYMBOL_WORKER_MEMORY;
 }
 
 static int make_names(const char *identity) {
@@ -91,7 +97,6 @@ int symbol_worker_main(int argc, char **argv) {
     if (!symbol_worker_is_asked(argc, argv))
         return SYMBOL_WORKER_BROKEN;
     bool names = strcmp(argv[2], SYMBOL_WORKER_NAMES) == 0;
-    unsetenv("DEBUGINFOD_URLS"); /* libdw must never ask the network */
     /* Somebody waits for names. */
     if ((!names && setpriority(PRIO_PROCESS, 0, 15) != 0) || !symbol_confine())
         return SYMBOL_WORKER_CONFINED;

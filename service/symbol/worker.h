@@ -31,8 +31,11 @@ enum {
     SYMBOL_WORKER_DWARF,    /* the file with the DWARF, may be the same; of names: the debug file,
                              * /dev/null = none */
     SYMBOL_WORKER_ALT,      /* what dwz moved away; /dev/null = none */
-    SYMBOL_WORKER_SCRATCH,  /* two empty files for inflated sections */
+    SYMBOL_WORKER_PACKAGE,  /* split units (.dwp); /dev/null = none */
+    SYMBOL_WORKER_SCRATCH,  /* empty files for inflated sections */
     SYMBOL_WORKER_SCRATCH_ALT,
+    SYMBOL_WORKER_SCRATCH_PACKAGE,
+    SYMBOL_WORKER_LAST_SCRATCH = SYMBOL_WORKER_SCRATCH_PACKAGE,
     SYMBOL_WORKER_OUT, /* the table */
     SYMBOL_WORKER_FD_END,
 };

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One pass over the DIEs of a unit. Most of them are of no interest and cost one look at their
+ * abbreviation and one addition; a whole subtree of no interest is jumped over when its DIE says
+ * where it ends (GCC does), else stepped through. */
+#include "service/symbol/dwarf/walk.h"
+
+#include "service/symbol/dwarf/constants.h"
+
+#include <stdlib.h>
+
+#define MAX_DEPTH 512
+
+/* An open DIE. */
+struct frame {
+    uint32_t parent; /* entry around; DWARF_NO_ENTRY = outside of functions */
+    uint32_t opened; /* entry that ends with this DIE, or DWARF_NO_ENTRY */
+    uint32_t scope;  /* its own, DWARF_NO_SCOPE = the unit itself */
+    bool has_scope;  /* functions below it are members of scope */
+};
+
+struct pass {
+    struct dwarf_unit *unit;
+    struct dwarf_walk *walk; /* NULL = scopes only */
+    struct dwarf_cursor cursor;
+    const uint8_t *info;
+    struct frame frames[MAX_DEPTH];
+    uint32_t depth;
+    struct dwarf_die die;
+};
+
+static uint64_t place_of(const struct pass *pass) {
+    return (uint64_t)(pass->cursor.at - pass->info);
+}
+
+/* --- stepping over -----------------------------------------------------------------------------
+ */
+
+/* Over the attributes of a DIE without interest, and over what is below it when it says where that
+ * ends; else true: its children come next. */
+static bool enters(struct pass *pass, const struct dwarf_abbrev *abbrev) {
+    if (!abbrev->has_children) {
+        if (abbrev->op_count > 0)
+            dwarf_die_skip(pass->unit, &pass->cursor, abbrev);
+        else
+            dwarf_cursor_skip(&pass->cursor, abbrev->tail);
+        return false;
+    }
+    dwarf_die_rest(pass->unit, &pass->cursor, abbrev, &pass->die);
+    uint64_t sibling = dwarf_die_sibling(pass->unit, &pass->die, place_of(pass));
+    if (sibling)
+        pass->cursor.at = pass->info + sibling;
+    return sibling == 0;
+}
+
+/* The next DIE's abbreviation; NULL at the end of a list of children, and when it is broken. */
+static const struct dwarf_abbrev *next(struct pass *pass) {
+    uint64_t code = dwarf_cursor_uleb(&pass->cursor);
+    if (code == 0)
+        return NULL;
+    const struct dwarf_abbrev *abbrev = dwarf_abbrev_find(pass->unit->abbrevs, code);
+    if (!abbrev)
+        dwarf_cursor_fail(&pass->cursor);
+    return abbrev;
+}
+
+/* Behind all that is below a DIE whose attributes were read. */
+static void skip_children(struct pass *pass, const struct dwarf_die *die) {
+    if (!die->abbrev->has_children)
+        return;
+    uint64_t sibling = dwarf_die_sibling(pass->unit, die, place_of(pass));
+    if (sibling) {
+        pass->cursor.at = pass->info + sibling;
+        return;
+    }
+    for (uint64_t depth = 1; depth > 0 && pass->cursor.at < pass->cursor.end;) {
+        const struct dwarf_abbrev *abbrev = next(pass);
+        if (!abbrev)
+            depth--;
+        else
+            depth += enters(pass, abbrev);
+    }
+}
+
+/* --- entries -----------------------------------------------------------------------------------
+ */
+
+static struct dwarf_entry *add_entry(struct dwarf_entries *entries, uint64_t offset) {
+    if (entries->count == entries->capacity) {
+        uint32_t capacity = entries->capacity ? 2 * entries->capacity : 256;
+        struct dwarf_entry *items = capacity < DWARF_NO_ENTRY / 2
+                                        ? realloc(entries->items, capacity * sizeof *items)
+                                        : NULL;
+        if (!items)
+            return NULL;
+        entries->items = items;
+        entries->capacity = capacity;
+    }
+    struct dwarf_entry *entry = &entries->items[entries->count++];
+    *entry =
+        (struct dwarf_entry){.offset = offset, .parent = DWARF_NO_ENTRY, .end = entries->count};
+    return entry;
+}
+
+static void find_origin(const struct dwarf_unit *unit, const struct dwarf_die *die,
+                        struct dwarf_entry *entry) {
+    enum dwarf_slot slot = dwarf_die_has(die, SLOT_ORIGIN) ? SLOT_ORIGIN : SLOT_SPECIFICATION;
+    if (!dwarf_die_has(die, slot) ||
+        !dwarf_value_reference(unit, die->values[slot], &entry->origin, &entry->origin_offset))
+        entry->origin = NULL;
+}
+
+static void add_ranges(struct pass *pass, struct dwarf_entry *entry) {
+    struct dwarf_ranges *ranges = &pass->walk->ranges;
+    size_t first = ranges->count;
+    dwarf_ranges_add(ranges, pass->unit, &pass->die);
+    entry->first_range = (uint32_t)first;
+    entry->range_count = (uint32_t)(ranges->count - first);
+}
+
+static uint32_t number_of(const struct dwarf_die *die, enum dwarf_slot slot) {
+    if (!dwarf_die_has(die, slot) || die->values[slot].number > UINT32_MAX)
+        return 0;
+    return (uint32_t)die->values[slot].number;
+}
+
+static struct dwarf_entry *add_inlined(struct pass *pass, uint32_t parent) {
+    struct dwarf_entry *entry = add_entry(&pass->walk->entries, pass->die.offset);
+    if (!entry)
+        return NULL;
+    entry->parent = parent;
+    entry->depth = pass->walk->entries.items[parent].depth + 1;
+    entry->call_line = number_of(&pass->die, SLOT_CALL_LINE);
+    entry->call_file = dwarf_die_has(&pass->die, SLOT_CALL_FILE)
+                           ? pass->die.values[SLOT_CALL_FILE].number
+                           : UINT64_MAX;
+    find_origin(pass->unit, &pass->die, entry);
+    add_ranges(pass, entry);
+    return entry;
+}
+
+/* Where the function is entered: as it says, else its low pc, else the start of its first range. */
+static bool find_start(const struct pass *pass, struct dwarf_entry *entry) {
+    static const enum dwarf_slot slots[] = {SLOT_ENTRY_PC, SLOT_LOW_PC};
+    for (int i = 0; i < 2; i++)
+        if (dwarf_die_has(&pass->die, slots[i]) &&
+            dwarf_value_address(pass->unit, pass->die.values[slots[i]], &entry->start))
+            return true;
+    if (entry->range_count > 0)
+        entry->start = pass->walk->ranges.items[entry->first_range].start;
+    return entry->range_count > 0;
+}
+
+enum code { NO_CODE, DISCARDED_CODE, HAS_CODE };
+
+static enum code add_function(struct pass *pass) {
+    if (!dwarf_die_has(&pass->die, SLOT_LOW_PC) && !dwarf_die_has(&pass->die, SLOT_RANGES))
+        return NO_CODE;
+    struct dwarf_entry *entry = add_entry(&pass->walk->entries, pass->die.offset);
+    if (!entry)
+        return DISCARDED_CODE;
+    find_origin(pass->unit, &pass->die, entry);
+    add_ranges(pass, entry);
+    enum code code = find_start(pass, entry) ? HAS_CODE : NO_CODE;
+    if (code == HAS_CODE &&
+        (entry->start < pass->walk->base || entry->start - pass->walk->base > UINT32_MAX))
+        code = DISCARDED_CODE;
+    if (code == HAS_CODE)
+        return code;
+    pass->walk->ranges.count = entry->first_range;
+    pass->walk->entries.count--;
+    return code;
+}
+
+/* --- the pass ----------------------------------------------------------------------------------
+ */
+
+static void open_frame(struct pass *pass, struct frame frame) {
+    if (!pass->die.abbrev->has_children)
+        return;
+    if (pass->depth == MAX_DEPTH)
+        skip_children(pass, &pass->die);
+    else
+        pass->frames[pass->depth++] = frame;
+}
+
+static const struct frame outside = {DWARF_NO_ENTRY, DWARF_NO_ENTRY, DWARF_NO_SCOPE, false};
+
+static void visit_function(struct pass *pass, const struct frame *around) {
+    struct frame frame = outside;
+    if (around->has_scope && around->scope != DWARF_NO_SCOPE &&
+        !dwarf_die_has(&pass->die, SLOT_LINKAGE_NAME))
+        dwarf_scopes_add_function(&pass->unit->scopes, pass->die.offset, around->scope);
+    enum code code = pass->walk ? add_function(pass) : DISCARDED_CODE;
+    if (code == DISCARDED_CODE) {
+        skip_children(pass, &pass->die);
+        return;
+    }
+    if (code == HAS_CODE) /* else abstract: a lambda inside it may have code */
+        frame.parent = frame.opened = pass->walk->entries.count - 1;
+    open_frame(pass, frame);
+}
+
+static void visit_scope(struct pass *pass, const struct frame *around) {
+    struct frame frame = outside;
+    frame.has_scope = around->has_scope;
+    if (frame.has_scope && pass->die.abbrev->has_children)
+        frame.scope = dwarf_scopes_add(&pass->unit->scopes, pass->unit, &pass->die, around->scope);
+    open_frame(pass, frame);
+}
+
+static void visit_inlined(struct pass *pass, uint32_t parent) {
+    struct frame frame = outside;
+    if (parent == DWARF_NO_ENTRY || !add_inlined(pass, parent)) {
+        skip_children(pass, &pass->die);
+        return;
+    }
+    frame.parent = frame.opened = pass->walk->entries.count - 1;
+    open_frame(pass, frame);
+}
+
+static void visit(struct pass *pass, enum dwarf_role role) {
+    struct frame around = pass->frames[pass->depth - 1], frame = outside;
+    switch (role) {
+    case ROLE_FUNCTION:
+        visit_function(pass, &around);
+        break;
+    case ROLE_SCOPE:
+        visit_scope(pass, &around);
+        break;
+    case ROLE_INLINED:
+        visit_inlined(pass, around.parent);
+        break;
+    case ROLE_HOLDER:
+    case ROLE_BLOCK:
+        frame.parent = role == ROLE_BLOCK ? around.parent : DWARF_NO_ENTRY;
+        open_frame(pass, frame);
+        break;
+    case ROLE_CATCH:
+        frame.parent = around.parent;
+        if (around.parent != DWARF_NO_ENTRY) {
+            open_frame(pass, frame);
+            break;
+        }
+        skip_children(pass, &pass->die);
+        break;
+    default:
+        skip_children(pass, &pass->die);
+        break;
+    }
+}
+
+static void close_frame(struct pass *pass) {
+    const struct frame *frame = &pass->frames[--pass->depth];
+    if (frame->opened != DWARF_NO_ENTRY)
+        pass->walk->entries.items[frame->opened].end = pass->walk->entries.count;
+}
+
+static void step(struct pass *pass) {
+    uint64_t offset = place_of(pass);
+    const struct dwarf_abbrev *abbrev = next(pass);
+    if (!abbrev) {
+        close_frame(pass);
+        return;
+    }
+    if (abbrev->role == ROLE_NONE) {
+        if (enters(pass, abbrev))
+            skip_children(pass, &pass->die);
+        return;
+    }
+    pass->die.offset = offset;
+    dwarf_die_rest(pass->unit, &pass->cursor, abbrev, &pass->die);
+    if (!pass->cursor.failed)
+        visit(pass, (enum dwarf_role)abbrev->role);
+}
+
+/* Elsewhere a function without a linkage name is called just that, wherever it is declared. */
+static bool is_cpp(const struct dwarf_die *root) {
+    if (!dwarf_die_has(root, SLOT_LANGUAGE))
+        return false;
+    switch (root->values[SLOT_LANGUAGE].number) {
+    case LANG_C_plus_plus:
+    case LANG_ObjC_plus_plus:
+    case LANG_C_plus_plus_03:
+    case LANG_C_plus_plus_11:
+    case LANG_C_plus_plus_14:
+    case LANG_C_plus_plus_17:
+    case LANG_C_plus_plus_20:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool dwarf_dies_read(struct dwarf_unit *unit, struct dwarf_walk *walk) {
+    struct sonde_slice info = unit->file->of[DWARF_INFO];
+    struct pass pass = {.unit = unit, .walk = walk, .info = (const uint8_t *)info.data};
+    if (!dwarf_fuel_take(unit->file->fuel, unit->end - unit->first))
+        return false;
+    unit->has_scopes = true;
+    pass.cursor = dwarf_cursor_at(info, unit->first, unit->end - unit->first);
+    const struct dwarf_abbrev *root = next(&pass);
+    if (!root)
+        return false;
+    dwarf_die_rest(unit, &pass.cursor, root, &pass.die);
+    if (root->has_children)
+        pass.frames[pass.depth++] =
+            (struct frame){DWARF_NO_ENTRY, DWARF_NO_ENTRY, DWARF_NO_SCOPE, is_cpp(&pass.die)};
+    while (pass.depth > 0 && pass.cursor.at < pass.cursor.end)
+        step(&pass);
+    bool whole = !pass.cursor.failed;
+    while (pass.depth > 0)
+        close_frame(&pass);
+    return whole;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From entries to the builder. A function inside a function (a lambda's) stands among the entries
+ * of the outer one, which jumps over it: each is told by itself. */
+#include "service/symbol/dwarf/walk.h"
+
+static void add_ranges(struct dwarf_walk *walk, const struct dwarf_entry *entry) {
+    const struct dwarf_range *range = walk->ranges.items + entry->first_range;
+    for (uint32_t i = 0; i < entry->range_count; i++)
+        symbol_full_add_range(walk->builder, range[i].start, range[i].end, entry->node,
+                              entry->depth);
+}
+
+static void add_inlined(struct dwarf_walk *walk, struct dwarf_unit *unit,
+                        struct dwarf_entry *entry) {
+    struct symbol_node node = {
+        .parent = walk->entries.items[entry->parent].node,
+        .function = dwarf_entry_name(walk, unit, entry),
+        .call_file = dwarf_lines_file(&walk->lines, entry->call_file, walk->builder),
+        .call_line = entry->call_line,
+    };
+    entry->node = symbol_full_add_node(walk->builder, node);
+    add_ranges(walk, entry);
+}
+
+static void add_function(struct dwarf_walk *walk, struct dwarf_unit *unit,
+                         struct dwarf_entry *entry) {
+    struct symbol_node node = {
+        .parent = SYMBOL_NO_NODE,
+        .function = dwarf_entry_name(walk, unit, entry),
+        .call_file = (uint32_t)(entry->start - walk->base),
+    };
+    symbol_full_begin(walk->builder);
+    entry->node = symbol_full_add_node(walk->builder, node);
+    add_ranges(walk, entry);
+    struct dwarf_entry *items = walk->entries.items;
+    uint32_t first = (uint32_t)(entry - items);
+    for (uint32_t i = first + 1; i < entry->end;) {
+        bool is_nested = items[i].parent == DWARF_NO_ENTRY;
+        if (!is_nested)
+            add_inlined(walk, unit, &items[i]);
+        i = is_nested ? items[i].end : i + 1;
+    }
+    symbol_full_end(walk->builder);
+}
+
+void dwarf_entries_emit(struct dwarf_walk *walk, struct dwarf_unit *unit) {
+    for (uint32_t i = 0; i < walk->entries.count; i++)
+        if (walk->entries.items[i].parent == DWARF_NO_ENTRY)
+            add_function(walk, unit, &walk->entries.items[i]);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where functions are declared: GCC gives no linkage name to static functions and those of
+ * anonymous namespaces, so that their whole name must be put together from the DIEs around. The
+ * namespaces and classes of a unit form a tree; functions without a linkage name point into it.
+ * Both lists come in the order of .debug_info. Thread safety: one thread. */
+#ifndef SONDE_SERVICE_SYMBOL_DWARF_SCOPES_H
+#define SONDE_SERVICE_SYMBOL_DWARF_SCOPES_H
+
+#include "api/bytes.h"
+
+#define DWARF_NO_SCOPE UINT32_MAX
+
+struct dwarf_scope {
+    uint32_t parent;
+    const char *name; /* borrowed from the sections */
+};
+
+struct dwarf_scoped {
+    uint64_t offset;
+    uint32_t scope;
+};
+
+struct dwarf_scopes {
+    struct dwarf_scope *items;
+    struct dwarf_scoped *functions;
+    uint32_t count, capacity, function_count, function_capacity;
+};
+
+struct dwarf_unit;
+struct dwarf_die;
+
+/* The number of a new scope, or DWARF_NO_SCOPE when memory is out. */
+uint32_t dwarf_scopes_add(struct dwarf_scopes *scopes, const struct dwarf_unit *unit,
+                          const struct dwarf_die *die, uint32_t parent);
+void dwarf_scopes_add_function(struct dwarf_scopes *scopes, uint64_t offset, uint32_t scope);
+/* Writes "a::b::" for the function at that offset; "" when it has no scope or it does not fit. */
+void dwarf_scopes_text(const struct dwarf_scopes *scopes, uint64_t offset, char *text, size_t size);
+void dwarf_scopes_clear(struct dwarf_scopes *scopes);
+void dwarf_scopes_finish(struct dwarf_scopes *scopes);
+
+#endif
