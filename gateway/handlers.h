@@ -30,6 +30,11 @@ void handle_profile(struct visit *visit);
 void handle_julia_profile(struct visit *visit);
 void handle_julia_start(struct visit *visit);
 void handle_julia_stop(struct visit *visit);
+/* allocs.c */
+void handle_allocs(struct visit *visit);
+void handle_julia_allocs(struct visit *visit);
+void handle_julia_allocs_start(struct visit *visit);
+void handle_julia_allocs_stop(struct visit *visit);
 /* heap.c */
 void handle_heap_activate(struct visit *visit);
 void handle_heap_deactivate(struct visit *visit);

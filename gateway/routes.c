@@ -8,8 +8,9 @@
 
 #define BOTH (METHOD_GET | METHOD_POST)
 
-#define CPU_FILE  "attachment; filename=\"cpu_profile\""
-#define HEAP_FILE "attachment; filename=\"profile\""
+#define CPU_FILE    "attachment; filename=\"cpu_profile\""
+#define HEAP_FILE   "attachment; filename=\"profile\""
+#define ALLOCS_FILE "attachment; filename=\"allocs_profile\""
 
 static const struct profile_setup debug_pprof = {10, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
                                                  PROFILE_NEGOTIATES, FORMATS_CPU, CPU_FILE};
@@ -19,6 +20,10 @@ static const struct profile_setup debug_prof = {5, SONDE__V1__FORMAT__PPROF, PRO
                                                 FORMATS_CPU, NULL};
 static const struct profile_setup julia = {10, SONDE__V1__FORMAT__PPROF, PROFILE_GZIP_BODY,
                                            FORMATS_CPU, NULL};
+static const struct profile_setup allocs = {30, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
+                                            PROFILE_NEGOTIATES, FORMATS_ALLOCATIONS, ALLOCS_FILE};
+static const struct profile_setup julia_allocs = {10, SONDE__V1__FORMAT__PPROF, PROFILE_GZIP_BODY,
+                                                  FORMATS_ALLOCATIONS, NULL};
 static const struct profile_setup heap = {0, SONDE__V1__FORMAT__JEMALLOC,
                                           PROFILE_NEGOTIATES | PROFILE_GZIP_BODY, FORMATS_HEAP,
                                           HEAP_FILE};
@@ -53,6 +58,9 @@ static const struct route table[] = {
     {"/debug/pprof/cmdline", METHOD_GET, 0, FAMILY_PPROF, handle_cmdline, NULL, "", "",
      "the command line the target was started with"},
 
+    {"/debug/pprof/allocs", METHOD_GET, 0, FAMILY_PPROF, handle_allocs, &allocs,
+     "seconds sample_interval allocs_output", "?seconds=30",
+     "what is allocated meanwhile: a flame graph, for Go clients pprof"},
     {"/debug/pprof/heap", METHOD_GET, 0, FAMILY_PPROF, handle_heap_profile, &heap, HEAP_PARAMETERS,
      "?output=flamegraph", "the live heap: jemalloc's dump, for Go clients pprof"},
     {"/debug/pprof/heap_activate", METHOD_GET, SWITCHES, FAMILY_PPROF, handle_heap_activate, NULL,
@@ -96,6 +104,14 @@ static const struct route table[] = {
      NULL, "n delay", NULL, "start a CPU session"},
     {"/profile_stop", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE, FAMILY_JULIA, handle_julia_stop,
      &julia, "pprof output", NULL, "stop the CPU session and fetch its profile"},
+    {"/allocs_profile", BOTH, ROUTE_SLASH, FAMILY_JULIA, handle_julia_allocs, &julia_allocs,
+     "sample_rate duration allocs_output", "?sample_rate=0.01&duration=10",
+     "what is allocated meanwhile: pprof in a gzip file"},
+    {"/allocs_profile_start", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE, FAMILY_JULIA,
+     handle_julia_allocs_start, NULL, "sample_rate", NULL, "start a session of allocations"},
+    {"/allocs_profile_stop", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE, FAMILY_JULIA,
+     handle_julia_allocs_stop, &julia_allocs, "allocs_output", NULL,
+     "stop the session of allocations and fetch its profile"},
     {"/heap_snapshot", BOTH, ROUTE_SLASH, FAMILY_JULIA, handle_heap_snapshot, &heap_snapshot,
      "all_one heap_output", "", "the live heap for Chrome's DevTools: save it as .heapsnapshot"},
 

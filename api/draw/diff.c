@@ -36,8 +36,8 @@ static sonde_err draw_both(const struct sonde_draw_diff *diff,
 sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff, enum sonde_format format,
                                 const struct sonde_draw_options *options, struct sonde_buf *out,
                                 struct sonde_diag *diag) {
-    const struct sonde_diff_options how = {.normalise = diff->normalise,
-                                           .growth_only = diff->growth_only};
+    const struct sonde_diff_options how = {
+        .normalise = diff->normalise, .growth_only = diff->growth_only, .type = options->type};
     const struct sonde_format_info *info = sonde_format_info(format);
     struct sonde_profile *left;
     if (format == SONDE_FORMAT_SVG_FLAMEGRAPH && !diff->growth_only)

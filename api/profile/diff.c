@@ -116,6 +116,15 @@ static sonde_err check_rates(const struct sonde_profile *base, const struct sond
     return SONDE_OK;
 }
 
+static sonde_err choose_type(const struct sonde_profile *profile, const char *type, size_t *index,
+                             struct sonde_diag *diag) {
+    *index = type ? sonde_profile_find_type(profile, type) : profile->info.default_type;
+    if (*index != SONDE_PROFILE_NO_TYPE)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profiles have no sample type \"%.60s\"",
+                      type);
+}
+
 static double ratio(const struct sonde_profile *base, const struct sonde_profile *now,
                     size_t type_index) {
     double before = (double)sonde_profile_total(base, type_index);
@@ -141,13 +150,18 @@ sonde_err sonde_profile_diff(const struct sonde_profile *base, const struct sond
     const struct sonde_diff_options defaults = {0};
     options = options ? options : &defaults;
     *diff = NULL;
+    size_t index = 0;
     sonde_err err = check_types(base, now, diag);
     if (!err)
         err = check_rates(base, now, diag);
+    if (!err)
+        err = choose_type(now, options->type, &index, diag);
     if (err)
         return err;
     struct sonde_profile *sum = profile_copy_empty(now);
     err = sum ? subtract(base, now, options->normalise, sum) : SONDE_OUT_OF_MEMORY;
+    if (!err)
+        sum->info.default_type = (uint32_t)index;
     if (!err)
         err = keep(sum, options->growth_only, diff);
     sonde_profile_destroy(sum);
@@ -180,14 +194,11 @@ sonde_err sonde_profile_compare(const struct sonde_profile *base, const struct s
                                 const char *type, struct sonde_profile **both,
                                 struct sonde_diag *diag) {
     *both = NULL;
+    size_t index = 0;
     sonde_err err = check_types(base, now, diag);
-    if (err)
-        return err;
-    size_t index = type ? sonde_profile_find_type(now, type) : now->info.default_type;
-    if (index == SONDE_PROFILE_NO_TYPE)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "the profiles have no sample type \"%.60s\"", type);
-    if (!is_measure(now, index))
+    if (!err)
+        err = choose_type(now, type, &index, diag);
+    if (!err && !is_measure(now, index))
         err = check_rates(base, now, diag);
     if (err)
         return err;

@@ -15,7 +15,8 @@
 
 struct sonde_diff_options {
     bool normalise;   /* the new values are first scaled to the base's total, type by type */
-    bool growth_only; /* only stacks whose value of the default type grew */
+    bool growth_only; /* only stacks whose value of the type grew */
+    const char *type; /* the sample type that the result shows first; NULL: that of `now` */
 };
 
 /* New minus base, negatives kept, stacks that did not change left out: `go tool pprof -diff_base`.

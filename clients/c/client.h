@@ -66,8 +66,9 @@ extern const struct client_method client_get_info, client_list_targets, client_w
     client_symbolize_stream, client_upload_debug_file, client_list_symbol_files,
     client_evict_symbols, client_get_command_line, client_heap_status, client_heap_activate,
     client_heap_deactivate, client_heap_reset, client_heap_snapshot, client_list_heap_dumps,
-    client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump, client_list_captures,
-    client_get_capture, client_diff_captures;
+    client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump, client_capture_allocs,
+    client_start_allocs, client_stop_allocs, client_list_captures, client_get_capture,
+    client_diff_captures;
 /* All of them, for tables and tests. */
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;

@@ -34,6 +34,9 @@ METHOD(heap_reset, "HeapReset", heap_reset_request, heap_state, false);
 METHOD(heap_snapshot, "HeapSnapshot", heap_snapshot_request, capture_event, true);
 METHOD(list_heap_dumps, "ListHeapDumps", list_heap_dumps_request, list_heap_dumps_response, false);
 METHOD(get_heap_dump, "GetHeapDump", get_heap_dump_request, capture_event, true);
+METHOD(capture_allocs, "CaptureAllocs", capture_allocs_request, capture_event, true);
+METHOD(start_allocs, "StartAllocs", start_allocs_request, allocs_session, false);
+METHOD(stop_allocs, "StopAllocs", stop_allocs_request, capture_event, true);
 METHOD(get_heap_gdump, "GetHeapGdump", get_heap_gdump_request, heap_gdump, false);
 METHOD(set_heap_gdump, "SetHeapGdump", set_heap_gdump_request, heap_gdump, false);
 METHOD(list_captures, "ListCaptures", list_captures_request, list_captures_response, false);
@@ -47,7 +50,8 @@ const struct client_method *const client_methods[] = {
     &client_upload_debug_file, &client_list_symbol_files, &client_evict_symbols,
     &client_get_command_line,  &client_heap_status,       &client_heap_activate,
     &client_heap_deactivate,   &client_heap_reset,        &client_heap_snapshot,
-    &client_list_heap_dumps,   &client_get_heap_dump,     &client_get_heap_gdump,
+    &client_list_heap_dumps,   &client_get_heap_dump,     &client_capture_allocs,
+    &client_start_allocs,      &client_stop_allocs,       &client_get_heap_gdump,
     &client_set_heap_gdump,    &client_list_captures,     &client_get_capture,
     &client_diff_captures,
 };

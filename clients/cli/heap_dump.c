@@ -24,6 +24,7 @@ static void fill(struct dump *dump, const char *target, const struct heap_settin
     dump->snapshot.target = &dump->selector;
     dump->snapshot.rendering = &dump->rendering;
     dump->snapshot.all_one = settings->all_one;
+    dump->snapshot.older_than_ms = (uint64_t)(settings->older_than_s * 1000 + 0.5);
     dump->kept = (Sonde__V1__GetHeapDumpRequest)SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
     dump->kept.target = &dump->selector;
     dump->kept.rendering = &dump->rendering;
@@ -75,25 +76,30 @@ static const char *choose_path(const struct heap_settings *settings) {
     return settings->name && !strchr(settings->name, '/') ? settings->name : "sonde.heap";
 }
 
-static const struct sonde_format_info *choose_format(const struct heap_settings *settings,
-                                                     const char *path) {
+const struct sonde_format_info *heap_choose_format(const struct heap_settings *settings,
+                                                   const char *path) {
     if (settings->format)
         return sonde_format_from_output_of(sonde_slice_of(settings->format), SONDE_OF_HEAP);
     const struct sonde_format_info *info = sonde_format_from_name(path);
     return info && (info->offered & SONDE_OF_HEAP) ? info : NULL;
 }
 
-int heap_dump(const char *target, const struct heap_settings *settings) {
+int heap_refuse_format(const struct heap_settings *settings, const char *path) {
+    return cli_usage(
+        &verb_heap,
+        "\"%.80s\" says no format of heaps: .heap .pb.gz .svg .callgraph.svg .collapsed "
+        ".speedscope.json .txt .legacy.heap .heapsnapshot .heapprofile",
+        settings->format ? settings->format : path);
+}
+
+int heap_dump(const char *const *words, int count, const struct heap_settings *settings) {
     struct sonde_diag diag = {0};
     uint64_t bytes;
     const char *path = choose_path(settings);
-    const struct sonde_format_info *format = choose_format(settings, path);
+    const struct sonde_format_info *format = heap_choose_format(settings, path);
     if (!format)
-        return cli_usage(&verb_heap,
-                         "\"%.80s\" says no format of heaps: .heap .pb.gz .svg .collapsed "
-                         ".speedscope.json .txt .legacy.heap .heapsnapshot .heapprofile",
-                         settings->format ? settings->format : path);
-    sonde_err err = receive(target, settings, format, path, &bytes, &diag);
+        return heap_refuse_format(settings, path);
+    sonde_err err = receive(words[0], settings, format, path, &bytes, &diag);
     if (err)
         return cli_fail(&verb_heap, err, &diag);
     if (settings->json)

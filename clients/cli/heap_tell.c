@@ -38,7 +38,14 @@ static void tell_active(const Sonde__V1__HeapState *state) {
     }
     fputs("\none sample per ", stdout);
     put_bytes(state->sample_bytes);
+    fputs(state->backend == SONDE__V1__HEAP_STATE__BACKEND__INTERPOSED
+              ? " by Sonde's own sampler: what was allocated since"
+              : "",
+          stdout);
     fputs(state->accumulates ? "; allocation totals are counted, too\n" : "\n", stdout);
+    if (state->dropped)
+        printf("%" PRIu64 " sample%s had no room and are missing\n", state->dropped,
+               state->dropped == 1 ? "" : "s");
     if (state->interval_s)
         printf("a dump every %u s\n", state->interval_s);
     if (state->gdump)

@@ -53,8 +53,7 @@ static sonde_err read_dump(struct sonde_slice bytes, struct sonde_profile **prof
     return err;
 }
 
-static sonde_err read_profile(const char *path, struct sonde_profile **profile,
-                              struct sonde_diag *diag) {
+sonde_err source_read(const char *path, struct sonde_profile **profile, struct sonde_diag *diag) {
     struct sonde_buf bytes = {0};
     struct sonde_diag detail = {0};
     sonde_err err = read_file(path, &bytes, diag);
@@ -78,7 +77,7 @@ static sonde_err draw_file(const char *path, const struct capture_settings *sett
     struct sonde_profile *profile = NULL;
     struct sonde_buf drawn = {0};
     struct sonde_draw_options options = {0};
-    sonde_err err = read_profile(path, &profile, diag);
+    sonde_err err = source_read(path, &profile, diag);
     if (!err) {
         options = sonde_draw_defaults(profile);
         options.title = settings->title ? settings->title : options.title;

@@ -14,6 +14,10 @@ struct source_settings {
 };
 
 bool source_is_file(const char *word);
+/* A pprof file, or a dump of jemalloc's, which has no names. *profile is the caller's to destroy.
+ */
+SONDE_MUST_USE sonde_err source_read(const char *path, struct sonde_profile **profile,
+                                     struct sonde_diag *diag);
 
 /* Draws word, a file or a target (NULL = the only one), into output_path. Returns the exit code. */
 int source_draw(const struct verb *verb, const char *word, const struct source_settings *settings,

@@ -59,7 +59,7 @@ struct engine_heap_state {
     uint32_t interval_s, dumps, dump_failures;
     uint64_t sample_bytes, epoch, dump_bytes;
     uint64_t gdump_skipped; /* since activation, dropped by the rate limits */
-    uint64_t dropped; /* INTERPOSED: samples its tables had no room for, since activation */
+    uint64_t dropped;       /* INTERPOSED: samples its tables had no room for, since activation */
 };
 
 struct engine_heap_dump {

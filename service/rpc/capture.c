@@ -8,6 +8,7 @@
  *     worker          draw ──post──▶ loop: start, chunks, status
  *
  * The capture holds a reference to its call until on_end has come in, and one while it is drawn. */
+#include "service/rpc/capture.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/chunk.h"
 #include "service/rpc/facts.h"
@@ -109,9 +110,10 @@ static void draw(struct rpc_job *job) {
     capture->drawn.limit = RPC_MAX_RESULT_BYTES;
     if (capture->keep.kept)
         keep_write(&capture->keep, capture->result->profile, &capture->result->facts);
-    capture->draw_err =
-        sonde_draw(capture->result->profile, capture->rendering.format, &capture->rendering.options,
-                   &capture->drawn, &capture->draw_diag);
+    const struct sonde_draw_options options =
+        rpc_draw_options(capture->result->profile, &capture->rendering.options);
+    capture->draw_err = sonde_draw(capture->result->profile, capture->rendering.format, &options,
+                                   &capture->drawn, &capture->draw_diag);
     sonde_profile_destroy(capture->result->profile);
     capture->result->profile = NULL;
 }
@@ -210,23 +212,31 @@ static void release(struct rpc_call *call) {
 }
 
 static const struct rpc_call_events call_events = {send_next, on_gone, NULL, release};
-static const struct engine_capture_events engine_events = {on_progress, on_profile, on_end};
+const struct engine_capture_events rpc_capture_events = {on_progress, on_profile, on_end};
 
-static struct capture *capture_create(struct rpc_call *call) {
+struct capture *rpc_capture_create(struct rpc_call *call, const struct rpc_rendering *rendering) {
     struct capture *capture = calloc(1, sizeof *capture);
     if (!capture)
         return NULL;
     capture->call = call;
+    capture->rendering = *rendering;
     rpc_call_set(call, &call_events, capture);
     rpc_call_take(call); /* until on_end */
     return capture;
 }
 
-/* No event will come. */
-static void refuse(struct rpc_call *call, sonde_err err, const struct sonde_diag *diag) {
+void rpc_capture_refuse(struct rpc_call *call, sonde_err err, const struct sonde_diag *diag) {
     rpc_finish(call, err, diag);
     if (rpc_call_state(call))
         rpc_call_drop(call);
+}
+
+struct engine_capture **rpc_capture_handle(struct capture *capture) {
+    return &capture->engine_capture;
+}
+
+struct keep *rpc_capture_keep(struct capture *capture) {
+    return &capture->keep;
 }
 
 void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
@@ -236,21 +246,20 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     struct capture *capture = NULL;
     struct sonde_diag diag = {0};
     sonde_err err = rpc_capture_spec(request, &spec, &rendering, &diag);
-    if (!err && !(capture = capture_create(call)))
+    if (!err && !(capture = rpc_capture_create(call, &rendering)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err && request->keep)
         err = keep_begin(&capture->keep, call, &spec.target, "cpu", request->note, &diag);
     if (!err) {
-        capture->rendering = rendering;
         spec.result_by_ns = rpc_call_deadline_ns(call);
         rpc_call_note(call, " target=%s pid=%d hz=%u",
                       rpc_text(rpc_call_arena(call), spec.target.name), (int)spec.target.pid,
                       spec.frequency_hz);
-        err = engine_capture_cpu(rpc_call_server(call)->engine, &spec, &engine_events, capture,
+        err = engine_capture_cpu(rpc_call_server(call)->engine, &spec, &rpc_capture_events, capture,
                                  &capture->engine_capture, &diag);
     }
     if (err)
-        refuse(call, err, &diag);
+        rpc_capture_refuse(call, err, &diag);
 }
 
 void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
@@ -262,16 +271,15 @@ void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     sonde_err err = rpc_selector(request->target, &selector, &diag);
     if (!err)
         err = rpc_rendering(request->rendering, &rendering, &diag);
-    if (!err && !(capture = capture_create(call)))
+    if (!err && !(capture = rpc_capture_create(call, &rendering)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err)
         err = keep_begin(&capture->keep, call, &selector, "cpu", "session", &diag);
     if (!err) {
-        capture->rendering = rendering;
         capture->keep.is_session = true;
-        err = engine_session_stop(rpc_call_server(call)->engine, &selector, &engine_events, capture,
-                                  &diag);
+        err = engine_session_stop(rpc_call_server(call)->engine, &selector, &rpc_capture_events,
+                                  capture, &diag);
     }
     if (err)
-        refuse(call, err, &diag);
+        rpc_capture_refuse(call, err, &diag);
 }

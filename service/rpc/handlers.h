@@ -8,11 +8,12 @@
 
 typedef void rpc_handler(struct rpc_call *call, const ProtobufCMessage *request);
 
-rpc_handler rpc_get_info, rpc_get_command_line;  /* info.c */
-rpc_handler rpc_list_targets, rpc_watch_targets; /* targets.c */
-rpc_handler rpc_capture_cpu, rpc_stop_cpu;       /* capture.c */
-rpc_handler rpc_start_cpu;                       /* info.c */
-rpc_handler rpc_stream_cpu;                      /* stream.c */
+rpc_handler rpc_get_info, rpc_get_command_line;                    /* info.c */
+rpc_handler rpc_list_targets, rpc_watch_targets;                   /* targets.c */
+rpc_handler rpc_capture_cpu, rpc_stop_cpu;                         /* capture.c */
+rpc_handler rpc_start_cpu;                                         /* info.c */
+rpc_handler rpc_capture_allocs, rpc_start_allocs, rpc_stop_allocs; /* allocs.c */
+rpc_handler rpc_stream_cpu;                                        /* stream.c */
 rpc_handler rpc_symbolize, rpc_symbolize_stream; /* symbolize.c, symbolize_stream.c */
 rpc_handler rpc_upload_debug_file;               /* upload.c */
 rpc_handler rpc_list_symbol_files;               /* symbol_files.c */

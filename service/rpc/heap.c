@@ -49,6 +49,7 @@ static void fill_state(struct rpc_call *call, const struct engine_heap_state *fr
     state->accumulates = from->accumulates;
     state->lease_until_unix_ns = from->lease_until_unix_ns;
     state->gdump_skipped = from->gdump_skipped;
+    state->dropped = from->dropped;
 }
 
 static void reply_state(struct answer *answer) {
@@ -187,8 +188,14 @@ void rpc_heap_activate(struct rpc_call *call, const ProtobufCMessage *message) {
                                          .keep_dumps = request->keep_dumps,
                                          .keep_bytes = request->keep_bytes,
                                          .lease_ms = request->lease_ms,
-                                         .owner = request->owner};
-    if (strlen(request->owner) > MAX_OWNER)
+                                         .owner = request->owner,
+                                         .backend = (enum engine_heap_backend)request->backend};
+    if (request->backend > SONDE__V1__HEAP_STATE__BACKEND__INTERPOSED)
+        rpc_finish(call,
+                   sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "backend: there is no \"%d\"",
+                              (int)request->backend),
+                   &diag);
+    else if (strlen(request->owner) > MAX_OWNER)
         rpc_finish(call,
                    sonde_fail(&diag, SONDE_INVALID_ARGUMENT,
                               "owner: %zu bytes are too long; at most %d", strlen(request->owner),

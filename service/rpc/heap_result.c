@@ -130,6 +130,7 @@ static sonde_err ask(struct delivery *delivery) {
         .name = delivery->wants_base ? wish->base : wish->name,
         .raw = !wish->info->is_drawn,
         .require_active = wish->require_active,
+        .older_than_ms = wish->older_than_ms,
     };
     struct engine *engine = rpc_call_server(delivery->call)->engine;
     return engine_heap_get(engine, &query, on_result, delivery, &delivery->diag);

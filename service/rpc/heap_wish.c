@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/heap_wish.h"
 
-#include "api/profile/diff.h"
+#include "api/draw/diff.h"
 #include "service/rpc/params.h"
 
 #include <string.h>
@@ -54,6 +54,7 @@ sonde_err heap_wish_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
         .sample_type = unless_empty(request->sample_type),
         .base = unless_empty(request->base_dump),
         .delta_ms = request->delta_ms,
+        .older_than_ms = request->older_than_ms,
         .all_one = request->all_one,
         .growth_only = request->growth_only,
         .require_active = request->require_active,
@@ -97,67 +98,40 @@ sonde_err heap_wish_check_epochs(const struct heap_wish *wish, uint64_t base, ui
         wish->base, wish->name ? wish->name : "now");
 }
 
-/* Growth is that of the sample type that is shown. */
-static void choose_type(const struct heap_wish *wish, struct sonde_profile *profile) {
-    size_t index = wish->sample_type ? sonde_profile_find_type(profile, wish->sample_type)
-                                     : SONDE_PROFILE_NO_TYPE;
-    if (index == SONDE_PROFILE_NO_TYPE)
-        return;
-    struct sonde_profile_info info = *sonde_profile_info(profile);
-    info.default_type = (uint32_t)index;
-    sonde_profile_set_info(profile, &info);
-}
-
-/* A picture of a difference keeps the widths of now and shows the change by colour. */
-static bool is_side_by_side(const struct heap_wish *wish) {
-    return wish->info->format == SONDE_FORMAT_SVG_FLAMEGRAPH && !wish->growth_only;
-}
-
-static sonde_err compare(const struct heap_wish *wish, const struct sonde_profile *base,
-                         struct sonde_profile *now, struct sonde_profile **result,
-                         struct sonde_diag *diag) {
-    const struct sonde_diff_options options = {.growth_only = wish->growth_only};
-    choose_type(wish, now);
-    sonde_err err = is_side_by_side(wish)
-                        ? sonde_profile_compare(base, now, wish->sample_type, result, diag)
-                        : sonde_profile_diff(base, now, &options, result, diag);
-    if (err || !wish->delta_ms)
-        return err;
-    struct sonde_profile_info info = *sonde_profile_info(*result);
-    info.duration_ns = wish->delta_ms * 1000000ll;
-    sonde_profile_set_info(*result, &info);
-    return SONDE_OK;
-}
-
 /* ---- Drawing ---- */
 
-static sonde_err draw(const struct heap_wish *wish, const struct sonde_profile *profile,
-                      bool is_difference, struct sonde_buf *out, struct sonde_diag *diag) {
+static struct sonde_draw_options look(const struct heap_wish *wish,
+                                      const struct sonde_profile *profile) {
     struct sonde_draw_options options = sonde_draw_defaults(profile);
-    if (is_difference && is_side_by_side(wish)) {
-        options.palette = SONDE_PALETTE_DIFF;
-        options.base_index = 1;
-    } else if (wish->sample_type) {
+    if (wish->sample_type)
         options.title = options.type = wish->sample_type;
-    }
     if (wish->title)
         options.title = wish->title;
     options.merge_threads = wish->merge_threads;
     options.gzip_level = wish->raw ? -1 : 0;
     options.all_one = wish->all_one;
-    return sonde_draw(profile, wish->info->format, &options, out, diag);
+    return options;
+}
+
+static sonde_err draw_difference(const struct heap_wish *wish, const struct sonde_profile *base,
+                                 struct sonde_profile *now, struct sonde_buf *out,
+                                 struct sonde_diag *diag) {
+    const struct sonde_draw_diff diff = {
+        .base = base, .now = now, .growth_only = wish->growth_only};
+    const struct sonde_draw_options options = look(wish, now);
+    struct sonde_profile_info info = *sonde_profile_info(now);
+    info.duration_ns = wish->delta_ms * 1000000ll;
+    sonde_profile_set_info(now, &info);
+    return sonde_draw_difference(&diff, wish->info->format, &options, out, diag);
 }
 
 sonde_err heap_wish_draw(const struct heap_wish *wish, struct sonde_profile *base,
                          struct sonde_profile *now, struct sonde_buf *out, uint64_t *samples,
                          struct sonde_diag *diag) {
-    struct sonde_profile *difference = NULL;
-    sonde_err err = base ? compare(wish, base, now, &difference, diag) : SONDE_OK;
-    const struct sonde_profile *profile = base ? difference : now;
-    *samples = err ? 0 : sonde_profile_sample_count(profile);
-    if (!err)
-        err = draw(wish, profile, base != NULL, out, diag);
-    sonde_profile_destroy(difference);
+    const struct sonde_draw_options options = look(wish, now);
+    sonde_err err = base ? draw_difference(wish, base, now, out, diag)
+                         : sonde_draw(now, wish->info->format, &options, out, diag);
+    *samples = sonde_profile_sample_count(now);
     sonde_profile_destroy(base);
     sonde_profile_destroy(now);
     return err;

@@ -16,6 +16,7 @@ struct heap_wish {
     const char *name;                /* of a kept dump; NULL = the heap now */
     const char *base;                /* of a kept dump to compare with; NULL = none */
     uint32_t delta_ms;               /* to compare with the heap so long before; 0 = not */
+    uint64_t older_than_ms;          /* 0 = all */
     bool merge_threads, raw, all_one, growth_only, require_active;
 };
 

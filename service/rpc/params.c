@@ -14,6 +14,7 @@
 #define MAX_WINDOW_MS     60000
 #define DEFAULT_WINDOW_MS 1000
 #define DEFAULT_MS        10000
+#define DEFAULT_ALLOCS_MS 30000
 #define MAX_PID           INT32_MAX
 
 sonde_err rpc_number(const char *name, uint64_t sent, uint64_t fallback, uint64_t low,
@@ -91,6 +92,31 @@ sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_renderin
     return rpc_rendering_any(message, rendering, diag);
 }
 
+sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *message, const char *sample_type,
+                               struct rpc_rendering *rendering, struct sonde_diag *diag) {
+    sonde_err err = rpc_rendering_any(message, rendering, diag);
+    if (err)
+        return err;
+    if (!(rendering->info->offered & SONDE_OF_ALLOCATIONS))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.format: \"%d\" is no format that profiles of allocations have",
+                          (int)rendering->format);
+    rendering->options.type = *sample_type ? sample_type : NULL;
+    return SONDE_OK;
+}
+
+struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
+                                           const struct sonde_draw_options *wanted) {
+    struct sonde_draw_options options = sonde_draw_defaults(profile);
+    if (wanted->type)
+        options.title = options.type = wanted->type;
+    if (wanted->title)
+        options.title = wanted->title;
+    options.merge_threads = wanted->merge_threads;
+    options.gzip_level = wanted->gzip_level;
+    return options;
+}
+
 static sonde_err check_frequency(uint32_t sent, struct engine_cpu_spec *spec,
                                  struct sonde_diag *diag) {
     return rpc_number("frequency_hz", sent, RPC_DEFAULT_FREQUENCY_HZ, 1, RPC_MAX_FREQUENCY_HZ,
@@ -134,6 +160,54 @@ sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request, struct eng
     if (!err)
         err = rpc_number("lease_ms", request->lease_ms, RPC_MAX_DURATION_MS, 1, RPC_MAX_DURATION_MS,
                          lease_ms, diag);
+    if (!err)
+        err = check_length("owner", request->owner, MAX_OWNER, diag);
+    return err;
+}
+
+/* Bytes between samples, or a probability instead of it. */
+static sonde_err check_density(uint64_t sample_bytes, double probability,
+                               struct engine_allocs_spec *spec, struct sonde_diag *diag) {
+    if (sample_bytes > ENGINE_ALLOCS_MAX)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "sample_bytes: \"%llu\" is not a whole number from 1 to %u",
+                          (unsigned long long)sample_bytes, ENGINE_ALLOCS_MAX);
+    if (!(probability >= 0 && probability <= 1)) /* not a number, too */
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "probability: \"%g\" is not a number above 0 and up to 1", probability);
+    if (sample_bytes && probability > 0)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "sample_bytes and probability both say how densely: leave one out");
+    spec->sample_bytes = sample_bytes;
+    spec->probability = probability;
+    return SONDE_OK;
+}
+
+sonde_err rpc_allocs_spec(const Sonde__V1__CaptureAllocsRequest *request,
+                          struct engine_allocs_spec *spec, struct rpc_rendering *rendering,
+                          struct sonde_diag *diag) {
+    *spec = (struct engine_allocs_spec){.progress_ms = request->no_progress ? 0 : PROGRESS_MS};
+    sonde_err err = rpc_selector(request->target, &spec->target, diag);
+    if (!err)
+        err = rpc_number("duration_ms", request->duration_ms, DEFAULT_ALLOCS_MS, 1,
+                         RPC_MAX_DURATION_MS, &spec->duration_ms, diag);
+    if (!err)
+        err = check_density(request->sample_bytes, request->probability, spec, diag);
+    if (!err)
+        err = rpc_rendering_allocs(request->rendering, request->sample_type, rendering, diag);
+    return err;
+}
+
+sonde_err rpc_allocs_session_spec(const Sonde__V1__StartAllocsRequest *request,
+                                  struct engine_allocs_spec *spec, uint32_t *lease_ms,
+                                  struct sonde_diag *diag) {
+    *spec = (struct engine_allocs_spec){0};
+    *lease_ms = 0;
+    sonde_err err = rpc_selector(request->target, &spec->target, diag);
+    if (!err)
+        err = check_density(request->sample_bytes, request->probability, spec, diag);
+    if (!err && request->lease_ms)
+        err = rpc_number("lease_ms", request->lease_ms, 0, 1, RPC_MAX_DURATION_MS, lease_ms, diag);
     if (!err)
         err = check_length("owner", request->owner, MAX_OWNER, diag);
     return err;

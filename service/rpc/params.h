@@ -36,6 +36,15 @@ SONDE_MUST_USE sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message,
                                            struct rpc_rendering *rendering,
                                            struct sonde_diag *diag);
 
+/* For windows of allocations. sample_type "" is the profile's own. */
+SONDE_MUST_USE sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *message,
+                                              const char *sample_type,
+                                              struct rpc_rendering *rendering,
+                                              struct sonde_diag *diag);
+/* What is asked for, over what suits the profile. */
+struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
+                                           const struct sonde_draw_options *wanted);
+
 /* Whole requests. The answers borrow the message's strings. */
 SONDE_MUST_USE sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
                                           struct engine_cpu_spec *spec,
@@ -45,6 +54,12 @@ SONDE_MUST_USE sonde_err rpc_stream_spec(const Sonde__V1__StreamCpuRequest *requ
 SONDE_MUST_USE sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request,
                                           struct engine_cpu_spec *spec, uint32_t *lease_ms,
                                           struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err rpc_allocs_spec(const Sonde__V1__CaptureAllocsRequest *request,
+                                         struct engine_allocs_spec *spec,
+                                         struct rpc_rendering *rendering, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err rpc_allocs_session_spec(const Sonde__V1__StartAllocsRequest *request,
+                                                 struct engine_allocs_spec *spec,
+                                                 uint32_t *lease_ms, struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err rpc_symbolize_check(const Sonde__V1__SymbolizeRequest *request,
                                              struct engine_selector *selector,
                                              struct sonde_diag *diag);

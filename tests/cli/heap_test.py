@@ -97,6 +97,49 @@ def test_kept_dumps_are_listed_and_fetched_by_name():
     sonde("off", "redis", "--delete-dumps")
 
 
+def test_dumps_are_compared_by_the_service():
+    sonde("on", "redis", "--interval", "1")
+    check.contains(sonde("diff", "000001.heap", "now", "redis")[0], "format=TEXT_TOP snapshot")
+    check.contains(sonde("diff", "000001.heap", "000002.heap", "redis", "--growth-only")[0], "dump=000002.heap base=000001")
+    out = sonde("diff", "-d", "0.5", "redis", "-o", "-", "--format", "collapsed", "--growth-only")[0]
+    check.contains(out, "base= growth_only=True delta_ms=500")
+    sonde("diff", "000001.heap", "now", "redis", "-o", "d.svg")
+    check.equal(content("d.svg")[:5], b"<?xml")
+    check.contains(sonde("diff", "000009.heap", "now", "redis", status=1)[1], "no such dump")
+    for words in ((), ("now", "000001.heap"), ("x.pb.gz", "000001.heap"), ("000001.heap", "x.pb.gz"),
+                  ("-d", "1", "redis", "redis"), ("a", "b", "c", "d"), ("000001.heap", "-o", "x.unknown")):
+        sonde("diff", *words, status=2)
+    sonde("off", "redis", "--delete-dumps")
+
+
+def test_files_are_compared_here():
+    rows = {"a": (10, 1000000), "b": (30, 5000000)}
+    for name, (objects, size) in rows.items():
+        with open(os.path.join(FOLDER, f"{name}.raw"), "w", encoding="utf-8") as file:
+            file.write("heap_v2/1\n  t*: 1: 1 [0: 0]\n@ 0x1000 0x2000\n"
+                       f"  t*: {objects}: {size} [0: 0]\n@ 0x3000 0x2000\n  t*: 5: {9000000 - size} [0: 0]\n\n"
+                       "MAPPED_LIBRARIES:\n00001000-00009000 r-xp 00000000 00:00 0 /usr/bin/x\n")
+    out = sonde("diff", "a.raw", "./b.raw", "--format", "collapsed", "-o", "-")[0]
+    check.equal(sorted(int(line.split()[-1]) for line in out.splitlines()), [-4000000, 4000000])
+    out = sonde("diff", "a.raw", "b.raw", "--growth-only", "--type", "inuse_objects", "-o", "g.txt")[0]
+    check.equal(out, "")
+    check.contains(content("g.txt").decode(), "20 ")
+    check.contains(sonde("diff", "a.raw", "nothing.raw", status=1)[1], "nothing.raw")
+    check.contains(sonde("diff", "a.raw", "b.raw", "--type", "cpu", status=2)[1], "no sample type")
+
+
+def test_allocations_are_taken_for_a_while():
+    check.contains(sonde("allocs", "redis", "-d", "1", "-o", "f.collapsed")[1], "f.collapsed: 7 samples")
+    check.contains(content("f.collapsed").decode(), "allocs duration_ms=1000 sample_bytes=0 probability=0 ")
+    out = sonde("allocs", "redis", "-d", "1", "-p", "0.25", "-o", "-", "--format", "top")[0]
+    check.contains(out, "probability=0.25")
+    sonde("allocs", "redis", "-d", "1", "-s", "1")
+    check.equal(content("sonde.svg")[:5], b"<?xml")
+    for words in (("-o", "x.heap"), ("-o", "x.prof"), ("-p", "2"), ("-d", "0"), ("--growth-only",), ("a", "b")):
+        sonde("allocs", *words, status=2)
+    check.contains(sonde("allocs", "noprof", "-d", "1", status=4)[1], "MALLOC_CONF=prof:true")
+
+
 def test_a_dump_that_breaks_off_leaves_no_file():
     before = sorted(os.listdir(FOLDER))
     for words in (("full", 1), ("cut", 1), ("error-INTERNAL", 1), ("nobody", 1)):

@@ -92,7 +92,7 @@ class Service:
                         for i, name in enumerate(names)]
         self.lock = threading.Lock()
         self.running = self.total = 0
-        self.session = self.last = None
+        self.session = self.last = self.allocs = self.last_allocs = None
         self.token = None
         self.heaps = {target.pid: messages.HeapState(backend="JEMALLOC", available=True, sample_bytes=524288)
                       for target in self.targets}
@@ -223,6 +223,28 @@ class Service:
         self.session = (f"session frequency_hz={request.frequency_hz} max_samples={request.max_samples} "
                         f"lease_ms={request.lease_ms} owner={request.owner.replace(' ', '_')}")
         return self.m.CpuSession(owner=request.owner)
+
+    def CaptureAllocs(self, request, context):
+        target, _ = self.heap(request.target, context)
+        end = time.monotonic() + request.duration_ms / 1000 / SPEED
+        while time.monotonic() < end and context.is_active():
+            time.sleep(min(0.02, max(0, end - time.monotonic())))
+        what = (f"allocs duration_ms={request.duration_ms} sample_bytes={request.sample_bytes} "
+                f"probability={request.probability:g}")
+        yield from self.send(target, request.rendering, what, request.duration_ms)
+
+    def StartAllocs(self, request, context):
+        self.heap(request.target, context)
+        if self.allocs:
+            self.fail(context, "SESSION_BUSY")
+        self.allocs = (f"session sample_bytes={request.sample_bytes} probability={request.probability:g} "
+                       f"lease_ms={request.lease_ms} owner={request.owner.replace(' ', '_')}")
+        return self.m.AllocsSession(owner=request.owner)
+
+    def StopAllocs(self, request, context):
+        target = self.find(request.target, context)
+        self.allocs, self.last_allocs = None, self.allocs or self.last_allocs
+        yield from self.send(target, request.rendering, self.last_allocs or "never started")
 
     def StopCpu(self, request, context):
         target = self.find(request.target, context)
@@ -358,6 +380,8 @@ METHODS = {  # name: (request, streams)
     "ListTargets": ("ListTargetsRequest", False), "WatchTargets": ("WatchTargetsRequest", True),
     "StreamCpu": ("StreamCpuRequest", True), "HeapStatus": ("HeapStatusRequest", False),
     "HeapActivate": ("HeapActivateRequest", False), "HeapDeactivate": ("HeapDeactivateRequest", False),
+    "CaptureAllocs": ("CaptureAllocsRequest", True), "StartAllocs": ("StartAllocsRequest", False),
+    "StopAllocs": ("StopAllocsRequest", True),
     "HeapReset": ("HeapResetRequest", False), "HeapSnapshot": ("HeapSnapshotRequest", True),
     "ListHeapDumps": ("ListHeapDumpsRequest", False), "GetHeapDump": ("GetHeapDumpRequest", True),
     "GetHeapGdump": ("GetHeapGdumpRequest", False), "SetHeapGdump": ("SetHeapGdumpRequest", False),

@@ -22,6 +22,8 @@ struct engine_capture {
     struct engine *engine;
     struct engine_capture *next;
     struct engine_cpu_spec spec;
+    bool is_of_allocs;
+    struct engine_allocs_spec allocs;
     struct engine_capture_events events;
     void *context;
     pid_t pid;
@@ -60,10 +62,11 @@ static int64_t now_ns(void) {
 
 static struct engine_facts make_facts(const struct engine_capture *capture, int64_t from_ns) {
     const struct engine *engine = capture->engine;
+    uint32_t hz = capture->spec.frequency_hz;
     return (struct engine_facts){.sequence = capture->sequence,
                                  .start_unix_ns = from_ns,
                                  .end_unix_ns = now_ns(),
-                                 .period_ns = 1000000000u / capture->spec.frequency_hz,
+                                 .period_ns = hz ? 1000000000u / hz : 0,
                                  .samples = engine->stacks * 10u,
                                  .dropped = 1,
                                  .truncated = 2,
@@ -80,7 +83,10 @@ static void give_profile(struct engine_capture *capture, int64_t from_ns) {
     struct engine_facts facts = make_facts(capture, from_ns);
     uint32_t first = engine->fresh ? (uint32_t)capture->sequence * engine->stacks : 0;
     capture->events.on_profile(capture->context,
-                               fake_profile(first, engine->stacks, engine->name_len), &facts);
+                               capture->is_of_allocs
+                                   ? fake_allocs(&capture->allocs, engine->stacks)
+                                   : fake_profile(first, engine->stacks, engine->name_len),
+                               &facts);
     capture->sequence++;
 }
 
@@ -360,16 +366,15 @@ static uint32_t running_on(const struct engine *engine, pid_t pid) {
     return count;
 }
 
-sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec *spec,
-                             const struct engine_capture_events *events, void *context,
-                             struct engine_capture **out, struct sonde_diag *diag) {
+static sonde_err begin_capture(struct engine *engine, const struct engine_capture *made,
+                               struct engine_capture **out, struct sonde_diag *diag) {
     struct engine_target target;
-    sonde_err err = engine_find(engine, &spec->target, &target, diag);
+    sonde_err err = engine_find(engine, &made->spec.target, &target, diag);
     if (err)
         return err;
     struct engine_capture *capture = calloc(1, sizeof *capture);
-    *capture = (struct engine_capture){.engine = engine, .spec = *spec, .events = *events};
-    capture->context = context;
+    *capture = *made;
+    capture->engine = engine;
     capture->pid = target.pid;
     capture->start_ns = capture->window_ns = capture->progress_ns = now_ns();
     pthread_mutex_lock(&engine->lock);
@@ -387,6 +392,26 @@ sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec
     *out = capture;
     pthread_mutex_unlock(&engine->lock);
     return SONDE_OK;
+}
+
+sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec *spec,
+                             const struct engine_capture_events *events, void *context,
+                             struct engine_capture **out, struct sonde_diag *diag) {
+    struct engine_capture made = {.spec = *spec, .events = *events, .context = context};
+    return begin_capture(engine, &made, out, diag);
+}
+
+sonde_err engine_capture_allocs(struct engine *engine, const struct engine_allocs_spec *spec,
+                                const struct engine_capture_events *events, void *context,
+                                struct engine_capture **out, struct sonde_diag *diag) {
+    struct engine_capture made = {.spec = {.target = spec->target,
+                                           .duration_ms = spec->duration_ms,
+                                           .progress_ms = spec->progress_ms},
+                                  .is_of_allocs = true,
+                                  .allocs = *spec,
+                                  .events = *events,
+                                  .context = context};
+    return begin_capture(engine, &made, out, diag);
 }
 
 static void set(struct engine_capture *capture, bool *flag) {

@@ -19,6 +19,9 @@ void fake_engine_attach(struct engine *engine, const char *name, pid_t pid);
 /* Ends the target's captures as an engine does: a result, facts.target_gone. */
 void fake_engine_detach(struct engine *engine, pid_t pid);
 
+/* The session of allocations was never started. */
+void fake_allocs_forget(void);
+
 /* Stacks of every profile from now on; with `fresh`, other ones in every window. */
 void fake_engine_stacks(struct engine *engine, uint32_t stacks, bool fresh);
 /* Bytes of every function name; 0 = short. */

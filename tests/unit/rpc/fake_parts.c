@@ -82,6 +82,30 @@ struct sonde_profile *fake_profile(uint32_t first, uint32_t stacks, uint32_t nam
     return profile;
 }
 
+struct sonde_profile *fake_allocs(const struct engine_allocs_spec *spec, uint32_t stacks) {
+    static const struct sonde_value_type types[] = {{"alloc_objects", "count"},
+                                                    {"alloc_space", "bytes"}};
+    struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+    struct sonde_profile_info info = {.period_type = {"space", "bytes"},
+                                      .period = (int64_t)spec->sample_bytes,
+                                      .default_type = 1,
+                                      .is_unbiased = true};
+    char comment[40];
+    sonde_profile_set_info(profile, &info);
+    snprintf(comment, sizeof comment, "probability %g", spec->probability);
+    must(sonde_profile_add_comment(profile, comment));
+    uint32_t main_function = function(profile, "main");
+    uint32_t main_location = location(profile, 0, 0x4100, &main_function, 1);
+    for (uint32_t i = 0; i < stacks; i++) {
+        uint32_t locations[] = {leaf(profile, 0, i, 0), main_location};
+        int64_t values[] = {1000, 3000};
+        struct sonde_sample sample = {
+            .locations = locations, .location_count = 2, .values = values};
+        must(sonde_profile_add_sample(profile, &sample));
+    }
+    return profile;
+}
+
 void fake_target(struct engine_target *target, const char *name, pid_t pid) {
     memset(target, 0, sizeof *target);
     snprintf(target->name, sizeof target->name, "%s", name);

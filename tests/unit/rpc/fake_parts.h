@@ -10,6 +10,10 @@
  * one has an inlined frame in its leaf; every function's file is "demo.c". */
 struct sonde_profile *fake_profile(uint32_t first, uint32_t stacks, uint32_t name_len);
 
+/* As many stacks of 1000 objects and 3000 bytes each; the period is sample_bytes, a comment says
+ * the probability. */
+struct sonde_profile *fake_allocs(const struct engine_allocs_spec *spec, uint32_t stacks);
+
 void fake_target(struct engine_target *target, const char *name, pid_t pid);
 SONDE_MUST_USE sonde_err fake_find(const struct engine_target *targets, size_t count,
                                    const struct engine_selector *selector,

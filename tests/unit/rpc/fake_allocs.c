@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The fake engine's session of allocations: one for all engines; it has 2 stacks once it ran. */
+#include "tests/unit/rpc/fake_engine.h"
+#include "tests/unit/rpc/fake_parts.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fake_session session;
+
+void fake_allocs_forget(void) {
+    pthread_mutex_lock(&lock);
+    session = (struct fake_session){0};
+    pthread_mutex_unlock(&lock);
+}
+
+sonde_err engine_allocs_start(struct engine *engine, const struct engine_allocs_spec *spec,
+                              uint32_t lease_ms, const char *owner,
+                              struct engine_session_info *info, struct sonde_diag *diag) {
+    struct engine_target target;
+    sonde_err err = engine_find(engine, &spec->target, &target, diag);
+    if (err)
+        return err;
+    pthread_mutex_lock(&lock);
+    err = fake_session_start(&session, lease_ms, owner, 1000000, info, diag);
+    pthread_mutex_unlock(&lock);
+    return err;
+}
+
+sonde_err engine_allocs_stop(struct engine *engine, const struct engine_selector *selector,
+                             const struct engine_capture_events *events, void *context,
+                             struct sonde_diag *diag) {
+    const struct engine_allocs_spec spec = {.sample_bytes = 524288};
+    struct engine_facts facts = {.clock = ""};
+    struct engine_target target;
+    sonde_err err = engine_find(engine, selector, &target, diag);
+    if (err)
+        return err;
+    pthread_mutex_lock(&lock);
+    events->on_profile(context, fake_allocs(&spec, session.was_started ? 2 : 0), &facts);
+    session.is_running = false;
+    events->on_end(context, SONDE_OK, NULL);
+    pthread_mutex_unlock(&lock);
+    return SONDE_OK;
+}
