@@ -260,8 +260,7 @@ enum sonde_frame_kind report_kind(const struct symbol_module *module) {
     case SYMBOL_MODULE_NONE:
         break;
     }
-    return module && symbol_module_reason(module) == SYMBOL_REASON_ANONYMOUS ? SONDE_FRAME_JIT
-                                                                             : SONDE_FRAME_UNKNOWN;
+    return module && symbol_module_is_memory(module) ? SONDE_FRAME_JIT : SONDE_FRAME_UNKNOWN;
 }
 
 static enum sonde_frame_kind kind_of(const struct report_frame *frame) {

@@ -88,6 +88,7 @@ static void module_destroy(struct symbol_module *module) {
     free(module->better);
     symbol_full_table_finish(&module->full_table);
     symbol_jit_release(module->jit);
+    symbol_jit_sources_destroy(module->sources);
     lock_finish(&module->lock);
     pthread_cond_destroy(&module->changed);
     free(module->loads);
@@ -142,6 +143,10 @@ const char *symbol_module_base_name(const struct symbol_module *module) {
 
 const char *symbol_module_build_id(const struct symbol_module *module) {
     return module->build_id;
+}
+
+bool symbol_module_is_memory(const struct symbol_module *module) {
+    return module->is_flat && module->kind == SYMBOL_MODULE_NONE;
 }
 
 int symbol_module_fd(const struct symbol_module *module) {
@@ -332,7 +337,8 @@ static bool names_a_file(const struct symbol_mapping *mapping) {
 /* Memory without a file belongs to its process alone, so its identity is the process. */
 static void identify_memory(struct symbol_module *module, pid_t pid) {
     module->is_flat = true;
-    module->reason = SYMBOL_REASON_ANONYMOUS;
+    if (module->reason == SYMBOL_REASON_NONE)
+        module->reason = SYMBOL_REASON_ANONYMOUS;
     module->pid = pid;
     module->process_start = symbol_process_start(pid);
     snprintf(module->identity, sizeof module->identity, "memory-%d-%llu-%.48s", (int)pid,
@@ -360,6 +366,11 @@ static sonde_err open_file(struct symbol_module *module, const struct symbol_map
     int fd = symbol_locate_file(pid, mapping, &reason);
     module->reason = reason;
     sonde_err err = fd >= 0 ? read_file(module, fd, pid) : SONDE_OK;
+    if (module->reason == SYMBOL_REASON_NOT_ELF) { /* a compiler's memory, by way of a file */
+        close(module->fd);
+        module->fd = -1;
+        identify_memory(module, pid);
+    }
     if (module->identity[0] == 0)
         snprintf(module->identity, sizeof module->identity, "none-%u:%u:%llu-%d",
                  mapping->device_major, mapping->device_minor, (unsigned long long)mapping->inode,
@@ -382,6 +393,8 @@ sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
         err = open_vdso(made, mapping, pid);
     else if (made)
         identify_memory(made, pid);
+    if (made && strcmp(mapping->path, "[vsyscall]") == 0)
+        made->kind = SYMBOL_MODULE_VDSO;
     if (err != SONDE_OK) {
         if (made)
             module_destroy(made);

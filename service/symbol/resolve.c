@@ -276,6 +276,24 @@ static const char *place_of(struct batch *batch, uint32_t symbol) {
     return slot->name;
 }
 
+static sonde_err set_jit_line(struct batch *batch, uint64_t address, struct symbol_answer *answer,
+                              struct symbol_frame *frame) {
+    uint32_t line;
+    const char *file = symbol_jit_line(batch->jit, address, &line);
+    if (!file)
+        return SONDE_OK;
+    struct memo_slot *slot =
+        remember(batch, &batch->jit->rows, (uint32_t)(file - batch->jit->files.data));
+    if (slot && !slot->name)
+        slot->name = clean_copy(batch->arena, file);
+    if (!slot || !slot->name)
+        return SONDE_OUT_OF_MEMORY;
+    frame->file = slot->name;
+    frame->line = line;
+    answer->quality = SYMBOL_FULL;
+    return SONDE_OK;
+}
+
 static sonde_err answer_from_names(struct batch *batch, uint64_t vaddr, uint32_t symbol,
                                    struct symbol_answer *answer) {
     if (symbol == SYMBOL_NO_SYMBOL)
@@ -291,6 +309,8 @@ static sonde_err answer_from_names(struct batch *batch, uint64_t vaddr, uint32_t
     answer->frames = frame;
     answer->frame_count = 1;
     uint32_t file, line; /* assembly has lines though no functions */
+    if (batch->jit)
+        return set_jit_line(batch, vaddr, answer, frame);
     if (batch->full && symbol_full_line(&batch->full->full, vaddr, &file, &line))
         return set_line(batch, file, line, frame);
     return SONDE_OK;

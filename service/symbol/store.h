@@ -94,12 +94,11 @@ struct symbol_module {
     struct symbol_failure failure;         /* of the last conversion; none when it went well */
     struct symbol_module *queued;
 
-    /* Of memory of a process: what its perf map said when it was last looked at. */
+    /* Of memory of a process: what its compiler's files said when they were last looked at. */
     pid_t pid; /* 0 = the kernel */
     uint64_t process_start;
     struct symbol_jit *jit;
-    struct stat jit_stat;
-    struct timespec jit_looked;
+    struct symbol_jit_sources *sources; /* NULL = nobody looked yet */
 };
 
 /* The module's table of names, built or loaded when needed. NULL when it has none. */
@@ -108,17 +107,28 @@ struct symbol_table *symbol_module_table(struct symbol_module *module);
 void symbol_module_improve(struct symbol_module *module);
 void symbol_table_finish(struct symbol_table *table);
 
+struct symbol_jit_row {
+    uint64_t address;
+    uint32_t file, line; /* file: offset into files; line 0 = unknown from here on */
+};
+
 /* Names of code without a file, by runtime address: tables of 4 GiB each at most. */
 struct symbol_jit {
     _Atomic uint32_t references;
     uint32_t count;
     struct symbol_table *tables; /* by rising base */
+    struct symbol_jit_row *rows; /* by address */
+    uint32_t row_count;
+    struct sonde_buf files;
 };
-/* What the perf map says now; looked at again when it changed, at most once a second. Retained;
- * NULL when there is none. */
+/* What perf map and jitdump say now; looked at again when they changed, at most once a second.
+ * Retained; NULL when there is none. */
 struct symbol_jit *symbol_module_jit(struct symbol_module *module);
 void symbol_jit_release(struct symbol_jit *jit);
+void symbol_jit_sources_destroy(struct symbol_jit_sources *sources);
 struct symbol_table *symbol_jit_table(struct symbol_jit *jit, uint64_t address);
+/* The file, "" when only the line is known, and the line; NULL = neither is. */
+const char *symbol_jit_line(const struct symbol_jit *jit, uint64_t address, uint32_t *line);
 
 /* The full table if it is there; otherwise NULL, and its conversion begins. Waits for it until the
  * deadline (CLOCK_REALTIME; NULL = not at all). */

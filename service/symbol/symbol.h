@@ -75,6 +75,9 @@ enum symbol_module_kind {
 };
 
 enum symbol_module_kind symbol_module_kind(const struct symbol_module *module);
+/* Memory of one process that no ELF file is behind: what a JIT compiler made, as far as anybody
+ * runs it. */
+bool symbol_module_is_memory(const struct symbol_module *module);
 const char *
 symbol_module_path(const struct symbol_module *module); /* as mapped, "[vdso]", "[anon]" */
 const char *symbol_module_base_name(const struct symbol_module *module);
