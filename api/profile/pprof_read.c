@@ -7,6 +7,7 @@
  * is bounded by the profile's own limit. */
 #include "api/profile/gzip.h"
 #include "api/profile/internal.h"
+#include "api/profile/kind.h"
 #include "api/profile/pprof.h"
 #include "api/profile/pprof_ids.h"
 #include "api/profile/wire.h"
@@ -250,21 +251,6 @@ static sonde_err add_line(struct reader *reader, struct wire_reader message,
     return SONDE_OK;
 }
 
-/* The file does not say whose code a frame is; the names of mappings nearly do. */
-static enum sonde_frame_kind guess_kind(const struct reader *reader,
-                                        const struct sonde_location *location) {
-    const struct sonde_profile *profile = reader->profile;
-    const struct sonde_mapping *mapping = sonde_profile_mapping(profile, location->mapping);
-    if (!mapping)
-        return location->address ? SONDE_FRAME_UNKNOWN : SONDE_FRAME_NOTE;
-    const char *file = sonde_profile_text(profile, mapping->filename);
-    if (strncmp(file, "[kernel", 7) == 0)
-        return SONDE_FRAME_KERNEL;
-    if (strncmp(file, "[jit", 4) == 0 || strncmp(file, "[anon", 5) == 0 || !file[0])
-        return SONDE_FRAME_JIT;
-    return location->mapping == 1 ? SONDE_FRAME_APPLICATION : SONDE_FRAME_LIBRARY;
-}
-
 static sonde_err on_location(struct reader *reader, struct wire_reader message) {
     uint64_t v[6];
     struct sonde_location location = {0};
@@ -282,7 +268,7 @@ static sonde_err on_location(struct reader *reader, struct wire_reader message) 
     location.address = v[3];
     location.is_folded = v[5];
     location.lines = reader->lines;
-    location.kind = guess_kind(reader, &location);
+    location.kind = sonde_profile_guess_kind(reader->profile, location.mapping, location.address);
     err = told(reader, sonde_profile_add_location(reader->profile, &location, &id), "a location");
     return err ? err : remember(reader, &reader->locations, v[1], id, "a location's id");
 }

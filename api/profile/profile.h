@@ -29,7 +29,9 @@ struct sonde_value_type {
     const char *unit;
 };
 
-/* Whose code a frame is (DeepFlow's kinds). */
+/* Whose code a frame is. DeepFlow's five kinds are told by it: application; library, "[l] name";
+ * kernel, "[k] name"; a frame without lines but with a mapping is "[/path/file]"; and the thread,
+ * "[t] name", is no frame here but the sample's labels "thread" and "tid". */
 enum sonde_frame_kind {
     SONDE_FRAME_UNKNOWN = 0,
     SONDE_FRAME_APPLICATION, /* the main executable */

@@ -298,3 +298,81 @@ TEST(pprof_read_survives_every_truncation_and_says_so) {
     sonde_buf_finish(&out);
     sonde_profile_destroy(profile);
 }
+
+/* --- kinds -------------------------------------------------------------------------------------
+ */
+
+static const struct placed {
+    const char *path, *build_id;
+    enum sonde_frame_kind kind;
+} placed[] = {
+    {"/usr/bin/server", "aa", SONDE_FRAME_APPLICATION},
+    {"/usr/lib/libc.so.6", "bb", SONDE_FRAME_LIBRARY},
+    {"/usr/lib/plugin", "", SONDE_FRAME_LIBRARY},
+    {"/memfd:lib (deleted)", "cc", SONDE_FRAME_LIBRARY},
+    {"[vdso]", "dd", SONDE_FRAME_LIBRARY},
+    {"[vsyscall]", "", SONDE_FRAME_LIBRARY},
+    {"[kernel]", "ee", SONDE_FRAME_KERNEL},
+    {"[anon]", "", SONDE_FRAME_JIT},
+    {"[anon:v8]", "", SONDE_FRAME_JIT},
+    {"//anon", "", SONDE_FRAME_JIT},
+    {"/memfd:doublemapper (deleted)", "", SONDE_FRAME_JIT},
+    {"/dev/zero (deleted)", "", SONDE_FRAME_JIT},
+};
+
+static uint32_t intern(struct sonde_profile *profile, const char *text) {
+    uint32_t id;
+    CHECK_INT(sonde_profile_string(profile, text, strlen(text), &id), ==, SONDE_OK);
+    return id;
+}
+
+/* One sample through rows [first, end), and through a place in no mapping, and a note. */
+static struct sonde_profile *place_all(size_t first, size_t end) {
+    static const struct sonde_value_type type = {"samples", "count"};
+    struct sonde_profile *profile = sonde_profile_create(&type, 1, LIMIT);
+    uint32_t locations[32], count = 0;
+    CHECK(profile);
+    for (size_t i = first; i < end; i++) {
+        struct sonde_mapping mapping = {.start = 0x1000 * (i + 1),
+                                        .limit = 0x1000 * (i + 2),
+                                        .filename = intern(profile, placed[i].path),
+                                        .build_id = intern(profile, placed[i].build_id)};
+        struct sonde_location location = {.address = mapping.start + 1, .kind = placed[i].kind};
+        CHECK_INT(sonde_profile_add_mapping(profile, &mapping, &location.mapping), ==, SONDE_OK);
+        CHECK_INT(sonde_profile_add_location(profile, &location, &locations[count++]), ==,
+                  SONDE_OK);
+    }
+    struct sonde_location nowhere = {.address = 0x10, .kind = SONDE_FRAME_UNKNOWN};
+    CHECK_INT(sonde_profile_add_location(profile, &nowhere, &locations[count++]), ==, SONDE_OK);
+    struct sonde_function function = {.name = intern(profile, "[truncated]")};
+    struct sonde_line line = {0};
+    CHECK_INT(sonde_profile_add_function(profile, &function, &line.function), ==, SONDE_OK);
+    struct sonde_location note = {.line_count = 1, .lines = &line, .kind = SONDE_FRAME_NOTE};
+    CHECK_INT(sonde_profile_add_location(profile, &note, &locations[count++]), ==, SONDE_OK);
+    int64_t value = 1;
+    struct sonde_sample sample = {
+        .locations = locations, .location_count = count, .values = &value};
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    return profile;
+}
+
+static void check_kinds(size_t first, size_t end) {
+    struct sonde_profile *before = place_all(first, end), *after;
+    struct sonde_buf out = written(before, 0);
+    CHECK_INT(read_bytes(out.data, out.len, &after), ==, SONDE_OK);
+    struct sonde_sample old = sonde_profile_sample(before, 0), new = sonde_profile_sample(after, 0);
+    CHECK_INT(new.location_count, ==, old.location_count);
+    for (uint32_t i = 0; i < old.location_count; i++)
+        CHECK_INT(sonde_profile_location(after, new.locations[i])->kind, ==,
+                  sonde_profile_location(before, old.locations[i])->kind);
+    sonde_profile_destroy(before);
+    sonde_profile_destroy(after);
+    sonde_buf_finish(&out);
+}
+
+TEST(kinds_of_frames_come_back_from_a_pprof_file) {
+    size_t count = sizeof placed / sizeof *placed;
+    check_kinds(0, count);
+    check_kinds(1, count); /* no sample was in the program itself: a library is first */
+    check_kinds(6, count);
+}
