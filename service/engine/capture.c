@@ -91,6 +91,7 @@ void capture_begin(struct engine_capture *capture, uint64_t now_ns) {
     if (capture->spec.progress_ms)
         capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;
     capture->first = capture->target->tallies;
+    capture->rate.since_ns = now_ns;
     window_open(capture, now_ns, now_unix_ns());
 }
 
@@ -135,6 +136,26 @@ void capture_count(struct engine_capture *capture, const struct count_key *key,
     window->truncated += sample->end == RING_END_DEPTH ? n : 0;
 }
 
+void capture_note_rate(struct engine_capture *capture, uint64_t now_ns) {
+    uint64_t period_ns = capture->target->period_ns;
+    if (capture->state != CAPTURE_RUNNING || period_ns == 0 || now_ns <= capture->rate.since_ns)
+        return;
+    if (period_ns < capture->period_ns)
+        period_ns = capture->period_ns; /* others may want more */
+    double hz = 1e9 / (double)period_ns;
+    capture->rate.sum += hz * (double)(now_ns - capture->rate.since_ns);
+    capture->rate.since_ns = now_ns;
+    if (capture->rate.lowest_hz == 0 || hz < capture->rate.lowest_hz)
+        capture->rate.lowest_hz = hz;
+}
+
+/* What the guest knows of blocked threads and has not recorded yet is asked for. */
+static void await_flush(struct engine_capture *capture, uint64_t now_ns) {
+    clock_ask_again(capture->target);
+    capture->flush_sequence = capture->target->sequence;
+    capture->flush_deadline_ns = now_ns + ENGINE_STOP_NS;
+}
+
 /* Leaves the tick stream to the others; the last one waits for the guest's last records. */
 void capture_close(struct engine_capture *capture) {
     struct target *target = capture->target;
@@ -149,9 +170,14 @@ void capture_close(struct engine_capture *capture) {
     }
     clock_read_cpu(target);
     (void)rings_drain(target, now_ns, 0);
+    capture_note_rate(capture, now_ns);
     capture->state = CAPTURE_CLOSING;
     clock_adjust(target);
-    if (target->clock != CLOCK_STOPPING)
+    if (target->clock == CLOCK_STOPPING)
+        return;
+    if (capture->spec.mode != ENGINE_CPU && target->clock == CLOCK_RUNNING)
+        await_flush(capture, now_ns);
+    else
         capture_conclude(capture);
 }
 
@@ -219,6 +245,12 @@ uint64_t capture_tick(struct engine_capture *capture, uint64_t now_ns) {
         capture_close(capture);
     if (capture->state == CAPTURE_RUNNING)
         tick_running(capture, now_ns);
+    if (capture->state == CAPTURE_CLOSING && capture->flush_sequence) {
+        if (now_ns >= capture->flush_deadline_ns)
+            capture_conclude(capture);
+        else
+            wake_ns = capture->flush_deadline_ns;
+    }
     if (capture->state == CAPTURE_RUNNING)
         wake_ns = earlier(capture->end_ns, earlier(capture->window_end_ns, capture->progress_ns));
     return earlier(wake_ns, jobs_run(capture, now_ns));

@@ -46,6 +46,13 @@ struct engine_capture {
 
     enum capture_state state;
     uint64_t period_ns, limit_samples;
+    struct {
+        double sum;          /* rate x time since the capture began, Hz x ns */
+        double lowest_hz;    /* 0 = none yet */
+        uint64_t since_ns;   /* when the sum was taken */
+    } rate;
+    uint32_t flush_sequence; /* CLOSING: the CpuState it waits for; 0 = none */
+    uint64_t flush_deadline_ns;
     struct thinner thinner;
     struct window window;
     struct tallies first;                                  /* the target's when the clock ran */
@@ -85,6 +92,8 @@ void capture_renew(struct engine_capture *capture);
 void capture_close(struct engine_capture *capture);
 /* The last records are in. */
 void capture_conclude(struct engine_capture *capture);
+/* The rate of ticks changes, or is asked for: the time until now was spent at target->period_ns. */
+void capture_note_rate(struct engine_capture *capture, uint64_t now_ns);
 /* Ends without a result. */
 void capture_fail(struct engine_capture *capture, sonde_err err, const char *text);
 /* The window's counts were taken by a report: the next one begins here. */

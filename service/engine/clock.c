@@ -9,25 +9,59 @@
 #include <string.h>
 #include <time.h>
 
-static void send_config(struct target *target, uint64_t period_ns) {
+#define NO_TICK_NS 10000000000ull /* as slow as a guest's clock gets: nobody counts CPU time */
+
+static void send_config(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
+    uint64_t now_ns = now_monotonic_ns();
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next)
+        capture_note_rate(capture, now_ns);
     frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
     message.which_message = sonde_guest_v1_ToGuest_cpu_config_tag;
     message.message.cpu_config.sequence = ++target->sequence;
     message.message.cpu_config.period_ns = period_ns;
+    message.message.cpu_config.wall_period_ns = wall_period_ns;
     target->period_ns = period_ns;
+    target->wall_period_ns = wall_period_ns;
     link_send(target, &message, -1);
 }
 
-/* 0 = nobody needs the clock. */
-static uint64_t wanted_period(const struct target *target) {
-    uint64_t period_ns = 0;
+static uint64_t shorter(uint64_t a, uint64_t b) {
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static uint64_t longer(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* What the captures need together; 0 = nobody needs it. */
+struct wanted {
+    uint64_t period_ns, wall_period_ns;
+};
+
+static struct wanted wanted_periods(const struct target *target) {
+    struct wanted wanted = {0};
     for (const struct engine_capture *capture = target->captures; capture;
          capture = capture->next) {
-        bool needs = capture->state == CAPTURE_WAITING || capture->state == CAPTURE_RUNNING;
-        if (needs && (period_ns == 0 || capture->period_ns < period_ns))
-            period_ns = capture->period_ns;
+        if (capture->state != CAPTURE_WAITING && capture->state != CAPTURE_RUNNING)
+            continue;
+        bool ticks = capture->spec.mode != ENGINE_OFF_CPU;
+        wanted.period_ns = shorter(wanted.period_ns, ticks ? capture->period_ns : NO_TICK_NS);
+        if (capture->spec.mode != ENGINE_CPU)
+            wanted.wall_period_ns = shorter(wanted.wall_period_ns, capture->period_ns);
     }
-    return period_ns;
+    if (wanted.period_ns)
+        wanted.period_ns = longer(wanted.period_ns, target->budget.least_ns);
+    if (wanted.wall_period_ns)
+        wanted.wall_period_ns = longer(wanted.wall_period_ns, target->budget.least_wall_ns);
+    return wanted;
+}
+
+/* Rings are made for a stall of more than a second: what comes slowly may wait. */
+static uint64_t drain_pause(const struct target *target) {
+    uint64_t pause_ns = ENGINE_DRAIN_TICKS * shorter(target->period_ns, target->wall_period_ns);
+    if (pause_ns > ENGINE_DRAIN_SLOW_NS)
+        return ENGINE_DRAIN_SLOW_NS;
+    return longer(pause_ns, ENGINE_DRAIN_NS);
 }
 
 static void begin_waiting(struct target *target) {
@@ -40,33 +74,40 @@ static void begin_waiting(struct target *target) {
     }
 }
 
-static void start(struct target *target, uint64_t period_ns) {
-    send_config(target, period_ns);
+static void start(struct target *target, const struct wanted *wanted) {
+    send_config(target, wanted->period_ns, wanted->wall_period_ns);
     target->clock = CLOCK_STARTING;
     target->start_sequence = target->sequence;
     target->clock_deadline_ns = now_monotonic_ns() + ENGINE_START_NS;
 }
 
 static void stop(struct target *target) {
-    send_config(target, 0);
+    send_config(target, 0, 0);
     target->clock = CLOCK_STOPPING;
     target->clock_deadline_ns = now_monotonic_ns() + ENGINE_STOP_NS;
 }
 
+void clock_ask_again(struct target *target) {
+    send_config(target, target->period_ns, target->wall_period_ns);
+}
+
 void clock_adjust(struct target *target) {
-    uint64_t period_ns = wanted_period(target);
+    budget_adjust(target);
+    struct wanted wanted = wanted_periods(target);
+    bool is_other = wanted.period_ns != target->period_ns ||
+                    wanted.wall_period_ns != target->wall_period_ns;
     target->wake_ns = 1;
     switch (target->clock) {
     case CLOCK_IDLE:
-        if (period_ns != 0 && target->is_attached)
-            start(target, period_ns);
+        if (wanted.period_ns != 0 && target->is_attached)
+            start(target, &wanted);
         return;
     case CLOCK_STARTING:
     case CLOCK_RUNNING:
-        if (period_ns == 0)
+        if (wanted.period_ns == 0)
             stop(target);
-        else if (period_ns != target->period_ns)
-            send_config(target, period_ns);
+        else if (is_other)
+            send_config(target, wanted.period_ns, wanted.wall_period_ns);
         if (target->clock == CLOCK_RUNNING)
             begin_waiting(target);
         return;
@@ -123,7 +164,7 @@ static void on_running(struct target *target) {
     }
     target->clock = CLOCK_RUNNING;
     target->account_seen_ns = 0; /* the guest counts from the start of its clocks */
-    target->next_drain_ns = now_monotonic_ns() + ENGINE_DRAIN_NS;
+    target->next_drain_ns = now_monotonic_ns() + drain_pause(target);
     begin_waiting(target);
 }
 
@@ -136,6 +177,16 @@ static void on_refused(struct target *target, const sonde_guest_v1_CpuState *sta
     clock_stopped(target);
 }
 
+/* Those that waited for what the guest knew. */
+static void conclude_flushed(struct target *target, uint32_t sequence) {
+    (void)rings_drain(target, now_monotonic_ns(), 0);
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        bool waits = capture->state == CAPTURE_CLOSING && capture->flush_sequence != 0;
+        if (waits && (int32_t)(sequence - capture->flush_sequence) >= 0)
+            capture_conclude(capture);
+    }
+}
+
 void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state) {
     bool is_current = (int32_t)(state->sequence - target->start_sequence) >= 0;
     bool is_starting = target->clock == CLOCK_STARTING || target->clock == CLOCK_RUNNING;
@@ -143,6 +194,8 @@ void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state)
     target->wake_ns = 1;
     if (is_starting && is_current && state->running)
         on_running(target);
+    if (is_starting && state->running)
+        conclude_flushed(target, state->sequence);
     publish(target, state); /* whoever sees it may count on the captures that waited */
     if (is_starting && is_current && !state->running)
         on_refused(target, state);
@@ -180,6 +233,6 @@ void clock_tick(struct target *target, uint64_t now_ns) {
     if (is_drained && now_ns >= target->next_drain_ns) {
         clock_read_cpu(target);
         bool has_more = rings_drain(target, now_ns, ENGINE_DRAIN_BYTES);
-        target->next_drain_ns = has_more ? now_ns + 1 : now_ns + ENGINE_DRAIN_NS;
+        target->next_drain_ns = has_more ? now_ns + 1 : now_ns + drain_pause(target);
     }
 }

@@ -79,6 +79,11 @@ static bool hand_out(union record_copy *copy, uint32_t size, const struct drain_
             return false;
         sink->on_sample(sink->context, &copy->sample);
         return true;
+    case RING_RECORD_BLOCKED:
+        if (size < sizeof copy->sample || !is_sample_sound(&copy->sample, size))
+            return false;
+        sink->on_blocked(sink->context, &copy->sample);
+        return true;
     case RING_RECORD_THREAD:
         if (size != sizeof copy->thread || copy->thread.label_len > sizeof copy->thread.text)
             return false;
@@ -178,5 +183,7 @@ uint64_t drain_run(struct drain *drain, uint64_t now_ns, uint64_t budget,
 void drain_read_counts(const struct drain *drain, struct drain_counts *counts) {
     for (int i = 0; i < RING_DROP_COUNT; i++)
         counts->drops[i] = atomic_load_explicit(&drain->header->drops[i], memory_order_relaxed);
+    counts->handler_count =
+        atomic_load_explicit(&drain->header->handler_count, memory_order_relaxed);
     counts->handler_ns = atomic_load_explicit(&drain->header->handler_ns, memory_order_relaxed);
 }

@@ -44,7 +44,7 @@ struct drain {
 /* What a guest has counted since its rings were made. */
 struct drain_counts {
     uint64_t drops[RING_DROP_COUNT];
-    uint64_t handler_ns;
+    uint64_t handler_ns, handler_count;
 };
 
 /* Records are valid during the call; a sample's pcs follow it. */
@@ -53,6 +53,7 @@ struct drain_sink {
     void (*on_sample)(void *context, const struct ring_sample *sample);
     void (*on_thread)(void *context, const struct ring_thread *thread);
     void (*on_unseen)(void *context, const struct ring_unseen *unseen);
+    void (*on_blocked)(void *context, const struct ring_sample *sample);
 };
 
 /* Checks the header against `bytes` of memory, which must stay mapped, and cannot shrink, as long

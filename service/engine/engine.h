@@ -88,6 +88,10 @@ SONDE_MUST_USE sonde_err engine_watch(struct engine *engine, engine_on_target *o
                                       void *context, struct engine_watch **watch);
 void engine_unwatch(struct engine *engine, struct engine_watch *watch);
 
+/* What a capture's samples stand for. WALL: CPU time and the time threads are blocked or wait for a
+ * CPU; OFF_CPU: only the latter. */
+enum engine_mode { ENGINE_CPU = 0, ENGINE_WALL, ENGINE_OFF_CPU, ENGINE_MODES };
+
 struct engine_cpu_spec {
     struct engine_selector target;
     uint32_t frequency_hz; /* 1..10000 */
@@ -99,6 +103,10 @@ struct engine_cpu_spec {
     /* On the monotonic clock: whoever wants the result is gone then, so that it does not wait for
      * inlined functions and lines. 0 = patient. */
     uint64_t result_by_ns;
+    enum engine_mode mode;
+    /* Ceiling of the sampler's own CPU time, as a share of the CPU time the target uses; 0 = none.
+     * The rate is lowered to keep it; of several captures of a target the lowest counts. */
+    double max_overhead;
 };
 
 struct engine_progress {
@@ -119,6 +127,9 @@ struct engine_facts {
     uint64_t guest_cpu_ns, target_cpu_ns;
     const char *clock; /* valid during the call */
     bool target_gone;
+    enum engine_mode mode;
+    double frequency_hz;       /* mean rate of ticks, when a ceiling lowered it below the asked one */
+    const char *budget_note;   /* how the ceiling was kept; "" = there was none */
 };
 
 struct engine_capture;
@@ -126,8 +137,8 @@ struct engine_capture;
 struct engine_capture_events {
     void (*on_progress)(void *context, const struct engine_progress *progress); /* may be NULL */
     /* With window_ms: each window, symbolized. Otherwise once, with the whole, right before
-     * on_end(SONDE_OK). Takes profile. Sample types samples/count and cpu/nanoseconds; labels
-     * "thread", "tid" and those of sonde.h; comments. */
+     * on_end(SONDE_OK). Takes profile. Sample types samples/count and, by mode, cpu, wall or
+     * off_cpu/nanoseconds; labels "thread", "tid" and those of sonde.h; comments. */
     void (*on_profile)(void *context, struct sonde_profile *profile,
                        const struct engine_facts *facts);
     /* Always, exactly once, the last event. SONDE_OK, SONDE_CANCELLED, SONDE_TARGET_GONE (a target

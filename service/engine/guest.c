@@ -60,6 +60,7 @@ static sonde_err on_cpu_state(struct target *target, const frames_from_guest *me
 static sonde_err on_cpu_account(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_CpuAccount *account = &message->message.cpu_account;
     uint64_t before = target->account_seen_ns;
+    clock_read_cpu(target);
     target->account_seen_ns = account->guest_cpu_ns;
     if (account->guest_cpu_ns > before && account->guest_cpu_ns - before < DRAIN_MAX_WEIGHT)
         target->tallies.account_ns += account->guest_cpu_ns - before;

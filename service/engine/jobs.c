@@ -138,6 +138,7 @@ static void perform_report(struct job *base) {
     struct engine_capture *capture = job->capture;
     struct sonde_profile *profile = NULL;
     job->report.facts.clock = job->report.clock;
+    job->report.facts.budget_note = job->report.budget_note;
     sonde_err err =
         report_build(&job->report, capture->engine->symbols, &profile, &capture->report_diag);
     if (err)
@@ -175,6 +176,7 @@ static void fill_facts(const struct engine_capture *capture, uint64_t now_ns,
     facts->guest_cpu_ns = account_ns ? account_ns : handler_ns; /* the account has it all */
     facts->target_cpu_ns = now->target_cpu_ns - base->target_cpu_ns;
     facts->target_gone = capture->target_gone;
+    facts->mode = capture->spec.mode;
     fill_drops(capture, facts);
 }
 
@@ -194,12 +196,23 @@ static void take_window(struct engine_capture *capture, struct report_input *rep
     memcpy(report->clock_note, info->clock_note, sizeof report->clock_note);
 }
 
+/* The mean is over the whole capture so far. */
+static void take_rate(struct engine_capture *capture, uint64_t now_ns,
+                      struct report_input *report) {
+    capture_note_rate(capture, now_ns);
+    uint64_t ran_ns = capture->rate.since_ns - capture->start_ns;
+    double mean_hz = ran_ns ? capture->rate.sum / (double)ran_ns : 1e9 / (double)capture->period_ns;
+    report->facts.frequency_hz = mean_hz;
+    budget_describe(capture, mean_hz, report->budget_note, sizeof report->budget_note);
+}
+
 void jobs_report(struct engine_capture *capture, uint64_t now_ns) {
     struct capture_job *job = job_create(capture, JOB_REPORT, perform_report);
     if (!job)
         return; /* out of memory: the window goes on */
     struct engine_facts *facts = &job->report.facts;
     fill_facts(capture, now_ns, facts);
+    take_rate(capture, now_ns, &job->report);
     take_window(capture, &job->report);
     job_enqueue(capture, job);
     if (capture->state == CAPTURE_RUNNING)

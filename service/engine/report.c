@@ -9,9 +9,10 @@
 /* A stack of the ring plus a note. */
 #define MAX_FRAMES (RING_MAX_DEPTH + 2)
 
-static const struct sonde_value_type types[] = {
-    {"samples", "count"},
-    {"cpu", "nanoseconds"},
+static const struct sonde_value_type types[ENGINE_MODES][2] = {
+    [ENGINE_CPU] = {{"samples", "count"}, {"cpu", "nanoseconds"}},
+    [ENGINE_WALL] = {{"samples", "count"}, {"wall", "nanoseconds"}},
+    [ENGINE_OFF_CPU] = {{"samples", "count"}, {"off_cpu", "nanoseconds"}},
 };
 
 /* String ids of the label keys. */
@@ -35,8 +36,8 @@ void report_input_finish(struct report_input *input) {
     input->part_count = 0;
 }
 
-struct sonde_profile *report_empty(void) {
-    return sonde_profile_create(types, sizeof types / sizeof types[0], REPORT_MAX_BYTES);
+struct sonde_profile *report_empty(enum engine_mode mode) {
+    return sonde_profile_create(types[mode], 2, REPORT_MAX_BYTES);
 }
 
 /* Marks the frames of one stack; stops where an earlier stack has been. */
@@ -161,11 +162,11 @@ static sonde_err add_shortfalls(struct building *building) {
 
 static void set_info(const struct report_input *input, struct sonde_profile *profile) {
     struct sonde_profile_info info = {
-        .period_type = types[1],
+        .period_type = types[input->facts.mode][1],
         .period = (int64_t)input->facts.period_ns,
         .time_unix_ns = input->facts.start_unix_ns,
         .duration_ns = input->facts.end_unix_ns - input->facts.start_unix_ns,
-        .default_type = 1, /* cpu: what pprof shows first */
+        .default_type = 1, /* the time: what pprof shows first */
     };
     sonde_profile_set_info(profile, &info);
 }
@@ -190,7 +191,7 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
 
 sonde_err report_build(const struct report_input *input, struct symbol_store *symbols,
                        struct sonde_profile **profile, struct sonde_diag *diag) {
-    struct building building = {.input = input, .profile = report_empty()};
+    struct building building = {.input = input, .profile = report_empty(input->facts.mode)};
     sonde_err err = building.profile ? build(&building, symbols) : SONDE_OUT_OF_MEMORY;
     report_frames_finish(&building.frames);
     for (uint32_t i = 0; i < input->part_count; i++)
@@ -210,7 +211,11 @@ sonde_err report_build(const struct report_input *input, struct symbol_store *sy
 
 sonde_err report_dup(const struct sonde_profile *from, struct sonde_profile **profile,
                      struct sonde_diag *diag) {
-    struct sonde_profile *copy = report_empty();
+    struct sonde_value_type of[SONDE_PROFILE_MAX_TYPES];
+    size_t type_count = sonde_profile_type_count(from);
+    for (size_t i = 0; i < type_count; i++)
+        of[i] = sonde_profile_type(from, i);
+    struct sonde_profile *copy = sonde_profile_create(of, type_count, REPORT_MAX_BYTES);
     sonde_err err = copy ? sonde_profile_merge(copy, from, 1, diag) : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < sonde_profile_comment_count(from) && !err; i++)
         err = sonde_profile_add_comment(copy, sonde_profile_comment(from, i));

@@ -27,8 +27,8 @@ struct report_input {
     struct report_part parts[REPORT_MAX_PARTS];
     uint32_t part_count;
     bool no_symbols;
-    struct engine_facts facts; /* facts.clock points to clock below */
-    char target_name[64], clock[24], clock_note[192];
+    struct engine_facts facts; /* facts.clock and budget_note point to the texts below */
+    char target_name[64], clock[24], clock_note[192], budget_note[192]; /* "" = none */
     pid_t pid;
     uint32_t frequency_hz;
     uint64_t cut_stacks[RING_END_COUNT];
@@ -42,7 +42,7 @@ SONDE_MUST_USE sonde_err report_build(const struct report_input *input,
                                       struct symbol_store *symbols, struct sonde_profile **profile,
                                       struct sonde_diag *diag);
 /* A profile with the right types and nothing in it; NULL when out of memory. */
-struct sonde_profile *report_empty(void);
+struct sonde_profile *report_empty(enum engine_mode mode);
 /* The same again: samples, comments, times. */
 SONDE_MUST_USE sonde_err report_dup(const struct sonde_profile *from,
                                     struct sonde_profile **profile, struct sonde_diag *diag);

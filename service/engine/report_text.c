@@ -46,7 +46,9 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
     const struct engine_facts *facts = &input->facts;
     double sampled_s = (double)facts->samples * (double)facts->period_ns / 1e9;
     double target_s = (double)facts->target_cpu_ns / 1e9;
-    if (facts->target_cpu_ns == 0)
+    if (facts->mode != ENGINE_CPU)
+        sonde_buf_printf(text, "time of all threads: %.3f s", sampled_s);
+    else if (facts->target_cpu_ns == 0)
         sonde_buf_printf(text, "coverage: %.3f s sampled; the process's CPU clock is not known",
                          sampled_s);
     else
@@ -80,14 +82,28 @@ static void add_rate(const struct report_input *input, struct sonde_buf *text) {
     sonde_buf_printf(text, "rate: %u Hz", input->frequency_hz);
 }
 
+static void add_mode(const struct report_input *input, struct sonde_buf *text) {
+    static const char *const texts[ENGINE_MODES] = {
+        [ENGINE_WALL] = "mode: wall clock: time on the CPU, blocked, and waiting for a CPU",
+        [ENGINE_OFF_CPU] = "mode: off-CPU: time blocked, and waiting for a CPU",
+    };
+    if (texts[input->facts.mode])
+        sonde_buf_puts(text, texts[input->facts.mode]);
+}
+
+static void add_budget(const struct report_input *input, struct sonde_buf *text) {
+    if (input->budget_note[0])
+        sonde_buf_printf(text, "overhead ceiling: %s", input->budget_note);
+}
+
 static void add_truncated(const struct report_input *input, struct sonde_buf *text) {
     sonde_buf_printf(text, "truncated stacks: %llu", (unsigned long long)input->facts.truncated);
 }
 
 sonde_err report_add_comments(const struct report_input *input, struct sonde_profile *profile) {
     static void (*const rows[])(const struct report_input *, struct sonde_buf *) = {
-        add_target,    add_clock, add_note,     add_rate,       add_drops,
-        add_truncated, add_cuts,  add_coverage, add_guest_cost,
+        add_target, add_mode,      add_clock, add_note,     add_rate,       add_budget,
+        add_drops,  add_truncated, add_cuts,  add_coverage, add_guest_cost,
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct sonde_buf text = {0};

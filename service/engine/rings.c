@@ -91,22 +91,45 @@ static struct count_key sample_key(struct target *target, const struct ring_samp
 }
 
 static struct count_key unseen_key(struct target *target, const struct ring_unseen *unseen) {
-    enum stack_note note = unseen->cause == RING_UNSEEN_BLOCKED ? STACK_NOTE_BLOCKED
-                           : unseen->cause == RING_UNSEEN_SHORT ? STACK_NOTE_SHORT
-                                                                : STACK_NOTE_NO_CLOCK;
+    static const enum stack_note notes[] = {
+        [RING_UNSEEN_BLOCKED] = STACK_NOTE_BLOCKED, [RING_UNSEEN_NO_CLOCK] = STACK_NOTE_NO_CLOCK,
+        [RING_UNSEEN_SHORT] = STACK_NOTE_SHORT,     [RING_UNSEEN_ASLEEP] = STACK_NOTE_ASLEEP,
+        [RING_UNSEEN_WAITING] = STACK_NOTE_WAITING,
+    };
+    bool is_known = unseen->cause >= RING_UNSEEN_BLOCKED && unseen->cause <= RING_UNSEEN_WAITING;
+    enum stack_note note = is_known ? notes[unseen->cause] : STACK_NOTE_NO_CLOCK;
     return (struct count_key){
         .stack = stacks_add_note(target->stacks, note),
         .thread = thread_names_number(&target->names, target->stacks, unseen->record.tid),
     };
 }
 
-/* How many samples this weight is for each capture; false when for none. */
-static bool thin(struct target *target, uint32_t tid, uint64_t weight_ns) {
+/* Some thread's time that ended at end_ns, on the CPU or off it. */
+struct spell {
+    uint32_t tid;
+    bool is_off_cpu;
+    uint64_t ns, end_ns;
+};
+
+/* Time off the CPU is told at its end: what lies before the capture's beginning is not its. */
+static uint64_t weight_for(const struct engine_capture *capture, const struct spell *spell) {
+    enum engine_mode mode = capture->spec.mode;
+    if (!capture_is_counting(capture))
+        return 0;
+    if (!spell->is_off_cpu)
+        return mode == ENGINE_OFF_CPU ? 0 : spell->ns;
+    if (mode == ENGINE_CPU || spell->end_ns <= capture->start_ns)
+        return 0;
+    uint64_t most = spell->end_ns - capture->start_ns;
+    return spell->ns < most ? spell->ns : most;
+}
+
+/* How many samples this is for each capture; false when for none. */
+static bool thin(struct target *target, const struct spell *spell) {
     uint64_t any = 0;
     for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
-        capture->pending = 0;
-        if (capture_is_counting(capture))
-            capture->pending = thinner_take(&capture->thinner, tid, weight_ns);
+        uint64_t weight_ns = weight_for(capture, spell);
+        capture->pending = weight_ns ? thinner_take(&capture->thinner, spell->tid, weight_ns) : 0;
         any |= capture->pending;
     }
     return any != 0;
@@ -120,9 +143,11 @@ static void count(struct target *target, const struct count_key *key,
     }
 }
 
-static void on_sample(void *context, const struct ring_sample *sample) {
-    struct target *target = context;
-    if (!thin(target, sample->record.tid, sample->weight_ns))
+static void add_sample(struct target *target, const struct ring_sample *sample, bool is_off_cpu) {
+    struct spell spell = {sample->record.tid, is_off_cpu, sample->weight_ns, target->drain_ns};
+    if (is_off_cpu && sample->time_ns < spell.end_ns)
+        spell.end_ns = sample->time_ns;
+    if (!thin(target, &spell))
         return;
     struct count_key key = sample_key(target, sample);
     if (!has_room(&key) && renew_stacks(target))
@@ -130,9 +155,19 @@ static void on_sample(void *context, const struct ring_sample *sample) {
     count(target, &key, sample);
 }
 
+static void on_sample(void *context, const struct ring_sample *sample) {
+    add_sample(context, sample, false);
+}
+
+static void on_blocked(void *context, const struct ring_sample *sample) {
+    add_sample(context, sample, true);
+}
+
 static void on_unseen(void *context, const struct ring_unseen *unseen) {
     struct target *target = context;
-    if (!thin(target, unseen->record.tid, unseen->cpu_ns))
+    bool is_off_cpu = unseen->cause == RING_UNSEEN_ASLEEP || unseen->cause == RING_UNSEEN_WAITING;
+    struct spell spell = {unseen->record.tid, is_off_cpu, unseen->cpu_ns, target->drain_ns};
+    if (!thin(target, &spell))
         return;
     struct count_key key = unseen_key(target, unseen);
     if (!has_room(&key) && renew_stacks(target))
@@ -157,6 +192,7 @@ static void take_counts(struct target *target, uint64_t corrupt) {
     for (int i = 0; i < RING_DROP_COUNT; i++)
         grown[i] = growth(counts.drops[i], target->seen.drops[i]);
     target->tallies.handler_ns += growth(counts.handler_ns, target->seen.handler_ns);
+    target->tallies.handler_count += growth(counts.handler_count, target->seen.handler_count);
     target->seen = counts;
     for (int i = 0; i < DROP_CAUSES; i++) {
         target->tallies.drops[i] += grown[i];
@@ -167,9 +203,10 @@ static void take_counts(struct target *target, uint64_t corrupt) {
 
 bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
     static const struct drain_sink sink = {
-        .on_sample = on_sample, .on_thread = on_thread, .on_unseen = on_unseen};
+        .on_sample = on_sample, .on_thread = on_thread, .on_unseen = on_unseen, .on_blocked = on_blocked};
     struct drain_sink here = sink;
     here.context = target;
+    target->drain_ns = now_ns;
     if (!target->rings)
         return false;
     take_counts(target, drain_run(&target->drain, now_ns, budget, &here));

@@ -30,25 +30,35 @@ static void keep_result(void *context, struct sonde_profile *profile,
     session->facts = *facts;
     memset(session->clock, 0, sizeof session->clock);
     memcpy(session->clock, facts->clock, strnlen(facts->clock, sizeof session->clock - 1));
+    memset(session->budget_note, 0, sizeof session->budget_note);
+    memcpy(session->budget_note, facts->budget_note,
+           strnlen(facts->budget_note, sizeof session->budget_note - 1));
     lock_drop(&target->engine->session_lock);
     sonde_profile_destroy(old);
 }
 
+struct texts {
+    char clock[24], budget_note[192];
+};
+
 /* The last result once more, or an empty profile when there never was one. */
 static sonde_err copy_result(struct target *target, struct sonde_profile **profile,
-                             struct engine_facts *facts, char clock[24], struct sonde_diag *diag) {
+                             struct engine_facts *facts, struct texts *texts,
+                             struct sonde_diag *diag) {
     sonde_err err = SONDE_OK;
     lock_take(&target->engine->session_lock);
     *facts = target->session.facts;
-    memcpy(clock, target->session.clock, sizeof target->session.clock);
+    memcpy(texts->clock, target->session.clock, sizeof texts->clock);
+    memcpy(texts->budget_note, target->session.budget_note, sizeof texts->budget_note);
     if (target->session.result) {
         err = report_dup(target->session.result, profile, diag);
     } else {
-        *profile = report_empty();
+        *profile = report_empty(ENGINE_CPU);
         facts->start_unix_ns = facts->end_unix_ns = now_unix_ns();
     }
     lock_drop(&target->engine->session_lock);
-    facts->clock = clock;
+    facts->clock = texts->clock;
+    facts->budget_note = texts->budget_note;
     if (!err && !*profile)
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     return err;
@@ -58,10 +68,10 @@ static void deliver(struct target *target, const struct engine_capture_events *e
                     void *context, sonde_err err, const struct sonde_diag *diag) {
     struct sonde_profile *profile = NULL;
     struct engine_facts facts;
-    char clock[24];
+    struct texts texts;
     struct sonde_diag own = {0};
     if (err == SONDE_OK) {
-        err = copy_result(target, &profile, &facts, clock, &own);
+        err = copy_result(target, &profile, &facts, &texts, &own);
         diag = err ? &own : NULL;
     }
     if (err == SONDE_OK)

@@ -32,6 +32,8 @@ enum stack_note {
     STACK_NOTE_BLOCKED,
     STACK_NOTE_NO_CLOCK,
     STACK_NOTE_SHORT,
+    STACK_NOTE_ASLEEP,
+    STACK_NOTE_WAITING,
     STACK_NOTE_COUNT
 };
 const char *stack_note_text(uint64_t note);

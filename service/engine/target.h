@@ -39,8 +39,18 @@ struct link {
 struct tallies {
     uint64_t drops[DROP_CAUSES];
     uint64_t handler_ns; /* in the guest's signal handlers */
+    uint64_t handler_count;
     uint64_t account_ns; /* the guest's own account of its CPU time, about every second */
     uint64_t target_cpu_ns;
+};
+
+/* How fast the clock may tick under the captures' ceiling (budget.c). */
+struct budget {
+    double ceiling;        /* the lowest of all captures; 0 = none */
+    uint64_t sample_ns;    /* what one sample costs the target, the kernel's part included */
+    uint64_t least_ns;     /* the shortest period that keeps the ceiling; 0 = any */
+    uint64_t least_wall_ns;
+    struct tallies seen; /* at the last account */
 };
 
 /* StartCpu/StopCpu. Guarded by session_lock. */
@@ -58,7 +68,7 @@ struct session {
     struct engine_session_info info;
     struct sonde_profile *result; /* of the last one */
     struct engine_facts facts;
-    char clock[24];
+    char clock[24], budget_note[192]; /* the texts of facts */
     struct session_waiter *waiters;
 };
 
@@ -90,8 +100,10 @@ struct target {
     enum clock_state clock;
     uint32_t sequence,
         start_sequence; /* of the last CpuConfig, and of the one that started the clock */
-    uint64_t period_ns;
+    uint64_t period_ns, wall_period_ns; /* as the last CpuConfig had them */
     uint64_t clock_deadline_ns, next_drain_ns;
+    uint64_t drain_ns; /* when the drain under way began */
+    struct budget budget;
     struct stacks *stacks;           /* while captures run */
     struct engine_capture *captures; /* all that have not ended */
     struct heap *heap;               /* NULL until somebody asks */
@@ -153,5 +165,15 @@ void clock_read_cpu(struct target *target);
 /* Concludes what was closing: every record that will come is in the rings. */
 void clock_stopped(struct target *target);
 void clock_tick(struct target *target, uint64_t now_ns);
+/* A CpuConfig even if nothing changes: the guest records all it knows before it answers. */
+void clock_ask_again(struct target *target);
+
+/* budget.c */
+/* The ceiling of the captures there are now; a new one begins with an estimate. */
+void budget_adjust(struct target *target);
+/* The guest's account came: what does a sample cost? True when the rate must change. */
+bool budget_on_account(struct target *target);
+/* A note for a report: how the ceiling was kept. */
+void budget_describe(const struct engine_capture *capture, double mean_hz, char *text, size_t size);
 
 #endif
