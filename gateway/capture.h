@@ -55,6 +55,14 @@ Sonde__V1__Rendering capture_rendering(const struct capture_form *form);
 SONDE_MUST_USE sonde_err capture_read_times(const struct query *query, uint64_t *seconds,
                                             uint64_t *frequency, struct sonde_diag *diag);
 
+/* Reads `mode` and `max_overhead`: a share, 0.01, or 1%. */
+struct capture_mode {
+    int mode; /* sonde.v1.CpuMode */
+    double max_overhead;
+};
+SONDE_MUST_USE sonde_err capture_read_mode(const struct query *query, struct capture_mode *mode,
+                                           struct sonde_diag *diag);
+
 /* How long after its end a capture's result may still be coming. */
 #define CAPTURE_GRACE_MS 60000
 

@@ -13,6 +13,7 @@
 #define DEADLINE_MS 5000
 
 struct sampling {
+    struct capture_mode mode;
     uint64_t samples;
     uint32_t frequency_hz;
 };
@@ -26,7 +27,7 @@ static sonde_err read_sampling(const struct query *query, struct sampling *sampl
     if (!err)
         err = query_decimal(query, "delay", 0.0001, 2, &delay, diag);
     sampling->frequency_hz = (uint32_t)lround(1 / delay);
-    return err;
+    return err ? err : capture_read_mode(query, &sampling->mode, diag);
 }
 
 static sonde_err read_form(const struct visit *visit, struct capture_form *form,
@@ -62,6 +63,8 @@ void handle_julia_profile(struct visit *visit) {
     request.rendering = &rendering;
     request.duration_ms = (uint32_t)lround(duration * 1000);
     request.frequency_hz = sampling.frequency_hz;
+    request.mode = sampling.mode.mode;
+    request.max_overhead = sampling.mode.max_overhead;
     request.max_samples = sampling.samples;
     request.no_progress = true;
     capture_start(visit, &form, &client_capture_cpu, &request.base,
@@ -98,6 +101,8 @@ void handle_julia_start(struct visit *visit) {
     Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
     request.target = &selector;
     request.frequency_hz = sampling.frequency_hz;
+    request.mode = sampling.mode.mode;
+    request.max_overhead = sampling.mode.max_overhead;
     request.max_samples = sampling.samples;
     request.lease_ms = LEASE_MS;
     request.owner = (char *)(uintptr_t)exchange_owner(visit, owner);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/live.h"
+#include "gateway/capture.h"
 
 #include "gateway/handlers.h"
 #include "gateway/lines.h"
@@ -51,11 +52,18 @@ void live_watch_targets(struct visit *visit) {
 static sonde_err read_live(const struct query *query, Sonde__V1__StreamCpuRequest *request,
                            struct sonde_diag *diag) {
     uint64_t window = DEFAULT_WINDOW_MS, frequency = DEFAULT_HZ, windows = 0;
+    struct capture_mode mode;
     sonde_err err = query_whole(query, "window", 50, 60000, &window, diag);
     if (!err)
         err = query_whole(query, "frequency", 1, 10000, &frequency, diag);
     if (!err)
         err = query_whole(query, "windows", 1, UINT32_MAX, &windows, diag);
+    if (!err)
+        err = capture_read_mode(query, &mode, diag);
+    if (err)
+        return err;
+    request->mode = mode.mode;
+    request->max_overhead = mode.max_overhead;
     request->window_ms = (uint32_t)window;
     request->frequency_hz = (uint32_t)frequency;
     request->max_windows = (uint32_t)windows;

@@ -11,10 +11,13 @@ void handle_profile(struct visit *visit) {
     const struct profile_setup *setup = visit->route->setup;
     struct sonde_diag diag = {0};
     struct capture_form form;
+    struct capture_mode mode;
     uint64_t seconds = setup->seconds, frequency = DEFAULT_HZ;
     if (!capture_read_form(visit, setup, setup->format, &form))
         return;
     sonde_err err = capture_read_times(&visit->query, &seconds, &frequency, &diag);
+    if (!err)
+        err = capture_read_mode(&visit->query, &mode, &diag);
     if (err) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
@@ -26,6 +29,8 @@ void handle_profile(struct visit *visit) {
     request.rendering = &rendering;
     request.duration_ms = (uint32_t)seconds * 1000;
     request.frequency_hz = (uint32_t)frequency;
+    request.mode = mode.mode;
+    request.max_overhead = mode.max_overhead;
     request.no_progress = true;
     capture_start(visit, &form, &client_capture_cpu, &request.base,
                   request.duration_ms + CAPTURE_GRACE_MS);

@@ -208,18 +208,41 @@ static bool is_decimal(struct sonde_slice text) {
     return end > at && end == text.len;
 }
 
+/* Below every bound when it is none. */
+static double read_decimal(struct sonde_slice text) {
+    char digits[MAX_DECIMAL + 1];
+    if (text.len > MAX_DECIMAL || !is_decimal(text))
+        return -INFINITY;
+    memcpy(digits, text.data, text.len);
+    digits[text.len] = 0;
+    return strtod(digits, NULL);
+}
+
+sonde_err query_share(const struct query *query, const char *key, double low, double high,
+                      double *value, struct sonde_diag *diag) {
+    struct sonde_slice text;
+    char quoted[QUERY_QUOTED_SIZE];
+    if (!query_get(query, key, &text))
+        return SONDE_OK;
+    struct sonde_slice number = text;
+    bool is_percent = text.len > 1 && text.data[text.len - 1] == '%';
+    number.len -= is_percent;
+    double share = read_decimal(number) / (is_percent ? 100 : 1);
+    if (!(share >= low && share <= high))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "%s: \"%s\" is not a share from %g to %g, nor a percentage (1%%)", key,
+                          query_quote(text, quoted), low, high);
+    *value = share;
+    return SONDE_OK;
+}
+
 sonde_err query_decimal(const struct query *query, const char *key, double low, double high,
                         double *value, struct sonde_diag *diag) {
     struct sonde_slice text;
-    char digits[MAX_DECIMAL + 1], quoted[QUERY_QUOTED_SIZE];
+    char quoted[QUERY_QUOTED_SIZE];
     if (!query_get(query, key, &text))
         return SONDE_OK;
-    double number = -INFINITY;
-    if (text.len <= MAX_DECIMAL && is_decimal(text)) {
-        memcpy(digits, text.data, text.len);
-        digits[text.len] = 0;
-        number = strtod(digits, NULL);
-    }
+    double number = read_decimal(text);
     if (!(number >= low && number <= high))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "%s: \"%s\" is not a number from %g to %g",
                           key, query_quote(text, quoted), low, high);

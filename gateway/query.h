@@ -38,6 +38,9 @@ SONDE_MUST_USE sonde_err query_count(const struct query *query, const char *key,
 /* 12, 0.5, .5, 1e-3. */
 SONDE_MUST_USE sonde_err query_decimal(const struct query *query, const char *key, double low,
                                        double high, double *value, struct sonde_diag *diag);
+/* A share: 0.01, or 1%. */
+SONDE_MUST_USE sonde_err query_share(const struct query *query, const char *key, double low,
+                                     double high, double *value, struct sonde_diag *diag);
 /* true, false, 1, 0. */
 SONDE_MUST_USE sonde_err query_flag(const struct query *query, const char *key, bool *value,
                                     struct sonde_diag *diag);

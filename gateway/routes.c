@@ -32,7 +32,7 @@ static const struct profile_setup mem = {0, SONDE__V1__FORMAT__JEMALLOC,
 static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNAPSHOT,
                                                    PROFILE_GZIP_BODY, FORMATS_HEAP, NULL};
 
-#define CPU_PARAMETERS  "seconds frequency output"
+#define CPU_PARAMETERS  "seconds frequency mode max_overhead output"
 #define HEAP_PARAMETERS "name jeprof heap_seconds base growth_only heap_output"
 #define SWITCHES        ROUTE_CHANGES_STATE
 
@@ -99,9 +99,10 @@ static const struct route table[] = {
      NULL, "", "", "dumps at each new maximum of memory: POST activate=true or activate=false"},
 
     {"/profile", BOTH, ROUTE_SLASH, FAMILY_JULIA, handle_julia_profile, &julia,
-     "n delay duration pprof output", "?duration=10", "CPU profile: pprof in a gzip file"},
+     "n delay duration mode max_overhead pprof output",
+     "?duration=10", "CPU profile: pprof in a gzip file"},
     {"/profile_start", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE, FAMILY_JULIA, handle_julia_start,
-     NULL, "n delay", NULL, "start a CPU session"},
+     NULL, "n delay mode max_overhead", NULL, "start a CPU session"},
     {"/profile_stop", BOTH, ROUTE_SLASH | ROUTE_CHANGES_STATE, FAMILY_JULIA, handle_julia_stop,
      &julia, "pprof output", NULL, "stop the CPU session and fetch its profile"},
     {"/allocs_profile", BOTH, ROUTE_SLASH, FAMILY_JULIA, handle_julia_allocs, &julia_allocs,
@@ -122,7 +123,8 @@ static const struct route table[] = {
     {"/v1/heap", METHOD_GET | METHOD_PUT, SWITCHES | ROUTE_GET_READS, FAMILY_V1, handle_v1_heap,
      NULL, "active interval sample_bytes delete_dumps", "",
      "the state of heap profiling; PUT ?active=true switches it"},
-    {"/v1/cpu/live", METHOD_GET, 0, FAMILY_V1, handle_cpu_live, NULL, "window frequency windows",
+    {"/v1/cpu/live", METHOD_GET, 0, FAMILY_V1, handle_cpu_live, NULL,
+     "window frequency windows mode max_overhead",
      "?windows=5", "CPU samples as they happen, one JSON line a window"},
     {"/v1/captures", BOTH, SWITCHES | ROUTE_GET_READS, FAMILY_V1, handle_v1_captures, NULL,
      "seconds frequency note", "",

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -59,6 +60,8 @@ static void note_result(struct capture *capture, const Sonde__V1__ResultStart *s
     result->duration_ms = start->duration_ms;
     result->target_gone = start->target_gone;
     result->complete = true;
+    snprintf(result->budget_note, sizeof result->budget_note, "%s",
+             start->budget_note ? start->budget_note : "");
     snprintf(result->clock, sizeof result->clock, "%s", start->clock ? start->clock : "");
 }
 
@@ -105,6 +108,39 @@ sonde_err capture_receive(struct service *service, const struct client_method *m
     return err ? err : check_whole(&capture, diag);
 }
 
+static sonde_err read_mode(const char *text, Sonde__V1__CpuMode *mode, struct sonde_diag *diag) {
+    static const char *const names[] = {
+        [SONDE__V1__CPU_MODE__CPU] = "cpu",
+        [SONDE__V1__CPU_MODE__WALL] = "wall",
+        [SONDE__V1__CPU_MODE__OFF_CPU] = "off-cpu",
+    };
+    for (size_t i = 0; text && i < COUNT_OF(names); i++) {
+        *mode = (Sonde__V1__CpuMode)i;
+        if (strcmp(text, names[i]) == 0)
+            return SONDE_OK;
+    }
+    if (!text)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "--mode: \"%s\" is not one of cpu, wall, off-cpu", text);
+}
+
+static sonde_err read_ceiling(const char *text, double *share, struct sonde_diag *diag) {
+    char *end = NULL;
+    if (!text)
+        return SONDE_OK;
+    *share = strtod(text, &end);
+    if (end > text && *end == '%') {
+        *share /= 100;
+        end++;
+    }
+    if (end > text && *end == 0 && *share >= 0.0001 && *share <= 1)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "--max-overhead: \"%s\" is not a share from 0.0001 to 1, nor a percentage",
+                      text);
+}
+
 sonde_err capture_run(struct service *service, const char *target,
                       const struct capture_settings *settings, enum sonde_format format,
                       struct output *output, struct capture_result *result,
@@ -122,6 +158,11 @@ sonde_err capture_run(struct service *service, const char *target,
     request.max_samples = settings->max_samples;
     request.rendering = &rendering;
     request.no_progress = !isatty(2);
+    sonde_err err = read_mode(settings->mode, &request.mode, diag);
+    if (!err)
+        err = read_ceiling(settings->max_overhead, &request.max_overhead, diag);
+    if (err)
+        return err;
     return capture_receive(service, &client_capture_cpu, &request.base,
                            request.duration_ms + RENDER_MS, output, result, diag);
 }
@@ -132,6 +173,8 @@ void capture_tell(const char *path, const struct capture_result *result) {
             grouped(result->samples, samples), result->duration_ms / 1000.0,
             grouped(result->dropped, dropped), result->clock[0] ? ", clock " : "", result->clock,
             result->target_gone ? "; the target ended before the time was up" : "");
+    if (result->budget_note[0])
+        fprintf(stderr, "overhead ceiling: %s\n", result->budget_note);
     if (result->samples == 0)
         fputs("no samples: the target used no CPU time, or `sonde doctor` knows why\n", stderr);
 }

@@ -12,6 +12,8 @@ struct capture_settings {
     double seconds;
     uint64_t frequency, max_samples;
     const char *title;
+    const char *mode;         /* "cpu", "wall", "off-cpu"; NULL = cpu */
+    const char *max_overhead; /* "0.01", "1%"; NULL = no ceiling */
     bool merge_threads;
 };
 
@@ -48,6 +50,24 @@ struct capture_settings {
          0,                                                                                       \
          1e15,                                                                                    \
          "stop at so many (0: no bound)"},                                                        \
+        {"mode",                                                                                  \
+         0,                                                                                       \
+         "MODE",                                                                                  \
+         NULL,                                                                                    \
+         SONDE_OPTION_TEXT,                                                                       \
+         offsetof(type, at.mode),                                                                 \
+         0,                                                                                       \
+         0,                                                                                       \
+         "cpu, wall (the time of all threads), or off-cpu (blocked and waiting)"},                \
+        {"max-overhead",                                                                          \
+         0,                                                                                       \
+         "SHARE",                                                                                 \
+         NULL,                                                                                    \
+         SONDE_OPTION_TEXT,                                                                       \
+         offsetof(type, at.max_overhead),                                                         \
+         0,                                                                                       \
+         0,                                                                                       \
+         "ceiling of what sampling takes of the target's CPU time: 1% or 0.01"},                  \
         {"title", 0, "TEXT",          NULL, SONDE_OPTION_TEXT, offsetof(type, at.title),          \
          0,       0, "of the picture"},                                                           \
     {                                                                                             \
@@ -59,7 +79,7 @@ struct capture_result {
     uint64_t samples, dropped, truncated, bytes;
     uint32_t duration_ms;
     bool target_gone, complete;
-    char clock[32];
+    char clock[32], budget_note[192];
 };
 
 /* The bytes go to output, which the caller opens and commits. */

@@ -95,7 +95,7 @@ static const struct sonde_options options = {
     .about = "Takes a CPU profile of a target. Ctrl-C ends it in the target, too.",
     .examples = "  sonde record -o flame.svg\n"
                 "  sonde record redis-server -d 30 -F 999 -o redis.pb.gz\n"
-                "  sonde record 4711 -o stacks.collapsed\n"
+                "  sonde record 4711 --mode wall -o waits.collapsed\n"
                 "  sonde record -o - --format top\n",
     .table = table,
     .count = COUNT_OF(table),

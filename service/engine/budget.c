@@ -107,10 +107,10 @@ void budget_describe(const struct engine_capture *capture, double mean_hz, char 
     uint64_t ns = (now->handler_count - base->handler_count) * kernel_ns() + now->account_ns -
                   base->account_ns;
     double share = part(ns, now->target_cpu_ns - base->target_cpu_ns);
-    snprintf(text, size,
-             "%s%.2f %% of the target's CPU time; about %.2f %% taken; %.1f Hz on average, %.1f at "
-             "least, %.0f asked",
-             ceiling > 0 ? "" : "another capture's, ",
-             100 * (ceiling > 0 ? ceiling : target->budget.ceiling), 100 * share, mean_hz,
+    char whose[64] = "of another capture";
+    if (ceiling > 0)
+        snprintf(whose, sizeof whose, "%.2f %% of the target's CPU time", 100 * ceiling);
+    snprintf(text, size, "%s; about %.2f %% taken; %.1f Hz on average, %.1f at least, %.0f asked",
+             whose, 100 * share, mean_hz,
              capture->rate.lowest_hz > 0 ? capture->rate.lowest_hz : mean_hz, asked_hz);
 }

@@ -137,7 +137,9 @@ void capture_count(struct engine_capture *capture, const struct count_key *key,
 }
 
 void capture_note_rate(struct engine_capture *capture, uint64_t now_ns) {
-    uint64_t period_ns = capture->target->period_ns;
+    const struct target *target = capture->target;
+    bool is_off_cpu = capture->spec.mode == ENGINE_OFF_CPU;
+    uint64_t period_ns = is_off_cpu ? target->wall_period_ns : target->period_ns;
     if (capture->state != CAPTURE_RUNNING || period_ns == 0 || now_ns <= capture->rate.since_ns)
         return;
     if (period_ns < capture->period_ns)

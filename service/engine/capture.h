@@ -47,9 +47,9 @@ struct engine_capture {
     enum capture_state state;
     uint64_t period_ns, limit_samples;
     struct {
-        double sum;          /* rate x time since the capture began, Hz x ns */
-        double lowest_hz;    /* 0 = none yet */
-        uint64_t since_ns;   /* when the sum was taken */
+        double sum;        /* rate x time since the capture began, Hz x ns */
+        double lowest_hz;  /* 0 = none yet */
+        uint64_t since_ns; /* when the sum was taken */
     } rate;
     uint32_t flush_sequence; /* CLOSING: the CpuState it waits for; 0 = none */
     uint64_t flush_deadline_ns;

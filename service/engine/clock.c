@@ -56,8 +56,11 @@ static struct wanted wanted_periods(const struct target *target) {
     return wanted;
 }
 
-/* Rings are made for a stall of more than a second: what comes slowly may wait. */
+/* Rings are made for a stall of more than a second: what comes slowly may wait, unless the last
+ * time has shown that there are many who send. */
 static uint64_t drain_pause(const struct target *target) {
+    if (target->drain.taken > target->drain.ring_bytes / ENGINE_DRAIN_PART)
+        return ENGINE_DRAIN_NS;
     uint64_t pause_ns = ENGINE_DRAIN_TICKS * shorter(target->period_ns, target->wall_period_ns);
     if (pause_ns > ENGINE_DRAIN_SLOW_NS)
         return ENGINE_DRAIN_SLOW_NS;
@@ -94,8 +97,8 @@ void clock_ask_again(struct target *target) {
 void clock_adjust(struct target *target) {
     budget_adjust(target);
     struct wanted wanted = wanted_periods(target);
-    bool is_other = wanted.period_ns != target->period_ns ||
-                    wanted.wall_period_ns != target->wall_period_ns;
+    bool is_other =
+        wanted.period_ns != target->period_ns || wanted.wall_period_ns != target->wall_period_ns;
     target->wake_ns = 1;
     switch (target->clock) {
     case CLOCK_IDLE:

@@ -168,6 +168,7 @@ uint64_t drain_run(struct drain *drain, uint64_t now_ns, uint64_t budget,
     uint64_t corrupt = 0;
     uint32_t first = drain->next_ring;
     budget = budget ? budget : UINT64_MAX;
+    uint64_t whole = budget;
     drain->has_more = false;
     for (uint32_t i = 0; i < drain->ring_count; i++) {
         uint32_t at = (first + i) % drain->ring_count;
@@ -177,6 +178,7 @@ uint64_t drain_run(struct drain *drain, uint64_t now_ns, uint64_t budget,
         if (drain->has_more && !had_more)
             drain->next_ring = at;
     }
+    drain->taken = whole - budget;
     return corrupt;
 }
 

@@ -39,6 +39,7 @@ struct drain {
     uint64_t ring_bytes;
     uint32_t next_ring; /* where the next run begins, so that every ring has its turn */
     bool has_more;      /* the last run ended at its budget */
+    uint64_t taken;     /* bytes of records in the last run */
 };
 
 /* What a guest has counted since its rings were made. */

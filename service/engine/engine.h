@@ -128,8 +128,8 @@ struct engine_facts {
     const char *clock; /* valid during the call */
     bool target_gone;
     enum engine_mode mode;
-    double frequency_hz;       /* mean rate of ticks, when a ceiling lowered it below the asked one */
-    const char *budget_note;   /* how the ceiling was kept; "" = there was none */
+    double frequency_hz;     /* mean rate of ticks, when a ceiling lowered it below the asked one */
+    const char *budget_note; /* how the ceiling was kept; "" = there was none */
 };
 
 struct engine_capture;

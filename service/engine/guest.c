@@ -61,9 +61,12 @@ static sonde_err on_cpu_account(struct target *target, const frames_from_guest *
     const sonde_guest_v1_CpuAccount *account = &message->message.cpu_account;
     uint64_t before = target->account_seen_ns;
     clock_read_cpu(target);
+    (void)rings_drain(target, now_monotonic_ns(), ENGINE_DRAIN_BYTES); /* counters of that time */
     target->account_seen_ns = account->guest_cpu_ns;
     if (account->guest_cpu_ns > before && account->guest_cpu_ns - before < DRAIN_MAX_WEIGHT)
         target->tallies.account_ns += account->guest_cpu_ns - before;
+    if (target->clock == CLOCK_RUNNING && budget_on_account(target))
+        clock_adjust(target);
     struct engine *engine = target->engine;
     lock_take(&engine->targets_lock);
     target->info.threads = account->threads;

@@ -24,7 +24,8 @@
 #define ENGINE_DRAIN_NS        20000000ull
 #define ENGINE_DRAIN_SLOW_NS   200000000ull /* at low rates */
 #define ENGINE_DRAIN_TICKS     20u          /* in between, after so many ticks of one thread */
-#define ENGINE_DRAIN_BYTES     (8u << 20) /* of one target at a turn */
+#define ENGINE_DRAIN_PART      32u          /* past such a part of a ring as at high rates */
+#define ENGINE_DRAIN_BYTES     (8u << 20)   /* of one target at a turn */
 #define ENGINE_HELLO_NS        5000000000ull
 #define ENGINE_START_NS        10000000000ull /* for a guest to start its clocks */
 #define ENGINE_STOP_NS         500000000ull   /* for its last records, when it stops */

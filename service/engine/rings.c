@@ -202,8 +202,10 @@ static void take_counts(struct target *target, uint64_t corrupt) {
 }
 
 bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
-    static const struct drain_sink sink = {
-        .on_sample = on_sample, .on_thread = on_thread, .on_unseen = on_unseen, .on_blocked = on_blocked};
+    static const struct drain_sink sink = {.on_sample = on_sample,
+                                           .on_thread = on_thread,
+                                           .on_unseen = on_unseen,
+                                           .on_blocked = on_blocked};
     struct drain_sink here = sink;
     here.context = target;
     target->drain_ns = now_ns;

@@ -46,9 +46,9 @@ struct tallies {
 
 /* How fast the clock may tick under the captures' ceiling (budget.c). */
 struct budget {
-    double ceiling;        /* the lowest of all captures; 0 = none */
-    uint64_t sample_ns;    /* what one sample costs the target, the kernel's part included */
-    uint64_t least_ns;     /* the shortest period that keeps the ceiling; 0 = any */
+    double ceiling;     /* the lowest of all captures; 0 = none */
+    uint64_t sample_ns; /* what one sample costs the target, the kernel's part included */
+    uint64_t least_ns;  /* the shortest period that keeps the ceiling; 0 = any */
     uint64_t least_wall_ns;
     struct tallies seen; /* at the last account */
 };

@@ -76,6 +76,8 @@ static void send_start(struct capture *capture) {
     start.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
     start.clock = capture->result->clock;
     start.target_gone = facts->target_gone;
+    start.frequency_hz = facts->frequency_hz;
+    start.budget_note = capture->result->budget_note;
     keep_tell(&capture->keep, &start);
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
     event.result = &start;
@@ -239,6 +241,11 @@ struct keep *rpc_capture_keep(struct capture *capture) {
     return &capture->keep;
 }
 
+static const char *kind_of(enum engine_mode mode) {
+    static const char *const kinds[ENGINE_MODES] = {"cpu", "wall", "off-cpu"};
+    return kinds[mode];
+}
+
 void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__CaptureCpuRequest *request = (const void *)message;
     struct engine_cpu_spec spec;
@@ -249,7 +256,8 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     if (!err && !(capture = rpc_capture_create(call, &rendering)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err && request->keep)
-        err = keep_begin(&capture->keep, call, &spec.target, "cpu", request->note, &diag);
+        err = keep_begin(&capture->keep, call, &spec.target, kind_of(spec.mode), request->note,
+                         &diag);
     if (!err) {
         spec.result_by_ns = rpc_call_deadline_ns(call);
         rpc_call_note(call, " target=%s pid=%d hz=%u",

@@ -16,7 +16,10 @@ struct rpc_result *rpc_result_create(void *owner, struct sonde_profile *profile,
     result->profile = profile;
     result->facts = *facts;
     snprintf(result->clock, sizeof result->clock, "%s", facts->clock ? facts->clock : "");
+    snprintf(result->budget_note, sizeof result->budget_note, "%s",
+             facts->budget_note ? facts->budget_note : "");
     result->facts.clock = result->clock;
+    result->facts.budget_note = result->budget_note;
     return result;
 }
 

@@ -11,8 +11,8 @@ struct rpc_result {
     struct rpc_result *next;
     void *owner;
     struct sonde_profile *profile;
-    struct engine_facts facts; /* facts.clock points to clock */
-    char clock[32];
+    struct engine_facts facts; /* its texts are the two below */
+    char clock[32], budget_note[192];
     uint32_t melted; /* windows melted into this one */
 };
 

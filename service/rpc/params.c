@@ -16,6 +16,7 @@
 #define DEFAULT_MS        10000
 #define DEFAULT_ALLOCS_MS 30000
 #define MAX_PID           INT32_MAX
+#define LEAST_OVERHEAD    0.0001
 
 sonde_err rpc_number(const char *name, uint64_t sent, uint64_t fallback, uint64_t low,
                      uint64_t high, uint32_t *value, struct sonde_diag *diag) {
@@ -123,6 +124,21 @@ static sonde_err check_frequency(uint32_t sent, struct engine_cpu_spec *spec,
                       &spec->frequency_hz, diag);
 }
 
+static sonde_err check_mode(Sonde__V1__CpuMode mode, double max_overhead,
+                            struct engine_cpu_spec *spec, struct sonde_diag *diag) {
+    if ((unsigned)mode >= ENGINE_MODES)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "mode: \"%d\" is not one of 0 (CPU), 1 (WALL), 2 (OFF_CPU)", (int)mode);
+    bool is_share = max_overhead >= LEAST_OVERHEAD && max_overhead <= 1;
+    if (max_overhead != 0 && !is_share)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "max_overhead: \"%g\" is not a share from %g to 1", max_overhead,
+                          LEAST_OVERHEAD);
+    spec->mode = (enum engine_mode)mode;
+    spec->max_overhead = max_overhead;
+    return SONDE_OK;
+}
+
 sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
                            struct engine_cpu_spec *spec, struct rpc_rendering *rendering,
                            struct sonde_diag *diag) {
@@ -134,6 +150,8 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
                          &spec->duration_ms, diag);
     if (!err)
         err = check_frequency(request->frequency_hz, spec, diag);
+    if (!err)
+        err = check_mode(request->mode, request->max_overhead, spec, diag);
     if (!err)
         err = rpc_rendering(request->rendering, rendering, diag);
     return err;
@@ -148,6 +166,8 @@ sonde_err rpc_stream_spec(const Sonde__V1__StreamCpuRequest *request, struct eng
                          MAX_WINDOW_MS, &spec->window_ms, diag);
     if (!err)
         err = check_frequency(request->frequency_hz, spec, diag);
+    if (!err)
+        err = check_mode(request->mode, request->max_overhead, spec, diag);
     return err;
 }
 
@@ -157,6 +177,8 @@ sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request, struct eng
     sonde_err err = rpc_selector(request->target, &spec->target, diag);
     if (!err)
         err = check_frequency(request->frequency_hz, spec, diag);
+    if (!err)
+        err = check_mode(request->mode, request->max_overhead, spec, diag);
     if (!err)
         err = rpc_number("lease_ms", request->lease_ms, RPC_MAX_DURATION_MS, 1, RPC_MAX_DURATION_MS,
                          lease_ms, diag);

@@ -375,7 +375,7 @@ static void find_types(struct builder *builder) {
         const char *type = sonde_profile_type(builder->profile, i).type;
         if (strcmp(type, "samples") == 0)
             builder->count_index = i;
-        if (strcmp(type, "cpu") == 0) {
+        if (strcmp(sonde_profile_type(builder->profile, i).unit, "nanoseconds") == 0) {
             builder->cpu_index = i;
             builder->has_cpu = true;
         }

@@ -207,7 +207,8 @@ class Service:
                 time.sleep(min(0.02, max(0, end - time.monotonic())))
             if context.is_active():
                 what = (f"duration_ms={request.duration_ms} frequency_hz={request.frequency_hz} "
-                        f"max_samples={request.max_samples}")
+                        f"max_samples={request.max_samples} mode={request.mode} "
+                        f"max_overhead={request.max_overhead}")
                 is_full = request.keep and target.name == "full"
                 kept = self.keep(target, request) if request.keep and not is_full else None
                 yield from self.send(target, request.rendering, what, request.duration_ms, kept,

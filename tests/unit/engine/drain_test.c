@@ -52,7 +52,7 @@ static void fixture_init(struct fixture *fixture, uint32_t rings) {
         .magic = RING_MAGIC, .version = 1, .ring_count = rings, .ring_bytes = RING_BYTES};
     struct sonde_diag diag = {0};
     CHECK_INT(drain_init(&fixture->drain, fixture->memory, fixture->bytes, &diag), ==, SONDE_OK);
-    fixture->sink = (struct drain_sink){&fixture->seen, on_sample, on_thread, on_unseen};
+    fixture->sink = (struct drain_sink){&fixture->seen, on_sample, on_thread, on_unseen, on_sample};
 }
 
 static void fixture_finish(struct fixture *fixture) {

@@ -273,7 +273,8 @@ bool fake_push(struct fake_guest *guest, const struct fake_sample *from, const u
                uint16_t depth) {
     _Alignas(8) char bytes[sizeof(struct ring_sample) + RING_MAX_DEPTH * 8] = {0};
     struct ring_sample *sample = (struct ring_sample *)bytes;
-    sample->record.kind = RING_RECORD_SAMPLE;
+    sample->record.kind = from->blocked_until_ns ? RING_RECORD_BLOCKED : RING_RECORD_SAMPLE;
+    sample->time_ns = from->blocked_until_ns;
     sample->record.depth = depth;
     sample->record.tid = from->tid;
     sample->record.generation = from->generation;
@@ -321,6 +322,17 @@ void fake_wait_drained(struct fake_guest *guest) {
         usleep(1000);
     }
     check_fail(__FILE__, __LINE__, "the rings were not drained");
+}
+
+void fake_send_account(struct fake_guest *guest, uint64_t guest_cpu_ns, uint64_t handler_ns,
+                       uint64_t handler_count) {
+    sonde_guest_v1_FromGuest message = sonde_guest_v1_FromGuest_init_zero;
+    struct ring_header *header = (struct ring_header *)guest->rings;
+    atomic_store(&header->handler_ns, handler_ns);
+    atomic_store(&header->handler_count, handler_count);
+    message.which_message = sonde_guest_v1_FromGuest_cpu_account_tag;
+    message.message.cpu_account.guest_cpu_ns = guest_cpu_ns;
+    fake_send(guest, &message, -1);
 }
 
 void fake_close(struct fake_guest *guest) {

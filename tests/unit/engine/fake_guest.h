@@ -55,6 +55,7 @@ bool fake_push_sample(struct fake_guest *guest, uint32_t tid, uint64_t weight_ns
 struct fake_sample {
     uint32_t tid, generation, label;
     uint64_t weight_ns, request;
+    uint64_t blocked_until_ns; /* not 0: a BLOCKED record of that time */
     uint8_t end;
     uint16_t gap_at;
 };
@@ -65,6 +66,10 @@ bool fake_push_thread(struct fake_guest *guest, uint32_t tid, const char *name, 
 bool fake_push_unseen(struct fake_guest *guest, uint32_t tid, uint64_t cpu_ns, uint32_t cause);
 /* Waits until sonded has read all of it. */
 void fake_wait_drained(struct fake_guest *guest);
+
+/* An account, and what the handlers took so far. */
+void fake_send_account(struct fake_guest *guest, uint64_t guest_cpu_ns, uint64_t handler_ns,
+                       uint64_t handler_count);
 
 void fake_close(struct fake_guest *guest);
 

@@ -96,6 +96,20 @@ TEST(counts_may_have_an_exponent) {
             check_fail(__FILE__, __LINE__, "%s was taken", bad[i]);
 }
 
+TEST(a_share_may_be_a_percentage) {
+    const char *const bad[] = {"s=0", "s=1.1", "s=101%", "s=%", "s=", "s=1%%", "s=x%", "s=-1%"};
+    double value = 7;
+    CHECK(!query_share(parsed("s=1%"), "s", 0.0001, 1, &value, NULL));
+    CHECK_NEAR(value, 0.01, 1e-9);
+    CHECK(!query_share(parsed("s=0.5"), "s", 0.0001, 1, &value, NULL));
+    CHECK_NEAR(value, 0.5, 1e-9);
+    CHECK(!query_share(parsed("other=1"), "s", 0.0001, 1, &value, NULL));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        CHECK_INT(query_share(parsed(bad[i]), "s", 0.0001, 1, &value, NULL), ==,
+                  SONDE_INVALID_ARGUMENT);
+    CHECK_NEAR(value, 0.5, 1e-9);
+}
+
 TEST(decimals_have_a_grammar_of_their_own) {
     double value = 0;
     CHECK(!query_decimal(parsed("d=0.01"), "d", 0.0001, 2, &value, NULL));

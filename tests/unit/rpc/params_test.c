@@ -31,6 +31,26 @@ TEST(capture_defaults_are_ten_seconds_at_99_hz_as_pprof) {
     CHECK_STR(spec.target.name, "");
 }
 
+TEST(modes_and_ceilings_have_bounds) {
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    struct engine_cpu_spec spec;
+    struct rpc_rendering rendering;
+    request.mode = SONDE__V1__CPU_MODE__OFF_CPU;
+    request.max_overhead = 0.01;
+    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_OK);
+    CHECK_INT(spec.mode, ==, ENGINE_OFF_CPU);
+    CHECK_NEAR(spec.max_overhead, 0.01, 1e-9);
+    request.max_overhead = 1.5;
+    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "max_overhead: \"1.5\" is not a share from 0.0001 to 1");
+    request.max_overhead = -0.5;
+    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
+    request.max_overhead = 0;
+    request.mode = 3;
+    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "mode: \"3\" is not one of 0 (CPU), 1 (WALL), 2 (OFF_CPU)");
+}
+
 TEST(capture_without_progress_asks_for_none) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     struct engine_cpu_spec spec;
