@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define FIRST_CAPACITY 256
-#define ARENA_BLOCK    (64u << 10)
+#define FIRST_BLOCK    960 /* most requests fit, and one page holds four of them */
+#define LARGEST_BLOCK  (64u << 10)
 
 struct sonde_arena_block {
     struct sonde_arena_block *next;
@@ -101,8 +102,13 @@ void sonde_buf_finish(struct sonde_buf *buf) {
     *buf = (struct sonde_buf){0};
 }
 
+/* From small to large: a large block from calloc is fresh pages, which cost more than a call. */
 static struct sonde_arena_block *arena_grow(struct sonde_arena *arena, size_t size) {
-    size_t capacity = size > ARENA_BLOCK ? size : ARENA_BLOCK;
+    size_t capacity = arena->blocks ? arena->blocks->capacity * 4 : FIRST_BLOCK;
+    if (capacity > LARGEST_BLOCK)
+        capacity = LARGEST_BLOCK;
+    if (capacity < size)
+        capacity = size;
     struct sonde_arena_block *block = calloc(1, sizeof *block + capacity);
     if (!block)
         return NULL;
