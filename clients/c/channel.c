@@ -71,6 +71,7 @@ static grpc_channel *make_channel(const char *address, grpc_channel_credentials 
         {GRPC_ARG_ENABLE_HTTP_PROXY, 0},
         {GRPC_ARG_ENABLE_RETRIES, 0},
         {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
+        {GRPC_ARG_ENABLE_CHANNELZ, 0},
     };
     grpc_arg args[sizeof settings / sizeof settings[0]];
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)

@@ -4,6 +4,7 @@
  * mean is call.c's business. */
 #include "clients/c/inside.h"
 
+#include "clients/c/abseil.h"
 #include "clients/c/tsan.h"
 
 #include <grpc/support/log.h>
@@ -65,6 +66,7 @@ sonde_err client_create(const struct client_options *options, struct client **ou
     pthread_cond_init(&client->changed, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    client_skip_lock_checks();
     grpc_init();
     gpr_set_log_function(on_core_log);
     sonde_err err = start(client, options, diag);

@@ -3,6 +3,7 @@
  * The server's life. The end, in order: no new calls and the endless ones told (on the loop), the
  * core counts down to its last call, the engine's last events come in, the queue is closed, the
  * thread joined; only then can everything be freed. */
+#include "service/rpc/abseil.h"
 #include "service/rpc/inside.h"
 #include "service/rpc/kept.h"
 #include "service/rpc/tsan.h"
@@ -14,9 +15,10 @@
 #include <string.h>
 #include <time.h>
 
-#define DEFAULT_CAPTURES           64
-#define DEFAULT_CAPTURE_BYTES      (256ull << 20)
-#define MAX_STREAMS_PER_CONNECTION 1024 /* above it clients queue, instead of seeing a refusal */
+#define DEFAULT_CAPTURES      64
+#define DEFAULT_CAPTURE_BYTES (256ull << 20)
+/* Above it clients queue, instead of seeing a refusal: more than calls are let in. */
+#define MAX_STREAMS_PER_CONNECTION (2 * RPC_MAX_CALLS)
 
 /* Only what is wrong, in one line. */
 static void on_core_log(gpr_log_func_args *args) {
@@ -36,6 +38,7 @@ static grpc_server *create_core(void) {
         {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
         {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
         {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10000},
+        {GRPC_ARG_ENABLE_CHANNELZ, 0},
     };
     grpc_arg args[sizeof settings / sizeof settings[0]];
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
@@ -100,6 +103,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     gpr_set_log_function(on_core_log);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    rpc_skip_lock_checks();
     grpc_init();
     sonde_err err = start(server, options, diag);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
