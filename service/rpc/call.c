@@ -2,7 +2,8 @@
  *
  * A call's batches. Every one refers to the call until its tag comes out:
  *
- *     close    RECV_CLOSE_ON_SERVER, from the start: completes once, tells whether the client went
+ *     close    RECV_CLOSE_ON_SERVER, from the start: completes once, tells whether the client went;
+ *              part of the status batch where the handler answers before it returns
  *     receive  RECV_MESSAGE, methods with many requests only
  *     send     SEND_MESSAGE (the first with SEND_INITIAL_METADATA), one at a time
  *     status   SEND_STATUS_FROM_SERVER, after the last send; also after a cancellation
@@ -25,7 +26,7 @@ struct rpc_call {
     grpc_call *call;
     struct rpc_call *next, **link; /* in the server's list */
     uint32_t references;
-    bool has_started_sending, is_sending, is_ending, has_ended;
+    bool has_started_sending, is_sending, is_ending, has_ended, is_watched;
     struct loop_tag close_tag, receive_tag, send_tag, status_tag;
     int cancelled;
     grpc_byte_buffer *received, *outgoing;
@@ -135,10 +136,20 @@ static grpc_op *add_status(struct status *status, grpc_op *op, sonde_err err,
     return op + 1;
 }
 
+static grpc_op *add_close(struct rpc_call *call, grpc_op *op) {
+    if (call->is_watched)
+        return op;
+    call->is_watched = true;
+    op->op = GRPC_OP_RECV_CLOSE_ON_SERVER;
+    op->data.recv_close_on_server.cancelled = &call->cancelled;
+    return op + 1;
+}
+
 static void send_status(struct rpc_call *call) {
-    grpc_op ops[2] = {{0}}, *end = add_initial_metadata(call, ops);
+    grpc_op ops[3] = {{0}}, *end = add_initial_metadata(call, ops);
     struct status status = {0};
     end = add_status(&status, end, call->end_err, &call->end_diag);
+    end = add_close(call, end);
     call->is_ending = false;
     call->has_ended = true;
     start(call, ops, (size_t)(end - ops), &call->status_tag);
@@ -176,10 +187,11 @@ void rpc_reply_slice(struct rpc_call *call, grpc_slice slice) {
         grpc_slice_unref(slice);
         return;
     }
-    grpc_op ops[3] = {{0}}, *end = add_initial_metadata(call, ops);
+    grpc_op ops[4] = {{0}}, *end = add_initial_metadata(call, ops);
     struct status status = {0};
     end = add_message(call, end, slice);
     end = add_status(&status, end, SONDE_OK, NULL);
+    end = add_close(call, end);
     call->end_err = SONDE_OK;
     call->has_ended = true;
     start(call, ops, (size_t)(end - ops), &call->status_tag);
@@ -227,6 +239,12 @@ static void on_close(struct loop_tag *tag, bool ok) {
         rpc_finish(call, SONDE_CANCELLED, NULL);
     }
     rpc_call_drop(call);
+}
+
+static void watch(struct rpc_call *call) {
+    grpc_op op = {0};
+    if (add_close(call, &op) != &op)
+        start(call, &op, 1, &call->close_tag);
 }
 
 void rpc_receive(struct rpc_call *call) {
@@ -318,10 +336,7 @@ void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
                                      NULL);
         grpc_call_unref(arrival->call);
     } else {
-        grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
         call->deadline_ns = arrival->deadline_ns;
-        op.data.recv_close_on_server.cancelled = &call->cancelled;
-        start(call, &op, 1, &call->close_tag);
         sonde_err err = admit(call, arrival, &request, &diag);
         if (err)
             rpc_finish(call, err, &diag);
@@ -329,6 +344,7 @@ void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
             receive(call);
         else
             method->start(call, request);
+        watch(call);
         rpc_call_drop(call);
     }
     grpc_metadata_array_destroy(&arrival->metadata);
