@@ -3,7 +3,7 @@
  * A profile on its way from the service to the client, whatever call it comes from: the form that
  * the client gets, and the stream of events that becomes the body. The headers leave when the
  * result is there, so that a failure is a status and a sentence; after them a failure cuts the
- * connection. Loop thread only. */
+ * connection. In the loop only. */
 #ifndef SONDE_GATEWAY_CAPTURE_H
 #define SONDE_GATEWAY_CAPTURE_H
 

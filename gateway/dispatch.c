@@ -167,7 +167,7 @@ void gateway_on_request(void *context, struct http_request *request) {
     struct visit visit = {.gateway = context, .request = request};
     bool good_prefix = path_split(http_request_path(request), &visit.path);
     visit.route = route_find(visit.path.rest);
-    visit.family = route_family(visit.path.rest);
+    visit.family = visit.route ? visit.route->family : route_family(visit.path.rest);
     visit.headers = (struct negotiate_headers){
         .accept = http_request_header(request, "accept"),
         .accept_encoding = http_request_header(request, "accept-encoding"),

@@ -3,7 +3,7 @@
  * One request and the RPC it became. An exchange is the first member of its handler's state; it
  * begins with exchange_create, and ends by itself when the request has been answered (or is gone)
  * and no call runs. A request that goes away cancels its call; a handler's callbacks run only while
- * there is still somebody to answer. Loop thread only. */
+ * there is still somebody to answer. In the loop only. */
 #ifndef SONDE_GATEWAY_EXCHANGE_H
 #define SONDE_GATEWAY_EXCHANGE_H
 

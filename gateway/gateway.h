@@ -3,7 +3,7 @@
  * What the gateway is made of, and what a handler is given. A request is looked up in the route
  * table, checked (access, method, size, parameters, target), and handed to its row's handler as a
  * visit; the handler answers at once or starts an exchange: the RPC that the request becomes. All
- * of it runs in the loop's thread. */
+ * of it runs in a turn of the loop (http/http.h), one at a time. */
 #ifndef SONDE_GATEWAY_GATEWAY_H
 #define SONDE_GATEWAY_GATEWAY_H
 

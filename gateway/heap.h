@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the heap paths of the families share. The service holds one state per target for all of
- * them; each family keeps its own words for it. Loop thread only. */
+ * them; each family keeps its own words for it. In the loop only. */
 #ifndef SONDE_GATEWAY_HEAP_H
 #define SONDE_GATEWAY_HEAP_H
 

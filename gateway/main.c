@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sonde-gateway: settings, signals, and the two ends tied together. The HTTP loop is the main
- * thread; the RPC client's thread hands every event to it as a post, so nothing here is shared. */
+ * thread's; the RPC client's thread hands every event to it as a post, and turns the loop itself
+ * while the main thread sleeps. One of them has it at a time, so nothing here needs a lock. */
 #include "gateway/gateway.h"
 #include "gateway/policy.h"
 #include "gateway/routes.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Answers that need no RPC: texts, and errors in the shape of their family. Nothing of the request
- * is in them but what query_quote made harmless. Loop thread only. */
+ * is in them but what query_quote made harmless. In the loop only. */
 #ifndef SONDE_GATEWAY_REPLY_H
 #define SONDE_GATEWAY_REPLY_H
 

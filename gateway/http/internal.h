@@ -9,6 +9,7 @@
 
 #include <h2o.h>
 #include <openssl/ssl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct listener {
@@ -34,7 +35,11 @@ struct http_server {
     h2o_globalconf_t config;
     h2o_context_t context;
     h2o_loop_t *loop;
-    h2o_multithread_receiver_t posts;
+    int epoll_fd;                       /* h2o's, to sleep on */
+    pthread_mutex_t lock;               /* of the loop and all that follows from it (turn.c) */
+    _Atomic(struct http_post *) posted; /* the newest first */
+    bool sleeps_long;                   /* no timeout is counted */
+    h2o_multithread_receiver_t wakes;
     h2o_timeout_t watch; /* the interval at which vanished HTTP/1 clients are looked for */
     struct listener listeners[HTTP_MAX_LISTENERS];
     size_t listener_count;
@@ -73,6 +78,11 @@ struct http_request {
     char note[192];
 };
 
+/* turn.c */
+SONDE_MUST_USE sonde_err http_turn_create(struct http_server *server, struct sonde_diag *diag);
+/* Under the lock: sleeps without it until something happens, at most wait_ms (< 0: no limit). */
+void http_turn(struct http_server *server, int32_t wait_ms);
+void http_turn_woken(struct http_server *server);
 /* listen.c */
 SONDE_MUST_USE sonde_err http_listen(struct http_server *server, const char *text,
                                      struct sonde_diag *diag);
