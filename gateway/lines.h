@@ -3,7 +3,7 @@
  * An answer that is lines of JSON, as they come. The reader's speed pulls: one line is held here,
  * the call's next message is asked for when it has left. The first member of a handler's state, and
  * an exchange itself. A 200 that was sent cannot be taken back, so the last line tells how it
- * ended. Loop thread only. */
+ * ended. In the loop only. */
 #ifndef SONDE_GATEWAY_LINES_H
 #define SONDE_GATEWAY_LINES_H
 

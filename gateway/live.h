@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
-<<<<<<< HEAD
  * Streams of messages as lines of JSON, for as long as somebody reads. The last line is always the
- * status: {"code":200,"status":"OK","message":"max_windows"}, or the error's. Loop thread only. */
-=======
- * Streams of messages as lines of JSON, for as long as somebody reads. The reader's speed pulls:
- * the gateway holds one line. A 200 that was sent cannot be taken back, so the last line is always
- * the status: {"code":200,"status":"OK","message":"max_windows"}, or the error's. In the loop only.
- */
->>>>>>> cc5722b (Let the thread that brings an answer turn the HTTP loop)
+ * status: {"code":200,"status":"OK","message":"max_windows"}, or the error's. In the loop only. */
 #ifndef SONDE_GATEWAY_LIVE_H
 #define SONDE_GATEWAY_LIVE_H
 
