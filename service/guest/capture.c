@@ -404,6 +404,10 @@ static void maps_tick(int64_t time) {
     plan_maps();
 }
 
+bool capture_has_maps(void) {
+    return atomic_load(&room.map) && (now.stage == RUNNING || atomic_load(&guest.keeps_maps));
+}
+
 void capture_keep_maps(bool wanted) {
     bool reads_itself = now.stage == PREPARING || now.stage == RUNNING;
     if (atomic_exchange(&guest.keeps_maps, wanted) || !wanted || reads_itself)

@@ -20,6 +20,8 @@ void capture_on_config(const sonde_guest_v1_CpuConfig *config);
 /* Takes fd. */
 void capture_on_table(const sonde_guest_v1_Table *table, int fd);
 void capture_on_tables_done(const sonde_guest_v1_TablesDone *done);
+/* Whether a map is published and kept up to date. */
+bool capture_has_maps(void);
 /* Somebody else walks by the map, too (the heap's hook): it is read, sent and renewed while this is
  * wanted, captures or none. */
 void capture_keep_maps(bool wanted);

@@ -148,9 +148,10 @@ static void on_message(const link_in *in, int fd) {
         break;
     case sonde_guest_v1_ToGuest_tables_done_tag:
         capture_on_tables_done(&in->message.tables_done);
+        heap_on_tables();
         break;
     case sonde_guest_v1_ToGuest_heap_command_tag:
-        heap_on_command(&in->message.heap_command);
+        heap_on_command(&in->message.heap_command, capture_has_maps());
         capture_keep_maps(heap_wants_maps());
         break;
     default: /* Welcome needs no answer; what a newer sonded may say is not for us */

@@ -8,6 +8,7 @@
 #define MOST_PCS   128u /* jemalloc's limit */
 #define OWN_FRAME  1u
 #define WALKED_PCS (2 * (MOST_PCS + OWN_FRAME)) /* the leaf-most half of a deeper stack is whole */
+#define MOST_OWN   8u                           /* frames of ours above the allocation's caller */
 #define PATIENCE   1000u
 
 struct place {
@@ -61,16 +62,22 @@ static void tell_of_miss(const struct walk_map *map, const uint64_t *pcs,
     room_wake();
 }
 
-/* The callers, without our own frame; 0 when there are none. */
-static uint32_t walk(struct place *place, const struct walk_map *map,
-                     const struct walk_registers *here, void **pcs, uint32_t most) {
+/* How many of place->pcs are the leaf-most ones without a gap. */
+static uint32_t walk_whole(struct place *place, const struct walk_map *map,
+                           const struct walk_registers *here) {
     struct walk_bounds bounds;
     struct walk_stack extra;
     struct walk_result walked;
     bounds_find_call(here->value[WALK_RSP], &own_stack, &extra, &bounds);
     walk_from_registers(here, map, &place->cache, &bounds, place->pcs, WALKED_PCS, &walked);
     tell_of_miss(map, place->pcs, &walked);
-    uint32_t whole = walked.gap_at ? walked.gap_at : walked.depth;
+    return walked.gap_at ? walked.gap_at : walked.depth;
+}
+
+/* The callers, without our own frame; 0 when there are none. */
+static uint32_t walk(struct place *place, const struct walk_map *map,
+                     const struct walk_registers *here, void **pcs, uint32_t most) {
+    uint32_t whole = walk_whole(place, map, here);
     uint32_t count = whole > OWN_FRAME ? whole - OWN_FRAME : 0;
     if (count > most)
         count = most;
@@ -94,6 +101,31 @@ __attribute__((noinline)) void hook_backtrace(void **pcs, unsigned *count, unsig
         function(pcs, count, most);
     else
         *count = depth;
+}
+
+/* Where the frames of others begin: at the return address into `caller`. */
+static uint32_t skip_own(const uint64_t *pcs, uint32_t count, uint64_t caller) {
+    for (uint32_t i = 0; i < count && i < MOST_OWN; i++)
+        if (pcs[i] == caller)
+            return i;
+    return count;
+}
+
+uint32_t hook_stack(const struct walk_registers *here, uint64_t caller, uint64_t *pcs,
+                    uint32_t most) {
+    struct place *place = take_place(here->value[WALK_RSP]);
+    uint32_t depth = 0;
+    if (place) {
+        const struct room_map *map = atomic_load(&room.map);
+        uint32_t whole = map ? walk_whole(place, &map->walk, here) : 0;
+        uint32_t first = skip_own(place->pcs, whole, caller);
+        for (; first < whole && depth < most; depth++)
+            pcs[depth] = place->pcs[first++];
+        leave(place);
+    }
+    if (depth == 0)
+        pcs[depth++] = caller;
+    return depth;
 }
 
 bool hook_quiet(void) {

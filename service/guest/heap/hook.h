@@ -13,6 +13,8 @@
 #ifndef SONDE_SERVICE_GUEST_HEAP_HOOK_H
 #define SONDE_SERVICE_GUEST_HEAP_HOOK_H
 
+#include "service/guest/signal/walk.h"
+
 #include <stdbool.h>
 
 #define HOOK_CACHES 64u
@@ -23,6 +25,11 @@ typedef void hook_function(void **pcs, unsigned *count, unsigned most);
 hook_function hook_backtrace;
 /* Whose work it was before; set before the hook is. */
 void hook_set_original(hook_function *original);
+/* The same walk for our own sampler: from the function that calls this (walk_registers_here), into
+ * pcs from the return address `caller` on, at most `most` of them; at least the caller. Any thread;
+ * signal-safe. */
+uint32_t hook_stack(const struct walk_registers *here, uint64_t caller, uint64_t *pcs,
+                    uint32_t most);
 /* Whether no walk is under way that began before the call. Waits for nobody: false = ask again
  * later. Control thread. */
 bool hook_quiet(void);

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pass goes over the objects under the dynamic linker's list lock, so none of them goes away
+ * meanwhile. One could still be on its way in: listed, but not relocated to the end, and making its
+ * protected words read-only under the linker's hands would end the process. So the list is read,
+ * then dladdr waits for the lock that a dlopen holds until it is done, and the pass is made only
+ * when nothing was added since: then every object listed is complete. */
+#include "service/guest/heap/patch.h"
+
+#include "service/guest/heap/stand_in.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <gnu/libc-version.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+
+#define MOST_NAMES 64u
+#define PAGE       4096ull
+
+/* One object's parts that a pass needs. */
+struct object {
+    uint64_t base, text_low, text_high; /* all its segments */
+    const ElfW(Phdr) * headers;
+    uint32_t header_count;
+    uint64_t relro_low, relro_high; /* whole pages */
+    const ElfW(Sym) * symbols;
+    const char *names;
+    const ElfW(Rela) * tables[2]; /* of the linkage, the others */
+    size_t counts[2];
+    uint64_t open_page; /* writable for the moment; 0 = none */
+};
+
+struct pass {
+    bool in_place;
+    uint32_t objects_seen;
+    unsigned long long adds; /* the list was as long when it was looked at first */
+    bool is_stale;
+};
+
+static struct patch_facts facts;
+static bool is_found;
+static uint64_t real[MOST_NAMES]; /* address that each stand-in replaces; 0 = leave that name */
+static void *allocator_base, *libc_base, *program_base;
+static unsigned long long last_adds, last_subs;
+
+/* ---- Who has malloc ---- */
+
+static void *base_of(const void *address) {
+    Dl_info info;
+    return address && dladdr(address, &info) ? info.dli_fbase : NULL;
+}
+
+static void name_allocator(const void *address) {
+    Dl_info info;
+    if (!dladdr(address, &info) || !info.dli_fname)
+        return;
+    const char *slash = strrchr(info.dli_fname, '/');
+    const char *name = slash ? slash + 1 : info.dli_fname;
+    size_t len = strnlen(name, sizeof facts.allocator - 1);
+    memcpy(facts.allocator, name, len);
+    facts.allocator[len] = 0;
+}
+
+/* A stand-in without a real function works on the others'. */
+static void find_real(void) {
+    for (size_t i = 0; i < stand_in_count && i < MOST_NAMES; i++) {
+        void *address = dlsym(RTLD_DEFAULT, stand_ins[i].name);
+        bool is_own = stand_ins[i].real == NULL;
+        void *base = base_of(address);
+        if (!address || (base != allocator_base && !(is_own && base == libc_base)))
+            continue;
+        real[i] = (uint64_t)address;
+        if (stand_ins[i].real)
+            *stand_ins[i].real = (stand_in_function *)address;
+    }
+}
+
+const struct patch_facts *patch_find(void) {
+    if (is_found)
+        return &facts;
+    is_found = true;
+    void *address = dlsym(RTLD_DEFAULT, "malloc");
+    program_base = base_of((void *)getauxval(AT_PHDR));
+    allocator_base = base_of(address);
+    libc_base = base_of((void *)dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
+    if (!allocator_base) {
+        facts.refusal = PATCH_NO_MALLOC;
+        return &facts;
+    }
+    name_allocator(address);
+    if (allocator_base == program_base)
+        facts.refusal = PATCH_IN_PROGRAM;
+    else
+        find_real();
+    return &facts;
+}
+
+/* ---- One word ---- */
+
+static bool is_protected(const struct object *object, uint64_t address) {
+    uint64_t page = address & ~(PAGE - 1);
+    return page >= object->relro_low && page < object->relro_high;
+}
+
+static void close_page(struct object *object) {
+    if (object->open_page)
+        (void)mprotect((void *)object->open_page, PAGE, PROT_READ);
+    object->open_page = 0;
+}
+
+static bool open_page(struct object *object, uint64_t address) {
+    uint64_t page = address & ~(PAGE - 1);
+    if (!is_protected(object, address) || object->open_page == page)
+        return true;
+    close_page(object);
+    if (mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) != 0) {
+        facts.os_error = facts.os_error ? facts.os_error : errno;
+        return false;
+    }
+    object->open_page = page;
+    return true;
+}
+
+static bool is_writable(const struct object *object, uint64_t address) {
+    for (uint32_t i = 0; i < object->header_count; i++) {
+        const ElfW(Phdr) *header = &object->headers[i];
+        uint64_t start = object->base + header->p_vaddr;
+        if (header->p_type == PT_LOAD && address >= start &&
+            address + sizeof(uint64_t) <= start + header->p_memsz)
+            return (header->p_flags & PF_W) != 0;
+    }
+    return false;
+}
+
+/* Whether the word is ours to change: it holds the real function, or its object's own code that
+ * binds it at the first call. */
+static bool holds(const struct object *object, uint64_t value, uint64_t function, uint32_t type) {
+    bool is_unbound =
+        type == R_X86_64_JUMP_SLOT && value >= object->text_low && value < object->text_high;
+    return value == function || is_unbound;
+}
+
+static bool change(struct object *object, const ElfW(Rela) * entry, size_t which, bool in_place) {
+    uint64_t ours = (uint64_t)stand_ins[which].ours, address = object->base + entry->r_offset;
+    if (address % sizeof(uint64_t) != 0 || !is_writable(object, address))
+        return false;
+    _Atomic uint64_t *word = (_Atomic uint64_t *)address;
+    uint64_t value = atomic_load(word), wanted = in_place ? ours : real[which];
+    if (value == wanted)
+        return in_place;
+    if (in_place ? !holds(object, value, real[which], ELF64_R_TYPE(entry->r_info)) : value != ours)
+        return false;
+    if (!open_page(object, address))
+        return false;
+    return atomic_compare_exchange_strong(word, &value, wanted);
+}
+
+/* ---- One object ---- */
+
+static bool may_be_ours(const char *name) {
+    return strchr("_acdfmprsv", name[0]) != NULL && name[0];
+}
+
+/* Index of the name's stand-in, MOST_NAMES = none. */
+static size_t find_name(const char *name) {
+    for (size_t i = 0; may_be_ours(name) && i < stand_in_count; i++)
+        if (real[i] && strcmp(stand_ins[i].name, name) == 0)
+            return i;
+    return MOST_NAMES;
+}
+
+static uint32_t change_all(struct object *object, bool in_place) {
+    uint32_t words = 0;
+    for (uint32_t table = 0; table < 2; table++)
+        for (size_t i = 0; i < object->counts[table]; i++) {
+            const ElfW(Rela) *entry = &object->tables[table][i];
+            uint64_t type = ELF64_R_TYPE(entry->r_info);
+            if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT &&
+                (type != R_X86_64_64 || entry->r_addend != 0))
+                continue;
+            const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(entry->r_info)];
+            size_t which = find_name(object->names + symbol->st_name);
+            if (which != MOST_NAMES)
+                words += change(object, entry, which, in_place);
+        }
+    close_page(object);
+    return words;
+}
+
+/* The linker has made most of these addresses; the kernel's own object keeps offsets. */
+static const void *part(const struct object *object, uint64_t value) {
+    return (const void *)(value < object->base ? object->base + value : value);
+}
+
+static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic) {
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        uint64_t value = dynamic->d_un.d_val;
+        if (dynamic->d_tag == DT_SYMTAB)
+            object->symbols = part(object, value);
+        else if (dynamic->d_tag == DT_STRTAB)
+            object->names = part(object, value);
+        else if (dynamic->d_tag == DT_JMPREL)
+            object->tables[0] = part(object, value);
+        else if (dynamic->d_tag == DT_PLTRELSZ)
+            object->counts[0] = value / sizeof(ElfW(Rela));
+        else if (dynamic->d_tag == DT_RELA)
+            object->tables[1] = part(object, value);
+        else if (dynamic->d_tag == DT_RELASZ)
+            object->counts[1] = value / sizeof(ElfW(Rela));
+    }
+}
+
+static bool read_object(const struct dl_phdr_info *info, struct object *object) {
+    const ElfW(Dyn) *dynamic = NULL;
+    *object = (struct object){.base = info->dlpi_addr,
+                              .text_low = UINT64_MAX,
+                              .headers = info->dlpi_phdr,
+                              .header_count = info->dlpi_phnum};
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uint64_t start = info->dlpi_addr + header->p_vaddr, end = start + header->p_memsz;
+        if (header->p_type == PT_DYNAMIC)
+            dynamic = (const ElfW(Dyn) *)start;
+        if (header->p_type == PT_GNU_RELRO) {
+            object->relro_low = start & ~(PAGE - 1);
+            object->relro_high = end & ~(PAGE - 1);
+        }
+        if (header->p_type == PT_LOAD) {
+            object->text_low = start < object->text_low ? start : object->text_low;
+            object->text_high = end > object->text_high ? end : object->text_high;
+        }
+    }
+    if (dynamic)
+        read_dynamic(object, dynamic);
+    return object->symbols && object->names;
+}
+
+static bool has(const struct object *object, const void *address) {
+    return (uint64_t)address >= object->text_low && (uint64_t)address < object->text_high;
+}
+
+/* Ourselves; an allocator's own calls, unless it is libc, whose other parts call malloc, too. */
+static bool is_left_alone(const struct object *object) {
+    return has(object, stand_ins) || (allocator_base != libc_base && has(object, allocator_base));
+}
+
+/* ---- A pass ---- */
+
+static int look(struct dl_phdr_info *info, size_t size, void *context) {
+    struct pass *pass = context;
+    pass->adds = info->dlpi_adds;
+    return 1;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *context) {
+    struct pass *pass = context;
+    struct object object;
+    if (info->dlpi_adds != pass->adds) {
+        pass->is_stale = true;
+        return 1;
+    }
+    last_adds = info->dlpi_adds;
+    last_subs = info->dlpi_subs;
+    bool is_program = pass->objects_seen++ == 0;
+    if (!read_object(info, &object) || is_left_alone(&object))
+        return 0;
+    uint32_t words = change_all(&object, pass->in_place);
+    facts.words += words;
+    facts.objects += words > 0;
+    if (is_program)
+        facts.program_words = words;
+    return 0;
+}
+
+bool patch_pass(bool in_place) {
+    struct pass pass = {.in_place = in_place};
+    if (patch_find()->refusal != PATCH_POSSIBLE)
+        return true;
+    facts.words = facts.objects = facts.program_words = 0;
+    facts.os_error = 0;
+    dl_iterate_phdr(look, &pass);
+    (void)base_of(stand_ins);
+    dl_iterate_phdr(visit, &pass);
+    return !pass.is_stale;
+}
+
+static int compare(struct dl_phdr_info *info, size_t size, void *context) {
+    *(bool *)context = info->dlpi_adds != last_adds || info->dlpi_subs != last_subs;
+    return 1;
+}
+
+bool patch_is_stale(void) {
+    bool is_stale = false;
+    dl_iterate_phdr(compare, &is_stale);
+    return is_stale;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A library that is loaded late, with a word for each way to call. */
+#include <stdlib.h>
+
+void *late_malloc(size_t size);
+void late_free(void *block);
+
+void *(*late_pointer)(size_t) = malloc;
+
+void *late_malloc(size_t size) {
+    return malloc(size);
+}
+
+void late_free(void *block) {
+    free(block);
+}
