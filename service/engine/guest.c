@@ -7,7 +7,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define SEALS (F_SEAL_SHRINK | F_SEAL_WRITE)
+#define SEALS       (F_SEAL_SHRINK | F_SEAL_WRITE)
+#define TABLE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 static sonde_err on_hello(struct target *target, const frames_from_guest *message) {
     if (target->has_hello)
@@ -76,10 +77,12 @@ static sonde_err on_cpu_account(struct target *target, const frames_from_guest *
 
 static sonde_err on_heap_answer(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_HeapAnswer *answer = &message->message.heap_answer;
-    int fd = answer->has_dump ? frames_take_fd(&target->link.frames) : -1;
-    if (answer->has_dump && fd < 0)
+    bool has_fd = answer->has_dump || answer->has_table;
+    int fd = has_fd ? frames_take_fd(&target->link.frames) : -1;
+    int seals = answer->has_table ? TABLE_SEALS : SEALS;
+    if (has_fd && fd < 0)
         return SONDE_PROTOCOL;
-    if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & SEALS) != SEALS) { /* no memory file: who knows what */
+    if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & seals) != seals) { /* no memory file: who knows what */
         close(fd);
         return SONDE_PROTOCOL;
     }

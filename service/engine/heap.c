@@ -5,6 +5,7 @@
 #include "service/engine/heap_inside.h"
 #include "service/engine/heap_symbol.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,8 @@ void heap_destroy(struct heap *heap) {
     if (!heap)
         return;
     heap_dumps_finish(&heap->dumps);
+    heap_forget_totals(heap);
+    alloc_view_release(heap->table);
     free(heap);
 }
 
@@ -89,6 +92,7 @@ void heap_ask(struct heap *heap, struct heap_call *call) {
         return;
     }
     call->sequence = ++heap->sequence;
+    call->epoch = heap->state.epoch;
     call->deadline_ns = now_monotonic_ns() + HEAP_ANSWER_NS;
     *heap->last = call;
     heap->last = &call->next;
@@ -99,15 +103,19 @@ void heap_ask(struct heap *heap, struct heap_call *call) {
     command->verb = call->verb;
     command->mallctl = heap->mallctl;
     command->lg_sample = log2_of(call->request.sample_bytes);
+    command->backend = (sonde_guest_v1_HeapBackend)call->request.backend;
+    command->searched = heap->is_searched;
+    command->sample_bytes = call->sample_bytes;
+    command->probability = call->probability;
+    command->table = alloc_view_number(heap->table);
     link_send(target, &message, -1);
 }
 
-/* The guest sees no jemalloc: the call waits until the program's symbol table was searched, and is
- * sent again when that knows more. */
+/* The guest sees no jemalloc, and did nothing: the call waits until the program's symbol table was
+ * searched, and is sent again with what that knows. */
 struct search {
     struct job job;
     struct heap_call *call;
-    sonde_guest_v1_HeapAnswer answer;
     pid_t pid;
     uint64_t mallctl;
     const char *name;
@@ -124,12 +132,7 @@ static void on_searched(struct engine *engine, struct job *base) {
     heap->is_searched = true;
     heap->mallctl = job->mallctl;
     heap->mallctl_name = job->mallctl ? job->name : NULL;
-    if (heap->mallctl) {
-        heap_ask(heap, job->call);
-    } else {
-        heap_note(heap, &job->answer);
-        job->call->done(job->call, &job->answer, -1);
-    }
+    heap_ask(heap, job->call);
     free(job);
 }
 
@@ -142,7 +145,6 @@ static bool start_search(struct heap *heap, struct heap_call *call,
         return false;
     *job = (struct search){.job = {.perform = search, .complete = on_searched},
                            .call = call,
-                           .answer = *answer,
                            .pid = heap->target->link.pid};
     engine_start_job(heap->target->engine, heap->target->engine->builders, &job->job);
     return true;
@@ -156,8 +158,11 @@ sonde_err heap_on_answer(struct target *target, const sonde_guest_v1_HeapAnswer 
         struct heap_call *call = take_first(heap);
         if (start_search(heap, call, answer))
             return SONDE_OK;
+        heap_note_table(heap, answer, answer->has_table ? fd : -1);
         heap_note(heap, answer);
-        call->done(call, answer, fd);
+        if (answer->has_table && fd >= 0)
+            close(fd);
+        call->done(call, answer, answer->has_table ? -1 : fd);
         return SONDE_OK;
     }
     if (fd >= 0)
@@ -202,8 +207,14 @@ sonde_err heap_judge(const struct heap *heap, const sonde_guest_v1_HeapAnswer *a
                      struct sonde_diag *diag) {
     if (!answer)
         return no_answer(heap, diag);
-    if (!answer->profiling)
+    if (!heap->state.available)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s", heap->state.note);
+    if (answer->os_error == ENOTSUP)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s", heap->state.note);
+    if (answer->os_error == EBUSY)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "a thread of %s stands still inside an allocation; try again later",
+                          heap->target->info.name);
     if (answer->os_error != 0)
         return sonde_fail_os(diag, answer->os_error, "the allocator of %s refused %.47s",
                              heap->target->info.name, answer->failed);

@@ -17,8 +17,9 @@
 struct delivery {
     struct job job;
     struct heap_call *call;
-    int fd;
+    int fd; /* -1: our own sampler's table */
     pid_t pid;
+    struct table_reading reading;
 };
 
 /* Read, not mapped: its sender could cut it while we look. */
@@ -58,18 +59,32 @@ static sonde_err make_result(struct delivery *delivery, struct engine_heap_resul
     return err;
 }
 
+static sonde_err read_table(struct delivery *delivery, struct engine_heap_result *result,
+                            struct sonde_diag *diag) {
+    struct engine *engine = delivery->job.engine;
+    if (!delivery->call->raw)
+        return table_read_profile(engine, &delivery->reading, &result->profile, diag);
+    sonde_err err = table_read_text(&delivery->reading, &result->text, diag);
+    if (err)
+        sonde_buf_finish(&result->text);
+    return err;
+}
+
 static void perform(struct job *base) {
     struct delivery *delivery = (struct delivery *)base;
     struct engine_heap_result result = {.unix_ns = now_unix_ns(), .epoch = delivery->call->epoch};
     struct sonde_diag diag = {0};
-    sonde_err err = make_result(delivery, &result, &diag);
+    sonde_err err = delivery->fd < 0 ? read_table(delivery, &result, &diag)
+                                     : make_result(delivery, &result, &diag);
     delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
                               err ? NULL : &result);
-    close(delivery->fd);
+    if (delivery->fd >= 0)
+        close(delivery->fd);
 }
 
 static void complete(struct engine *engine, struct job *base) {
     struct delivery *delivery = (struct delivery *)base;
+    table_reading_finish(&delivery->reading);
     heap_call_free(delivery->call);
     free(delivery);
 }
@@ -83,7 +98,8 @@ void heap_deliver(struct heap_call *call, int fd) {
     struct engine *engine = call->target->engine;
     struct delivery *delivery = calloc(1, sizeof *delivery);
     if (!delivery) {
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         fail(call, SONDE_OUT_OF_MEMORY, NULL);
         return;
     }
@@ -91,15 +107,25 @@ void heap_deliver(struct heap_call *call, int fd) {
                                   .call = call,
                                   .fd = fd,
                                   .pid = call->target->link.pid};
+    if (fd < 0) {
+        table_reading_init(&delivery->reading, call->target->heap);
+        delivery->reading.older_than_ms = call->older_than_ms;
+    }
     engine_start_job(engine, engine->builders, &delivery->job);
 }
 
 static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct sonde_diag diag = {0};
     sonde_err err = heap_judge(call->target->heap, answer, &diag);
-    if (!err && call->require_active && !answer->active)
+    if (!err &&
+        ((call->require_active && !answer->active) || (!answer->profiling && !answer->interposed)))
         err = sonde_fail(&diag, SONDE_NOT_ACTIVE, "heap profiling is not activated");
-    if (!err && fd < 0)
+    if (!err && call->older_than_ms && !answer->interposed)
+        err = sonde_fail(&diag, SONDE_NOT_AVAILABLE,
+                         "older_than_ms: ages are known to our own sampler only; activate with "
+                         "backend INTERPOSED");
+    bool is_table = answer && answer->interposed && call->target->heap->table;
+    if (!err && fd < 0 && !is_table)
         err = sonde_fail(&diag, SONDE_PROTOCOL, "%s sent no dump", call->target->info.name);
     if (!err) {
         call->epoch = call->target->heap->state.epoch;
@@ -157,6 +183,7 @@ sonde_err engine_heap_get(struct engine *engine, const struct engine_heap_query 
     call->context = context;
     call->raw = query->raw;
     call->require_active = query->require_active;
+    call->older_than_ms = query->older_than_ms;
     if (query->name)
         memcpy(call->name, query->name, strlen(query->name));
     call->message.run = on_begin;

@@ -12,6 +12,7 @@
 #ifndef SONDE_SERVICE_ENGINE_HEAP_INSIDE_H
 #define SONDE_SERVICE_ENGINE_HEAP_INSIDE_H
 
+#include "service/engine/alloc_view.h"
 #include "service/engine/heap.h"
 #include "service/engine/heap_dumps.h"
 #include "service/engine/target.h"
@@ -38,7 +39,10 @@ struct heap_call {
     engine_on_heap_result *on_result;
     void *context;
     bool raw, require_active;
-    uint64_t epoch;                        /* of the dump, once it is there */
+    uint64_t older_than_ms;
+    uint64_t sample_bytes; /* ALLOCS, with the next */
+    double probability;
+    uint64_t epoch;                        /* when it was asked; of the dump, once it is there */
     char name[ENGINE_HEAP_NAME_BYTES + 1]; /* of a kept dump; "" = now */
 };
 
@@ -56,6 +60,10 @@ struct heap {
     bool is_searched;                /* the program's symbol table, for mallctl */
     uint64_t mallctl;                /* found there; 0 = not */
     const char *mallctl_name;        /* static text; NULL = none */
+    struct alloc_view *table;        /* of our own sampler, while it is there */
+    struct alloc_base *base;         /* what its totals were when heap profiling began */
+    uint64_t dropped_before;
+    struct allocs *allocs; /* windows that run, and the last result; NULL until somebody asks */
     uint32_t life; /* of the kept dumps: one that was asked for in an earlier life is not kept */
 };
 
@@ -103,8 +111,33 @@ void heap_on_gdump(struct target *target, uint64_t skipped, int fd);
 /* Returns when to look again, 0 = never. */
 uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns);
 
+/* heap_table.c: our own sampler. */
+/* Takes over the table that came with an answer, or lets it go; fd is borrowed, -1 = none came. */
+void heap_note_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer, int fd);
+/* Totals count from now on. */
+void heap_begin_totals(struct heap *heap);
+void heap_forget_totals(struct heap *heap);
+/* A job that reads the table: create, start by engine_start_job's rules, finish. */
+struct table_reading {
+    struct alloc_view *view; /* retained, as base */
+    struct alloc_base *base;
+    pid_t pid;
+    uint64_t mean, older_than_ms;
+    char comment[160];
+};
+void table_reading_init(struct table_reading *reading, const struct heap *heap);
+void table_reading_finish(struct table_reading *reading);
+/* Worker. */
+SONDE_MUST_USE sonde_err table_read_profile(struct engine *engine,
+                                            const struct table_reading *reading,
+                                            struct sonde_profile **profile,
+                                            struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err table_read_text(const struct table_reading *reading,
+                                         struct sonde_buf *text, struct sonde_diag *diag);
+
 /* heap_get.c */
-/* Does with the dump in fd, which it takes, what the call asked; frees the call. */
+/* Does with the dump in fd, which it takes, what the call asked; frees the call. -1: with our own
+ * sampler's table. */
 void heap_deliver(struct heap_call *call, int fd);
 
 #endif

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -209,7 +210,8 @@ void heap_end_activity(struct heap *heap, bool delete_dumps) {
 struct keeping {
     struct job job;
     struct target *target;
-    int fd;
+    int fd; /* -1: our own sampler's table */
+    struct table_reading reading;
     char *path;
     uint32_t life;
     uint64_t limit, bytes, epoch;
@@ -223,8 +225,32 @@ static void count_failure(struct heap *heap, sonde_err err, const struct sonde_d
              sonde_diag_text(diag, err));
 }
 
+/* A dump of our own sampler's, as a file that is read as any other; -1 with keeping->err. */
+static int write_dump(struct keeping *keeping) {
+    struct sonde_buf text = {0};
+    keeping->err = table_read_text(&keeping->reading, &text, &keeping->diag);
+    int fd = keeping->err ? -1 : memfd_create("heap", MFD_CLOEXEC);
+    for (size_t at = 0; fd >= 0 && at < text.len;) {
+        ssize_t put = write(fd, text.data + at, text.len - at);
+        if (put <= 0) {
+            keeping->err = sonde_fail_os(&keeping->diag, errno, "the dump could not be written");
+            close(fd);
+            fd = -1;
+        }
+        at += put > 0 ? (size_t)put : 0;
+    }
+    sonde_buf_finish(&text);
+    if (fd < 0 && !keeping->err)
+        keeping->err = SONDE_IO;
+    return fd;
+}
+
 static void keep(struct job *base) {
     struct keeping *keeping = (struct keeping *)base;
+    if (keeping->fd < 0)
+        keeping->fd = write_dump(keeping);
+    if (keeping->fd < 0)
+        return;
     keeping->err = heap_dumps_write(keeping->path, keeping->fd, keeping->limit, &keeping->bytes,
                                     &keeping->diag);
     close(keeping->fd);
@@ -246,18 +272,20 @@ static void on_kept(struct engine *engine, struct job *base) {
     if (!err && is_wanted)
         heap_dumps_prune(&heap->dumps, heap->keep_dumps, heap->keep_bytes);
     heap_remember(heap);
+    table_reading_finish(&keeping->reading);
     target_release(keeping->target);
     free(keeping->path);
     free(keeping);
 }
 
-/* Takes fd. */
+/* Takes fd; -1: what our own sampler's table says. */
 static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *diag) {
     sonde_err err = heap_dumps_prepare(&heap->dumps, diag);
     struct keeping *keeping = err ? NULL : calloc(1, sizeof *keeping);
     char *path = keeping ? heap_dumps_unfinished(&heap->dumps) : NULL;
     if (!path) {
-        close(fd);
+        if (fd >= 0)
+            close(fd);
         free(keeping);
         return err ? err : SONDE_OUT_OF_MEMORY;
     }
@@ -268,6 +296,8 @@ static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *dia
                                 .life = heap->life,
                                 .limit = heap->keep_bytes,
                                 .epoch = heap->state.epoch};
+    if (fd < 0)
+        table_reading_init(&keeping->reading, heap);
     engine_start_job(heap->target->engine, heap->target->engine->builders, &keeping->job);
     return SONDE_OK;
 }
@@ -296,7 +326,7 @@ static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
     struct heap *heap = call->target->heap;
     struct sonde_diag diag = {0};
     sonde_err err = heap_judge(heap, answer, &diag);
-    if (!err && fd < 0)
+    if (!err && fd < 0 && !(answer->interposed && heap->table))
         err = SONDE_PROTOCOL;
     if (!err && answer->active)
         err = start_keeping(heap, fd, &diag);

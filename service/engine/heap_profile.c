@@ -254,17 +254,12 @@ static sonde_err trim(const struct sonde_profile *named, struct sonde_profile **
     return sonde_memory_trim(named, is_allocator, &is_built_in, profile, diag);
 }
 
-sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct sonde_slice dump,
-                             struct sonde_profile **profile, struct sonde_diag *diag) {
-    struct naming naming = {.engine = engine, .pid = pid};
-    struct sonde_profile *raw = NULL;
+sonde_err heap_profile_name(struct engine *engine, pid_t pid, const struct sonde_profile *raw,
+                            struct generation *mapped, struct sonde_profile **profile,
+                            struct sonde_diag *diag) {
+    struct naming naming = {.engine = engine, .pid = pid, .from = raw, .mapped = mapped};
     *profile = NULL;
-    sonde_err err = sonde_jemalloc_read(dump, REPORT_MAX_BYTES, &raw, diag);
-    if (err)
-        return err;
-    naming.from = raw;
-    naming.mapped = heap_mappings(mapped_libraries(dump));
-    err = naming.mapped ? resolve(&naming) : SONDE_OUT_OF_MEMORY;
+    sonde_err err = resolve(&naming);
     if (!err)
         err = rebuild(&naming);
     if (err)
@@ -272,12 +267,24 @@ sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct sonde_slic
     else
         err = trim(naming.into, profile, diag);
     sonde_profile_destroy(naming.into);
-    sonde_profile_destroy(raw);
     sonde_arena_finish(&naming.arena);
     free(naming.queries);
     free(naming.answers);
     free(naming.mappings);
     free(naming.locations);
-    generation_destroy(naming.mapped);
+    return err;
+}
+
+sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct sonde_slice dump,
+                             struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct sonde_profile *raw = NULL;
+    *profile = NULL;
+    sonde_err err = sonde_jemalloc_read(dump, REPORT_MAX_BYTES, &raw, diag);
+    if (err)
+        return err;
+    struct generation *mapped = heap_mappings(mapped_libraries(dump));
+    err = mapped ? heap_profile_name(engine, pid, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;
+    sonde_profile_destroy(raw);
+    generation_destroy(mapped);
     return err;
 }

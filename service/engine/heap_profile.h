@@ -21,4 +21,10 @@ SONDE_MUST_USE sonde_err heap_profile_build(struct engine *engine, pid_t pid,
                                             struct sonde_slice dump, struct sonde_profile **profile,
                                             struct sonde_diag *diag);
 
+/* The same for a profile whose locations have addresses only, which lie inside `mapped`. */
+SONDE_MUST_USE sonde_err heap_profile_name(struct engine *engine, pid_t pid,
+                                           const struct sonde_profile *raw,
+                                           struct generation *mapped,
+                                           struct sonde_profile **profile, struct sonde_diag *diag);
+
 #endif

@@ -19,41 +19,77 @@ static const char *variable_of(const char *symbol) {
     return strcmp(symbol, "_rjem_mallctl") == 0 ? "_RJEM_MALLOC_CONF" : "MALLOC_CONF";
 }
 
+/* The line that makes jemalloc's own profiling possible. */
+static void line_to_set(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
+                        char line[128]) {
+    const char *symbol = heap->mallctl_name ? heap->mallctl_name : answer->symbol;
+    snprintf(line, 128, "%s%s=prof:true,prof_active:false",
+             answer->symbol[0] ? "" : "LD_PRELOAD=libjemalloc.so.2 ", variable_of(symbol));
+}
+
+/* What our own sampler can do here, or why it can do nothing. */
+static void explain_ours(const sonde_guest_v1_HeapAnswer *answer, char *text, size_t size) {
+    if (answer->interposed && answer->program_imports == 0)
+        snprintf(text, size,
+                 "; the program itself calls no malloc that could be replaced: only its libraries "
+                 "are seen");
+    else if (answer->interposable)
+        snprintf(text, size,
+                 "; our own sampler (backend INTERPOSED) stands in for the malloc of %s without a "
+                 "restart, and sees what is allocated from then on",
+                 answer->allocator);
+    else if (answer->in_program)
+        snprintf(text, size,
+                 "; its malloc is part of the program, our own sampler cannot stand in for it");
+}
+
 static void explain(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     struct engine_heap_state *state = &heap->state;
-    const char *name = heap->target->info.name;
+    char line[128], ours[224] = "";
     state->note[0] = 0;
     if (answer->profiling)
         return;
-    if (answer->symbol[0])
-        snprintf(state->note, sizeof state->note,
-                 "%s was started without prof:true; start it with "
-                 "%s=prof:true,prof_active:false",
-                 name, variable_of(heap->mallctl_name ? heap->mallctl_name : answer->symbol));
-    else
-        snprintf(state->note, sizeof state->note,
-                 "%s does not use jemalloc; start it with LD_PRELOAD=libjemalloc.so.2 "
-                 "MALLOC_CONF=prof:true,prof_active:false",
-                 name);
+    line_to_set(heap, answer, line);
+    explain_ours(answer, ours, sizeof ours);
+    snprintf(state->note, sizeof state->note, "%s %s; start it with %s%s", heap->target->info.name,
+             answer->symbol[0] ? "was started without prof:true" : "does not use jemalloc", line,
+             ours);
+}
+
+static enum engine_heap_backend backend_of(const sonde_guest_v1_HeapAnswer *answer) {
+    if (answer->interposed)
+        return ENGINE_HEAP_INTERPOSED;
+    if (answer->profiling)
+        return ENGINE_HEAP_JEMALLOC;
+    if (answer->interposable)
+        return ENGINE_HEAP_INTERPOSED;
+    return answer->symbol[0] ? ENGINE_HEAP_JEMALLOC : ENGINE_HEAP_NONE;
+}
+
+static uint64_t mean_of(const sonde_guest_v1_HeapAnswer *answer) {
+    if (answer->interposed)
+        return answer->sample_bytes;
+    return answer->profiling && answer->lg_sample < 64 ? 1ull << answer->lg_sample : 0;
 }
 
 void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     struct engine_heap_state *state = &heap->state;
-    bool active = answer->profiling && answer->active;
+    bool is_known = answer->profiling || answer->interposed;
+    bool active = is_known && answer->active;
     if (active && !state->active)
         snprintf(state->owner, sizeof state->owner, "target"); /* unless an activation says more */
-    state->backend =
-        answer->profiling || answer->symbol[0] ? ENGINE_HEAP_JEMALLOC : ENGINE_HEAP_NONE;
-    state->available = answer->profiling;
+    state->backend = backend_of(answer);
+    state->available = answer->profiling || answer->interposable;
     state->active = active;
-    state->was_active = answer->profiling && answer->was_active;
+    state->was_active = answer->was_active;
     state->gdump = answer->profiling && answer->gdump;
-    state->accumulates = answer->profiling && answer->accumulates;
+    state->accumulates = is_known && answer->accumulates;
     uint64_t before = state->sample_bytes;
-    state->sample_bytes =
-        answer->profiling && answer->lg_sample < 64 ? 1ull << answer->lg_sample : 0;
+    state->sample_bytes = mean_of(answer);
     /* Another distance came with a reset, whoever made it. */
     state->epoch += before != 0 && state->sample_bytes != 0 && state->sample_bytes != before;
+    state->dropped =
+        answer->interposed ? alloc_view_dropped(heap->table) - heap->dropped_before : 0;
     explain(heap, answer);
 }
 
@@ -102,6 +138,20 @@ static sonde_err refuse_second(const struct heap *heap, struct sonde_diag *diag)
                       heap->target->info.name, since, who[0] ? ", switched on by " : "", who);
 }
 
+/* What jemalloc's own profiling alone can do. */
+static sonde_err check_backend(const struct heap *heap, enum engine_heap_verb verb,
+                               const sonde_guest_v1_HeapAnswer *answer, struct sonde_diag *diag) {
+    const char *name = heap->target->info.name;
+    bool is_gdump = verb == ENGINE_HEAP_GDUMP_ON || verb == ENGINE_HEAP_GDUMP_OFF;
+    if (answer->profiling || (!is_gdump && verb != ENGINE_HEAP_RESET))
+        return SONDE_OK;
+    if (is_gdump)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s", heap->state.note);
+    if (!answer->interposed)
+        return sonde_fail(diag, SONDE_NOT_ACTIVE, "heap profiling of %s is not activated", name);
+    return SONDE_OK;
+}
+
 static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct heap *heap = call->target->heap;
     struct sonde_diag diag = {0};
@@ -109,13 +159,17 @@ static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *ans
     sonde_err err = heap_judge(heap, answer, &diag);
     if (verb == ENGINE_HEAP_ACTIVATE && answer && answer->os_error == EALREADY)
         err = refuse_second(heap, &diag);
-    if (err == SONDE_NOT_AVAILABLE && answer &&
+    if (err == SONDE_NOT_AVAILABLE && answer && !heap->state.available &&
         (verb == ENGINE_HEAP_STATUS || verb == ENGINE_HEAP_DEACTIVATE))
         err = SONDE_OK; /* the state says it */
+    if (!err)
+        err = check_backend(heap, verb, answer, &diag);
+    if (!err && answer->interposed && (verb == ENGINE_HEAP_ACTIVATE || verb == ENGINE_HEAP_RESET))
+        heap_begin_totals(heap);
     if (!err && verb == ENGINE_HEAP_ACTIVATE)
         heap_begin_activity(heap, call);
-    if (!err && verb == ENGINE_HEAP_RESET)
-        heap->state.epoch++;
+    if (!err && verb == ENGINE_HEAP_RESET && heap->state.epoch == call->epoch)
+        heap->state.epoch++; /* to the same distance */
     if (!err && !heap->state.active)
         heap_end_activity(heap, verb == ENGINE_HEAP_DEACTIVATE && call->request.delete_dumps);
     else if (!err && verb == ENGINE_HEAP_RESET)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/heap_symbol.h"
 
+#include "service/engine/alloc_report.h"
 #include "service/engine/heap_profile.h"
 #include "service/engine/target.h"
 #include "service/symbol/elf.h"
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 #define MAX_TABLE_BYTES ((size_t)512 << 20)
-#define MAX_MAPS_BYTES  ((size_t)16 << 20)
 
 static uint64_t scan(const struct sonde_buf *symbols, const struct sonde_buf *texts,
                      const char **name) {
@@ -54,23 +54,12 @@ static uint64_t find_in_file(int fd, const char **name) {
     return address;
 }
 
-static void read_maps(pid_t pid, struct sonde_buf *text) {
-    char path[64], bytes[16384];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    text->limit = MAX_MAPS_BYTES;
-    for (ssize_t got; fd >= 0 && !text->failed && (got = read(fd, bytes, sizeof bytes)) > 0;)
-        sonde_buf_append(text, bytes, (size_t)got);
-    if (fd >= 0)
-        close(fd);
-}
-
 /* The address in the process of an ELF address of its program. */
 static uint64_t relocate(struct engine *engine, pid_t pid, const struct stat *file,
                          uint64_t address) {
     struct sonde_buf text = {0};
     uint64_t found = 0;
-    read_maps(pid, &text);
+    alloc_report_read_maps(pid, &text);
     struct generation *mapped = heap_mappings(sonde_buf_slice(&text));
     for (uint32_t i = 0; mapped && i < mapped->count && !found; i++) {
         struct mapping *mapping = mapped->mappings[i];

@@ -243,7 +243,7 @@ static struct {
 } late;
 
 /* fd: of a dump, or -1. */
-static void send(const sonde_guest_v1_HeapAnswer *made, uint32_t known_table, int fd) {
+static void tell(const sonde_guest_v1_HeapAnswer *made, uint32_t known_table, int fd) {
     link_out *out = link_message();
     sonde_guest_v1_HeapAnswer *answer = &out->message.heap_answer;
     out->which_message = sonde_guest_v1_FromGuest_heap_answer_tag;
@@ -261,7 +261,7 @@ static void send_late(void) {
         return;
     late.is_waiting = false;
     failed(&late.answer, "our own sampler", interposer_begin());
-    send(&late.answer, late.table, -1);
+    tell(&late.answer, late.table, -1);
 }
 
 void heap_on_tables(void) {
@@ -292,7 +292,7 @@ void heap_on_command(const sonde_guest_v1_HeapCommand *command, bool maps_are_kn
         late.answer = answer;
         return;
     }
-    send(&answer, command->table, fd);
+    tell(&answer, command->table, fd);
 }
 
 static void send_gdump(void) {

@@ -19,19 +19,28 @@ TEST(status_tells_what_a_program_with_profiling_can_do) {
     stage_finish(&stage);
 }
 
-TEST(h1_without_prof_the_line_to_set_is_told_and_nothing_is_active) {
+static const struct engine_heap_request by_jemalloc = {.verb = ENGINE_HEAP_ACTIVATE,
+                                                       .backend = ENGINE_HEAP_JEMALLOC};
+
+TEST(h1_without_prof_the_line_to_set_is_told_and_our_own_sampler_is_offered) {
     struct stage stage;
     stage_init(&stage, NULL, NULL);
-    struct asked asked = stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE);
+    struct asked asked = stage_ask(&stage, by_jemalloc);
     CHECK_INT(asked.err, ==, SONDE_NOT_AVAILABLE);
     CHECK(strstr(asked.diag.text, "MALLOC_CONF=prof:true,prof_active:false") != NULL);
+    CHECK(strstr(asked.diag.text, "INTERPOSED") != NULL);
     asked = stage_ask_verb(&stage, ENGINE_HEAP_STATUS);
     CHECK_INT(asked.err, ==, SONDE_OK);
-    CHECK(!asked.state.available && !asked.state.active);
-    CHECK_INT(asked.state.backend, ==, ENGINE_HEAP_JEMALLOC);
+    CHECK(asked.state.available && !asked.state.active);
+    CHECK_INT(asked.state.backend, ==, ENGINE_HEAP_INTERPOSED);
     CHECK(strstr(asked.state.note, "MALLOC_CONF=prof:true,prof_active:false") != NULL);
+    CHECK(strstr(asked.state.note, "libjemalloc.so.2") != NULL);
     struct got got = stage_get(&stage, (struct engine_heap_query){0});
-    CHECK_INT(got.err, ==, SONDE_NOT_AVAILABLE);
+    CHECK_INT(got.err, ==, SONDE_NOT_ACTIVE);
+    asked = stage_ask_verb(&stage, ENGINE_HEAP_GDUMP_ON);
+    CHECK_INT(asked.err, ==, SONDE_NOT_AVAILABLE);
+    asked = stage_ask_verb(&stage, ENGINE_HEAP_RESET);
+    CHECK_INT(asked.err, ==, SONDE_NOT_ACTIVE);
     asked = stage_ask_verb(&stage, ENGINE_HEAP_DEACTIVATE);
     CHECK_INT(asked.err, ==, SONDE_OK);
     CHECK(!asked.state.was_active);
@@ -42,7 +51,7 @@ TEST(h1_a_program_without_jemalloc_is_told_how_to_get_one) {
     struct stage stage;
     const char *const command[] = {"cat", NULL};
     stage_init(&stage, STAGE_PROF, command);
-    struct asked asked = stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE);
+    struct asked asked = stage_ask(&stage, by_jemalloc);
     CHECK_INT(asked.err, ==, SONDE_NOT_AVAILABLE);
     CHECK(strstr(asked.diag.text, "LD_PRELOAD=libjemalloc.so.2 MALLOC_CONF=prof:true") != NULL);
     stage_finish(&stage);

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Addresses in a profile lie inside the call, one before the return address; in a dump the leaf
+ * does, and the others are return addresses (api/profile/jemalloc.h).
+ *
+ * Readers of dumps scale each stack by 1 / (1 - exp(-(bytes / objects) / R)). Ours are estimates
+ * already, so what is written is divided by that first: they get back what we know, mixed sizes
+ * included. */
+#include "service/engine/alloc_report.h"
+
+#include "service/engine/heap_profile.h"
+#include "service/engine/report.h"
+#include "service/guest/ring.h"
+
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_MAPS_BYTES ((size_t)16 << 20)
+
+static const struct sonde_value_type types[] = {
+    {"alloc_objects", "count"},
+    {"alloc_space", "bytes"},
+    {"inuse_objects", "count"},
+    {"inuse_space", "bytes"},
+};
+
+void alloc_report_read_maps(pid_t pid, struct sonde_buf *text) {
+    char path[64], bytes[16384];
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    text->limit = MAX_MAPS_BYTES;
+    for (ssize_t got; fd >= 0 && !text->failed && (got = read(fd, bytes, sizeof bytes)) > 0;)
+        sonde_buf_append(text, bytes, (size_t)got);
+    if (fd >= 0)
+        close(fd);
+}
+
+static bool has_any(const struct alloc_sum *sum, bool live) {
+    return sum->place && (sum->samples > 0 || (live && sum->live_samples > 0));
+}
+
+/* ---- A profile ---- */
+
+/* Locations by their address: most stacks share most of theirs. */
+struct known {
+    uint64_t address;
+    uint32_t location; /* 0 = free */
+};
+
+struct building {
+    const struct alloc_report *report;
+    struct generation *mapped;
+    struct sonde_profile *profile;
+    struct known *known;
+    uint32_t known_count, known_slots;
+};
+
+struct sonde_profile *alloc_report_empty(void) {
+    struct sonde_profile *profile = sonde_profile_create(types, 2, REPORT_MAX_BYTES);
+    struct sonde_profile_info info = {
+        .period_type = {"space", "bytes"}, .default_type = 1, .is_unbiased = true};
+    if (profile)
+        sonde_profile_set_info(profile, &info);
+    return profile;
+}
+
+static sonde_err add_mappings(struct building *building) {
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = 0; i < building->mapped->count && !err; i++) {
+        const struct mapping *from = building->mapped->mappings[i];
+        struct sonde_mapping mapping = {
+            .start = from->start, .limit = from->end, .offset = from->offset};
+        uint32_t id;
+        err = sonde_profile_string(building->profile, from->path, strlen(from->path),
+                                   &mapping.filename);
+        if (!err)
+            err = sonde_profile_add_mapping(building->profile, &mapping, &id);
+    }
+    return err;
+}
+
+/* Index + 1 of the mapping that holds the address, which is its id; 0 = none. */
+static uint32_t mapping_of(const struct generation *mapped, uint64_t address) {
+    uint32_t low = 0, high = mapped->count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (mapped->mappings[middle]->end <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < mapped->count && mapped->mappings[low]->start <= address ? low + 1 : 0;
+}
+
+static struct known *find_known(struct known *known, uint32_t slots, uint64_t address) {
+    uint32_t at = (uint32_t)(address * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1);
+    while (known[at].location != 0 && known[at].address != address)
+        at = (at + 1) & (slots - 1);
+    return &known[at];
+}
+
+static sonde_err grow_known(struct building *building) {
+    uint32_t slots = building->known_slots ? building->known_slots * 2 : 4096;
+    struct known *known = calloc(slots, sizeof *known);
+    if (!known)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < building->known_slots; i++)
+        if (building->known[i].location)
+            *find_known(known, slots, building->known[i].address) = building->known[i];
+    free(building->known);
+    building->known = known;
+    building->known_slots = slots;
+    return SONDE_OK;
+}
+
+static sonde_err locate(struct building *building, uint64_t address, uint32_t *id) {
+    sonde_err err = SONDE_OK;
+    if (building->known_count * 2 >= building->known_slots)
+        err = grow_known(building);
+    if (err)
+        return err;
+    struct known *known = find_known(building->known, building->known_slots, address);
+    if (known->location == 0) {
+        struct sonde_location location = {.mapping = mapping_of(building->mapped, address),
+                                          .address = address};
+        err = sonde_profile_add_location(building->profile, &location, &known->location);
+        known->address = address;
+        building->known_count++;
+    }
+    *id = known->location;
+    return err;
+}
+
+static int64_t whole(double value) {
+    return value >= 9e18 ? INT64_MAX : (int64_t)(value + 0.5);
+}
+
+static uint64_t inside_call(uint64_t pc) {
+    return pc & RING_PC_EXACT ? pc & ~RING_PC_EXACT : pc - 1;
+}
+
+static sonde_err add_sample(struct building *building, const struct alloc_sum *sum) {
+    const struct alloc_report *report = building->report;
+    uint64_t pcs[ALLOC_MAX_DEPTH];
+    uint32_t locations[ALLOC_MAX_DEPTH];
+    uint32_t depth = alloc_view_stack(report->view, sum->place, pcs);
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = 0; i < depth && !err; i++)
+        err = locate(building, inside_call(pcs[i]), &locations[i]);
+    int64_t values[] = {whole(sum->objects), whole(sum->bytes), whole(sum->live_objects),
+                        whole(sum->live_bytes)};
+    struct sonde_sample sample = {.locations = locations,
+                                  .location_count = depth,
+                                  .values = values,
+                                  .sampled = report->live ? sum->live_samples : sum->samples};
+    return err || depth == 0 ? err : sonde_profile_add_sample(building->profile, &sample);
+}
+
+static void set_info(struct building *building) {
+    const struct alloc_report *report = building->report;
+    struct sonde_profile_info info = {
+        .period_type = {"space", "bytes"},
+        .period = (int64_t)report->mean,
+        .time_unix_ns = report->start_unix_ns,
+        .duration_ns = report->end_unix_ns - report->start_unix_ns,
+        .default_type = report->live ? 3 : 1,
+        .is_unbiased = true,
+    };
+    sonde_profile_set_info(building->profile, &info);
+}
+
+static sonde_err build(struct building *building) {
+    const struct alloc_report *report = building->report;
+    building->profile = sonde_profile_create(types, report->live ? 4 : 2, REPORT_MAX_BYTES);
+    if (!building->mapped || !building->profile)
+        return SONDE_OUT_OF_MEMORY;
+    sonde_err err = add_mappings(building);
+    for (uint32_t i = 0; i < report->sums->count && !err; i++)
+        if (has_any(&report->sums->items[i], report->live))
+            err = add_sample(building, &report->sums->items[i]);
+    set_info(building);
+    return err;
+}
+
+static sonde_err name(struct engine *engine, struct building *building,
+                      struct sonde_profile **profile, struct sonde_diag *diag) {
+    const struct alloc_report *report = building->report;
+    sonde_err err =
+        heap_profile_name(engine, report->pid, building->profile, building->mapped, profile, diag);
+    if (!err && report->comment)
+        err = sonde_profile_add_comment(*profile, report->comment);
+    if (err) {
+        sonde_profile_destroy(*profile);
+        *profile = NULL;
+    }
+    return err;
+}
+
+sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report *report,
+                               struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct building building = {.report = report, .mapped = heap_mappings(report->maps)};
+    *profile = NULL;
+    sonde_err err = build(&building);
+    if (err)
+        (void)sonde_fail(diag, err, "heap profile: %s", sonde_diag_text(NULL, err));
+    else
+        err = name(engine, &building, profile, diag);
+    sonde_profile_destroy(building.profile);
+    free(building.known);
+    generation_destroy(building.mapped);
+    return err;
+}
+
+/* ---- A dump ---- */
+
+/* What a reader's scaling makes the estimate of. */
+static void bias(double mean, double objects, double bytes, uint64_t raw[2]) {
+    double size = objects > 0 ? bytes / objects : 0;
+    double chance = mean >= 1 && size > 0 ? -expm1(-size / mean) : 1;
+    raw[0] = (uint64_t)whole(objects * chance);
+    if (raw[0] == 0 && objects > 0)
+        raw[0] = 1;
+    raw[1] = (uint64_t)whole((double)raw[0] * size);
+}
+
+struct raw_sum {
+    uint64_t live[2], all[2];
+};
+
+static struct raw_sum raw_of(const struct alloc_report *report, const struct alloc_sum *sum) {
+    struct raw_sum raw;
+    bias((double)report->mean, sum->live_objects, sum->live_bytes, raw.live);
+    bias((double)report->mean, sum->objects, sum->bytes, raw.all);
+    return raw;
+}
+
+static void write_counts(struct sonde_buf *text, const struct raw_sum *raw) {
+    sonde_buf_printf(text, "  t*: %llu: %llu [%llu: %llu]\n", (unsigned long long)raw->live[0],
+                     (unsigned long long)raw->live[1], (unsigned long long)raw->all[0],
+                     (unsigned long long)raw->all[1]);
+}
+
+static void write_hex(struct sonde_buf *text, uint64_t value) {
+    char digits[20] = " 0x";
+    int len = 3, shift = value ? 60 - (__builtin_clzll(value) & ~3) : 0;
+    for (; shift >= 0; shift -= 4)
+        digits[len++] = "0123456789abcdef"[value >> shift & 15];
+    sonde_buf_append(text, digits, (size_t)len);
+}
+
+static void write_stack(const struct alloc_report *report, const struct alloc_sum *sum,
+                        struct sonde_buf *text) {
+    uint64_t pcs[ALLOC_MAX_DEPTH];
+    uint32_t depth = alloc_view_stack(report->view, sum->place, pcs);
+    struct raw_sum raw = raw_of(report, sum);
+    if (depth == 0)
+        return;
+    sonde_buf_putc(text, '@');
+    for (uint32_t i = 0; i < depth; i++)
+        write_hex(text, i == 0 ? inside_call(pcs[i]) : pcs[i] & ~RING_PC_EXACT);
+    sonde_buf_putc(text, '\n');
+    write_counts(text, &raw);
+}
+
+static struct raw_sum raw_total(const struct alloc_report *report) {
+    struct raw_sum total = {0};
+    for (uint32_t i = 0; i < report->sums->count; i++) {
+        struct raw_sum raw = raw_of(report, &report->sums->items[i]);
+        for (int k = 0; k < 2; k++) {
+            total.live[k] += raw.live[k];
+            total.all[k] += raw.all[k];
+        }
+    }
+    return total;
+}
+
+sonde_err alloc_report_text(const struct alloc_report *report, struct sonde_buf *text,
+                            struct sonde_diag *diag) {
+    struct raw_sum total = raw_total(report);
+    sonde_buf_printf(text, "heap_v2/%llu\n", (unsigned long long)(report->mean ? report->mean : 1));
+    write_counts(text, &total);
+    for (uint32_t i = 0; i < report->sums->count && !text->failed; i++)
+        if (has_any(&report->sums->items[i], true))
+            write_stack(report, &report->sums->items[i], text);
+    sonde_buf_puts(text, "\nMAPPED_LIBRARIES:\n");
+    sonde_buf_append(text, report->maps.data, report->maps.len);
+    if (text->failed)
+        return sonde_fail(diag, SONDE_TOO_LARGE, "the heap dump is too large; sample less often");
+    return SONDE_OK;
+}
