@@ -32,6 +32,7 @@ static int set_environment(const struct command *command) {
     bad |= setenv("SONDE_SOCKET", command->socket, 1);
     bad |= setenv("SONDE_PID", pid, 1);
     bad |= command->name ? setenv("SONDE_NAME", command->name, 1) : unsetenv("SONDE_NAME");
+    bad |= setenv("SONDE_FIRST_NAME", command->first_name, 1);
     if (command->heap) {
         bad |= join_variable("MALLOC_CONF", HEAP_OPTIONS, ",", false);
         bad |= join_variable("_RJEM_MALLOC_CONF", HEAP_OPTIONS, ",", false);

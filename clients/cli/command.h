@@ -12,11 +12,12 @@
 
 struct command {
     char *const *argv;
-    const char *libsonde; /* path of the guest */
-    const char *socket;   /* of sonded */
-    const char *name;     /* of the target; NULL = the guest's own choice */
-    bool heap;            /* let jemalloc profile, switched off for now */
-    sigset_t mask;        /* what the command starts with */
+    const char *libsonde;   /* path of the guest */
+    const char *socket;     /* of sonded */
+    const char *name;       /* of the target, for good; NULL = the guest's own choice */
+    const char *first_name; /* otherwise, until it becomes another program by exec */
+    bool heap;              /* let jemalloc profile, switched off for now */
+    sigset_t mask;          /* what the command starts with */
     struct sigaction pipe_action;
 };
 

@@ -165,7 +165,8 @@ static const char *base_of(const char *path) {
 static int run_command(struct run *run, char **argv) {
     run->command.argv = argv;
     run->command.libsonde = run->libsonde_path;
-    run->command.name = run->settings.name ? run->settings.name : base_of(argv[0]);
+    run->command.name = run->settings.name;
+    run->command.first_name = base_of(argv[0]);
     run->command.heap = run->settings.heap;
     run->command.socket = run->settings.socket ? run->settings.socket : run->guest_socket;
     run->command.mask = run->supervisor.mask;
@@ -231,7 +232,7 @@ static int on_run(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"name", 'n', "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, name), 0, 0,
-     "what the target is called (the command's own name)"},
+     "what the target is called (what it last became by exec)"},
     {"http", 0, "HOST:PORT", "SONDE_HTTP", SONDE_OPTION_TEXT, offsetof(struct settings, http), 0, 0,
      "where the gateway listens (" DEFAULT_LISTEN ", or a free port)"},
     {"grpc", 0, "ADDR", NULL, SONDE_OPTION_LIST, offsetof(struct settings, grpc), 0, 0,

@@ -155,10 +155,24 @@ static char own_name[GUEST_NAME_BYTES];
 
 /* `sonde run` names the process it started, and its pid: the children of that process go by their
  * own names. */
-static const char *name_by_default(void) {
-    const char *name = getenv("SONDE_NAME"), *pid = getenv("SONDE_PID");
+static bool is_own(const char *name) {
+    const char *pid = getenv("SONDE_PID");
     bool mine = !pid || !*pid || strtoul(pid, NULL, 10) == (unsigned long)getpid();
-    return name && *name && mine ? name : own_name;
+    return name && *name && mine;
+}
+
+static const char *name_by_default(void) {
+    const char *name = getenv("SONDE_NAME");
+    return is_own(name) ? name : own_name;
+}
+
+/* A script's interpreter goes by the script's name, which `sonde run` knows; the program that it,
+ * or a wrapper like env, becomes by exec goes by its own. So this name is taken once. */
+static void take_first_name(void) {
+    const char *name = getenv("SONDE_FIRST_NAME");
+    copy(own_name, sizeof own_name, is_own(name) ? name : program_invocation_short_name);
+    if (name)
+        unsetenv("SONDE_FIRST_NAME");
 }
 
 static void read_settings(const struct sonde_start_options *options) {
@@ -206,7 +220,7 @@ static bool preloaded(void) {
 
 __attribute__((constructor)) static void on_load(void) {
     int saved = errno;
-    copy(own_name, sizeof own_name, program_invocation_short_name);
+    take_first_name();
     if (!unwelcome() && preloaded()) {
         read_settings(NULL);
         guest_start(START_DELAY_MS);

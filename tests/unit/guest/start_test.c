@@ -14,11 +14,11 @@ static void check_said(struct fake_child *child, const char *expected) {
     CHECK_STR(line, expected);
 }
 
-/* Starts tests/unit/guest/linked and gives back what its guest is called. */
-static void check_name(struct fake *fake, const char *expected) {
+/* Starts a command that is, or becomes, tests/unit/guest/linked, and checks what its guest is
+ * called. */
+static void check_name_of(struct fake *fake, char *const argv[], const char *expected) {
     struct fake_guest guest;
     struct fake_child child;
-    char *const argv[] = {"tests/unit/guest/linked", fake->path, NULL};
     fake_spawn(fake, argv, &child);
     fake_accept_pid(fake, &guest, child.pid);
     CHECK_STR(guest.hello.name, expected);
@@ -26,6 +26,11 @@ static void check_name(struct fake *fake, const char *expected) {
     fake_poke(&child);
     CHECK_INT(fake_wait(&child), ==, 0);
     fake_release(&guest);
+}
+
+static void check_name(struct fake *fake, const char *expected) {
+    char *const argv[] = {"tests/unit/guest/linked", fake->path, NULL};
+    check_name_of(fake, argv, expected);
 }
 
 TEST(a_linked_library_starts_by_the_call_and_its_options_count) {
@@ -58,5 +63,20 @@ TEST(the_name_is_the_one_the_program_was_started_by) {
     check_name(&fake, "linked");
     unsetenv("SONDE_NAME");
     unsetenv("SONDE_PID");
+    fake_close(&fake);
+}
+
+TEST(a_first_name_ends_when_the_process_becomes_another_program) {
+    struct fake fake = {0};
+    char *const wrapped[] = {"/usr/bin/env", "X=1", "tests/unit/guest/linked", fake.path, NULL};
+    setenv("SONDE_FIRST_NAME", "server.sh", 1);
+    fake_open(&fake);
+    check_name(&fake, "server.sh");
+    setenv("SONDE_FIRST_NAME", "env", 1);
+    check_name_of(&fake, wrapped, "linked");
+    setenv("SONDE_NAME", "for good", 1);
+    check_name_of(&fake, wrapped, "for good");
+    unsetenv("SONDE_NAME");
+    unsetenv("SONDE_FIRST_NAME");
     fake_close(&fake);
 }
