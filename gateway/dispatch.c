@@ -1,36 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The way of a request to its handler: who is let in, which row, which method, how large, from
- * which page, about which target. Each step either passes or answers, in this order, so that a
- * stranger learns nothing and a refused request has started nothing. */
+ * The way of a request to its handler: under which name it came, who is let in, which row, which
+ * method, what its token allows, how large, from which page, about which target. Each step either
+ * passes or answers, in this order, so that a stranger learns nothing and a refused request has
+ * started nothing. */
 #include "gateway/gateway.h"
+#include "gateway/host.h"
 #include "gateway/reply.h"
 #include "gateway/routes.h"
+
+#include "api/tokens.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Takes the same time for every wrong token of one length. */
-static bool is_same(struct sonde_slice shown, const char *wanted) {
-    size_t len = strlen(wanted);
-    unsigned char different = shown.len != len;
-    for (size_t i = 0; i < shown.len; i++)
-        different |= (unsigned char)(shown.data[i] ^ wanted[len ? i % len : 0]);
-    return !different && len;
+/* Of the token that is shown; 0: none, or a wrong one. */
+static unsigned shown_scopes(const struct visit *visit) {
+    struct sonde_slice header = http_request_header(visit->request, "authorization");
+    const struct sonde_tokens *tokens = visit->gateway->tokens;
+    return tokens && header.data ? sonde_tokens_scopes(tokens, header) : 0;
 }
 
-static bool shows_token(struct visit *visit) {
-    struct sonde_slice header = http_request_header(visit->request, "authorization");
-    if (!visit->gateway->token || !header.data || header.len < 7 ||
-        strncasecmp(header.data, "bearer ", 7) != 0)
-        return false;
-    return is_same((struct sonde_slice){header.data + 7, header.len - 7}, visit->gateway->token);
+/* A page whose name was made to point here (DNS rebinding) has the browser's whole trust, but not
+ * our names. Who shows a token, or a certificate, is no such page; where everybody is let in,
+ * names are looked at only when some were given. */
+static bool knows_host(const struct visit *visit, enum http_trust trust) {
+    const struct gateway *gateway = visit->gateway;
+    struct sonde_slice host = http_request_authority(visit->request);
+    if (host.len == 0 || trust == HTTP_UNIX || trust == HTTP_CERTIFIED || host_is_loopback(host) ||
+        host_is_listed(host, gateway->host_names, gateway->host_name_count))
+        return true;
+    return trust != HTTP_LOCAL && (gateway->host_name_count == 0 || host_is_address(host));
+}
+
+static bool check_host(struct visit *visit) {
+    if (knows_host(visit, http_request_trust(visit->request)) || shown_scopes(visit))
+        return true;
+    reply_status(visit->request, visit->family, 421, "PERMISSION_DENIED",
+                 "the Host header is no name of this gateway: ask for localhost or 127.0.0.1, or "
+                 "start sonde-gateway with --host-name and the name that you use");
+    return false;
 }
 
 static bool check_access(struct visit *visit) {
     enum http_trust trust = http_request_trust(visit->request);
-    if (trust == HTTP_LOCAL || trust == HTTP_CERTIFIED || visit->gateway->insecure ||
-        shows_token(visit))
+    if (trust == HTTP_LOCAL || trust == HTTP_UNIX || trust == HTTP_CERTIFIED ||
+        visit->gateway->insecure || shown_scopes(visit))
         return true;
     if (trust == HTTP_CERT_REFUSED)
         reply_status(visit->request, visit->family, 403, "PERMISSION_DENIED",
@@ -57,6 +72,24 @@ static bool check_method(struct visit *visit) {
     return false;
 }
 
+/* GET and HEAD of such a row only look. */
+static bool switches(const struct visit *visit) {
+    return (visit->route->flags & ROUTE_CHANGES_STATE) &&
+           !((visit->route->flags & ROUTE_GET_READS) && visit->method == METHOD_GET);
+}
+
+/* The service asks again, where it knows tokens. */
+static bool check_scope(struct visit *visit) {
+    unsigned shown = shown_scopes(visit);
+    bool controls = switches(visit) && !(visit->route->flags & ROUTE_SCOPE_READ);
+    if (shown == 0 || (shown & (controls ? SONDE_SCOPE_CONTROL : SONDE_SCOPE_READ)))
+        return true;
+    reply_status(visit->request, visit->family, 403, "PERMISSION_DENIED",
+                 controls ? "the token does not allow this: it needs the scope control"
+                          : "the token does not allow this: it needs the scope read");
+    return false;
+}
+
 static bool check_size(struct visit *visit) {
     struct sonde_slice body = http_request_body(visit->request);
     if ((visit->route->flags & ROUTE_LARGE_BODY) || body.len <= SMALL_BODY)
@@ -80,8 +113,7 @@ static bool is_own_origin(struct sonde_slice origin, struct sonde_slice authorit
 static bool check_site(struct visit *visit) {
     struct sonde_slice site = http_request_header(visit->request, "sec-fetch-site");
     struct sonde_slice origin = http_request_header(visit->request, "origin");
-    if (!(visit->route->flags & ROUTE_CHANGES_STATE) ||
-        ((visit->route->flags & ROUTE_GET_READS) && visit->method == METHOD_GET))
+    if (!switches(visit))
         return true;
     if (site.data && (sonde_slice_equals(site, "same-origin") || sonde_slice_equals(site, "none")))
         return true;
@@ -142,15 +174,35 @@ static struct sonde_slice prefix_name(const struct path_parts *path) {
     return (struct sonde_slice){path->prefix.data + 3, path->prefix.len - 3};
 }
 
+/* Below /v1/profile/ a slash too many leads to the path without it, method and body unchanged. */
+static bool redirect(struct visit *visit) {
+    struct sonde_slice path = visit->path.rest, query = http_request_query(visit->request);
+    struct sonde_buf where = {0};
+    if (visit->family != FAMILY_TRACING || path.data[path.len - 1] != '/')
+        return false;
+    path.len--;
+    if (!route_find(path))
+        return false;
+    sonde_buf_append(&where, visit->path.prefix.data, visit->path.prefix.len);
+    sonde_buf_append(&where, path.data, path.len);
+    if (query.len)
+        sonde_buf_putc(&where, '?');
+    sonde_buf_append(&where, query.data, query.len);
+    reply_elsewhere(visit->request, where.data);
+    sonde_buf_finish(&where);
+    return true;
+}
+
 static void route_visit(struct visit *visit, bool good_prefix) {
     struct sonde_diag diag = {0};
-    if (!check_access(visit))
+    if (!check_host(visit) || !check_access(visit))
         return;
     if (!visit->route) {
-        reply_no_path(visit->request, visit->family);
+        if (!redirect(visit))
+            reply_no_path(visit->request, visit->family);
         return;
     }
-    if (!check_method(visit) || !check_size(visit) || !check_site(visit))
+    if (!check_method(visit) || !check_scope(visit) || !check_size(visit) || !check_site(visit))
         return;
     sonde_err err = SONDE_OK;
     if (!good_prefix)

@@ -17,9 +17,11 @@ struct client;
 struct gateway {
     struct http_server *server;
     struct client *client;
-    const char *default_target; /* --target; NULL = none */
-    const char *token;          /* what strangers must show; NULL = none */
-    bool insecure;              /* strangers are let in */
+    const char *default_target;    /* --target; NULL = none */
+    struct sonde_tokens *tokens;   /* strangers must show one of them; NULL = none */
+    bool insecure;                 /* strangers are let in */
+    const char *const *host_names; /* what a Host header may say besides loopback's names */
+    size_t host_name_count;
     bool redact_arguments;
     char svg_policy[512]; /* Content-Security-Policy of pictures */
     uint32_t exchanges;   /* that run */
@@ -43,6 +45,7 @@ enum {
     ROUTE_SLASH = 4,         /* one slash more is the same path */
     ROUTE_NO_TARGET = 8,     /* is not about a target: which one is said is not looked at */
     ROUTE_TAIL = 32,         /* what stands behind the path's '{' is the handler's to read */
+    ROUTE_SCOPE_READ = 64,   /* with ROUTE_CHANGES_STATE: a token of the scope read will do */
     ROUTE_GET_READS = 16,    /* with ROUTE_CHANGES_STATE: GET and HEAD change nothing */
 };
 

@@ -9,8 +9,10 @@
 
 #include "api/options.h"
 #include "api/paths.h"
+#include "api/tokens.h"
 #include "clients/c/client.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,10 +21,9 @@
 #include <unistd.h>
 
 #define DEFAULT_LISTEN "127.0.0.1:20180"
-#define MAX_TOKEN      4096
 
 struct settings {
-    struct sonde_option_list listen, tls_names;
+    struct sonde_option_list listen, tls_names, host_names;
     const char *service, *service_ca, *service_cert, *service_key, *target, *token_file;
     const char *tls_cert, *tls_key, *tls_client_ca;
     bool insecure, http2, quiet, redact;
@@ -44,7 +45,7 @@ static const struct sonde_option table[] = {
     OPTION("target", 't', "NAME", "SONDE_TARGET", TEXT, target, 0, 0,
            "the target of requests that name none"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
-           "its first line is what clients of open listeners must show"),
+           "tokens, one of which clients of open listeners must show: lines TOKEN [read,control]"),
     OPTION("tls-cert", 0, "FILE", "SONDE_TLS_CERT", TEXT, tls_cert, 0, 0,
            "certificate chain, PEM: TCP listeners speak TLS"),
     OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0, "its private key, PEM"),
@@ -54,6 +55,8 @@ static const struct sonde_option table[] = {
            "only certificates of this common name or DNS name; may be repeated"),
     OPTION("insecure", 0, NULL, "SONDE_INSECURE", FLAG, insecure, 0, 0,
            "lets everybody who can reach an open listener profile"),
+    OPTION("host-name", 0, "NAME", "SONDE_HOST_NAMES", LIST, host_names, 0, 0,
+           "a name that clients may ask for besides localhost; may be repeated; * is any"),
     OPTION("http2", 0, NULL, "SONDE_HTTP2", FLAG, http2, 0, 0,
            "offers HTTP/2 although a listener is open; loopback always has it"),
     OPTION("service-ca", 0, "FILE", "SONDE_SERVICE_CA", TEXT, service_ca, 0, 0,
@@ -134,18 +137,19 @@ static void raise_file_limit(void) {
     }
 }
 
-static sonde_err read_token(const char *path, char token[MAX_TOKEN], struct sonde_diag *diag) {
+static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
+                             struct sonde_diag *diag) {
+    char text[SONDE_TOKENS_MAX_FILE];
     FILE *file = fopen(path, "re");
     if (!file)
-        return sonde_fail(diag, SONDE_IO, "cannot read the file of --token-file");
-    bool got = fgets(token, MAX_TOKEN, file) != NULL;
+        return sonde_fail_os(diag, errno, "cannot read the file of --token-file");
+    size_t len = fread(text, 1, sizeof text, file);
+    bool good = !ferror(file) && len < sizeof text;
     fclose(file);
-    if (got)
-        token[strcspn(token, "\r\n")] = 0;
-    if (!got || !token[0])
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "the file of --token-file has no first line");
-    return SONDE_OK;
+    sonde_err err = good ? sonde_tokens_parse((struct sonde_slice){text, len}, 1, tokens, diag)
+                         : sonde_fail(diag, SONDE_IO, "cannot read the file of --token-file");
+    explicit_bzero(text, sizeof text);
+    return err;
 }
 
 static sonde_err start_server(const struct settings *settings, struct gateway *gateway,
@@ -173,7 +177,7 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
     sonde_err err = http_server_create(&http, &gateway->server, diag);
     if (err)
         return err;
-    if (http_server_is_open(gateway->server) && !settings->insecure && !gateway->token &&
+    if (http_server_is_open(gateway->server) && !settings->insecure && !gateway->tokens &&
         !settings->tls_client_ca) {
         http_server_destroy(gateway->server);
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
@@ -188,7 +192,7 @@ static sonde_err start_client(const struct settings *settings, struct gateway *g
                               struct sonde_diag *diag) {
     struct client_options client = {
         .address = settings->service ? settings->service : sonde_default_grpc_address(),
-        .token = gateway->token,
+        .token = gateway->tokens ? sonde_tokens_first(gateway->tokens).data : NULL,
         .ca_file = settings->service_ca,
         .cert_file = settings->service_cert,
         .key_file = settings->service_key,
@@ -225,7 +229,6 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
 
 int main(int argc, char **argv) {
     static struct gateway gateway; /* the signal thread may look at it until the process ends */
-    static char token[MAX_TOKEN];
     struct sonde_diag diag = {0};
     struct settings settings = {
         .listen = {{DEFAULT_LISTEN}, 1}, .grace_s = 5, .max_connections = 4096};
@@ -238,11 +241,12 @@ int main(int argc, char **argv) {
         err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "%.64s is not an option; see --help",
                          argv[1]);
     if (!err && settings.token_file)
-        err = read_token(settings.token_file, token, &diag);
+        err = read_tokens(settings.token_file, &gateway.tokens, &diag);
     if (!err) {
         gateway.default_target = settings.target;
-        gateway.token = token[0] ? token : NULL;
         gateway.insecure = settings.insecure;
+        gateway.host_names = settings.host_names.items;
+        gateway.host_name_count = settings.host_names.count;
         gateway.redact_arguments = settings.redact;
         policy_for_pictures(gateway.svg_policy, sizeof gateway.svg_policy);
         err = serve(&settings, &gateway, &diag);

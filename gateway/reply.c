@@ -106,6 +106,14 @@ void reply_method(struct http_request *request, const struct route *route) {
     http_answer(request, &answer, sonde_slice_of(text));
 }
 
+void reply_elsewhere(struct http_request *request, const char *where) {
+    struct http_answer answer = {.status = 307,
+                                 .content_type = REPLY_TEXT,
+                                 .headers = {{"location", where}},
+                                 .header_count = 1};
+    http_answer(request, &answer, sonde_slice_of(where));
+}
+
 void reply_no_path(struct http_request *request, enum family family) {
     if (family == FAMILY_TRACING) {
         reply_text(request, 404, "404 page not found");

@@ -22,6 +22,8 @@ void reply_error(struct http_request *request, enum family family, sonde_err err
                  const struct sonde_diag *diag);
 /* 405 with the methods that there are. */
 void reply_method(struct http_request *request, const struct route *route);
+/* 307 to where. */
+void reply_elsewhere(struct http_request *request, const char *where);
 /* 404, "path not found". */
 void reply_no_path(struct http_request *request, enum family family);
 /* "GET,HEAD,POST" */

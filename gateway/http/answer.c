@@ -42,6 +42,7 @@ static const char *reason_of(int status) {
         {410, "Gone"},
         {413, "Payload Too Large"},
         {415, "Unsupported Media Type"},
+        {421, "Misdirected Request"},
         {422, "Unprocessable Entity"},
         {429, "Too Many Requests"},
         {499, "Client Closed Request"},

@@ -66,7 +66,8 @@ void http_server_destroy(struct http_server *server);
 
 /* Who speaks. */
 enum http_trust {
-    HTTP_LOCAL,        /* loopback or a unix socket */
+    HTTP_LOCAL,        /* loopback */
+    HTTP_UNIX,         /* a unix socket, which no browser reaches */
     HTTP_CERTIFIED,    /* a client certificate that is let in */
     HTTP_CERT_REFUSED, /* a good client certificate, but not on the list */
     HTTP_STRANGER,
@@ -78,7 +79,7 @@ struct sonde_slice http_request_path(const struct http_request *request);
 /* Behind '?'; empty when there is none. */
 struct sonde_slice http_request_query(const struct http_request *request);
 struct sonde_slice http_request_body(const struct http_request *request);
-/* HOST:PORT as the client wrote it. */
+/* HOST:PORT as the client wrote it; empty when it said none. */
 struct sonde_slice http_request_authority(const struct http_request *request);
 /* All values of one header joined by ", "; name in lower case. data NULL = not sent. */
 struct sonde_slice http_request_header(struct http_request *request, const char *name);

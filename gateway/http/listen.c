@@ -56,7 +56,9 @@ static bool accept_one(struct listener *listener) {
     *connection = (struct connection){
         .server = server,
         .listener = listener,
-        .trust = listener->local ? HTTP_LOCAL : HTTP_STRANGER,
+        .trust = listener->is_unix ? HTTP_UNIX
+                 : listener->local ? HTTP_LOCAL
+                                   : HTTP_STRANGER,
     };
     note_peer(connection, sock);
     sock->on_close.cb = on_connection_close;

@@ -136,8 +136,12 @@ struct sonde_slice http_request_body(const struct http_request *request) {
     return slice_of(request->req->entity);
 }
 
+/* h2o fills in its own host's name where the client said none. */
 struct sonde_slice http_request_authority(const struct http_request *request) {
-    return slice_of(request->req->input.authority);
+    const h2o_req_t *req = request->req;
+    if (req->hostconf && req->input.authority.base == req->hostconf->authority.hostport.base)
+        return (struct sonde_slice){"", 0};
+    return slice_of(req->input.authority);
 }
 
 struct sonde_slice http_request_header(struct http_request *request, const char *name) {

@@ -4,10 +4,10 @@
 #ifndef SONDE_SERVICE_RPC_INSIDE_H
 #define SONDE_SERVICE_RPC_INSIDE_H
 
+#include "api/tokens.h"
 #include "service/rpc/call.h"
 #include "service/rpc/listen.h"
 #include "service/rpc/server.h"
-#include "service/rpc/tokens.h"
 
 #include <pthread.h>
 
@@ -21,7 +21,7 @@ struct rpc_server {
     struct engine *engine;
     struct loop *loop;
     grpc_server *core;
-    struct rpc_tokens *tokens; /* NULL = none */
+    struct sonde_tokens *tokens; /* NULL = none */
     struct kept *kept;
     struct rpc_listeners listeners;
     struct rpc_request *requests; /* one per method and one for what nobody knows */

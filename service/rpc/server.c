@@ -4,6 +4,7 @@
  * core counts down to its last call, the engine's last events come in, the queue is closed, the
  * thread joined; only then can everything be freed. */
 #include "service/rpc/abseil.h"
+#include "service/rpc/files.h"
 #include "service/rpc/inside.h"
 #include "service/rpc/kept.h"
 #include "service/rpc/tsan.h"
@@ -17,6 +18,7 @@
 
 #define DEFAULT_CAPTURES      64
 #define DEFAULT_CAPTURE_BYTES (256ull << 20)
+#define MIN_TOKEN             16
 /* Above it clients queue, instead of seeing a refusal: more than calls are let in. */
 #define MAX_STREAMS_PER_CONNECTION (2 * RPC_MAX_CALLS)
 
@@ -56,6 +58,18 @@ static void *run_loop(void *context) {
     return NULL;
 }
 
+static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
+                             struct sonde_diag *diag) {
+    struct sonde_buf text = {.limit = SONDE_TOKENS_MAX_FILE};
+    sonde_err err = rpc_file_read(path, "token file", RPC_FILE_SECRET, &text, diag);
+    if (!err)
+        err = sonde_tokens_parse(sonde_buf_slice(&text), MIN_TOKEN, tokens, diag);
+    if (text.data)
+        explicit_bzero(text.data, text.len);
+    sonde_buf_finish(&text);
+    return err;
+}
+
 /* gRPC's threads and ours inherit the mask: signals are the program's main thread's business. */
 static sonde_err start(struct rpc_server *server, const struct rpc_server_options *options,
                        struct sonde_diag *diag) {
@@ -72,7 +86,7 @@ static sonde_err start(struct rpc_server *server, const struct rpc_server_option
     grpc_server_register_completion_queue(server->core, loop_queue(server->loop), NULL);
     err = rpc_accept_register(server, diag);
     if (!err && options->token_file)
-        err = rpc_tokens_read(options->token_file, &server->tokens, diag);
+        err = read_tokens(options->token_file, &server->tokens, diag);
     if (!err)
         err = rpc_listen(&server->listeners, server->core, options, diag);
     if (err)
@@ -199,7 +213,7 @@ void rpc_server_destroy(struct rpc_server *server) {
     rpc_listeners_finish(&server->listeners);
     loop_destroy(server->loop);
     rpc_accept_finish(server);
-    rpc_tokens_destroy(server->tokens);
+    sonde_tokens_destroy(server->tokens);
     kept_close(server->kept);
     grpc_shutdown();
     free(server);

@@ -6,8 +6,8 @@
  * One thread runs everything (loop.h); what takes long runs on the engine's workers. Addresses are
  * `unix:PATH` and `HOST:PORT` (port 0 = the kernel chooses). Who is let in: on unix sockets (the
  * folder's permissions guard them) and loopback everybody; anywhere else a token, a client
- * certificate, or the explicit `insecure`. A token that is sent must be right wherever it is sent,
- * so a gateway may pass its clients' tokens on.
+ * certificate, or the explicit `insecure`. A service that knows tokens wants every token that is
+ * sent to be right, wherever it is sent, so a gateway may pass its clients' tokens on.
  *
  * Life: the engine must outlive the server. Thread safety: one thread at a time per server. */
 #ifndef SONDE_SERVICE_RPC_SERVER_H

@@ -10,7 +10,8 @@ manual, too. The lines of a file:
     % gateway --target redis                               more arguments for the gateway
     % listen 0.0.0.0:0                                     instead of loopback; the requests go to 127.0.0.1
     % env NAME=VALUE                                       for the gateway
-    % before openssl req ...                               a shell line that makes files the gateway needs
+    % before openssl req ...                               a shell line that makes files that sonded and the gateway need
+    % sonded --token-file {tmp}/tokens                     more arguments for the real sonded
     > -d 0x10 /debug/pprof/symbol                          a request: curl's arguments; the first bare path is the URL's
     $ go tool pprof -top {base}/debug/pprof/profile        another client: a shell line that must end with 0
     $1 curl --fail {base}/nothing                          ... that must end with 1; $! with anything but 0
@@ -91,6 +92,8 @@ class Stage:
         self.service = self.gateway = None
         self.targets = []
         try:
+            for line in directives.get("before", []):
+                subprocess.run(line.format(tmp=self.tmp), shell=True, check=True, capture_output=True)
             self.start_service()
             self.start_targets()
             self.start_gateway()
@@ -103,6 +106,8 @@ class Stage:
         if self.tools.sonded:
             command = [self.tools.sonded, "--socket", f"{self.tmp}/guest", "--grpc", address, "--data-dir",
                        f"{self.tmp}/data"]
+            for more in self.directives.get("sonded", []):
+                command += shlex.split(more.format(tmp=self.tmp))
         else:
             command = ["/usr/bin/python3", f"{HERE}/fake_service.py", "--proto", self.tools.proto, "--grpc", address,
                        "--targets", self.directives.get("targets", ["redis"])[-1]]
@@ -122,8 +127,8 @@ class Stage:
     def wait_for_targets(self):
         end = time.monotonic() + START_S
         while time.monotonic() < end:
-            listed = subprocess.run(["curl", "-s", "-k", f"{self.base}/v1/targets"], capture_output=True, text=True,
-                                    check=False).stdout
+            listed = "".join(subprocess.run(["curl", "-s", "-k", "-g", f"{base}/v1/targets"], capture_output=True, text=True,
+                                            check=False).stdout for base in self.bases)
             if listed.count('"uuid"') >= len(self.targets):
                 return
             time.sleep(0.05)
@@ -137,10 +142,10 @@ class Stage:
         for more in self.directives.get("gateway", []):
             command += shlex.split(more.format(tmp=self.tmp))
         env = dict(os.environ, **dict(pair.split("=", 1) for pair in self.directives.get("env", [])))
-        for line in self.directives.get("before", []):
-            subprocess.run(line.format(tmp=self.tmp), shell=True, check=True, capture_output=True)
         self.gateway = Process(command, f"{self.tmp}/gateway.log", env)
-        self.base = self.gateway.wait_for(r"^http: (http.*)$")[0].replace("0.0.0.0", "127.0.0.1")
+        printed = self.gateway.wait_for(r"^http: (http.*)$")
+        self.bases = [base.replace("0.0.0.0", "127.0.0.1") for base in printed]
+        self.base = self.bases[0]
         self.wait_for_targets()
 
     def close(self):

@@ -23,7 +23,7 @@ def literal(text):
 
 def http2_request(path):
     """Settings, then HEADERS without indexing, which ends the stream at once; sometimes a reset right behind it."""
-    block = b"\x82\x86" + b"\x04" + literal(path) + b"\x01" + literal("x")
+    block = b"\x82\x86" + b"\x04" + literal(path) + b"\x01" + literal("localhost")
     frames = PREFACE
     for stream in range(1, random.choice([3, 9]), 2):
         frames += struct.pack(">I", len(block))[1:] + b"\x01\x05" + struct.pack(">I", stream) + block
@@ -35,7 +35,7 @@ def http2_request(path):
 def one(port, seed):
     random.seed(seed)
     path = random.choice(PATHS)
-    request = http2_request(path) if random.random() < 0.4 else f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    request = http2_request(path) if random.random() < 0.4 else f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
     with socket.create_connection(("127.0.0.1", port)) as client:
         try:
             client.sendall(request[:random.choice([len(request)] * 4 + [len(request) // 2])])

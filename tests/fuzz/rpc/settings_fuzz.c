@@ -2,21 +2,20 @@
  *
  * The service's small texts: token files with "authorization" headers, and text for answers. (Not
  * addresses: they would be looked up.) */
-#include "service/rpc/call.h"
+#include "api/tokens.h"
 #include "service/rpc/text.h"
-#include "service/rpc/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static void try_tokens(struct sonde_slice file, struct sonde_slice header) {
-    struct rpc_tokens *tokens = NULL;
+    struct sonde_tokens *tokens = NULL;
     struct sonde_diag diag = {0};
-    if (rpc_tokens_parse(file, &tokens, &diag))
+    if (sonde_tokens_parse(file, 16, &tokens, &diag))
         return;
-    if (rpc_tokens_scopes(tokens, header) & ~(unsigned)(RPC_SCOPE_READ | RPC_SCOPE_CONTROL))
+    if (sonde_tokens_scopes(tokens, header) & ~(unsigned)(SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL))
         abort();
-    rpc_tokens_destroy(tokens);
+    sonde_tokens_destroy(tokens);
 }
 
 /* Cleaning twice changes nothing more, and a copy fits wherever it is cut. */

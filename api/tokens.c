@@ -1,25 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/tokens.h"
-
-#include "service/rpc/call.h"
-#include "service/rpc/files.h"
+#include "api/tokens.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define MAX_TOKENS 64
-#define MIN_LEN    16
 #define MAX_LEN    256
-#define MAX_FILE   (64u << 10)
 
 struct token {
     unsigned char bytes[MAX_LEN + 1]; /* zeros behind the text */
     unsigned scopes;
 };
 
-struct rpc_tokens {
+struct sonde_tokens {
     struct token items[MAX_TOKENS];
-    size_t count;
+    size_t count, min_len;
 };
 
 static struct sonde_slice next_word(struct sonde_slice *rest, const char *separators) {
@@ -41,27 +36,27 @@ static sonde_err parse_scopes(struct sonde_slice rest, unsigned *scopes, int lin
         if (word.len == 0)
             break;
         if (sonde_slice_equals(word, "read"))
-            *scopes |= RPC_SCOPE_READ;
+            *scopes |= SONDE_SCOPE_READ;
         else if (sonde_slice_equals(word, "control"))
-            *scopes |= RPC_SCOPE_CONTROL;
+            *scopes |= SONDE_SCOPE_CONTROL;
         else
             return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                               "token file, line %d: a scope is read or control", line);
     }
     if (*scopes == 0)
-        *scopes = RPC_SCOPE_READ | RPC_SCOPE_CONTROL;
+        *scopes = SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL;
     return SONDE_OK;
 }
 
-static sonde_err parse_line(struct rpc_tokens *tokens, struct sonde_slice rest, int line,
+static sonde_err parse_line(struct sonde_tokens *tokens, struct sonde_slice rest, int line,
                             struct sonde_diag *diag) {
     struct sonde_slice word = next_word(&rest, " \t\r");
     if (word.len == 0 || *word.data == '#')
         return SONDE_OK;
-    if (word.len < MIN_LEN || word.len > MAX_LEN)
+    if (word.len < tokens->min_len || word.len > MAX_LEN)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "token file, line %d: a token has %d to %d characters", line, MIN_LEN,
-                          MAX_LEN);
+                          "token file, line %d: a token has %zu to %d characters", line,
+                          tokens->min_len, MAX_LEN);
     if (tokens->count == MAX_TOKENS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "token file, line %d: %d tokens are the limit", line, MAX_TOKENS);
@@ -70,11 +65,12 @@ static sonde_err parse_line(struct rpc_tokens *tokens, struct sonde_slice rest, 
     return parse_scopes(rest, &token->scopes, line, diag);
 }
 
-sonde_err rpc_tokens_parse(struct sonde_slice text, struct rpc_tokens **out,
-                           struct sonde_diag *diag) {
-    struct rpc_tokens *tokens = calloc(1, sizeof *tokens);
+sonde_err sonde_tokens_parse(struct sonde_slice text, size_t min_len, struct sonde_tokens **out,
+                             struct sonde_diag *diag) {
+    struct sonde_tokens *tokens = calloc(1, sizeof *tokens);
     if (!tokens)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for tokens");
+    tokens->min_len = min_len;
     sonde_err err = SONDE_OK;
     for (int line = 1; text.len && !err; line++) {
         const char *end = memchr(text.data, '\n', text.len);
@@ -86,24 +82,13 @@ sonde_err rpc_tokens_parse(struct sonde_slice text, struct rpc_tokens **out,
     if (!err && tokens->count == 0)
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the token file holds no token");
     if (err)
-        rpc_tokens_destroy(tokens);
+        sonde_tokens_destroy(tokens);
     else
         *out = tokens;
     return err;
 }
 
-sonde_err rpc_tokens_read(const char *path, struct rpc_tokens **tokens, struct sonde_diag *diag) {
-    struct sonde_buf text = {.limit = MAX_FILE};
-    sonde_err err = rpc_file_read(path, "token file", RPC_FILE_SECRET, &text, diag);
-    if (!err)
-        err = rpc_tokens_parse(sonde_buf_slice(&text), tokens, diag);
-    if (text.data)
-        explicit_bzero(text.data, text.len);
-    sonde_buf_finish(&text);
-    return err;
-}
-
-void rpc_tokens_destroy(struct rpc_tokens *tokens) {
+void sonde_tokens_destroy(struct sonde_tokens *tokens) {
     if (!tokens)
         return;
     explicit_bzero(tokens, sizeof *tokens);
@@ -117,7 +102,7 @@ static bool token_equals(const unsigned char *a, const unsigned char *b) {
     return difference == 0;
 }
 
-unsigned rpc_tokens_scopes(const struct rpc_tokens *tokens, struct sonde_slice authorization) {
+unsigned sonde_tokens_scopes(const struct sonde_tokens *tokens, struct sonde_slice authorization) {
     struct sonde_slice scheme = next_word(&authorization, " "),
                        sent = next_word(&authorization, " ");
     unsigned char padded[MAX_LEN + 1] = {0};
@@ -128,4 +113,8 @@ unsigned rpc_tokens_scopes(const struct rpc_tokens *tokens, struct sonde_slice a
     for (size_t i = 0; i < tokens->count; i++)
         scopes |= token_equals(padded, tokens->items[i].bytes) ? tokens->items[i].scopes : 0;
     return scopes;
+}
+
+struct sonde_slice sonde_tokens_first(const struct sonde_tokens *tokens) {
+    return sonde_slice_of((const char *)tokens->items[0].bytes);
 }

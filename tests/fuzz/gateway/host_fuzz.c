@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Host headers: whatever they hold, a name that was given is neither loopback's nor an address. */
+#include "gateway/host.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    static const char *const names[] = {"profiler.corp"};
+    struct sonde_slice authority = {(const char *)data, size};
+    bool is_loopback = host_is_loopback(authority), is_address = host_is_address(authority);
+    if (host_is_listed(authority, names, 1) && (is_loopback || is_address))
+        abort();
+    return 0;
+}
