@@ -55,6 +55,8 @@ void handle_v1_captures(struct visit *visit);
 /* capture_view.c */
 void handle_v1_capture(struct visit *visit);
 void handle_v1_diff(struct visit *visit);
+/* threads.c */
+void handle_task_backtraces(struct visit *visit);
 /* live.c */
 void handle_cpu_live(struct visit *visit);
 /* metrics.c */

@@ -115,6 +115,8 @@ static const struct route table[] = {
      "stop the session of allocations and fetch its profile"},
     {"/heap_snapshot", BOTH, ROUTE_SLASH, FAMILY_JULIA, handle_heap_snapshot, &heap_snapshot,
      "all_one heap_output", "", "the live heap for Chrome's DevTools: save it as .heapsnapshot"},
+    {"/task_backtraces", BOTH, ROUTE_SLASH, FAMILY_JULIA, handle_task_backtraces, NULL, "", "",
+     "what every thread does now: the stacks of all, with state and CPU time"},
 
     {"/v1/targets", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_targets, NULL, "", "",
      "the processes attached now"},

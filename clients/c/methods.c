@@ -27,6 +27,7 @@ METHOD(list_symbol_files, "ListSymbolFiles", list_symbol_files_request, list_sym
        false);
 METHOD(evict_symbols, "EvictSymbols", evict_symbols_request, evict_symbols_response, false);
 METHOD(get_command_line, "GetCommandLine", get_command_line_request, command_line, false);
+METHOD(get_backtraces, "GetBacktraces", get_backtraces_request, backtraces, false);
 METHOD(heap_status, "HeapStatus", heap_status_request, heap_state, false);
 METHOD(heap_activate, "HeapActivate", heap_activate_request, heap_state, false);
 METHOD(heap_deactivate, "HeapDeactivate", heap_deactivate_request, heap_deactivated, false);
@@ -53,6 +54,6 @@ const struct client_method *const client_methods[] = {
     &client_list_heap_dumps,   &client_get_heap_dump,     &client_capture_allocs,
     &client_start_allocs,      &client_stop_allocs,       &client_get_heap_gdump,
     &client_set_heap_gdump,    &client_list_captures,     &client_get_capture,
-    &client_diff_captures,
+    &client_diff_captures,     &client_get_backtraces,
 };
 const size_t client_method_count = sizeof client_methods / sizeof client_methods[0];

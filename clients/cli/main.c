@@ -7,8 +7,8 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_run,    &verb_record,  &verb_top,    &verb_draw,        &verb_heap,
-    &verb_symbol, &verb_targets, &verb_doctor, &verb_completions,
+    &verb_run,     &verb_record, &verb_top,     &verb_draw,   &verb_heap,
+    &verb_threads, &verb_symbol, &verb_targets, &verb_doctor, &verb_completions,
 };
 
 const struct verb *const *cli_verbs(size_t *count) {

@@ -58,8 +58,7 @@ static bool parse_line(char *line, struct symbol_mapping *mapping) {
     return true;
 }
 
-/* NULL when the process cannot be read. */
-static struct generation *read_maps(pid_t pid, const struct generation *known) {
+struct generation *symbolize_read_maps(pid_t pid, const struct generation *known) {
     char path[64], *line = NULL;
     size_t size = 0;
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
@@ -186,7 +185,7 @@ static sonde_err answer(struct symbolize_job *job, const struct generation *now)
 static void perform(struct job *base) {
     struct symbolize_job *job = (struct symbolize_job *)base;
     struct sonde_diag diag = {0};
-    struct generation *now = read_maps(job->target->link.pid, job->known);
+    struct generation *now = symbolize_read_maps(job->target->link.pid, job->known);
     sonde_err err = SONDE_OK;
     if (!now && !job->known)
         err = sonde_fail(&diag, SONDE_NOT_AVAILABLE, "the memory map of %s cannot be read",

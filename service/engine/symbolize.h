@@ -7,6 +7,9 @@
 
 #include "service/engine/internal.h"
 
+/* The executable mappings of a process now, with equal ones taken over from `known` (may be NULL).
+ * NULL when they cannot be read. */
+struct generation *symbolize_read_maps(pid_t pid, const struct generation *known);
 /* Sets what a module says of itself. */
 void symbolize_module(struct engine_symbol *symbol, struct symbol_module *module);
 /* Names the queries, whose modules' facts are in `symbols` already, and answers. Calls on_answer

@@ -58,8 +58,8 @@ static size_t vdso_bytes(const Elf64_Ehdr *header) {
     return (bytes + page - 1) / page * page;
 }
 
-static sonde_err get_table(struct engine *engine, const struct symbol_module *module,
-                           struct table_job *job) {
+sonde_err tables_get(struct engine *engine, const struct symbol_module *module, int *memfd,
+                     size_t *bytes) {
     char identity[UNWIND_CACHE_IDENTITY];
     struct sonde_diag diag = {0};
     identify(module, identity, sizeof identity);
@@ -68,12 +68,12 @@ static sonde_err get_table(struct engine *engine, const struct symbol_module *mo
         if (!header)
             return SONDE_NOT_AVAILABLE;
         return unwind_cache_get_memory(engine->unwind, identity[0] ? identity : "vdso", header,
-                                       vdso_bytes(header), &diag, &job->memfd, &job->bytes);
+                                       vdso_bytes(header), &diag, memfd, bytes);
     }
     int fd = symbol_module_fd(module);
     if (fd < 0 || !identity[0])
         return SONDE_NOT_AVAILABLE;
-    return unwind_cache_get(engine->unwind, identity, fd, &diag, &job->memfd, &job->bytes);
+    return unwind_cache_get(engine->unwind, identity, fd, &diag, memfd, bytes);
 }
 
 static void open_and_compile(struct job *base) {
@@ -85,7 +85,7 @@ static void open_and_compile(struct job *base) {
     const struct symbol_module *module = mapping_module(job->mapping);
     if (!module || !job->mapping->has_bias)
         return;
-    if (get_table(engine, module, job) != SONDE_OK)
+    if (tables_get(engine, module, &job->memfd, &job->bytes) != SONDE_OK)
         job->memfd = -1; /* no unwind information: the guest falls back to frame pointers there */
 }
 

@@ -149,6 +149,10 @@ bool tables_warm(struct target *target, struct stacks *stacks);
 bool tables_are_converting(const struct stacks *stacks);
 /* Fills module and bias of one mapping, in the calling (worker) thread, unless they are there. */
 void tables_open_mapping(struct engine *engine, pid_t pid, struct mapping *mapping);
+/* A module's table, made in the calling (worker) thread when it is not in the cache. *memfd is the
+ * caller's. SONDE_NOT_AVAILABLE: there is no unwind information. */
+SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_module *module,
+                                    int *memfd, size_t *bytes);
 
 /* rings.c */
 SONDE_MUST_USE sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag);

@@ -40,6 +40,7 @@ const struct rpc_method rpc_methods[] = {
     PROFILER("ListSymbolFiles", UNARY, READ, list_symbol_files_request, rpc_list_symbol_files),
     PROFILER("EvictSymbols", UNARY, CONTROL, evict_symbols_request, rpc_evict_symbols),
     PROFILER("GetCommandLine", UNARY, READ, get_command_line_request, rpc_get_command_line),
+    PROFILER("GetBacktraces", UNARY, READ, get_backtraces_request, rpc_get_backtraces),
     PROFILER("HeapStatus", UNARY, READ, heap_status_request, rpc_heap_status),
     PROFILER("HeapActivate", UNARY, CONTROL, heap_activate_request, rpc_heap_activate),
     PROFILER("HeapDeactivate", UNARY, CONTROL, heap_deactivate_request, rpc_heap_deactivate),

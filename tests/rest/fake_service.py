@@ -267,6 +267,12 @@ class Service:
         target = self.find(request.target, context)
         return self.m.CommandLine(arguments=["/usr/bin/" + target.name, "--port", "80"])
 
+    def GetBacktraces(self, request, context):
+        target = self.find(request.target, context)
+        text = (f"{target.name} (pid {target.pid}): 2 threads with 1 different stack\n"
+                f"as_text={request.as_text} tid={request.tid}\n")
+        return self.m.Backtraces(text=text)
+
     def GetInfo(self, request, context):
         return self.m.Info(version="fake", targets=len(self.targets), captures_running=self.running,
                            captures_total=self.total, host=self.token or "", cpu_ns=1_500_000_000,
@@ -377,7 +383,8 @@ METHODS = {  # name: (request, streams)
     "DiffCaptures": ("DiffCapturesRequest", True),
     "CaptureCpu": ("CaptureCpuRequest", True), "StartCpu": ("StartCpuRequest", False),
     "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
-    "GetCommandLine": ("GetCommandLineRequest", False), "GetInfo": ("GetInfoRequest", False),
+    "GetCommandLine": ("GetCommandLineRequest", False), "GetBacktraces": ("GetBacktracesRequest", False),
+    "GetInfo": ("GetInfoRequest", False),
     "ListTargets": ("ListTargetsRequest", False), "WatchTargets": ("WatchTargetsRequest", True),
     "StreamCpu": ("StreamCpuRequest", True), "HeapStatus": ("HeapStatusRequest", False),
     "HeapActivate": ("HeapActivateRequest", False), "HeapDeactivate": ("HeapDeactivateRequest", False),

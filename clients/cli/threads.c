@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/cli.h"
+#include "clients/cli/json.h"
+#include "clients/cli/service.h"
+
+struct settings {
+    struct service_settings service;
+    uint64_t tid, depth, threads;
+    bool json;
+};
+
+static sonde_err print(struct service *service, const char *target, const struct settings *settings,
+                       struct sonde_diag *diag) {
+    Sonde__V1__GetBacktracesRequest request = SONDE__V1__GET_BACKTRACES_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector;
+    ProtobufCMessage *answer;
+    service_select(target, &selector);
+    request.target = &selector;
+    request.tid = (int32_t)settings->tid;
+    request.max_depth = (uint32_t)settings->depth;
+    request.max_threads = (uint32_t)settings->threads;
+    request.as_text = !settings->json;
+    sonde_err err = service_ask(service, &client_get_backtraces, &request.base, &answer, diag);
+    if (err)
+        return err;
+    if (settings->json)
+        json_print(answer);
+    else
+        fputs(((const Sonde__V1__Backtraces *)answer)->text, stdout);
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return SONDE_OK;
+}
+
+static int on_threads(int argc, char **argv) {
+    struct settings settings = {0};
+    struct sonde_diag diag = {0};
+    struct service service;
+    int status;
+    if (!cli_options(&verb_threads, &settings, false, &argc, argv, &status))
+        return status;
+    if (argc > 2)
+        return cli_usage(&verb_threads, "one target at a time, not \"%s\" as well", argv[2]);
+    sonde_err err = service_open(&service, &settings.service, &diag);
+    if (!err)
+        err = print(&service, argc > 1 ? argv[1] : "", &settings, &diag);
+    service_close(&service);
+    return err ? cli_fail(&verb_threads, err, &diag) : 0;
+}
+
+static const struct sonde_option table[] = {
+    {"tid", 't', "TID", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, tid), 1, INT32_MAX,
+     "only this thread"},
+    {"depth", 0, "FRAMES", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, depth), 2, 4096,
+     "of deeper stacks the middle is left out; default 127"},
+    {"most", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, threads), 1, 100000,
+     "threads at most; default 10000"},
+    {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
+     "as one line of JSON"},
+    SERVICE_OPTIONS(struct settings, service),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde threads [TARGET] [--tid TID] [--json]",
+    .about =
+        "Prints what every thread of a target does now: its stack, state, wait channel and CPU "
+        "time. Threads with equal stacks stand together. Sleeping threads are not disturbed; "
+        "running ones stop for some microseconds.",
+    .examples = "  sonde threads\n"
+                "  sonde threads redis-server\n"
+                "  sonde threads 4711 --tid 4713\n"
+                "  sonde threads --json | jq '.threads[] | select(.state == \"R\")'\n",
+    .table = table,
+    .count = COUNT_OF(table),
+};
+
+const struct verb verb_threads = {"threads", "print the stacks of all threads", on_threads,
+                                  &options};

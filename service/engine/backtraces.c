@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/backtraces_inside.h"
+#include "service/engine/find.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct backtraces_job {
+    struct job job;
+    struct message begin;
+    struct target *target;
+    struct engine_backtraces_spec spec;
+    engine_on_backtraces *on_answer;
+    void *context;
+};
+
+/* One thread after the other; who ends meanwhile is left out. */
+static void walk_all(struct backtraces *all) {
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < all->thread_count && !atomic_load(&all->engine->is_ending); i++) {
+        struct engine_thread *thread = &all->threads[i];
+        if (backtraces_read(all, thread) && backtraces_walk(all, thread))
+            all->threads[kept++] = *thread;
+    }
+    all->thread_count = kept;
+}
+
+static void *trace(void *context) {
+    walk_all(context);
+    return NULL;
+}
+
+/* Tracing is a thread's business, and its end lets go of whatever it still holds. */
+static sonde_err walk_on_tracer(struct backtraces *all) {
+    pthread_t tracer;
+    if (pthread_create(&tracer, NULL, trace, all) != 0)
+        return SONDE_OUT_OF_MEMORY;
+    pthread_join(tracer, NULL);
+    return SONDE_OK;
+}
+
+static const char *note_of(struct backtraces *all) {
+    char text[320] = "";
+    if (all->rival)
+        snprintf(text, sizeof text,
+                 "process %d traces %u of the threads: end it (a debugger, strace) and ask again",
+                 (int)all->rival, all->refused);
+    else if (all->refused)
+        snprintf(text, sizeof text,
+                 "stacks of %u threads are missing, because sonded may not read the process: run "
+                 "sonded as root or as the process's own user, and with kernel.yama.ptrace_scope=0 "
+                 "or CAP_SYS_PTRACE",
+                 all->refused);
+    else if (all->left_out)
+        snprintf(text, sizeof text, "%u more threads are not shown: raise max_threads",
+                 all->left_out);
+    return text[0] ? sonde_arena_dup(&all->arena, text, strlen(text)) : "";
+}
+
+static void add_up(const struct backtraces *all, struct engine_backtraces *answer) {
+    answer->not_walked = all->left_out;
+    for (uint32_t i = 0; i < all->thread_count; i++) {
+        uint64_t stop_ns = all->threads[i].stop_ns;
+        answer->total_stop_ns += stop_ns;
+        answer->not_walked += all->threads[i].stack == 0;
+        if (stop_ns > answer->longest_stop_ns)
+            answer->longest_stop_ns = stop_ns;
+    }
+}
+
+static sonde_err gather(struct backtraces *all, struct engine_backtraces *answer,
+                        struct sonde_diag *diag) {
+    sonde_err err = backtraces_list(all, diag);
+    if (!err && !(all->scratch = malloc((UNWIND_REMOTE_FRAMES + 2) * sizeof *all->scratch)))
+        err = SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = backtraces_code_init(&all->code, all->engine, all->pid);
+    if (err == SONDE_NOT_AVAILABLE)
+        return sonde_fail(diag, err,
+                          "the memory map of process %d cannot be read: run sonded as root or as "
+                          "the process's own user",
+                          (int)all->pid);
+    answer->unix_ns = now_unix_ns();
+    if (!err)
+        err = walk_on_tracer(all);
+    if (!err)
+        err = backtraces_name(all, answer);
+    if (err)
+        return err;
+    if (all->thread_count == 0)
+        return sonde_fail(diag, SONDE_TARGET_GONE, "the process %d has ended", (int)all->pid);
+    answer->threads = all->threads;
+    answer->thread_count = all->thread_count;
+    answer->note = note_of(all);
+    answer->note = answer->note ? answer->note : "";
+    add_up(all, answer);
+    return SONDE_OK;
+}
+
+static void finish(struct backtraces *all) {
+    backtraces_code_finish(&all->code);
+    if (all->task_dir >= 0)
+        close(all->task_dir);
+    free(all->scratch);
+    free(all->threads);
+    free(all->stacks);
+    free(all->slots);
+    sonde_arena_finish(&all->arena);
+}
+
+static void perform(struct job *base) {
+    struct backtraces_job *job = (struct backtraces_job *)base;
+    struct sonde_diag diag = {0};
+    struct backtraces all = {
+        .engine = base->engine,
+        .spec = job->spec,
+        .pid = job->target->info.pid,
+        .task_dir = -1,
+    };
+    struct engine_backtraces answer = {
+        .target_name = job->target->info.name, .pid = all.pid, .note = ""};
+    sonde_err err = gather(&all, &answer, &diag);
+    job->on_answer(job->context, err, &diag, err ? NULL : &answer);
+    finish(&all);
+}
+
+static void complete(struct engine *engine, struct job *base) {
+    struct backtraces_job *job = (struct backtraces_job *)base;
+    target_release(job->target);
+    free(job);
+}
+
+static void on_begin(struct engine *engine, struct message *message) {
+    struct backtraces_job *job =
+        (struct backtraces_job *)((char *)message - offsetof(struct backtraces_job, begin));
+    engine_start_job(engine, engine->builders, &job->job);
+}
+
+static sonde_err check_spec(struct engine_backtraces_spec *spec, struct sonde_diag *diag) {
+    if (spec->max_depth > ENGINE_BACKTRACES_MAX_DEPTH || spec->max_depth == 1)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "max_depth is %u: it must be 2 to %u frames, or 0 for %u",
+                          spec->max_depth, ENGINE_BACKTRACES_MAX_DEPTH, ENGINE_BACKTRACES_DEPTH);
+    if (spec->max_threads > ENGINE_BACKTRACES_MAX_THREADS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "max_threads is %u: it must be 1 to %u, or 0 for %u", spec->max_threads,
+                          ENGINE_BACKTRACES_MAX_THREADS, ENGINE_BACKTRACES_THREADS);
+    if (spec->tid < 0)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "tid is %d: it must not be negative",
+                          (int)spec->tid);
+    spec->max_depth = spec->max_depth ? spec->max_depth : ENGINE_BACKTRACES_DEPTH;
+    spec->max_threads = spec->max_threads ? spec->max_threads : ENGINE_BACKTRACES_THREADS;
+    return SONDE_OK;
+}
+
+sonde_err engine_backtraces(struct engine *engine, const struct engine_backtraces_spec *spec,
+                            engine_on_backtraces *on_answer, void *context,
+                            struct sonde_diag *diag) {
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    struct backtraces_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return SONDE_OUT_OF_MEMORY;
+    job->job.perform = perform;
+    job->job.complete = complete;
+    job->begin.run = on_begin;
+    job->spec = *spec;
+    job->spec.target = (struct engine_selector){0};
+    job->on_answer = on_answer;
+    job->context = context;
+    sonde_err err = check_spec(&job->spec, diag);
+    lock_take(&engine->targets_lock);
+    if (!err)
+        err = find_target(engine, &spec->target, &job->target, diag);
+    if (!err)
+        target_retain(job->target);
+    lock_drop(&engine->targets_lock);
+    if (err) {
+        free(job);
+        return err;
+    }
+    engine_post(engine, &job->begin);
+    return SONDE_OK;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Walks over words that are read from afar, on made-up tables and stacks; what one thread of
+ * another process shows is tracee_test's. */
+#include "service/unwind/remote.h"
+#include "service/unwind/rows.h"
+#include "tests/unit/check.h"
+
+#include <string.h>
+
+#define CODE  0x400000ull
+#define STACK 0x7f0000000000ull
+#define WORDS 256
+
+/* At CODE: a leaf (rsp + 8), at + 0x100 a function with a frame pointer, at + 0x200 the root, at +
+ * 0x300 one that finds its frame from rbx, at + 0x400 a gap. JIT code is anywhere from 2 * CODE. */
+static struct sonde_buf table;
+static uint64_t words[WORDS];
+static uint8_t text[0x800];
+
+static struct unwind_rule rule(uint8_t cfa, int32_t offset, int16_t rbp) {
+    struct unwind_rule made = {.cfa = cfa, .cfa_offset = offset};
+    for (int i = 0; i < UNWIND_SAVED_COUNT; i++)
+        made.saved[i] = UNWIND_SAME;
+    made.saved[UNWIND_RBP] = rbp;
+    return made;
+}
+
+static void add(struct unwind_rows *rows, uint32_t pc, struct unwind_rule made) {
+    unwind_rows_add(rows, pc, &made);
+}
+
+static void build(void) {
+    struct unwind_rows rows;
+    struct unwind_rule by_rbx = rule(UNWIND_CFA_REG, 16, UNWIND_SAME);
+    by_rbx.cfa_register = 3;
+    memset(words, 0, sizeof words);
+    memset(text, 0x90, sizeof text);
+    if (table.len)
+        return;
+    unwind_rows_init(&rows);
+    rows.origin = 0;
+    add(&rows, 0, rule(UNWIND_CFA_RSP, 8, UNWIND_SAME));
+    unwind_rows_gap(&rows, 0xf0);
+    add(&rows, 0x100, rule(UNWIND_CFA_RSP, 8, UNWIND_SAME));
+    add(&rows, 0x104, rule(UNWIND_CFA_RBP, 16, -16));
+    unwind_rows_gap(&rows, 0x1f0);
+    add(&rows, 0x200, rule(UNWIND_CFA_END, 0, UNWIND_SAME));
+    unwind_rows_gap(&rows, 0x2f0);
+    add(&rows, 0x300, by_rbx);
+    unwind_rows_gap(&rows, 0x3f0);
+    add(&rows, 0x500, rule(UNWIND_CFA_RSP, 16, UNWIND_SAME));
+    unwind_rows_gap(&rows, 0x600);
+    CHECK_INT(unwind_rows_write(&rows, &table), ==, SONDE_OK);
+    unwind_rows_finish(&rows);
+}
+
+static bool find(void *context, uint64_t pc, struct unwind_code *code) {
+    *code = (struct unwind_code){.image = pc < 2 * CODE ? table.data : NULL, .bias = CODE};
+    return (pc >= CODE && pc < CODE + sizeof text) || (pc >= 2 * CODE && pc < 2 * CODE + 0x1000);
+}
+
+static bool read_word(void *context, uint64_t address, uint64_t *word) {
+    const char *from = address >= STACK ? (const char *)words + (address - STACK)
+                                        : (const char *)text + (address - CODE);
+    uint64_t room = address >= STACK ? STACK + sizeof words : CODE + sizeof text;
+    if (address < CODE || address + 8 > room)
+        return false;
+    memcpy(word, from, 8);
+    return true;
+}
+
+static const struct unwind_remote remote = {NULL, find, read_word};
+static uint64_t pcs[64];
+
+static struct unwind_remote_walk walk_from(uint64_t pc, uint32_t sp_word, bool has_rbp,
+                                           uint64_t rbp) {
+    struct unwind_remote_walk walk = {.pcs = pcs, .capacity = 64};
+    struct unwind_registers registers = {.known = 1u << 7 | 1u << 16 | (has_rbp ? 1u << 6 : 0)};
+    registers.value[UNWIND_REMOTE_RIP] = pc;
+    registers.value[UNWIND_REMOTE_RSP] = STACK + 8 * sp_word;
+    registers.value[UNWIND_REMOTE_RBP] = rbp;
+    unwind_remote_walk(&remote, &registers, &walk);
+    return walk;
+}
+
+/* "call target" whose return address is CODE + at. */
+static uint64_t call(uint32_t at, uint32_t target) {
+    int32_t offset = (int32_t)(target - at);
+    text[at - 5] = 0xe8;
+    memcpy(&text[at - 4], &offset, 4);
+    return CODE + at;
+}
+
+TEST(a_leaf_returns_to_the_root) {
+    build();
+    words[10] = CODE + 0x210;
+    struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    CHECK_INT(walk.count, ==, 2);
+    CHECK_INT(pcs[1], ==, CODE + 0x210);
+}
+
+TEST(a_known_frame_pointer_is_followed) {
+    build();
+    words[10] = CODE + 0x150;
+    words[20] = 0, words[21] = CODE + 0x210;
+    struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, true, STACK + 8 * 20);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    CHECK_INT(walk.count, ==, 3);
+}
+
+TEST(an_unknown_register_that_is_needed_ends_the_walk_and_is_named) {
+    build();
+    words[10] = CODE + 0x150;
+    struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_REGISTER);
+    CHECK_INT(walk.wanted, ==, UNWIND_REMOTE_RBP);
+    CHECK_INT(walk.count, ==, 2);
+    words[10] = CODE + 0x350;
+    walk = walk_from(CODE + 0x10, 10, false, 0);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_REGISTER);
+    CHECK_INT(walk.wanted, ==, 3);
+    CHECK(!unwind_remote_search(&remote, &walk));
+}
+
+TEST(the_frame_is_searched_for_by_who_calls_the_function) {
+    build();
+    words[10] = CODE + 0x150;
+    /* Left-overs of another call, which lead to the root too; a frame whose call goes elsewhere. */
+    words[15] = STACK + 8 * 30, words[16] = call(0x240, 0x0);
+    words[20] = 0, words[21] = call(0x260, 0x100);
+    struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
+    CHECK(unwind_remote_search(&remote, &walk));
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    CHECK_INT(walk.guessed, ==, 1);
+    CHECK_INT(walk.count, ==, 3);
+    CHECK_INT(pcs[2], ==, CODE + 0x260);
+}
+
+TEST(a_search_that_leads_nowhere_leaves_the_walk_as_it_was) {
+    build();
+    words[10] = CODE + 0x150;
+    for (int i = 12; i < 200; i += 2) /* calls of this function from frames that go in circles */
+        words[i] = STACK + 8 * 12, words[i + 1] = call(0x180, 0x100);
+    struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
+    CHECK(!unwind_remote_search(&remote, &walk));
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_REGISTER);
+    CHECK_INT(walk.count, ==, 2);
+    CHECK_INT(walk.guessed, ==, 0);
+}
+
+TEST(code_without_a_table_is_left_by_its_frame_pointer) {
+    build();
+    words[20] = STACK + 8 * 30, words[21] = CODE + 0x210;
+    struct unwind_remote_walk walk = walk_from(2 * CODE + 5, 10, true, STACK + 8 * 20);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    CHECK_INT(walk.count, ==, 2);
+    walk = walk_from(2 * CODE + 5, 10, true, STACK + 8 * 2); /* below rsp */
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_NO_TABLE);
+}
+
+TEST(each_way_to_end_early_is_told) {
+    build();
+    words[10] = CODE + 0x401;
+    CHECK_INT(walk_from(CODE + 0x10, 10, true, 0).end, ==, UNWIND_REMOTE_RULE);
+    words[10] = 0x1234567;
+    CHECK_INT(walk_from(CODE + 0x10, 10, true, 0).end, ==, UNWIND_REMOTE_NO_CODE);
+    words[10] = ~0ull;
+    CHECK_INT(walk_from(CODE + 0x10, 10, true, 0).end, ==, UNWIND_REMOTE_BAD_STACK);
+    CHECK_INT(walk_from(CODE + 0x10, WORDS, true, 0).end, ==, UNWIND_REMOTE_BAD_STACK);
+    words[10] = 0;
+    CHECK_INT(walk_from(CODE + 0x10, 10, true, 0).end, ==, UNWIND_REMOTE_ROOT);
+}
+
+TEST(a_walk_ends_when_its_pcs_are_full) {
+    build();
+    for (int i = 0; i < WORDS; i++)
+        words[i] = CODE + 0x510;
+    struct unwind_remote_walk walk = walk_from(CODE + 0x510, 0, true, 0);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_DEPTH);
+    CHECK_INT(walk.count, ==, 64);
+}
+
+TEST(any_words_at_all_end_the_walk_and_the_search) {
+    build();
+    uint64_t seed = 88172645463325252ull;
+    for (int round = 0; round < 20000; round++) {
+        for (int i = 0; i < WORDS; i++) {
+            seed ^= seed << 13, seed ^= seed >> 7, seed ^= seed << 17;
+            uint64_t pick = seed >> 60;
+            words[i] = pick < 6    ? CODE + seed % sizeof text
+                       : pick < 12 ? STACK + seed % sizeof words
+                       : pick < 14 ? 2 * CODE + seed % 0x1000
+                                   : seed;
+        }
+        struct unwind_remote_walk walk = walk_from(CODE + seed % 0x600, (uint32_t)(seed >> 32) % 64,
+                                                   seed & 1, STACK + seed % sizeof words);
+        CHECK(walk.count <= 64);
+        if (walk.end == UNWIND_REMOTE_REGISTER && unwind_remote_search(&remote, &walk))
+            CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    }
+}
