@@ -18,7 +18,7 @@
 #include "service/symbol/spans.h"
 
 #define SYMBOL_FULL_MAGIC   0x316c7546646e6f53ull /* "SondFul1" */
-#define SYMBOL_FULL_VERSION 1u
+#define SYMBOL_FULL_VERSION 2u
 #define SYMBOL_NO_NODE      UINT32_MAX
 
 struct symbol_full_header {

@@ -1,116 +1,84 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranges of one function nest: each is flattened by itself, the deepest winning. Ranges of
- * different functions must not overlap, but do where identical code was folded or where a discarded
- * copy left its addresses behind: then the first function in the order of addresses keeps its whole
- * range, so that no chain is ever mixed from two functions. Rows are treated likewise. */
-#include "service/symbol/full_build.h"
-
-#include "service/symbol/intern.h"
+ * Names, files, chains, and the ranges of one function, which nest: each function is flattened by
+ * itself when it ends, the deepest range winning. */
+#include "service/symbol/full_builder.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_ITEMS   (64u << 20)
-#define MAX_STRINGS ((size_t)1 << 31)
+#define MAX_ITEMS      (256u << 20)
+#define MAX_STRINGS    ((size_t)1 << 31)
+#define FIRST_BYTES    ((size_t)16 << 10)
+#define MEMORY_BYTES   ((size_t)64 << 20) /* of lists, before they go to the scratch file */
+#define FEW_RANGES     32
+#define LARGE_NODE_SET 4096u /* not to be cleared for every small function after */
 
-struct piece {
-    uint32_t start, end, node;
-};
-
-/* A range that a function claims. */
-struct claim {
-    uint32_t start, end, function;
-};
-
-struct row {
-    uint32_t start, end, file, line;
-};
-
-struct owner {
-    uint32_t first_piece, piece_count;
-};
-
-struct range {
-    uint32_t start, end, node, depth;
-};
-
-/* A growing array; `what` names its type. */
-#define LIST(what)                \
-    struct {                      \
-        what *items;              \
-        uint32_t count, capacity; \
-    }
-
-struct symbol_full_builder {
-    uint64_t base, limit;
-    bool failed, too_large;
-    struct sonde_buf strings;
-    struct symbol_intern string_set, function_set, file_set, node_set;
-    LIST(struct symbol_function) functions;
-    LIST(uint32_t) files;
-    LIST(struct symbol_node) nodes;
-    LIST(struct piece) pieces;
-    LIST(struct claim) claims;
-    LIST(struct owner) owners;
-    LIST(struct row) rows;
-    LIST(struct range) ranges; /* of the function at hand */
-    LIST(uint32_t) open;       /* indexes of ranges around the sweep's place */
-};
-
-static bool list_reserve(struct symbol_full_builder *builder, void **items, uint32_t count,
-                         uint32_t *capacity, size_t item_size) {
+bool full_block_reserve(struct symbol_full_builder *builder, struct symbol_block *block,
+                        size_t used, size_t len) {
     if (builder->failed)
         return false;
-    if (count < *capacity)
+    if (len <= block->size - used)
         return true;
-    uint32_t wider = *capacity ? *capacity + *capacity / 2 : 1024;
-    void *moved = count < MAX_ITEMS ? realloc(*items, wider * item_size) : NULL;
-    builder->too_large |= count >= MAX_ITEMS;
-    builder->failed |= !moved;
-    if (!moved)
-        return false;
-    *items = moved;
-    *capacity = wider;
-    return true;
+    size_t wider = block->size + block->size / 2;
+    wider = wider < FIRST_BYTES ? FIRST_BYTES : wider;
+    wider = wider < used + len ? used + len : wider;
+    builder->failed |= !symbol_block_resize(&builder->spill, block, wider);
+    return !builder->failed;
 }
 
-#define LIST_ADD(builder, list, ...)                                                      \
-    do {                                                                                  \
-        if (list_reserve(builder, (void **)&(list).items, (list).count, &(list).capacity, \
-                         sizeof *(list).items))                                           \
-            (list).items[(list).count++] = (__VA_ARGS__);                                 \
-    } while (0)
+void *full_list_add(struct symbol_full_builder *builder, struct full_list *list, size_t item_size) {
+    size_t used = list->count * item_size;
+    if (list->count >= MAX_ITEMS)
+        builder->too_large = builder->failed = true;
+    if (!full_block_reserve(builder, &list->block, used, item_size))
+        return NULL;
+    list->count++;
+    return (char *)list->block.bytes + used;
+}
 
-struct symbol_full_builder *symbol_full_builder_create(uint64_t base, uint64_t limit) {
+static void push(struct symbol_full_builder *builder, struct full_list *list, const void *item,
+                 size_t size) {
+    void *place = full_list_add(builder, list, size);
+    if (place)
+        memcpy(place, item, size);
+}
+
+struct symbol_full_builder *symbol_full_builder_create(uint64_t base, uint64_t limit, int scratch) {
     struct symbol_full_builder *builder = calloc(1, sizeof *builder);
     if (!builder)
         return NULL;
     builder->base = base;
     builder->limit = limit - base < UINT32_MAX ? limit : base + UINT32_MAX - 1;
-    builder->strings.limit = MAX_STRINGS;
-    sonde_buf_putc(&builder->strings, 0);
+    builder->spill = (struct symbol_spill){.fd = scratch, .limit = MEMORY_BYTES};
+    if (full_block_reserve(builder, &builder->strings, 0, 1)) {
+        *(char *)builder->strings.bytes = 0;
+        builder->strings_len = 1;
+    }
     return builder;
 }
 
 void symbol_full_builder_destroy(struct symbol_full_builder *builder) {
     if (!builder)
         return;
-    sonde_buf_finish(&builder->strings);
     symbol_intern_finish(&builder->string_set);
     symbol_intern_finish(&builder->function_set);
     symbol_intern_finish(&builder->file_set);
+    symbol_intern_finish(&builder->claim_set);
     symbol_intern_finish(&builder->node_set);
-    free(builder->functions.items);
-    free(builder->files.items);
-    free(builder->nodes.items);
-    free(builder->pieces.items);
-    free(builder->claims.items);
-    free(builder->owners.items);
-    free(builder->rows.items);
-    free(builder->ranges.items);
-    free(builder->open.items);
+    struct symbol_block *blocks[] = {
+        &builder->strings,      &builder->row_bytes,    &builder->functions.block,
+        &builder->files.block,  &builder->nodes.block,  &builder->pieces.block,
+        &builder->claims.block, &builder->owners.block, &builder->runs.block,
+        &builder->ranges.block, &builder->open.block,
+    };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        symbol_block_free(&builder->spill, blocks[i]);
     free(builder);
+}
+
+void symbol_full_drop_pages(const struct symbol_full_builder *builder) {
+    symbol_spill_drop_pages(&builder->spill);
 }
 
 /* --- interning ---------------------------------------------------------------------------------
@@ -118,22 +86,30 @@ void symbol_full_builder_destroy(struct symbol_full_builder *builder) {
 
 static bool equal_string(const void *context, uint32_t index, const void *item) {
     const struct symbol_full_builder *builder = context;
-    return strcmp(builder->strings.data + index, item) == 0;
+    return strcmp((const char *)builder->strings.bytes + index, item) == 0;
 }
 
 static bool equal_function(const void *context, uint32_t index, const void *item) {
     const struct symbol_full_builder *builder = context;
-    return memcmp(&builder->functions.items[index], item, sizeof(struct symbol_function)) == 0;
+    const struct symbol_function *functions = builder->functions.block.bytes;
+    return memcmp(&functions[index], item, sizeof *functions) == 0;
 }
 
 static bool equal_file(const void *context, uint32_t index, const void *item) {
     const struct symbol_full_builder *builder = context;
-    return builder->files.items[index] == *(const uint32_t *)item;
+    return ((const uint32_t *)builder->files.block.bytes)[index] == *(const uint32_t *)item;
 }
 
 static bool equal_node(const void *context, uint32_t index, const void *item) {
     const struct symbol_full_builder *builder = context;
-    return memcmp(&builder->nodes.items[index], item, sizeof(struct symbol_node)) == 0;
+    const struct symbol_node *nodes = builder->nodes.block.bytes;
+    return memcmp(&nodes[index], item, sizeof *nodes) == 0;
+}
+
+static bool equal_claim(const void *context, uint32_t index, const void *item) {
+    const struct symbol_full_builder *builder = context;
+    const struct full_claim *claims = builder->claims.block.bytes, *claim = item;
+    return claims[index].start == claim->start && claims[index].end == claim->end;
 }
 
 static uint32_t *place(struct symbol_full_builder *builder, struct symbol_intern *set,
@@ -145,15 +121,23 @@ static uint32_t *place(struct symbol_full_builder *builder, struct symbol_intern
     return found;
 }
 
+static void append_string(struct symbol_full_builder *builder, const char *text, size_t len) {
+    if (len > MAX_STRINGS - builder->strings_len)
+        builder->too_large = builder->failed = true;
+    if (!full_block_reserve(builder, &builder->strings, builder->strings_len, len))
+        return;
+    memcpy((char *)builder->strings.bytes + builder->strings_len, text, len);
+    builder->strings_len += len;
+}
+
 static uint32_t add_string(struct symbol_full_builder *builder, const char *text) {
     if (text[0] == 0)
         return 0;
     size_t len = strlen(text);
     uint32_t *found = place(builder, &builder->string_set, equal_string, text, len);
     if (found && *found == SYMBOL_INTERN_FREE) {
-        *found = (uint32_t)builder->strings.len;
-        sonde_buf_append(&builder->strings, text, len + 1);
-        builder->failed |= builder->strings.failed;
+        *found = (uint32_t)builder->strings_len;
+        append_string(builder, text, len + 1);
     }
     return builder->failed ? 0 : *found;
 }
@@ -163,7 +147,7 @@ uint32_t symbol_full_add_file(struct symbol_full_builder *builder, const char *p
     uint32_t *found = place(builder, &builder->file_set, equal_file, &name, sizeof name);
     if (found && *found == SYMBOL_INTERN_FREE) {
         *found = builder->files.count;
-        LIST_ADD(builder, builder->files, name);
+        push(builder, &builder->files, &name, sizeof name);
     }
     return builder->failed ? 0 : *found;
 }
@@ -175,7 +159,7 @@ uint32_t symbol_full_add_function(struct symbol_full_builder *builder, const cha
         place(builder, &builder->function_set, equal_function, &function, sizeof function);
     if (found && *found == SYMBOL_INTERN_FREE) {
         *found = builder->functions.count;
-        LIST_ADD(builder, builder->functions, function);
+        push(builder, &builder->functions, &function, sizeof function);
     }
     return builder->failed ? 0 : *found;
 }
@@ -186,7 +170,7 @@ uint32_t symbol_full_add_node(struct symbol_full_builder *builder, struct symbol
     uint32_t *found = place(builder, &builder->node_set, equal_node, &node, sizeof node);
     if (found && *found == SYMBOL_INTERN_FREE) {
         *found = builder->nodes.count;
-        LIST_ADD(builder, builder->nodes, node);
+        push(builder, &builder->nodes, &node, sizeof node);
     }
     return builder->failed ? 0 : *found;
 }
@@ -194,44 +178,78 @@ uint32_t symbol_full_add_node(struct symbol_full_builder *builder, struct symbol
 /* --- one function ------------------------------------------------------------------------------
  */
 
+static uint64_t hash_claim(const struct full_claim *claim) {
+    return ((uint64_t)claim->start << 32 | claim->end) * 0x9e3779b97f4a7c15ull;
+}
+
+bool symbol_full_is_known(const struct symbol_full_builder *builder, uint64_t start, uint64_t end) {
+    if (start < builder->base || end > builder->limit)
+        return false;
+    struct full_claim claim = {(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
+                               0};
+    return symbol_intern_find(&builder->claim_set, hash_claim(&claim), equal_claim, builder,
+                              &claim) != SYMBOL_INTERN_FREE;
+}
+
 void symbol_full_begin(struct symbol_full_builder *builder) {
     builder->ranges.count = 0;
+    if (builder->node_set.mask > LARGE_NODE_SET)
+        symbol_intern_finish(&builder->node_set);
+    symbol_intern_clear(&builder->node_set);
 }
 
 void symbol_full_add_range(struct symbol_full_builder *builder, uint64_t start, uint64_t end,
                            uint32_t node, uint32_t depth) {
     if (start < builder->base || end > builder->limit || start >= end)
         return; /* discarded code */
-    LIST_ADD(builder, builder->ranges,
-             (struct range){(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
-                            node, depth});
+    struct full_range range = {(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
+                               node, depth};
+    push(builder, &builder->ranges, &range, sizeof range);
 }
 
 static int compare_ranges(const void *left, const void *right) {
-    const struct range *a = left, *b = right;
+    const struct full_range *a = left, *b = right;
     if (a->start != b->start)
         return a->start < b->start ? -1 : 1;
     return (a->depth > b->depth) - (a->depth < b->depth);
 }
 
+/* Most functions have few ranges, nearly in order. */
+static void sort_ranges(struct full_range *items, uint32_t count) {
+    if (count > FEW_RANGES) {
+        qsort(items, count, sizeof *items, compare_ranges);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        struct full_range item = items[i];
+        uint32_t at = i;
+        for (; at > 0 && compare_ranges(&items[at - 1], &item) > 0; at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
 static void add_piece(struct symbol_full_builder *builder, uint32_t first, uint32_t start,
                       uint32_t end, uint32_t node) {
+    struct full_piece *pieces = builder->pieces.block.bytes;
+    uint32_t count = builder->pieces.count;
     if (start >= end)
         return;
-    struct piece *last =
-        builder->pieces.count > first ? &builder->pieces.items[builder->pieces.count - 1] : NULL;
-    if (last && last->end == start && last->node == node)
-        last->end = end;
-    else
-        LIST_ADD(builder, builder->pieces, (struct piece){start, end, node});
+    if (count > first && pieces[count - 1].end == start && pieces[count - 1].node == node) {
+        pieces[count - 1].end = end;
+        return;
+    }
+    struct full_piece piece = {start, end, node};
+    push(builder, &builder->pieces, &piece, sizeof piece);
 }
 
 /* Ends open ranges up to `until`, giving each stretch to the innermost one. */
 static uint32_t close_until(struct symbol_full_builder *builder, uint32_t first, uint32_t at,
                             uint32_t until) {
+    const struct full_range *ranges = builder->ranges.block.bytes;
+    const uint32_t *open = builder->open.block.bytes;
     while (builder->open.count) {
-        const struct range *top =
-            &builder->ranges.items[builder->open.items[builder->open.count - 1]];
+        const struct full_range *top = &ranges[open[builder->open.count - 1]];
         uint32_t end = top->end < until ? top->end : until;
         if (end > at) {
             add_piece(builder, first, at, end, top->node);
@@ -244,219 +262,31 @@ static uint32_t close_until(struct symbol_full_builder *builder, uint32_t first,
     return at > until ? at : until;
 }
 
+static void add_claim(struct symbol_full_builder *builder, const struct full_range *range) {
+    struct full_claim claim = {range->start, range->end, builder->owners.count};
+    uint32_t *found =
+        symbol_intern_place(&builder->claim_set, hash_claim(&claim), equal_claim, builder, &claim);
+    builder->failed |= !found;
+    if (!found || *found != SYMBOL_INTERN_FREE)
+        return; /* the one before keeps it all */
+    *found = builder->claims.count;
+    push(builder, &builder->claims, &claim, sizeof claim);
+}
+
 void symbol_full_end(struct symbol_full_builder *builder) {
     uint32_t first = builder->pieces.count, at = 0;
+    struct full_range *ranges = builder->ranges.block.bytes;
     if (builder->ranges.count == 0 || builder->failed)
         return;
-    if (builder->ranges.count > 1)
-        qsort(builder->ranges.items, builder->ranges.count, sizeof *builder->ranges.items,
-              compare_ranges);
+    sort_ranges(ranges, builder->ranges.count);
     builder->open.count = 0;
     for (uint32_t i = 0; i < builder->ranges.count; i++) {
-        const struct range *range = &builder->ranges.items[i];
-        at = close_until(builder, first, at, range->start);
-        LIST_ADD(builder, builder->open, i);
-        if (range->depth == 0)
-            LIST_ADD(builder, builder->claims,
-                     (struct claim){range->start, range->end, builder->owners.count});
+        at = close_until(builder, first, at, ranges[i].start);
+        push(builder, &builder->open, &i, sizeof i);
+        if (ranges[i].depth == 0)
+            add_claim(builder, &ranges[i]);
     }
     close_until(builder, first, at, UINT32_MAX);
-    LIST_ADD(builder, builder->owners, (struct owner){first, builder->pieces.count - first});
-}
-
-void symbol_full_add_row(struct symbol_full_builder *builder, uint64_t start, uint64_t end,
-                         uint32_t file, uint32_t line) {
-    if (start < builder->base || end > builder->limit || start >= end)
-        return;
-    struct row *last = builder->rows.count ? &builder->rows.items[builder->rows.count - 1] : NULL;
-    if (last && last->end == start - builder->base && last->file == file && last->line == line)
-        last->end = (uint32_t)(end - builder->base);
-    else
-        LIST_ADD(builder, builder->rows,
-                 (struct row){(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
-                              file, line});
-}
-
-/* --- writing -----------------------------------------------------------------------------------
- */
-
-/* Stable, by the first word of each item: what came first stays first among equals. */
-static bool sort_by_start(void *items, uint32_t count, size_t item_size) {
-    char *from = items, *other = malloc((size_t)count * item_size + 1), *to = other;
-    if (!other)
-        return false;
-    for (int shift = 0; shift < 32; shift += 8) {
-        size_t places[257] = {0};
-        for (uint32_t i = 0; i < count; i++)
-            places[(*(uint32_t *)(void *)(from + i * item_size) >> shift & 255) + 1]++;
-        for (int i = 0; i < 256; i++)
-            places[i + 1] += places[i];
-        for (uint32_t i = 0; i < count; i++) {
-            const char *item = from + i * item_size;
-            size_t place = places[*(const uint32_t *)(const void *)item >> shift & 255]++;
-            memcpy(to + place * item_size, item, item_size);
-        }
-        char *swap = from;
-        from = to;
-        to = swap;
-    }
-    free(other); /* four passes: the result is back in items */
-    return true;
-}
-
-struct spans {
-    uint32_t *starts, *values;
-    uint32_t count;
-};
-
-static void spans_add(struct spans *spans, uint32_t start, uint32_t value) {
-    if (spans->count && spans->starts[spans->count - 1] == start)
-        spans->count--;
-    if (spans->count && spans->values[spans->count - 1] == value)
-        return;
-    spans->starts[spans->count] = start;
-    spans->values[spans->count++] = value;
-}
-
-static bool spans_init(struct spans *spans, size_t room) {
-    *spans = (struct spans){malloc(room * sizeof(uint32_t)), malloc(room * sizeof(uint32_t)), 0};
-    return spans->starts && spans->values;
-}
-
-static void spans_finish(struct spans *spans) {
-    free(spans->starts);
-    free(spans->values);
-}
-
-/* The pieces of a claim's owner within [start, end). */
-static void add_claim(const struct symbol_full_builder *builder, uint32_t start, uint32_t end,
-                      uint32_t function, struct spans *spans) {
-    const struct owner *owner = &builder->owners.items[function];
-    const struct piece *pieces = builder->pieces.items + owner->first_piece;
-    uint32_t low = 0, high = owner->piece_count;
-    while (low < high) { /* the first piece that ends after start */
-        uint32_t middle = low + (high - low) / 2;
-        if (pieces[middle].end <= start)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    for (; low < owner->piece_count && pieces[low].start < end; low++) {
-        uint32_t from = pieces[low].start > start ? pieces[low].start : start;
-        uint32_t to = pieces[low].end < end ? pieces[low].end : end;
-        spans_add(spans, from, pieces[low].node);
-        spans_add(spans, to, SYMBOL_NO_NODE);
-    }
-}
-
-static bool flatten_functions(struct symbol_full_builder *builder, struct spans *spans) {
-    uint32_t reached = 0;
-    if (!spans_init(spans, 2 * ((size_t)builder->pieces.count + builder->claims.count) + 2) ||
-        !sort_by_start(builder->claims.items, builder->claims.count, sizeof(struct claim)))
-        return false;
-    for (uint32_t i = 0; i < builder->claims.count; i++) {
-        struct claim claim = builder->claims.items[i];
-        if (claim.start < reached)
-            claim.start = reached;
-        if (claim.start >= claim.end)
-            continue;
-        add_claim(builder, claim.start, claim.end, claim.function, spans);
-        reached = claim.end;
-    }
-    return true;
-}
-
-static uint32_t bits_of(uint64_t value) {
-    return value ? 64 - (uint32_t)__builtin_clzll(value) : 1;
-}
-
-/* Files need their bits; lines get what is left. A longer line number becomes "unknown". */
-static uint32_t choose_line_bits(const struct symbol_full_builder *builder) {
-    uint32_t file_bits = bits_of(builder->files.count), most = 0;
-    for (uint32_t i = 0; i < builder->rows.count; i++)
-        if (builder->rows.items[i].line > most)
-            most = builder->rows.items[i].line;
-    uint32_t line_bits = bits_of(most);
-    return line_bits + file_bits > 32 ? 32 - file_bits : line_bits;
-}
-
-static bool flatten_rows(struct symbol_full_builder *builder, uint32_t line_bits,
-                         struct spans *spans) {
-    uint32_t reached = 0;
-    if (!spans_init(spans, 2 * (size_t)builder->rows.count + 2) ||
-        !sort_by_start(builder->rows.items, builder->rows.count, sizeof(struct row)))
-        return false;
-    for (uint32_t i = 0; i < builder->rows.count; i++) {
-        const struct row *row = &builder->rows.items[i];
-        uint32_t start = row->start > reached ? row->start : reached;
-        uint32_t line = row->line >> line_bits ? 0 : row->line;
-        if (start >= row->end)
-            continue;
-        spans_add(spans, start, row->file << line_bits | line);
-        spans_add(spans, row->end, UINT32_MAX);
-        reached = row->end;
-    }
-    return true;
-}
-
-static uint64_t append(struct sonde_buf *image, const void *items, size_t bytes) {
-    uint64_t offset = symbol_image_align(image);
-    sonde_buf_append(image, items, bytes);
-    return offset;
-}
-
-static void write_spans(struct sonde_buf *image, struct spans *spans,
-                        struct symbol_spans_header *header, uint64_t *values_offset) {
-    symbol_spans_write(image, spans->starts, spans->count, header);
-    *values_offset = append(image, spans->values, spans->count * sizeof(uint32_t));
-    spans_finish(spans);
-    *spans = (struct spans){0};
-}
-
-/* Everything behind the header; lists are freed as soon as they are written. */
-static void write_body(struct symbol_full_builder *builder, struct sonde_buf *image,
-                       struct symbol_full_header *header) {
-    header->node_count = builder->nodes.count;
-    header->nodes_offset =
-        append(image, builder->nodes.items, builder->nodes.count * sizeof(struct symbol_node));
-    header->function_count = builder->functions.count;
-    header->functions_offset = append(image, builder->functions.items,
-                                      builder->functions.count * sizeof(struct symbol_function));
-    header->file_count = builder->files.count;
-    header->files_offset =
-        append(image, builder->files.items, builder->files.count * sizeof(uint32_t));
-    header->strings_offset = append(image, builder->strings.data, builder->strings.len);
-    header->strings_bytes = builder->strings.len;
-}
-
-sonde_err symbol_full_write(struct symbol_full_builder *builder, const char *identity,
-                            uint32_t flags, uint32_t units, struct sonde_buf *image) {
-    struct symbol_full_header header = {.magic = SYMBOL_FULL_MAGIC,
-                                        .version = SYMBOL_FULL_VERSION,
-                                        .header_bytes = sizeof header,
-                                        .base = builder->base,
-                                        .flags = flags,
-                                        .units = units};
-    struct spans spans = {0}, rows = {0};
-    if (builder->failed)
-        return builder->too_large ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY;
-    strncpy(header.identity, identity, sizeof header.identity - 1);
-    header.line_bits = choose_line_bits(builder);
-    sonde_buf_append(image, &header, sizeof header);
-    bool good = flatten_functions(builder, &spans);
-    if (good)
-        write_spans(image, &spans, &header.segments, &header.covers_offset);
-    good = good && flatten_rows(builder, header.line_bits, &rows);
-    if (good)
-        write_spans(image, &rows, &header.rows, &header.values_offset);
-    spans_finish(&spans);
-    spans_finish(&rows);
-    write_body(builder, image, &header);
-    if (!good || image->failed)
-        return SONDE_OUT_OF_MEMORY;
-    header.total_bytes = image->len;
-    header.checksum = symbol_checksum(symbol_checksum(0, &header, sizeof header),
-                                      image->data + sizeof header, image->len - sizeof header);
-    memcpy(image->data, &header, sizeof header);
-    return SONDE_OK;
+    struct full_owner owner = {first, builder->pieces.count - first};
+    push(builder, &builder->owners, &owner, sizeof owner);
 }

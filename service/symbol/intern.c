@@ -4,7 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SIZE 1024u
+#define FIRST_SIZE 256u
+
+void symbol_intern_clear(struct symbol_intern *intern) {
+    if (intern->count > 0)
+        memset(intern->indexes, 0xff, (intern->mask + 1) * sizeof *intern->indexes);
+    intern->count = 0;
+}
 
 void symbol_intern_finish(struct symbol_intern *intern) {
     free(intern->indexes);

@@ -24,6 +24,8 @@ uint32_t *symbol_intern_place(struct symbol_intern *intern, uint64_t hash,
 /* Only looks: SYMBOL_INTERN_FREE when the item is not there. */
 uint32_t symbol_intern_find(const struct symbol_intern *intern, uint64_t hash,
                             symbol_intern_equal *equal, const void *context, const void *item);
+/* Empties it and keeps its memory. */
+void symbol_intern_clear(struct symbol_intern *intern);
 void symbol_intern_finish(struct symbol_intern *intern);
 
 #endif

@@ -14,10 +14,11 @@
 
 #include "api/bytes.h"
 #include "api/error.h"
+#include "service/symbol/checksum.h"
 #include "service/symbol/spans.h"
 
 #define SYMBOL_NAMES_MAGIC   0x316d614e646e6f53ull /* "SondNam1" */
-#define SYMBOL_NAMES_VERSION 2u
+#define SYMBOL_NAMES_VERSION 3u
 #define SYMBOL_NO_SYMBOL     UINT32_MAX
 #define SYMBOL_IDENTITY_MAX  96
 
@@ -82,10 +83,5 @@ const char *symbol_names_text(const struct symbol_names *names, uint32_t symbol)
  * begin alike (magic, version, header_bytes, total_bytes) and end their header with the checksum.
  * Reads through a small buffer, so that a table costs memory only where it is used. */
 bool symbol_table_is_whole(int fd);
-
-/* Hashes bytes onto `hash` (0 to start). May be called in parts when every part but the last is a
- * multiple of the piece. */
-#define SYMBOL_CHECKSUM_PIECE ((size_t)64 << 10)
-uint64_t symbol_checksum(uint64_t hash, const void *bytes, size_t len);
 
 #endif

@@ -183,20 +183,20 @@ static void flatten(struct flat *flat, size_t count) {
  */
 
 static void write_symbols(const struct chosen *chosen, size_t count, const char *names,
-                          struct symbol_names_header *header, struct sonde_buf *image) {
-    header->symbols_offset = symbol_image_align(image);
+                          struct symbol_names_header *header, struct symbol_sink *sink) {
+    header->symbols_offset = symbol_sink_align(sink);
     uint32_t name = 1; /* strings begin with the empty one */
     for (size_t i = 0; i < count; i++) {
         struct symbol_entry entry = {(uint32_t)(chosen[i].start - header->base), name,
                                      chosen[i].flags};
-        sonde_buf_append(image, &entry, sizeof entry);
+        symbol_sink_append(sink, &entry, sizeof entry);
         name += (uint32_t)strlen(names + chosen[i].name) + 1;
     }
-    header->strings_offset = symbol_image_align(image);
-    sonde_buf_putc(image, 0);
+    header->strings_offset = symbol_sink_align(sink);
+    symbol_sink_append(sink, "", 1);
     for (size_t i = 0; i < count; i++)
-        sonde_buf_append(image, names + chosen[i].name, strlen(names + chosen[i].name) + 1);
-    header->strings_bytes = image->len - header->strings_offset;
+        symbol_sink_append(sink, names + chosen[i].name, strlen(names + chosen[i].name) + 1);
+    header->strings_bytes = sink->len - header->strings_offset;
 }
 
 static sonde_err write_image(const struct flat *flat, size_t count,
@@ -211,19 +211,16 @@ static sonde_err write_image(const struct flat *flat, size_t count,
         .symbol_count = (uint32_t)count,
         .flags = flags | (collection->is_cut ? SYMBOL_NAMES_IS_CUT : 0),
     };
+    struct symbol_sink sink;
     strncpy(header.identity, identity, sizeof header.identity - 1);
-    sonde_buf_append(image, &header, sizeof header);
-    symbol_spans_write(image, flat->starts, flat->count, &header.segments);
-    header.covers_offset = symbol_image_align(image);
-    sonde_buf_append(image, flat->covers, flat->count * sizeof *flat->covers);
-    write_symbols(flat->chosen, count, collection->names.data, &header, image);
-    if (image->failed)
-        return SONDE_OUT_OF_MEMORY;
-    header.total_bytes = image->len;
-    header.checksum = symbol_checksum(symbol_checksum(0, &header, sizeof header),
-                                      image->data + sizeof header, image->len - sizeof header);
-    memcpy(image->data, &header, sizeof header);
-    return SONDE_OK;
+    symbol_sink_to_buf(&sink, image);
+    symbol_sink_append(&sink, &header, sizeof header);
+    symbol_spans_write(&sink, flat->starts, flat->count, &header.segments);
+    header.covers_offset = symbol_sink_align(&sink);
+    symbol_sink_append(&sink, flat->covers, flat->count * sizeof *flat->covers);
+    write_symbols(flat->chosen, count, collection->names.data, &header, &sink);
+    header.total_bytes = sink.len;
+    return symbol_sink_finish(&sink, &header, sizeof header);
 }
 
 /* Starts are kept in 32 bits: what lies 4 GiB above the first symbol is left out. */

@@ -53,14 +53,14 @@ static bool write_out(const struct sonde_buf *image) {
 static int write_table(struct symbol_full_builder *builder, const struct dwarf_input *input,
                        const char *identity) {
     struct dwarf_result result;
-    struct sonde_buf image = {0};
     sonde_err err = dwarf_walk_all(input, builder, &result);
     if (err != SONDE_OK)
         return err == SONDE_NOT_FOUND ? SYMBOL_WORKER_NO_DWARF : SYMBOL_WORKER_MEMORY;
     uint32_t flags = result.broken_units ? SYMBOL_FULL_IS_PARTIAL : 0;
-    if (symbol_full_write(builder, identity, flags, result.units, &image) != SONDE_OK)
-        return SYMBOL_WORKER_MEMORY;
-    return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
+    err = symbol_full_write_file(builder, identity, flags, result.units, SYMBOL_WORKER_OUT);
+    if (err != SONDE_OK)
+        return err == SONDE_IO ? SYMBOL_WORKER_IO : SYMBOL_WORKER_MEMORY;
+    return SYMBOL_WORKER_DONE;
 }
 
 /* Nothing is freed: the process ends. */
@@ -80,7 +80,8 @@ static int convert(const char *identity) {
     if (dwarf_sections_open(SYMBOL_WORKER_PACKAGE, DWARF_SPLIT, SYMBOL_WORKER_SCRATCH_PACKAGE,
                             &package) == SONDE_OK)
         input.package = &package;
-    struct symbol_full_builder *builder = symbol_full_builder_create(input.base, limit);
+    struct symbol_full_builder *builder =
+        symbol_full_builder_create(input.base, limit, SYMBOL_WORKER_SCRATCH_TABLE);
     return builder ? write_table(builder, &input, identity) : SYMBOL_WORKER_MEMORY;
 }
 

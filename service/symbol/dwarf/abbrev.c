@@ -192,7 +192,7 @@ static bool read_ops(struct dwarf_cursor *cursor, struct dwarf_abbrevs *abbrevs,
             abbrev->tail += (uint32_t)size;
             continue;
         }
-        struct dwarf_op op = {constant, abbrev->tail, (uint16_t)form, (uint8_t)slot};
+        struct dwarf_op op = {constant, abbrev->tail, (uint16_t)form, (uint8_t)slot, (int8_t)size};
         if (!add_op(abbrevs, op))
             return false;
         abbrev->tail = 0;
@@ -257,7 +257,8 @@ static struct dwarf_abbrevs *abbrevs_create(struct sonde_slice section, uint64_t
         return NULL;
     abbrevs->offset = offset;
     abbrevs->shape = shape;
-    bool good = read_table(&cursor, abbrevs);
+    bool good = reserve((void **)&abbrevs->ops, 0, &abbrevs->op_capacity, sizeof *abbrevs->ops) &&
+                read_table(&cursor, abbrevs);
     *fuel -= before - dwarf_cursor_left(&cursor);
     if (good)
         return abbrevs;

@@ -52,6 +52,7 @@ struct dwarf_op {
     uint32_t skip;    /* bytes before the attribute */
     uint16_t form;
     uint8_t slot;
+    int8_t size; /* of the form, -1 = it depends on the bytes */
 };
 
 struct dwarf_abbrev {

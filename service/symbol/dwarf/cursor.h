@@ -15,11 +15,12 @@ struct dwarf_cursor {
     bool failed;
 };
 
-/* From `offset` of the bytes on, at most `len` of them. Failed when it lies outside. */
+/* From `offset` of the bytes on, at most `len` of them. Failed when nothing is there. */
 static inline struct dwarf_cursor dwarf_cursor_at(struct sonde_slice bytes, uint64_t offset,
                                                   uint64_t len) {
-    if (offset > bytes.len)
-        return (struct dwarf_cursor){NULL, NULL, true};
+    static const uint8_t nothing;
+    if (offset >= bytes.len)
+        return (struct dwarf_cursor){&nothing, &nothing, true};
     const uint8_t *at = (const uint8_t *)bytes.data + offset;
     uint64_t rest = bytes.len - offset;
     return (struct dwarf_cursor){at, at + (len < rest ? len : rest), false};

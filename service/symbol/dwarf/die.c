@@ -66,11 +66,15 @@ uint64_t dwarf_form_read(const struct dwarf_unit *unit, struct dwarf_cursor *cur
 
 static void read_op(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
                     const struct dwarf_op *op, struct dwarf_die *die) {
-    uint64_t form = op->form;
+    uint64_t form = op->form, number;
     if (form == FORM_indirect)
         form = dwarf_cursor_uleb(cursor); /* indirect again is no form of a known size: it fails */
-    uint64_t number =
-        form == FORM_implicit_const ? (uint64_t)op->constant : dwarf_form_read(unit, cursor, form);
+    if (form == FORM_implicit_const)
+        number = (uint64_t)op->constant;
+    else if (op->size == 4) /* offsets and references, mostly */
+        number = dwarf_cursor_number(cursor, 4);
+    else
+        number = dwarf_form_read(unit, cursor, form);
     if (op->slot == SLOT_NONE || (die->present >> op->slot & 1))
         return;
     die->values[op->slot] = (struct dwarf_value){number, (uint16_t)form};

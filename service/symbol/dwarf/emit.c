@@ -5,10 +5,10 @@
 #include "service/symbol/dwarf/walk.h"
 
 static void add_ranges(struct dwarf_walk *walk, const struct dwarf_entry *entry) {
-    const struct dwarf_range *range = walk->ranges.items + entry->first_range;
-    for (uint32_t i = 0; i < entry->range_count; i++)
-        symbol_full_add_range(walk->builder, range[i].start, range[i].end, entry->node,
-                              entry->depth);
+    for (uint32_t i = 0; i < entry->range_count; i++) {
+        const struct dwarf_range *range = &walk->ranges.items[entry->first_range + i];
+        symbol_full_add_range(walk->builder, range->start, range->end, entry->node, entry->depth);
+    }
 }
 
 static void add_inlined(struct dwarf_walk *walk, struct dwarf_unit *unit,
@@ -44,8 +44,16 @@ static void add_function(struct dwarf_walk *walk, struct dwarf_unit *unit,
     symbol_full_end(walk->builder);
 }
 
+static bool is_known(const struct dwarf_walk *walk, const struct dwarf_entry *entry) {
+    if (entry->range_count == 0)
+        return false;
+    const struct dwarf_range *range = &walk->ranges.items[entry->first_range];
+    return symbol_full_is_known(walk->builder, range->start, range->end);
+}
+
 void dwarf_entries_emit(struct dwarf_walk *walk, struct dwarf_unit *unit) {
     for (uint32_t i = 0; i < walk->entries.count; i++)
-        if (walk->entries.items[i].parent == DWARF_NO_ENTRY)
+        if (walk->entries.items[i].parent == DWARF_NO_ENTRY &&
+            !is_known(walk, &walk->entries.items[i]))
             add_function(walk, unit, &walk->entries.items[i]);
 }

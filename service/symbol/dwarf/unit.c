@@ -48,7 +48,7 @@ bool dwarf_unit_header(struct dwarf_file *file, uint64_t offset, struct dwarf_un
 }
 
 static struct sonde_slice from_base(struct sonde_slice section, uint64_t base) {
-    if (base > section.len)
+    if (base >= section.len)
         return (struct sonde_slice){0};
     return (struct sonde_slice){section.data + base, section.len - base};
 }

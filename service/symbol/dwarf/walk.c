@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #define FUEL_PER_BYTE 64u
-#define SPARE_FUEL    ((uint64_t)64 << 20)
+#define SPARE_FUEL    ((uint64_t)1 << 20)
 #define DROP_BYTES    ((uint64_t)16 << 20)
 
 static bool is_skeleton(const struct dwarf_unit *unit) {
@@ -61,6 +61,7 @@ static void walk_units(struct dwarf_walk *walk, const struct dwarf_input *input,
         if (unit.end - dropped < DROP_BYTES)
             continue;
         dropped = unit.end;
+        symbol_full_drop_pages(walk->builder);
         dwarf_sections_drop_pages(input->main);
         if (input->alt)
             dwarf_sections_drop_pages(input->alt);

@@ -29,7 +29,7 @@ static void add_function(struct symbol_full_builder *builder, uint32_t i) {
 }
 
 static void make_base(void) {
-    struct symbol_full_builder *builder = symbol_full_builder_create(0x1000, 0x9000);
+    struct symbol_full_builder *builder = symbol_full_builder_create(0x1000, 0x9000, -1);
     for (uint32_t i = 0; i < 40; i++)
         add_function(builder, i);
     if (symbol_full_write(builder, "fuzz", 0, 1, &base) != SONDE_OK)

@@ -4,7 +4,11 @@
 #include "service/symbol/full_build.h"
 #include "tests/unit/check.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 static struct symbol_full_builder *builder;
 static struct sonde_buf image;
@@ -12,7 +16,7 @@ static struct symbol_full full;
 
 static void begin(void) {
     symbol_full_builder_destroy(builder);
-    builder = symbol_full_builder_create(0x1000, 0x10000);
+    builder = symbol_full_builder_create(0x1000, 0x10000, -1);
 }
 
 static void build(void) {
@@ -128,20 +132,96 @@ TEST(rows_cover_their_runs_and_the_first_keeps_what_two_claim) {
     CHECK(!symbol_full_line(&full, 0x2030, &file, &line));
 }
 
-TEST(equal_chains_files_and_names_are_kept_once) {
+TEST(equal_chains_of_a_function_and_all_equal_names_are_kept_once) {
     begin();
     for (uint64_t i = 0; i < 100; i++) {
+        uint64_t start = 0x2000 + i * 64;
         symbol_full_begin(builder);
         uint32_t f = node_of("f", SYMBOL_NO_NODE, 0);
-        symbol_full_add_range(builder, 0x2000 + i * 16, 0x2008 + i * 16, f, 0);
-        symbol_full_add_range(builder, 0x2002 + i * 16, 0x2004 + i * 16, node_of("g", f, 3), 1);
+        symbol_full_add_range(builder, start, start + 40, f, 0);
+        symbol_full_add_range(builder, start + 2, start + 4, node_of("g", f, 3), 1);
+        symbol_full_add_range(builder, start + 8, start + 9, node_of("g", f, 3), 1); /* unrolled */
         symbol_full_end(builder);
     }
     build();
-    CHECK_INT(full.header->node_count, ==, 2);
+    CHECK_INT(full.header->node_count, ==, 200);
     CHECK_INT(full.header->function_count, ==, 2);
     CHECK_INT(full.header->file_count, ==, 1);
-    CHECK_STR(chain(0x2002 + 99 * 16), "g<f");
+    CHECK_STR(chain(0x2002 + 99 * 64), "g<f");
+    CHECK_STR(chain(0x2008 + 99 * 64), "g<f");
+}
+
+TEST(a_function_is_known_by_its_range) {
+    begin();
+    CHECK(!symbol_full_is_known(builder, 0x2000, 0x2040));
+    symbol_full_begin(builder);
+    symbol_full_add_range(builder, 0x2000, 0x2040, node_of("f", SYMBOL_NO_NODE, 0), 0);
+    symbol_full_end(builder);
+    CHECK(symbol_full_is_known(builder, 0x2000, 0x2040));
+    CHECK(!symbol_full_is_known(builder, 0x2000, 0x2030));
+    CHECK(!symbol_full_is_known(builder, 0, 0x40)); /* discarded code is nobody's */
+}
+
+/* Any byte of a large address space is found as it was added, whatever the distance to the last. */
+TEST(starts_are_found_near_and_far) {
+    symbol_full_builder_destroy(builder);
+    builder = symbol_full_builder_create(0x1000, 0x1000 + 0xf0000000u, -1);
+    uint32_t file = symbol_full_add_file(builder, "/a.c"), line = 0;
+    for (uint64_t at = 0x1000, step = 1; at + step < 0xe0000000u; at += step, step += step / 3 + 1)
+        symbol_full_add_row(builder, at, at + step, file, ++line);
+    build();
+    uint32_t wanted = 0, found_file, found;
+    for (uint64_t at = 0x1000, step = 1; at + step < 0xe0000000u;
+         at += step, step += step / 3 + 1) {
+        wanted++;
+        CHECK(symbol_full_line(&full, at, &found_file, &found));
+        CHECK_INT(found, ==, wanted);
+        CHECK(symbol_full_line(&full, at + step - 1, &found_file, &found));
+        CHECK_INT(found, ==, wanted);
+    }
+}
+
+/* More than stays in memory: lists go to the scratch file, and the table is written to a file. */
+TEST(a_large_table_goes_through_files_and_comes_out_the_same) {
+    static const uint32_t count = 5u << 18;
+    struct sonde_buf wanted = {0};
+    for (int with_files = 0; with_files < 2; with_files++) {
+        FILE *scratch = tmpfile(), *out = tmpfile();
+        CHECK(scratch && out);
+        symbol_full_builder_destroy(builder);
+        builder =
+            symbol_full_builder_create(0x1000, 0xf0000000u, with_files ? fileno(scratch) : -1);
+        uint32_t file = symbol_full_add_file(builder, "/a.c");
+        uint32_t f = symbol_full_add_function(builder, "f", 0);
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t start = 0x1000 + (uint64_t)(i ^ 0x155) * 64; /* not in order */
+            struct symbol_node node = {SYMBOL_NO_NODE, f, (uint32_t)start - 0x1000, 0};
+            symbol_full_begin(builder);
+            symbol_full_add_range(builder, start, start + 60, symbol_full_add_node(builder, node),
+                                  0);
+            symbol_full_end(builder);
+            symbol_full_add_row(builder, start, start + 60, file, i);
+            if (i % 100000 == 0)
+                symbol_full_drop_pages(builder);
+        }
+        if (!with_files) {
+            CHECK_INT(symbol_full_write(builder, "id", 0, 1, &wanted), ==, SONDE_OK);
+            continue;
+        }
+        struct stat about;
+        CHECK_INT(symbol_full_write_file(builder, "id", 0, 1, fileno(out)), ==, SONDE_OK);
+        CHECK_INT(fstat(fileno(scratch), &about), ==, 0);
+        CHECK_INT(about.st_size, >, 8 << 20);
+        CHECK_INT(fstat(fileno(out), &about), ==, 0);
+        CHECK_INT(about.st_size, ==, (long)wanted.len);
+        void *bytes = mmap(NULL, wanted.len, PROT_READ, MAP_SHARED, fileno(out), 0);
+        CHECK(bytes != MAP_FAILED);
+        CHECK_INT(memcmp(bytes, wanted.data, wanted.len), ==, 0);
+        munmap(bytes, wanted.len);
+        fclose(scratch);
+        fclose(out);
+    }
+    sonde_buf_finish(&wanted);
 }
 
 TEST(any_flipped_bit_of_a_full_image_is_noticed) {
