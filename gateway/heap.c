@@ -11,6 +11,31 @@
 
 #define MAX_INTERVAL_S 86400
 
+static void on_note(struct exchange *exchange, const ProtobufCMessage *message) {
+    const Sonde__V1__HeapState *state = (const void *)message;
+    sonde_err code = state->note[0] ? SONDE_NOT_AVAILABLE : SONDE_NOT_ACTIVE;
+    exchange->diag.code =
+        sonde_fail(&exchange->diag, code, "%s",
+                   state->note[0] ? state->note : sonde_diag_text(NULL, SONDE_NOT_ACTIVE));
+}
+
+static void on_note_ended(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+    if (err)
+        exchange_refuse(exchange, err, diag);
+    else
+        exchange_refuse(exchange, exchange->diag.code ? exchange->diag.code : SONDE_PROTOCOL,
+                        &exchange->diag);
+}
+
+void heap_refuse_inactive(struct exchange *exchange) {
+    static const struct exchange_events events = {on_note, on_note_ended, NULL};
+    Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = exchange_selector(&exchange->target);
+    request.target = &selector;
+    exchange->events = &events;
+    exchange_call(exchange, &client_heap_status, &request.base, HEAP_DEADLINE_MS);
+}
+
 static void on_state(struct exchange *exchange, const ProtobufCMessage *message) {
     const Sonde__V1__HeapState *state = (const void *)message;
     if (state->active)
@@ -39,14 +64,33 @@ void heap_if_active(struct exchange *exchange, void (*on_active)(struct exchange
     exchange_call(exchange, &client_heap_status, &request.base, HEAP_DEADLINE_MS);
 }
 
-void heap_activate(struct exchange *exchange, struct visit *visit, uint32_t interval_s,
-                   uint64_t sample_bytes) {
+sonde_err heap_read_switch(const struct query *query, struct heap_switch *wanted,
+                           struct sonde_diag *diag) {
+    struct sonde_slice name;
+    char quoted[QUERY_QUOTED_SIZE];
+    sonde_err err = query_whole(query, "interval", 0, MAX_INTERVAL_S, &wanted->interval_s, diag);
+    if (err || !query_get(query, "backend", &name))
+        return err;
+    if (sonde_slice_equals(name, "jemalloc"))
+        wanted->backend = SONDE__V1__HEAP_STATE__BACKEND__JEMALLOC;
+    else if (sonde_slice_equals(name, "interposed"))
+        wanted->backend = SONDE__V1__HEAP_STATE__BACKEND__INTERPOSED;
+    else
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "backend: \"%s\" is not one of jemalloc, interposed",
+                          query_quote(name, quoted));
+    return SONDE_OK;
+}
+
+void heap_activate(struct exchange *exchange, struct visit *visit,
+                   const struct heap_switch *wanted) {
     char owner[EXCHANGE_OWNER_SIZE];
     Sonde__V1__HeapActivateRequest request = SONDE__V1__HEAP_ACTIVATE_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = exchange_selector(&exchange->target);
     request.target = &selector;
-    request.interval_s = interval_s;
-    request.sample_bytes = sample_bytes;
+    request.interval_s = (uint32_t)wanted->interval_s;
+    request.sample_bytes = wanted->sample_bytes;
+    request.backend = wanted->backend;
     request.owner = (char *)(uintptr_t)exchange_owner(visit, owner);
     exchange_call(exchange, &client_heap_activate, &request.base, HEAP_DEADLINE_MS);
 }
@@ -78,8 +122,8 @@ static void on_activate_ended(struct exchange *exchange, sonde_err err,
 void handle_heap_activate(struct visit *visit) {
     static const struct exchange_events events = {on_activated, on_activate_ended, NULL};
     struct sonde_diag diag = {0};
-    uint64_t interval = 0;
-    sonde_err err = query_whole(&visit->query, "interval", 0, MAX_INTERVAL_S, &interval, &diag);
+    struct heap_switch wanted = HEAP_SWITCH_PROMISED;
+    sonde_err err = heap_read_switch(&visit->query, &wanted, &diag);
     if (err) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
@@ -88,7 +132,7 @@ void handle_heap_activate(struct visit *visit) {
     if (visit->head)
         exchange_check_target(exchange, answer_activated);
     else
-        heap_activate(exchange, visit, (uint32_t)interval, 0);
+        heap_activate(exchange, visit, &wanted);
 }
 
 static void answer_deactivated(struct exchange *exchange) {

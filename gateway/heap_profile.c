@@ -171,14 +171,24 @@ void handle_heap_profile(struct visit *visit) {
     answer(visit, &form);
 }
 
+static void refuse_snapshot(struct exchange *exchange, const struct capture_form *form,
+                            sonde_err err, const struct sonde_diag *diag) {
+    if (err == SONDE_NOT_ACTIVE)
+        heap_refuse_inactive(exchange);
+    else
+        exchange_refuse(exchange, err, diag);
+}
+
 void handle_heap_snapshot(struct visit *visit) {
     const struct profile_setup *setup = visit->route->setup;
     struct sonde_diag diag = {0};
     struct capture_form form;
     bool all_one = false;
     sonde_err err = query_flag(&visit->query, "all_one", &all_one, &diag);
-    if (err)
+    if (err) {
         reply_error(visit->request, visit->family, err, &diag);
-    else if (capture_read_form(visit, setup, setup->format, &form))
+    } else if (capture_read_form(visit, setup, setup->format, &form)) {
+        form.refuse = refuse_snapshot;
         take_snapshot(visit, &form, &(struct snapshot){.all_one = all_one});
+    }
 }

@@ -13,6 +13,8 @@
 static void on_why(struct exchange *exchange, const ProtobufCMessage *message) {
     const Sonde__V1__HeapState *state = (const void *)message;
     char text[400];
+    if (state->note[0])
+        snprintf(exchange->diag.text, sizeof exchange->diag.text, "%s", state->note);
     if (state->backend != SONDE__V1__HEAP_STATE__BACKEND__BACKEND_NONE)
         return;
     snprintf(text, sizeof text, "The 'mem-prof' feature is disabled: %s",
@@ -31,7 +33,7 @@ static void refuse(struct exchange *exchange, sonde_err err, const struct sonde_
     static const struct exchange_events events = {on_why, on_why_ended, NULL};
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = exchange_selector(&exchange->target);
-    if (err != SONDE_NOT_AVAILABLE) {
+    if (err != SONDE_NOT_AVAILABLE && err != SONDE_NOT_ACTIVE) {
         exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
         return;
     }
@@ -116,12 +118,23 @@ static void on_activate_ended(struct exchange *exchange, sonde_err err,
 
 void handle_mem_activate(struct visit *visit) {
     static const struct exchange_events events = {on_activated, on_activate_ended, NULL};
-    heap_activate(exchange_create(visit, sizeof(struct exchange), &events), visit, 0, 0);
+    struct heap_switch wanted = HEAP_SWITCH_PROMISED;
+    struct sonde_diag diag = {0};
+    sonde_err err = heap_read_switch(&visit->query, &wanted, &diag);
+    if (err)
+        reply_error(visit->request, visit->family, err, &diag);
+    else
+        heap_activate(exchange_create(visit, sizeof(struct exchange), &events), visit, &wanted);
+}
+
+/* What can be switched on without being asked for by its name. */
+static bool is_enabled(const Sonde__V1__HeapState *state) {
+    return state->available && state->backend == SONDE__V1__HEAP_STATE__BACKEND__JEMALLOC;
 }
 
 static void on_deactivated(struct exchange *exchange, const ProtobufCMessage *message) {
     const Sonde__V1__HeapDeactivated *done = (const void *)message;
-    if (done->was_active || !done->state || done->state->available)
+    if (done->was_active || !done->state || is_enabled(done->state))
         reply_text(exchange_take_request(exchange), 200, "Heap profiling deactivated");
     else
         snprintf(exchange->diag.text, sizeof exchange->diag.text, "%s",

@@ -6,12 +6,11 @@
 #include "gateway/heap.h"
 #include "gateway/reply.h"
 
-#define MAX_INTERVAL_S 86400
-#define MAX_SAMPLE     (1ull << 40)
+#define MAX_SAMPLE (1ull << 40)
 
 struct switching {
     bool active, delete_dumps;
-    uint64_t interval_s, sample_bytes;
+    struct heap_switch on; /* the best backend there is */
 };
 
 static void answer_message(struct exchange *exchange, const ProtobufCMessage *message) {
@@ -37,9 +36,9 @@ static sonde_err read_switching(const struct query *query, struct switching *wan
                           "active: say ?active=true or ?active=false");
     sonde_err err = query_flag(query, "active", &wanted->active, diag);
     if (!err)
-        err = query_whole(query, "interval", 0, MAX_INTERVAL_S, &wanted->interval_s, diag);
+        err = heap_read_switch(query, &wanted->on, diag);
     if (!err)
-        err = query_whole(query, "sample_bytes", 4096, MAX_SAMPLE, &wanted->sample_bytes, diag);
+        err = query_whole(query, "sample_bytes", 4096, MAX_SAMPLE, &wanted->on.sample_bytes, diag);
     return err ? err : query_flag(query, "delete_dumps", &wanted->delete_dumps, diag);
 }
 
@@ -56,7 +55,7 @@ static void put_heap(struct visit *visit) {
     struct exchange *exchange =
         exchange_create(visit, sizeof *exchange, wanted.active ? &on : &off);
     if (wanted.active)
-        heap_activate(exchange, visit, (uint32_t)wanted.interval_s, wanted.sample_bytes);
+        heap_activate(exchange, visit, &wanted.on);
     else
         heap_deactivate(exchange, wanted.delete_dumps);
 }

@@ -56,6 +56,7 @@ struct heap {
     uint64_t keep_bytes;
     uint64_t next_dump_ns, lease_ns; /* monotonic; 0 = never */
     uint64_t gdump_ns;               /* when the last one came */
+    bool was_interposed;             /* our own sampler has had samples before */
     bool is_dumping;                 /* a periodic dump is on its way */
     bool is_searched;                /* the program's symbol table, for mallctl */
     uint64_t mallctl;                /* found there; 0 = not */

@@ -35,8 +35,8 @@ static void explain_ours(const sonde_guest_v1_HeapAnswer *answer, char *text, si
                  "are seen");
     else if (answer->interposable)
         snprintf(text, size,
-                 "; our own sampler (backend INTERPOSED) stands in for the malloc of %s without a "
-                 "restart, and sees what is allocated from then on",
+                 "; or activate with backend=interposed: our own sampler stands in for the malloc "
+                 "of %s without a restart, and sees what is allocated from then on",
                  answer->allocator);
     else if (answer->in_program)
         snprintf(text, size,
@@ -166,6 +166,9 @@ static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *ans
         err = check_backend(heap, verb, answer, &diag);
     if (!err && answer->interposed && (verb == ENGINE_HEAP_ACTIVATE || verb == ENGINE_HEAP_RESET))
         heap_begin_totals(heap);
+    if (!err && verb == ENGINE_HEAP_ACTIVATE && answer->interposed && heap->was_interposed)
+        heap->state.epoch++; /* its table began anew */
+    heap->was_interposed |= !err && answer && answer->interposed;
     if (!err && verb == ENGINE_HEAP_ACTIVATE)
         heap_begin_activity(heap, call);
     if (!err && verb == ENGINE_HEAP_RESET && heap->state.epoch == call->epoch)

@@ -77,7 +77,8 @@ def test_dumps_of_the_interval_are_listed_and_fetched():
 
 def test_without_heap_the_line_to_set_is_told():
     with stack.Server(*REDIS, ready=READY):
-        check.contains(stack.sonde("heap", "on", status=4)[1], "MALLOC_CONF=prof:true,prof_active:false")
+        check.contains(stack.sonde("heap", "on", "--backend", "jemalloc", status=4)[1],
+                       "MALLOC_CONF=prof:true,prof_active:false")
         check.contains(stack.sonde("heap", "status")[0], "MALLOC_CONF=prof:true,prof_active:false")
 
 

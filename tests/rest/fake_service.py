@@ -295,9 +295,10 @@ class Service:
         return self.heap(request.target, context, may_lack=True)[1]
 
     def HeapActivate(self, request, context):
-        target, state = self.heap(request.target, context)
+        target, state = self.heap(request.target, context, may_lack=request.backend == 2)
         if state.active:
             self.fail(context, "HEAP_BUSY")
+        state.backend = request.backend or state.backend
         state.active, state.interval_s, state.owner = True, request.interval_s, request.owner
         state.sample_bytes = request.sample_bytes or 524288
         if request.interval_s:

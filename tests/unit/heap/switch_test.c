@@ -28,7 +28,7 @@ TEST(h1_without_prof_the_line_to_set_is_told_and_our_own_sampler_is_offered) {
     struct asked asked = stage_ask(&stage, by_jemalloc);
     CHECK_INT(asked.err, ==, SONDE_NOT_AVAILABLE);
     CHECK(strstr(asked.diag.text, "MALLOC_CONF=prof:true,prof_active:false") != NULL);
-    CHECK(strstr(asked.diag.text, "INTERPOSED") != NULL);
+    CHECK(strstr(asked.diag.text, "backend=interposed") != NULL);
     asked = stage_ask_verb(&stage, ENGINE_HEAP_STATUS);
     CHECK_INT(asked.err, ==, SONDE_OK);
     CHECK(asked.state.available && !asked.state.active);
