@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Real servers under load at 999 Hz: not a sample is lost, no stack is cut for want of a rule, and the sum is the
+CPU clock's."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+
+from tests.cli import check
+from tests.e2e import stack
+
+stack.install()
+SOURCES = os.path.abspath("tests/e2e")
+CLICKHOUSE = """<yandex>
+<logger><level>warning</level><console>1</console></logger>
+<http_port>{http}</http_port><tcp_port>{tcp}</tcp_port><listen_host>127.0.0.1</listen_host>
+<path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><user_files_path>{folder}/files/</user_files_path>
+<users_config>/etc/clickhouse-server/users.xml</users_config>
+<default_profile>default</default_profile><default_database>default</default_database>
+<mark_cache_size>268435456</mark_cache_size>
+</yandex>
+"""
+
+
+def need(program):
+    path = shutil.which(program, path="/usr/sbin:/usr/bin:/bin")
+    if not path:
+        raise check.Skip(f"{program} is not installed")
+    return path
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def comments(server, name, seconds=4):
+    """The profile's own words about itself: {"dropped": "none", ...}."""
+    path = os.path.join(stack.WORK, f"{name}.pb.gz")
+    status, _, body = server.get(f"/debug/pprof/profile?seconds={seconds}&frequency=999&output=proto")
+    assert status == 200, body
+    with open(path, "wb") as file:
+        file.write(body)
+    said = subprocess.run(["go", "tool", "pprof", "-comments", path], env=stack.environment(), capture_output=True,
+                          text=True, check=True).stdout
+    return dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
+
+
+def check_nothing_is_lost(said, least_seconds):
+    check.equal(said["dropped"], "none", "dropped")
+    check.equal(said["cut stacks"], "none", "cut stacks")
+    share, sampled = re.match(r"([\d.]+) % \(([\d.]+) s", said["coverage"]).groups()
+    assert float(sampled) > least_seconds, said
+    assert 97 <= float(share) <= 103, said
+
+
+def test_redis():
+    need("redis-benchmark")
+    port = str(free_port())
+    command = (need("redis-server"), "--port", port, "--save", "", "--dir", stack.WORK)
+    load = ("redis-benchmark", "-p", port, "-q", "-l", "-t", "set,get,lpush", "-c", "20", "-P", "16")
+    with stack.Server(*command, ready="Ready to accept connections") as server, stack.Load(*load):
+        check_nothing_is_lost(comments(server, "redis"), 1)
+
+
+def ask_clickhouse(port, query):
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", query.encode(), timeout=30) as answer:
+            return answer.read().decode().strip()
+    except urllib.error.URLError:
+        return None
+
+
+def test_clickhouse():
+    program, folder = need("clickhouse-server"), os.path.join(stack.WORK, "clickhouse")
+    os.makedirs(folder)
+    http, config = free_port(), os.path.join(folder, "config.xml")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(CLICKHOUSE.format(http=http, tcp=free_port(), folder=folder))
+    query = "select sum(cityHash64(toString(number))) from numbers(300000000)"
+    load = ("curl", "-s", f"http://127.0.0.1:{http}/", "--data-binary", query)
+    with stack.Server(program, f"--config-file={config}") as server:
+        check.until(lambda: ask_clickhouse(http, "select 1") == "1", 40, "an answer of clickhouse-server")
+        with stack.Load(*load):
+            check_nothing_is_lost(comments(server, "clickhouse"), 1)
+        assert ask_clickhouse(http, "select 6 * 7") == "42"
+
+
+def test_a_thousand_threads():
+    program = os.path.join(stack.WORK, "thousand")
+    subprocess.run(["gcc", "-O1", "-pthread", f"{SOURCES}/thousand.c", "-o", program], check=True)
+    with stack.Server(program, ready="ready") as server:
+        check_nothing_is_lost(comments(server, "thousand"), 1)
+
+
+check.main(globals())

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A thousand threads that work a little and wait a little, all the time. */
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#define THREADS 1000
+
+static void *work(void *number) {
+    unsigned value = (unsigned)(long)number;
+    for (;;) {
+        for (volatile int i = 0; i < 60000; i++)
+            value = value * 1664525u + 1013904223u;
+        usleep(200000 + value % 200000);
+    }
+    return NULL;
+}
+
+int main(void) {
+    pthread_attr_t attr;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, 64 << 10);
+    for (long i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, &attr, work, (void *)i) != 0)
+            return 1;
+    }
+    puts("ready");
+    fflush(stdout);
+    pause();
+}
