@@ -182,6 +182,7 @@ static uint64_t first_tick(struct room_seat *seat, const struct walk_registers *
  * when no handler can be about; others' first span is made longer. */
 static void run(struct room_seat *seat, uint64_t first_ns, bool at_birth) {
     int fd = atomic_load(&seat->fd), timer = atomic_load(&seat->timer);
+    seat->odd_span = true;
     bool once = at_birth && first_ns < ROOM_SAFE_NS;
     if (!once && first_ns < ROOM_SAFE_NS)
         first_ns = ROOM_SAFE_NS;
@@ -200,8 +201,7 @@ static void run(struct room_seat *seat, uint64_t first_ns, bool at_birth) {
 void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t period_ns,
                const struct walk_registers *birth) {
     uint64_t ticket = room_ticket(seat->incarnation, seats_number(seat));
-    seat->period_ns = seat->nominal_ns = period_ns;
-    seat->until_renewal = 1;
+    room_begin_periods(seat, period_ns);
     seat->user_only = plan->user_only;
     seat->clock = ROOM_CLOCK_NONE;
     if (plan->clock == ROOM_CLOCK_PROCESS)
@@ -215,8 +215,7 @@ void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t p
 /* The old stream of ticks ends and a new one begins: the part of a period under way is dropped as a
  * thread's last part is, and the new first phase stands for it. */
 void clock_change(struct room_seat *seat, uint64_t period_ns) {
-    seat->period_ns = period_ns;
-    seat->until_renewal = 1;
+    room_begin_periods(seat, period_ns);
     run(seat, first_tick(seat, NULL), false);
 }
 

@@ -24,6 +24,47 @@ uint64_t room_dither(struct room_seat *seat, uint64_t nominal_ns) {
     return nominal_ns - nominal_ns / 2 + room_phase(seat, nominal_ns);
 }
 
+/* Whether something of this size is met at a random moment, against one of the largest size. */
+static bool is_met(struct room_seat *seat, uint64_t size, uint64_t largest) {
+    return room_phase(seat, largest) <= size;
+}
+
+#define FEWEST_TICKS 8u
+#define MOST_TICKS   16u
+#define TRIES        32 /* each succeeds in two of three cases */
+
+static uint32_t draw_ticks(struct room_seat *seat) {
+    return FEWEST_TICKS + (uint32_t)(room_random(seat) % (MOST_TICKS - FEWEST_TICKS + 1));
+}
+
+void room_begin_periods(struct room_seat *seat, uint64_t nominal_ns) {
+    uint64_t period = nominal_ns, ticks = FEWEST_TICKS;
+    for (int i = 0; i < TRIES; i++) {
+        period = room_dither(seat, nominal_ns);
+        if (is_met(seat, period, nominal_ns + nominal_ns / 2))
+            break;
+    }
+    for (int i = 0; i < TRIES; i++) {
+        ticks = draw_ticks(seat);
+        if (is_met(seat, ticks, MOST_TICKS))
+            break;
+    }
+    seat->period_ns = period;
+    seat->nominal_ns = nominal_ns;
+    seat->until_renewal = (uint32_t)room_phase(seat, ticks);
+}
+
+bool room_next_period(struct room_seat *seat, uint64_t nominal_ns) {
+    if (seat->until_renewal > 1 && nominal_ns == seat->nominal_ns) {
+        seat->until_renewal--;
+        return false;
+    }
+    seat->period_ns = room_dither(seat, nominal_ns);
+    seat->nominal_ns = nominal_ns;
+    seat->until_renewal = draw_ticks(seat);
+    return true;
+}
+
 int64_t room_due(const struct room_seat *seat, int64_t cpu_ns) {
     uint64_t counted = atomic_load_explicit(&seat->counted_ns, memory_order_relaxed);
     uint64_t reported = atomic_load_explicit(&seat->reported_ns, memory_order_relaxed);

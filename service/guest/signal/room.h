@@ -61,8 +61,9 @@ struct room_seat {
     /* The handler's. */
     _Atomic uint32_t inside;
     uint32_t until_renewal; /* ticks until the period is drawn anew */
-    bool once;              /* perf's event stops at its next tick, and is enabled again there */
-    bool exact;             /* no tick since the clock was armed: the next is held to its phase */
+    bool odd_span; /* the clock was set to another span than the period for its next tick */
+    bool once;     /* perf's event stops at its next tick, and is enabled again there */
+    bool exact;    /* no tick since the clock was armed: the next is held to its phase */
     uint32_t until_name, until_told;
     uint32_t label_told;
     bool announced;
@@ -154,6 +155,16 @@ uint64_t room_dither(struct room_seat *seat, uint64_t nominal_ns);
 /* A first phase in (0, period]. */
 SONDE_SIGSAFE
 uint64_t room_phase(struct room_seat *seat, uint64_t period_ns);
+
+/* The period that the first tick ends, in seat->period_ns, and how many ticks it stays: as they are
+ * when one looks at a thread at a random moment of a stream of ticks that always was. Long periods
+ * are likelier then. Only so is what a short thread's last, unfinished period takes away balanced
+ * by what its first one was given. Nothing else may touch the seat. */
+void room_begin_periods(struct room_seat *seat, uint64_t nominal_ns);
+/* At a tick: draws the next period every 8 to 16 ticks, and at once when nominal_ns is another one.
+ * False: it stays as it is. The seat's owner only. */
+SONDE_SIGSAFE
+bool room_next_period(struct room_seat *seat, uint64_t nominal_ns);
 
 /* CPU time of the seat's thread that no record stands for yet, cpu_ns being its clock now: clock -
  * base - counted - reported. base is set so that a full period is due when the first, randomly

@@ -45,7 +45,7 @@ static uint64_t now_ns(void) {
 /* Whether the tick may stand for something else than one period. */
 static bool may_differ(const struct room_seat *seat, uint64_t gap) {
     return gap > seat->period_ns + seat->period_ns / 2 || seat->until_renewal <= 1 ||
-           seat->clock != ROOM_CLOCK_PERF ||
+           seat->odd_span || seat->clock != ROOM_CLOCK_PERF ||
            atomic_load_explicit(&seat->restart_ns, memory_order_relaxed);
 }
 
@@ -86,24 +86,18 @@ static void set_period(struct room_seat *seat, uint64_t period) {
         raw_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
 }
 
-/* Draws the next period: every 8 to 16 ticks, and at once when the rate was changed. */
 static void renew_period(struct room_seat *seat) {
     uint64_t nominal = atomic_load_explicit(&room.period_ns, memory_order_relaxed);
-    if (seat->until_renewal > 1 && nominal == seat->nominal_ns) {
-        seat->until_renewal--;
-        return;
-    }
-    seat->period_ns = room_dither(seat, nominal);
-    seat->nominal_ns = nominal;
-    seat->until_renewal = 8 + (uint32_t)(room_random(seat) % 9);
-    set_period(seat, seat->period_ns);
+    if (room_next_period(seat, nominal) || seat->odd_span)
+        set_period(seat, seat->period_ns);
+    seat->odd_span = false;
 }
 
 /* Waits for the rest of the period. */
 static void wait_on(struct room_seat *seat, uint64_t due_ns) {
     uint64_t rest = seat->period_ns > due_ns ? seat->period_ns - due_ns : 0;
     set_period(seat, rest > LEAST_NS ? rest : LEAST_NS);
-    seat->until_renewal = 1;
+    seat->odd_span = true;
 }
 
 static bool push_thread(struct room_seat *seat, uint64_t weight_ns) {

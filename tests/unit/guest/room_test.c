@@ -202,6 +202,33 @@ TEST(phases_are_uniform_and_periods_keep_their_mean) {
         CHECK_NEAR(buckets[i], rounds / 10, 250); /* sigma 42 */
 }
 
+/* Sum of weights of a thread that burns so much and ends. */
+static uint64_t weights_of(struct room_seat *seat, uint64_t burned, uint64_t nominal) {
+    uint64_t sum = 0;
+    room_begin_periods(seat, nominal);
+    for (uint64_t at = room_phase(seat, seat->period_ns); at <= burned; at += seat->period_ns) {
+        sum += seat->period_ns;
+        room_next_period(seat, nominal);
+    }
+    return sum;
+}
+
+/* E14, E18: many threads of a few periods each are many unfinished periods. */
+TEST(threads_of_any_length_are_counted_without_bias) {
+    const uint64_t nominal = 1000000;
+    const uint64_t lengths[] = {100000, 700000, 1460000, 3200000, 10500000, 21000000};
+    const int threads = 100000;
+    struct room_seat seat = {.random = 88172645463325252u};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        double sum = 0;
+        for (int k = 0; k < threads; k++)
+            sum += (double)weights_of(&seat, lengths[i], nominal);
+        /* A thread's sum is off by less than a period, some 0.5 on average: sigma of the mean is
+         * 0.0016 periods. */
+        CHECK_NEAR(sum / threads / (double)nominal, (double)lengths[i] / (double)nominal, 0.008);
+    }
+}
+
 /* ---- Seats ---- */
 
 TEST(seats_are_found_by_tid_and_run_out) {
