@@ -52,6 +52,18 @@ void room_begin_periods(struct room_seat *seat, uint64_t nominal_ns) {
     seat->period_ns = period;
     seat->nominal_ns = nominal_ns;
     seat->until_renewal = (uint32_t)room_phase(seat, ticks);
+    seat->rounding = (uint32_t)room_random(seat);
+}
+
+#define FIRST_SLACK 30000u /* ns; more than a clock's reading is off */
+
+uint64_t room_periods(const struct room_seat *seat, uint64_t due_ns) {
+    uint64_t period = seat->period_ns;
+    uint64_t least = (uint64_t)((__uint128_t)period * seat->rounding >> 32);
+    uint64_t slack = period / 2 > FIRST_SLACK ? FIRST_SLACK : period / 2;
+    if (seat->exact)
+        return due_ns + slack < period ? 0 : due_ns < least ? 1 : (due_ns - least) / period + 1;
+    return due_ns < least ? 0 : (due_ns - least) / period + 1;
 }
 
 bool room_next_period(struct room_seat *seat, uint64_t nominal_ns) {

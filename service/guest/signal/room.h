@@ -61,9 +61,10 @@ struct room_seat {
     /* The handler's. */
     _Atomic uint32_t inside;
     uint32_t until_renewal; /* ticks until the period is drawn anew */
-    bool odd_span; /* the clock was set to another span than the period for its next tick */
-    bool once;     /* perf's event stops at its next tick, and is enabled again there */
-    bool exact;    /* no tick since the clock was armed: the next is held to its phase */
+    bool odd_span;     /* the clock was set to another span than the period for its next tick */
+    bool once;         /* perf's event stops at its next tick, and is enabled again there */
+    uint32_t rounding; /* of room_periods, drawn once: a part of 2^32 */
+    bool exact;        /* no tick since the clock was armed: the next is held to its phase */
     uint32_t until_name, until_told;
     uint32_t label_told;
     bool announced;
@@ -165,6 +166,14 @@ void room_begin_periods(struct room_seat *seat, uint64_t nominal_ns);
  * False: it stays as it is. The seat's owner only. */
 SONDE_SIGSAFE
 bool room_next_period(struct room_seat *seat, uint64_t nominal_ns);
+
+/* How many periods a tick stands for when so much CPU time is due: it drifts away from the ticks,
+ * since a thread's clock also counts the switch to it, which its timer does not. Rounded at a point
+ * drawn for each seat (systematic sampling), so that the sum over many threads is right whenever
+ * they end. 0: the tick came early, when the hypervisor had the CPU. The first tick is held to its
+ * phase exactly: many threads have no other. */
+SONDE_SIGSAFE
+uint64_t room_periods(const struct room_seat *seat, uint64_t due_ns);
 
 /* CPU time of the seat's thread that no record stands for yet, cpu_ns being its clock now: clock -
  * base - counted - reported. base is set so that a full period is due when the first, randomly

@@ -25,10 +25,9 @@
 #include <sys/prctl.h>
 #include <time.h>
 
-#define CODE_PERF   6      /* TRAP_PERF, which this glibc does not name */
-#define LEAST_NS    25000u /* perf's timer must leave us time to get out of here */
-#define FIRST_SLACK 30000u /* ns; more than a clock's reading is off */
-#define PERF_ASYNC  1u     /* TRAP_PERF_FLAG_ASYNC: was blocked when the tick came */
+#define CODE_PERF  6      /* TRAP_PERF, which this glibc does not name */
+#define LEAST_NS   25000u /* perf's timer must leave us time to get out of here */
+#define PERF_ASYNC 1u     /* TRAP_PERF_FLAG_ASYNC: was blocked when the tick came */
 
 /* What the kernel puts behind si_addr for TRAP_PERF. */
 struct perf_info {
@@ -53,7 +52,7 @@ static bool may_differ(const struct room_seat *seat, uint64_t gap) {
  * hypervisor had the CPU; *due_ns tells how much of a period there is. A thread's first tick is
  * held to its phase exactly: many threads have no other. */
 static uint64_t count_periods(struct room_seat *seat, uint64_t now, uint64_t *due_ns) {
-    uint64_t gap = now - seat->last_ns, period = seat->period_ns;
+    uint64_t gap = now - seat->last_ns;
     seat->last_ns = now;
     if (!may_differ(seat, gap))
         return 1;
@@ -64,11 +63,8 @@ static uint64_t count_periods(struct room_seat *seat, uint64_t now, uint64_t *du
         seat->exact = true;
     }
     int64_t due = room_due(seat, room_clock_ns(CLOCK_THREAD_CPUTIME_ID));
-    uint64_t slack = seat->exact && period / 2 > FIRST_SLACK ? FIRST_SLACK : period / 2;
     *due_ns = due > 0 ? (uint64_t)due : 0;
-    if (*due_ns + slack < period)
-        return 0;
-    return *due_ns < period + period / 2 ? 1 : (*due_ns + period / 2) / period;
+    return room_periods(seat, *due_ns);
 }
 
 /* An event that was armed for one tick has stopped at it, and is enabled again. */
