@@ -166,7 +166,8 @@ static void on_running(struct target *target) {
         return;
     }
     target->clock = CLOCK_RUNNING;
-    target->account_seen_ns = 0; /* the guest counts from the start of its clocks */
+    /* The guest counts from the start of its clocks. */
+    target->account_seen_ns = target->control_seen_ns = 0;
     target->next_drain_ns = now_monotonic_ns() + drain_pause(target);
     begin_waiting(target);
 }

@@ -124,8 +124,8 @@ struct engine_facts {
     uint64_t samples, dropped, truncated;
     struct engine_drop drops[ENGINE_DROP_CAUSES];
     size_t drop_count;
-    uint64_t guest_cpu_ns, target_cpu_ns;
-    const char *clock; /* valid during the call */
+    uint64_t guest_cpu_ns, target_cpu_ns; /* target: without the guest's control thread */
+    const char *clock;                    /* valid during the call */
     bool target_gone;
     enum engine_mode mode;
     double frequency_hz;     /* mean rate of ticks, when a ceiling lowered it below the asked one */

@@ -58,14 +58,19 @@ static sonde_err on_cpu_state(struct target *target, const frames_from_guest *me
     return SONDE_OK;
 }
 
+/* How much further a count of the guest's has come; a leap is a guest gone wrong. */
+static uint64_t advance(uint64_t *seen, uint64_t now) {
+    uint64_t more = now > *seen && now - *seen < DRAIN_MAX_WEIGHT ? now - *seen : 0;
+    *seen = now;
+    return more;
+}
+
 static sonde_err on_cpu_account(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_CpuAccount *account = &message->message.cpu_account;
-    uint64_t before = target->account_seen_ns;
     clock_read_cpu(target);
     (void)rings_drain(target, now_monotonic_ns(), ENGINE_DRAIN_BYTES); /* counters of that time */
-    target->account_seen_ns = account->guest_cpu_ns;
-    if (account->guest_cpu_ns > before && account->guest_cpu_ns - before < DRAIN_MAX_WEIGHT)
-        target->tallies.account_ns += account->guest_cpu_ns - before;
+    target->tallies.account_ns += advance(&target->account_seen_ns, account->guest_cpu_ns);
+    target->tallies.control_ns += advance(&target->control_seen_ns, account->control_cpu_ns);
     if (target->clock == CLOCK_RUNNING && budget_on_account(target))
         clock_adjust(target);
     struct engine *engine = target->engine;

@@ -174,7 +174,9 @@ static void fill_facts(const struct engine_capture *capture, uint64_t now_ns,
     facts->samples = window->samples;
     facts->truncated = window->truncated;
     facts->guest_cpu_ns = account_ns ? account_ns : handler_ns; /* the account has it all */
-    facts->target_cpu_ns = now->target_cpu_ns - base->target_cpu_ns;
+    uint64_t cpu_ns = now->target_cpu_ns - base->target_cpu_ns;
+    uint64_t control_ns = now->control_ns - base->control_ns;
+    facts->target_cpu_ns = cpu_ns > control_ns ? cpu_ns - control_ns : 0;
     facts->target_gone = capture->target_gone;
     facts->mode = capture->spec.mode;
     fill_drops(capture, facts);

@@ -41,6 +41,7 @@ struct tallies {
     uint64_t handler_ns; /* in the guest's signal handlers */
     uint64_t handler_count;
     uint64_t account_ns; /* the guest's own account of its CPU time, about every second */
+    uint64_t control_ns; /* of it, the guest's control thread, which no sample shows */
     uint64_t target_cpu_ns;
 };
 
@@ -94,6 +95,7 @@ struct target {
     struct drain_counts seen; /* the header's counters at the last drain */
     struct tallies tallies;
     uint64_t account_seen_ns; /* guest_cpu_ns of the last CpuAccount */
+    uint64_t control_seen_ns; /* its control_cpu_ns */
     uint64_t cpu_seen_ns;     /* last reading of the process's CPU clock */
     uint32_t opening;         /* mappings on their way through the workers */
 

@@ -43,8 +43,9 @@ static struct {
     uint64_t generation;
     int64_t deadline_ns; /* of tables, of draining */
     int64_t look_ns, account_ns, maps_ns, maps_asked_ns, maps_cost_ns;
-    int64_t process_start_ns, own_start_ns;
-    struct seats_handlers handlers_before; /* the capture */
+    int64_t process_start_ns, own_start_ns; /* own: before the preparations */
+    int64_t own_running_ns;                 /* after them */
+    struct seats_handlers handlers_before;  /* the capture */
     uint64_t read_bytes;
     int64_t read_ns; /* when sonded read something last */
 } now;
@@ -92,6 +93,8 @@ static void send_account(void) {
         (uint64_t)(room_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - now.process_start_ns);
     account->guest_cpu_ns =
         handler_ns + (uint64_t)(room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - now.own_start_ns);
+    account->control_cpu_ns =
+        (uint64_t)(room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - now.own_running_ns);
     account->threads = threads_count();
     now.account_ns = clock_now() + ACCOUNT_NS;
     link_send(-1);
@@ -288,6 +291,7 @@ static void start_clocks(void) {
     now.read_ns = clock_now();
     plan_maps();
     send_state(true, 0);
+    now.own_running_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void stop_clocks(void) {

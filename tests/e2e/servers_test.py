@@ -51,12 +51,12 @@ def comments(server, name, seconds=4):
     return dict(line.split(": ", 1) for line in said.splitlines() if ": " in line)
 
 
-def check_nothing_is_lost(said, least_seconds):
+def check_nothing_is_lost(said, least_seconds, least_share=97):
     check.equal(said["dropped"], "none", "dropped")
     check.equal(said["cut stacks"], "none", "cut stacks")
     share, sampled = re.match(r"([\d.]+) % \(([\d.]+) s", said["coverage"]).groups()
     assert float(sampled) > least_seconds, said
-    assert 97 <= float(share) <= 103, said
+    assert least_share <= float(share) <= 103, said
 
 
 def test_redis():
@@ -95,7 +95,8 @@ def test_a_thousand_threads():
     program = os.path.join(stack.WORK, "thousand")
     subprocess.run(["gcc", "-O1", "-pthread", f"{SOURCES}/thousand.c", "-o", program], check=True)
     with stack.Server(program, ready="ready") as server:
-        check_nothing_is_lost(comments(server, "thousand"), 1)
+        # Each thread works for some two periods: its last one, unfinished, weighs much.
+        check_nothing_is_lost(comments(server, "thousand", seconds=6), 1, least_share=90)
 
 
 check.main(globals())
