@@ -5,6 +5,7 @@
 #include "api/options.h"
 #include "api/paths.h"
 #include "service/engine/engine.h"
+#include "service/heap_from_start.h"
 #include "service/rpc/server.h"
 #include "service/symbol/worker.h"
 
@@ -19,7 +20,7 @@
 struct settings {
     const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc;
-    bool insecure, token_everywhere, redact, verbose;
+    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling;
     uint64_t workers, grace_ms, upload_mib, captures, captures_mib;
 };
 
@@ -57,6 +58,9 @@ static const struct sonde_option table[] = {
            "threads for tables and names, and as many for results; default 2"),
     OPTION("upload-mib", 0, "N", "SONDE_UPLOAD_MIB", NUMBER, upload_mib, 1, 1 << 24,
            "how much of uploaded debug files is kept in the data directory; default 16384"),
+    OPTION("enable-heap-profiling", 0, NULL, "SONDE_ENABLE_HEAP_PROFILING", FLAG,
+           enable_heap_profiling, 0, 0,
+           "switch jemalloc's profiling on in each target that attaches with prof:true"),
     OPTION("captures", 0, "N", "SONDE_CAPTURES", NUMBER, captures, 1, 10000,
            "so many of the last captures are kept in the data directory; default 64"),
     OPTION("captures-mib", 0, "N", "SONDE_CAPTURES_MIB", NUMBER, captures_mib, 1, 1 << 20,
@@ -80,6 +84,10 @@ static const struct sonde_options options = {
 
 static void log_line(void *context, const char *line) {
     fprintf(stderr, "%s\n", line);
+}
+
+static void log_fact(const char *line) {
+    fprintf(stderr, "sonded: %s\n", line);
 }
 
 /* Sockets, rings and mapped files of thousands of processes. */
@@ -135,7 +143,10 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     };
     struct engine *engine = NULL;
     struct rpc_server *server = NULL;
+    struct engine_watch *from_start = NULL;
     sonde_err err = engine_create(&engine_settings, &engine, diag);
+    if (!err && settings->enable_heap_profiling)
+        err = heap_from_start(engine, log_fact, &from_start);
     if (!err)
         err = start_server(settings, engine, &server, diag);
     if (!err) {
@@ -147,6 +158,8 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
         rpc_server_stop(server, (unsigned)settings->grace_ms);
     }
     rpc_server_destroy(server);
+    if (from_start)
+        engine_unwatch(engine, from_start);
     engine_destroy(engine);
     return err;
 }
