@@ -82,7 +82,7 @@ def test_clickhouse():
     http, config = free_port(), os.path.join(folder, "config.xml")
     with open(config, "w", encoding="utf-8") as file:
         file.write(CLICKHOUSE.format(http=http, tcp=free_port(), folder=folder))
-    query = "select sum(cityHash64(toString(number))) from numbers(300000000)"
+    query = "select sum(cityHash64(toString(number))) from numbers(900000000)"
     load = ("curl", "-s", f"http://127.0.0.1:{http}/", "--data-binary", query)
     with stack.Server(program, f"--config-file={config}") as server:
         check.until(lambda: ask_clickhouse(http, "select 1") == "1", 40, "an answer of clickhouse-server")
