@@ -59,7 +59,7 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
 static void add_guest_cost(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_facts *facts = &input->facts;
     sonde_buf_printf(text, "sampler cpu in the target: %.3f ms", (double)facts->guest_cpu_ns / 1e6);
-    if (facts->target_cpu_ns > 0)
+    if (facts->target_cpu_ns > facts->guest_cpu_ns) /* of an idle target it would say nothing */
         sonde_buf_printf(text, " (%.2f %%)",
                          100 * (double)facts->guest_cpu_ns / (double)facts->target_cpu_ns);
 }
