@@ -13,6 +13,7 @@ _BAZEL_RULES = {
 
 # name: (pkg-config module or "", libraries, headers, defines, deps, tools)
 _LIBRARIES = {
+    "curl": ("libcurl", [], ["curl"], [], [], []),
     "deflate": ("libdeflate", ["deflate"], ["libdeflate.h"], [], [], []),
     "dw": ("libdw", ["dw"], ["elfutils", "dwarf.h"], [], ["elf"], []),
     "elf": ("libelf", ["elf"], ["libelf.h", "gelf.h", "nlist.h"], [], [], []),

@@ -8,14 +8,14 @@ set -euo pipefail
 build_packages=(
     bazel-bootstrap bazel-platforms bazel-rules-java bazel-rules-proto bazel-skylib
     gcc g++ git curl python3
-    binutils-dev libdeflate-dev libdw-dev libelf-dev libgrpc-dev libh2o-evloop-dev libiberty-dev libjemalloc-dev
+    binutils-dev libcurl4-openssl-dev libdeflate-dev libdw-dev libelf-dev libgrpc-dev libh2o-evloop-dev libiberty-dev libjemalloc-dev
     liblzma-dev libnanopb-dev libprotobuf-c-dev libssl-dev libunwind-dev libzstd-dev nanopb pkg-config
     protobuf-c-compiler protobuf-compiler zlib1g-dev
 )
 test_packages=(
     chromium chromium-driver clang clang-format libclang-rt-14-dev lld llvm golang-go google-perftools
     libgoogle-perftools-dev graphviz libjemalloc2 libmimalloc2.0 linux-perf nodejs python3-grpcio python3-protobuf python3-selenium
-    redis-server redis-tools librsvg2-bin xz-utils binutils nghttp2-client dwz elfutils procps
+    redis-server redis-tools librsvg2-bin xz-utils binutils nghttp2-client debuginfod dwz elfutils procps
 )
 
 missing() {

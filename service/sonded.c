@@ -2,16 +2,20 @@
  *
  * sonded: settings, the engine, the RPC server over it, and a main thread that waits for a signal.
  * Signals are blocked before any thread starts, so that only the main thread takes them. */
+#include "api/bytes.h"
 #include "api/options.h"
 #include "api/paths.h"
 #include "service/engine/engine.h"
 #include "service/heap_from_start.h"
 #include "service/rpc/server.h"
+#include "service/symbol/fetch.h"
 #include "service/symbol/worker.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -20,6 +24,7 @@
 struct settings {
     const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc;
+    struct sonde_option_list debuginfod;
     bool insecure, token_everywhere, redact, verbose, enable_heap_profiling;
     uint64_t workers, grace_ms, upload_mib, captures, captures_mib;
 };
@@ -65,6 +70,9 @@ static const struct sonde_option table[] = {
            "so many of the last captures are kept in the data directory; default 64"),
     OPTION("captures-mib", 0, "N", "SONDE_CAPTURES_MIB", NUMBER, captures_mib, 1, 1 << 20,
            "and at most so much of them; default 256"),
+    OPTION("debuginfod", 0, "URL", "SONDE_DEBUGINFOD", LIST, debuginfod, 0, 0,
+           "ask this server for debug files that are missing here, in the background; may be "
+           "repeated; \"env\" means those in DEBUGINFOD_URLS; default: none"),
     OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
            "how long running calls may go on after a SIGTERM; default 200"),
     OPTION("verbose", 'v', NULL, "SONDE_VERBOSE", FLAG, verbose, 0, 0,
@@ -81,6 +89,18 @@ static const struct sonde_options options = {
     .table = table,
     .count = sizeof table / sizeof table[0],
 };
+
+/* The servers of the list as one text; to be freed. NULL when there is none. */
+static char *debuginfod_urls(const struct sonde_option_list *list) {
+    struct sonde_buf urls = {0};
+    size_t len;
+    for (size_t i = 0; i < list->count; i++) {
+        bool is_env = strcmp(list->items[i], "env") == 0;
+        const char *url = is_env ? getenv("DEBUGINFOD_URLS") : list->items[i];
+        sonde_buf_printf(&urls, "%s ", url ? url : "");
+    }
+    return sonde_buf_take(&urls, &len);
+}
 
 static void log_line(void *context, const char *line) {
     fprintf(stderr, "%s\n", line);
@@ -134,12 +154,14 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
 
 static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
                        struct sonde_diag *diag) {
+    char *debuginfod = debuginfod_urls(&settings->debuginfod);
     struct engine_options engine_settings = {
         .socket_path = settings->socket,
         .data_dir = settings->data_dir,
         .workers = (uint32_t)settings->workers,
         .symbol_worker = "/proc/self/exe",
         .upload_bytes = settings->upload_mib << 20,
+        .debuginfod = debuginfod,
     };
     struct engine *engine = NULL;
     struct rpc_server *server = NULL;
@@ -161,12 +183,15 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     if (from_start)
         engine_unwatch(engine, from_start);
     engine_destroy(engine);
+    free(debuginfod);
     return err;
 }
 
 int main(int argc, char **argv) {
     if (symbol_worker_is_asked(argc, argv))
         return symbol_worker_main(argc, argv);
+    if (symbol_fetch_is_asked(argc, argv))
+        return symbol_fetch_main(argc, argv);
     struct settings settings = {
         .socket = sonde_default_guest_socket(),
         .data_dir = sonde_default_data_dir(),

@@ -2,7 +2,8 @@
  *
  * pprof's files do not say whose code a frame is; the names of their mappings nearly do. Ours are
  * written so that the guess gives back what was: the executable first, the kernel as "[kernel]",
- * memory as /proc/PID/maps calls it. A file that could not be opened comes back as its path says. */
+ * memory as /proc/PID/maps calls it. A file that could not be opened comes back as its path says.
+ */
 #include "api/profile/kind.h"
 
 #include <string.h>

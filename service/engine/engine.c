@@ -54,6 +54,7 @@ static sonde_err open_caches(struct engine *engine, const struct engine_options 
     }
     struct symbol_options options = {.cache_dir = names_dir[0] ? names_dir : NULL,
                                      .worker = from->symbol_worker,
+                                     .debuginfod = from->debuginfod,
                                      .upload_bytes = from->upload_bytes};
     sonde_err err = symbol_store_create(&options, &engine->symbols, diag);
     if (err)

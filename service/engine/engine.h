@@ -30,6 +30,8 @@ struct engine_options {
     uint32_t workers;     /* 0 = 2 */
     /* The program that converts DWARF (service/symbol/worker.h); NULL = names only. */
     const char *symbol_worker;
+    /* debuginfod servers, separated by blanks (service/symbol/fetch.h); NULL or "" = none. */
+    const char *debuginfod;
     uint64_t upload_bytes; /* bound of all uploaded debug files; 0 = 16 GiB */
 };
 

@@ -120,7 +120,8 @@ sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *que
         symbol->is_folded = answers[i].is_folded;
         if (queries[i].module && symbol->quality != SYMBOL_FULL)
             symbol->reason = shortfall_of(&shortfalls, queries[i].module);
-        symbol->is_improving = symbol->reason == symbol_converting;
+        symbol->is_improving =
+            symbol->reason == symbol_converting || symbol->reason == symbol_fetching;
     }
     if (!err)
         on_answer(context, SONDE_OK, NULL, symbols, count);

@@ -19,6 +19,7 @@
 #define PAGE          4096u
 
 const char symbol_converting[] = "CONVERTING";
+const char symbol_fetching[] = "FETCHING";
 
 bool symbol_build_id_read(const char *text, char build_id[SYMBOL_BUILD_ID_TEXT]) {
     size_t len = strlen(text);
@@ -108,7 +109,7 @@ static struct symbol_module *find_open(struct symbol_store *store, const char *b
     return best;
 }
 
-static bool has_build_id(int fd, const char *build_id) {
+bool symbol_file_has_build_id(int fd, const char *build_id) {
     struct symbol_elf_input input;
     struct symbol_elf elf = {0};
     uint8_t own[SYMBOL_BUILD_ID_MAX];
@@ -131,7 +132,7 @@ static struct symbol_module *find_in_roots(struct symbol_store *store, const cha
                                 build_id, build_id + 2) < PATH_MAX)
             fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         struct symbol_module *module = NULL;
-        if (fd >= 0 && !has_build_id(fd, build_id))
+        if (fd >= 0 && !symbol_file_has_build_id(fd, build_id))
             close(fd);
         else if (fd >= 0 && symbol_module_open_file(store, fd, path, &module) == SONDE_OK)
             return module;
@@ -237,7 +238,11 @@ sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
         found = find_in_cache(store, wanted);
     if (!found)
         return sonde_fail(diag, SONDE_NOT_FOUND,
-                          "no file with the build-id %s is known here: upload it or its debug file",
+                          symbol_fetch_want(store->fetch, wanted)
+                              ? "no file with the build-id %s is known here yet: a debuginfod "
+                                "server is asked for it, so ask again in a moment"
+                              : "no file with the build-id %s is known here: upload it or its "
+                                "debug file",
                           wanted);
     keep(store, found);
     *module = found;
@@ -373,6 +378,8 @@ const char *symbol_module_shortfall(struct symbol_module *module) {
         return module->store->worker ? "CONVERSION_FAILED" : "NO_CONVERTER";
     if (nameless)
         return "CONVERSION_FAILED";
+    if (symbol_fetch_is_under_way(module->store->fetch, module->build_id))
+        return symbol_fetching;
     return module->reason != SYMBOL_REASON_NONE ? symbol_reason_text(module->reason)
                                                 : "NO_DEBUG_INFO";
 }

@@ -7,18 +7,11 @@
 #include "service/symbol/store.h"
 #include "service/symbol/worker.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -109,111 +102,16 @@ static bool gather(struct symbol_module *module, bool is_names, int out,
     return whole;
 }
 
-/* The pid, or -1. Nothing of our environment goes over: no preloads, no debuginfod. */
-static pid_t spawn(const char *program, const char *kind, const char *identity, const int *fds) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    sigset_t none, all;
-    char *arguments[] = {(char *)program, (char *)SYMBOL_WORKER_ARGUMENT, (char *)kind,
-                         (char *)identity, NULL};
-    char *environment[] = {(char *)"LC_ALL=C", NULL};
-    pid_t pid = -1;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
-    for (int i = SYMBOL_WORKER_MAIN; i < SYMBOL_WORKER_FD_END; i++)
-        posix_spawn_file_actions_adddup2(&actions, fds[i], i);
-    posix_spawn_file_actions_addclosefrom_np(&actions, SYMBOL_WORKER_FD_END);
-    posix_spawnattr_init(&attributes);
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (posix_spawn(&pid, program, &actions, &attributes, arguments, environment) != 0)
-        pid = -1;
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return pid;
-}
-
-/* Waits for the worker's end, and ends it when its time is over: true then. It is not reaped here:
- * until then its pid can be nobody else's. */
-static bool await(pid_t pid, int timeout_ms) {
-    struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
-    bool was_late = false;
-    if (ended.fd >= 0) {
-        int ready;
-        do
-            ready = poll(&ended, 1, timeout_ms);
-        while (ready < 0 && errno == EINTR);
-        close(ended.fd);
-        was_late = ready == 0;
-        if (was_late)
-            kill(pid, SIGKILL);
-    }
-    siginfo_t about;
-    while (waitid(P_PID, (id_t)pid, &about, WEXITED | WNOWAIT) < 0 && errno == EINTR)
-        continue;
-    return was_late;
-}
-
-/* --- the store's list of workers ---------------------------------------------------------------
- */
-
-/* Under the store's lock. NULL when the store ends. */
-static pid_t *take_place(struct symbol_store *store) {
-    while (!store->stopping) {
-        for (size_t i = 0; i < SYMBOL_WORKERS; i++)
-            if (store->workers[i] == 0)
-                return &store->workers[i];
-        lock_wait(&store->lock, &store->worker_ended);
-    }
-    return NULL;
-}
-
-static uint64_t milliseconds(const struct rusage *usage) {
-    return (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000 +
-           (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
-}
-
-/* The pid is told under the lock, so that a store that ends can end the worker too. */
 static struct symbol_failure run(struct symbol_module *module, const char *kind, const int *fds,
                                  int timeout_ms) {
-    struct symbol_store *store = module->store;
-    struct symbol_failure failure = {.cause = SYMBOL_FAILURE_NONE};
-    struct rusage usage = {0};
-    int status = 0;
-    lock_take(&store->lock);
-    pid_t *place = take_place(store);
-    pid_t pid = place ? spawn(store->worker, kind, module->identity, fds) : -1;
-    if (pid > 0)
-        *place = pid;
-    lock_drop(&store->lock);
-    if (pid <= 0) {
-        failure.cause = place ? SYMBOL_FAILURE_NOT_STARTED : SYMBOL_FAILURE_NONE;
-        return failure;
-    }
-    bool was_late = await(pid, timeout_ms);
-    lock_take(&store->lock);
-    bool stopping = store->stopping;
-    *place = 0;
-    pthread_cond_signal(&store->worker_ended);
-    lock_drop(&store->lock);
-    while (wait4(pid, &status, 0, &usage) < 0 && errno == EINTR)
-        continue;
-    return stopping ? failure : symbol_failure_of(status, milliseconds(&usage), was_late);
-}
-
-void symbol_store_end(struct symbol_store *store) {
-    lock_take(&store->lock);
-    store->stopping = true;
-    for (size_t i = 0; i < SYMBOL_WORKERS; i++)
-        if (store->workers[i] > 0)
-            kill(store->workers[i], SIGKILL);
-    pthread_cond_broadcast(&store->wanted);
-    pthread_cond_broadcast(&store->worker_ended);
-    lock_drop(&store->lock);
+    const char *arguments[] = {SYMBOL_WORKER_ARGUMENT, kind, module->identity, NULL};
+    struct symbol_run run =
+        symbol_run(module->store, arguments, fds, SYMBOL_WORKER_FD_END, timeout_ms);
+    if (run.end == SYMBOL_RUN_STORE_ENDS)
+        return (struct symbol_failure){.cause = SYMBOL_FAILURE_NONE};
+    if (run.end == SYMBOL_RUN_NOT_STARTED)
+        return (struct symbol_failure){.cause = SYMBOL_FAILURE_NOT_STARTED, .unix_s = time(NULL)};
+    return symbol_failure_of(run.status, run.cpu_ms, run.end == SYMBOL_RUN_LATE);
 }
 
 /* --- one conversion ----------------------------------------------------------------------------

@@ -392,6 +392,7 @@ sonde_err symbol_files_evict(struct symbol_store *store, const char *id, bool up
     }
     free(files);
     forget_failures(store);
+    symbol_fetch_forget(store->fetch);
     if (!err && !known)
         err = sonde_fail(diag, SONDE_NOT_FOUND,
                          "nothing of \"%.100s\" is here: the list tells identities and build-ids",

@@ -20,6 +20,9 @@
 /* Lower-case hex of 2 to 32 bytes; false when text is something else. */
 bool symbol_build_id_read(const char *text, char build_id[SYMBOL_BUILD_ID_TEXT]);
 
+/* Whether an ELF file has that build-id. */
+bool symbol_file_has_build_id(int fd, const char *build_id);
+
 /* --- modules by build-id -----------------------------------------------------------------------
  */
 
@@ -37,6 +40,7 @@ bool symbol_module_bias_of(const struct symbol_module *module, const struct symb
  * not. Opens the file: once a batch, not once an address. */
 const char *symbol_module_shortfall(struct symbol_module *module);
 extern const char symbol_converting[]; /* "CONVERTING", to be compared by pointer */
+extern const char symbol_fetching[];   /* "FETCHING": a debuginfod server is asked; likewise */
 
 /* --- the list ----------------------------------------------------------------------------------
  */

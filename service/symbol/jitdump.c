@@ -172,7 +172,7 @@ static bool is_near(uint64_t address, uint64_t code) {
     return address >= code && address - code < MAX_CODE;
 }
 
-/* The next entry at or after `at` that could be one: a damaged name may have looked like its end. */
+/* The next entry from `at` on that could be one: a damaged name may have looked like its end. */
 static size_t find_entry(const char *bytes, size_t at, size_t len, uint64_t code,
                          struct debug_entry *entry) {
     for (; at + sizeof *entry < len; at++) {

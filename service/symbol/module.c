@@ -39,6 +39,12 @@ sonde_err symbol_store_create(const struct symbol_options *options, struct symbo
         symbol_store_destroy(made);
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the symbol store");
     }
+    if (options->debuginfod && options->debuginfod[0])
+        err = symbol_fetch_create(made, options->debuginfod, &made->fetch, diag);
+    if (err) {
+        symbol_store_destroy(made);
+        return err;
+    }
     *store = made;
     return SONDE_OK;
 }
@@ -47,6 +53,7 @@ void symbol_store_destroy(struct symbol_store *store) {
     if (!store)
         return;
     symbol_converter_stop(store);
+    symbol_fetch_destroy(store->fetch);
     symbol_archive_stop(store);
     symbol_cache_finish(&store->cache);
     free(store->debug_roots);

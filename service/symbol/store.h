@@ -13,6 +13,7 @@
 #include "service/symbol/cache.h"
 #include "service/symbol/elf.h"
 #include "service/symbol/failure.h"
+#include "service/symbol/fetch.h"
 #include "service/symbol/full.h"
 #include "service/symbol/names.h"
 #include "service/symbol/shown.h"
@@ -39,6 +40,8 @@ struct symbol_store {
     pid_t workers[SYMBOL_WORKERS]; /* 0 = a free place */
     pthread_cond_t worker_ended;
     bool converter_runs, stopping;
+
+    struct symbol_fetch *fetch; /* NULL = no servers; fixed */
 
     /* Files by build-id and uploads (archive.c, uploads.c); under the lock. */
     struct symbol_module *kept[SYMBOL_KEPT]; /* asked for by build-id lately; retained */
@@ -137,6 +140,22 @@ struct symbol_full_table *symbol_module_full(struct symbol_module *module,
 void symbol_full_table_finish(struct symbol_full_table *table);
 /* Ends the converter thread and its worker, and lets go of what is queued. */
 void symbol_converter_stop(struct symbol_store *store);
+
+/* run.c: starts the store's worker program with these words (NULL-ended; at most 8) and fds[3 up to
+ * fd_end] as its descriptors of the same numbers, and waits for its end, or ends it. */
+enum symbol_run_end {
+    SYMBOL_RUN_ENDED, /* by itself: status */
+    SYMBOL_RUN_LATE,
+    SYMBOL_RUN_NOT_STARTED,
+    SYMBOL_RUN_STORE_ENDS,
+};
+struct symbol_run {
+    enum symbol_run_end end;
+    int status; /* waitpid's */
+    uint64_t cpu_ms;
+};
+struct symbol_run symbol_run(struct symbol_store *store, const char *const *arguments,
+                             const int *fds, int fd_end, int timeout_ms);
 
 /* Runs a worker on a module (kind: SYMBOL_WORKER_NAMES or _FULL) and leaves the table's file open;
  * -1 and the failure = there is none, NONE when the store is ending. What failed lately is not

@@ -32,6 +32,9 @@ struct symbol_options {
      * "/proc/self/exe" for a program whose main knows it. NULL = names only, read in this process:
      * no inlined functions, files and lines. */
     const char *worker;
+    /* Servers to ask for debug files that are missing (fetch.h), separated by blanks; NULL or "" =
+     * none. Needs cache_dir and worker, whose main knows symbol_fetch_is_asked. */
+    const char *debuginfod;
 };
 
 SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *options,

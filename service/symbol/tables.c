@@ -71,12 +71,21 @@ static bool build(struct symbol_module *module, struct symbol_table *table) {
     return good;
 }
 
+/* Its debug file may be had from elsewhere, in time for the next question. */
+static void want_debug_file(struct symbol_module *module) {
+    bool is_file =
+        module->kind == SYMBOL_MODULE_EXECUTABLE || module->kind == SYMBOL_MODULE_LIBRARY;
+    if (module->store->fetch && is_file && module->build_id[0] && !symbol_module_has_dwarf(module))
+        (void)symbol_fetch_want(module->store->fetch, module->build_id);
+}
+
 static void make_table(struct symbol_module *module, struct symbol_table *table) {
     if (module->fd >= 0 && (load(module, table) || build(module, table)) &&
         symbol_shown_init(&table->shown, table->names.header->symbol_count) == SONDE_OK)
         symbol_archive_note(module);
     else
         symbol_table_finish(table);
+    want_debug_file(module);
 }
 
 struct symbol_table *symbol_module_table(struct symbol_module *module) {
