@@ -8,6 +8,7 @@
 #include "service/guest/install.h"
 #include "service/guest/limits.h"
 #include "service/guest/link.h"
+#include "service/guest/maps_watch.h"
 #include "service/guest/raw.h"
 #include "service/guest/rings.h"
 #include "service/guest/seats.h"
@@ -18,18 +19,15 @@
 #include <string.h>
 #include <time.h>
 
-#define MS            1000000ll
-#define LOOK_NS       (500 * MS)
-#define KEEP_NS       (10000 * MS) /* between two readings of the map without a capture */
-#define ACCOUNT_NS    (1000 * MS)
-#define TABLES_NS     (3000 * MS)
-#define MISS_NS       (50 * MS)    /* at least this much between two readings of the map */
-#define DRAIN_NS      (10000 * MS) /* a sonded that has not read all by then keeps its memory */
-#define STUCK_NS      (10000 * MS)
-#define LEAST_PERIOD  (50 * 1000ull)
-#define MOST_PERIOD   (10ull * 1000 * 1000 * 1000)
-#define PARTS         16u /* mappings in one frame */
-#define MAPS_PATIENCE 50  /* reading maps may take one part in so many of the time */
+#define MS           1000000ll
+#define LOOK_NS      (500 * MS)
+#define ACCOUNT_NS   (1000 * MS)
+#define TABLES_NS    (3000 * MS)
+#define DRAIN_NS     (10000 * MS) /* a sonded that has not read all by then keeps its memory */
+#define STUCK_NS     (10000 * MS)
+#define LEAST_PERIOD (50 * 1000ull)
+#define MOST_PERIOD  (10ull * 1000 * 1000 * 1000)
+#define PARTS        16u /* mappings in one frame */
 
 enum stage { IDLE, PREPARING, RUNNING, DRAINING };
 
@@ -42,7 +40,8 @@ static struct {
     struct maps maps, next_maps;
     uint64_t generation;
     int64_t deadline_ns; /* of tables, of draining */
-    int64_t look_ns, account_ns, maps_ns, maps_asked_ns, maps_cost_ns;
+    int64_t look_ns, account_ns, maps_cost_ns;
+    struct maps_watch watch;
     int64_t process_start_ns, own_start_ns; /* own: before the preparations */
     int64_t own_running_ns;                 /* after them */
     struct seats_handlers handlers_before;  /* the capture */
@@ -151,6 +150,7 @@ static bool wait_quiet(int tries) {
 static void refresh_maps(bool force) {
     int64_t begin = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     atomic_store(&guest.reread_maps, false);
+    maps_watch_before(&now.watch);
     if (!wait_quiet(10) || maps_init(&now.next_maps) != 0 || maps_read(&now.next_maps) != 0)
         return;
     now.maps_cost_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
@@ -166,11 +166,14 @@ static void refresh_maps(bool force) {
         send_maps();
 }
 
-/* The next reading: half a second on, later where it is slow; a miss wakes us earlier. */
+static struct maps_reasons reasons(void) {
+    return (struct maps_reasons){.missed = atomic_load(&room.missed) != 0,
+                                 .closed = atomic_load(&guest.reread_maps),
+                                 .running = now.stage == RUNNING};
+}
+
 static void plan_maps(void) {
-    int64_t pause = now.maps_cost_ns * MAPS_PATIENCE;
-    now.maps_asked_ns = clock_now() + (pause > LOOK_NS ? pause - LOOK_NS : 0) + MISS_NS;
-    now.maps_ns = now.maps_asked_ns - MISS_NS + (now.stage == RUNNING ? LOOK_NS : KEEP_NS);
+    maps_watch_begin(&now.watch, clock_now(), now.maps_cost_ns, reasons());
     atomic_store(&room.missed, 0);
     atomic_store(&room.misses_wanted, 1);
 }
@@ -397,12 +400,11 @@ static void look(void) {
 }
 
 static int64_t maps_due_ns(void) {
-    bool asked = atomic_load(&room.missed) || atomic_load(&guest.reread_maps);
-    return asked ? now.maps_asked_ns : now.maps_ns;
+    return maps_watch_due(&now.watch, reasons());
 }
 
 static void maps_tick(int64_t time) {
-    if (time < maps_due_ns())
+    if (!maps_watch_wants(&now.watch, time, reasons()))
         return;
     refresh_maps(false);
     plan_maps();
