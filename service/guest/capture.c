@@ -95,7 +95,7 @@ static void send_account(void) {
     account->control_cpu_ns =
         (uint64_t)(room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - now.own_running_ns);
     account->threads = threads_count();
-    now.account_ns = clock_now() + ACCOUNT_NS;
+    now.account_ns = maps_watch_next(clock_now() + ACCOUNT_NS / 2);
     link_send(-1);
 }
 
@@ -290,7 +290,7 @@ static void start_clocks(void) {
     now.stage = RUNNING;
     atomic_store(&guest.state, GUEST_RUNNING);
     now.look_ns = clock_now() + LOOK_NS / 5; /* threads that slipped through the first scan */
-    now.account_ns = clock_now() + ACCOUNT_NS;
+    now.account_ns = maps_watch_next(clock_now() + ACCOUNT_NS / 2);
     now.read_ns = clock_now();
     plan_maps();
     send_state(true, 0);
@@ -396,11 +396,7 @@ static void look(void) {
     check_handlers();
     check_reader();
     tables_collect(is_quiet());
-    now.look_ns = clock_now() + LOOK_NS;
-}
-
-static int64_t maps_due_ns(void) {
-    return maps_watch_due(&now.watch, reasons());
+    now.look_ns = maps_watch_next(clock_now());
 }
 
 static void maps_tick(int64_t time) {
@@ -449,7 +445,7 @@ static int until(int64_t time) {
 }
 
 static int64_t next_due(void) {
-    int64_t next = maps_due_ns();
+    int64_t next = maps_watch_due(&now.watch, reasons());
     next = now.look_ns < next ? now.look_ns : next;
     next = blocked_due_ns() < next ? blocked_due_ns() : next;
     return now.account_ns < next ? now.account_ns : next;
@@ -474,7 +470,7 @@ int capture_tick(void) {
     case DRAINING:
         return 100;
     default:
-        return keeps ? until(maps_due_ns()) : -1;
+        return keeps ? until(maps_watch_due(&now.watch, reasons())) : -1;
     }
 }
 

@@ -43,8 +43,7 @@ void maps_watch_before(struct maps_watch *watch) {
 void maps_watch_begin(struct maps_watch *watch, int64_t now, int64_t cost_ns,
                       struct maps_reasons reasons) {
     int64_t pause = cost_ns * MAPS_WATCH_PATIENCE;
-    watch->look_ns =
-        now + (reasons.running ? later(pause, MAPS_WATCH_LOOK_NS) : MAPS_WATCH_KEEP_NS);
+    watch->look_ns = maps_watch_next(now + (reasons.running ? pause : MAPS_WATCH_KEEP_NS));
     watch->sure_ns = now + MAPS_WATCH_KEEP_NS;
     watch->missed_ns = now + later(pause, MAPS_WATCH_MISS_NS);
     watch->closed_ns = now + later(pause, MAPS_WATCH_CLOSE_NS);
@@ -68,6 +67,6 @@ bool maps_watch_wants(struct maps_watch *watch, int64_t now, struct maps_reasons
     if (asked || watch->pages == 0 || !read_sizes(&pages, &data_pages) || pages != watch->pages ||
         data_pages != watch->data_pages)
         return true;
-    watch->look_ns = now + MAPS_WATCH_LOOK_NS;
+    watch->look_ns = maps_watch_next(now);
     return false;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * When the maps are to be read again. Reading them costs the kernel a path for every mapping, in a
- * process that does nothing most of what a capture costs. So while it runs the sizes of the address
- * space (/proc/self/statm, one short line) are looked at instead, and only a change of them, a pc in
- * no module, a closed library, or ten seconds lead to a reading. What has equal sizes before and
- * after (a library in the place of another) is one of the two before last. Control thread only. */
+ * process that does nothing most of what a capture costs. So while it runs the sizes of the
+ * address space (/proc/self/statm, one short line) are looked at instead, and only a change of
+ * them, a pc in no module, a closed library, or ten seconds lead to a reading. What has equal sizes
+ * before and after (a library in the place of another) is found by one of the last three. Control
+ * thread only. */
 #ifndef SONDE_SERVICE_GUEST_MAPS_WATCH_H
 #define SONDE_SERVICE_GUEST_MAPS_WATCH_H
 
@@ -21,6 +22,12 @@ struct maps_watch {
     int64_t look_ns, sure_ns, missed_ns, closed_ns; /* when each is due */
     uint64_t pages, data_pages;                     /* before the last reading; 0 = not known */
 };
+
+/* The next moment for what is looked at now and then, after `now`: the same for all, so that they
+ * wake the control thread together. */
+static inline int64_t maps_watch_next(int64_t now) {
+    return (now / MAPS_WATCH_LOOK_NS + 1) * MAPS_WATCH_LOOK_NS;
+}
 
 /* What asks for a reading. */
 struct maps_reasons {
