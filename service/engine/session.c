@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * StartCpu/StopCpu: one capture per target that nobody waits for, with a lease. Its result is kept
+ * StartCpu/StopCpu, StartAllocs/StopAllocs: one capture of each kind per target that nobody waits for, with a lease. Its result is kept
  * on the target until the next start. Whoever stops it while the result is being built waits for
  * it; every one of them gets a copy. */
+#include "service/engine/alloc_report.h"
 #include "service/engine/capture.h"
 #include "service/engine/find.h"
 
@@ -15,16 +16,16 @@
 /* One answer to one stop. */
 struct delivery {
     struct job job;
-    struct target *target;
+    struct session *session;
     struct engine_capture_events events;
     void *context;
 };
 
 static void keep_result(void *context, struct sonde_profile *profile,
                         const struct engine_facts *facts) {
-    struct target *target = context;
-    struct session *session = &target->session;
-    lock_take(&target->engine->session_lock);
+    struct session *session = context;
+    struct engine *engine = session->target->engine;
+    lock_take(&engine->session_lock);
     struct sonde_profile *old = session->result;
     session->result = profile;
     session->facts = *facts;
@@ -33,7 +34,7 @@ static void keep_result(void *context, struct sonde_profile *profile,
     memset(session->budget_note, 0, sizeof session->budget_note);
     memcpy(session->budget_note, facts->budget_note,
            strnlen(facts->budget_note, sizeof session->budget_note - 1));
-    lock_drop(&target->engine->session_lock);
+    lock_drop(&engine->session_lock);
     sonde_profile_destroy(old);
 }
 
@@ -42,21 +43,22 @@ struct texts {
 };
 
 /* The last result once more, or an empty profile when there never was one. */
-static sonde_err copy_result(struct target *target, struct sonde_profile **profile,
+static sonde_err copy_result(struct session *session, struct sonde_profile **profile,
                              struct engine_facts *facts, struct texts *texts,
                              struct sonde_diag *diag) {
+    struct engine *engine = session->target->engine;
     sonde_err err = SONDE_OK;
-    lock_take(&target->engine->session_lock);
-    *facts = target->session.facts;
-    memcpy(texts->clock, target->session.clock, sizeof texts->clock);
-    memcpy(texts->budget_note, target->session.budget_note, sizeof texts->budget_note);
-    if (target->session.result) {
-        err = report_dup(target->session.result, profile, diag);
+    lock_take(&engine->session_lock);
+    *facts = session->facts;
+    memcpy(texts->clock, session->clock, sizeof texts->clock);
+    memcpy(texts->budget_note, session->budget_note, sizeof texts->budget_note);
+    if (session->result) {
+        err = report_dup(session->result, profile, diag);
     } else {
-        *profile = report_empty(ENGINE_CPU);
+        *profile = session->kind == SESSION_CPU ? report_empty(ENGINE_CPU) : alloc_report_empty();
         facts->start_unix_ns = facts->end_unix_ns = now_unix_ns();
     }
-    lock_drop(&target->engine->session_lock);
+    lock_drop(&engine->session_lock);
     facts->clock = texts->clock;
     facts->budget_note = texts->budget_note;
     if (!err && !*profile)
@@ -64,14 +66,14 @@ static sonde_err copy_result(struct target *target, struct sonde_profile **profi
     return err;
 }
 
-static void deliver(struct target *target, const struct engine_capture_events *events,
+static void deliver(struct session *session, const struct engine_capture_events *events,
                     void *context, sonde_err err, const struct sonde_diag *diag) {
     struct sonde_profile *profile = NULL;
     struct engine_facts facts;
     struct texts texts;
     struct sonde_diag own = {0};
     if (err == SONDE_OK) {
-        err = copy_result(target, &profile, &facts, &texts, &own);
+        err = copy_result(session, &profile, &facts, &texts, &own);
         diag = err ? &own : NULL;
     }
     if (err == SONDE_OK)
@@ -80,8 +82,8 @@ static void deliver(struct target *target, const struct engine_capture_events *e
 }
 
 static void on_session_end(void *context, sonde_err err, const struct sonde_diag *diag) {
-    struct target *target = context;
-    struct session *session = &target->session;
+    struct session *session = context;
+    struct target *target = session->target;
     lock_take(&target->engine->session_lock);
     struct session_waiter *waiter = session->waiters;
     struct engine_capture *capture = session->capture;
@@ -91,7 +93,7 @@ static void on_session_end(void *context, sonde_err err, const struct sonde_diag
     lock_drop(&target->engine->session_lock);
     while (waiter) {
         struct session_waiter *next = waiter->next;
-        deliver(target, &waiter->events, waiter->context, err, diag);
+        deliver(session, &waiter->events, waiter->context, err, diag);
         free(waiter);
         waiter = next;
     }
@@ -99,33 +101,31 @@ static void on_session_end(void *context, sonde_err err, const struct sonde_diag
     target_release(target);
 }
 
-static sonde_err refuse_second(const struct target *target, struct sonde_diag *diag) {
-    const struct engine_session_info *info = &target->session.info;
+static sonde_err refuse_second(const struct session *session, struct sonde_diag *diag) {
+    const struct engine_session_info *info = &session->info;
     char when[32] = "";
     time_t seconds = (time_t)(info->start_unix_ns / 1000000000ll);
     struct tm utc;
     if (gmtime_r(&seconds, &utc))
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return sonde_fail(diag, SONDE_SESSION_BUSY,
-                      "a CPU session of %s runs since %s%s%s; stop it before you start another",
-                      target->info.name, when, info->owner[0] ? ", started by " : "", info->owner);
+    return sonde_fail(
+        diag, SONDE_SESSION_BUSY, "%s of %s runs since %s%s%s; stop it before you start another",
+        session->kind == SESSION_CPU ? "a CPU session" : "a window of allocations",
+        session->target->info.name, when, info->owner[0] ? ", started by " : "", info->owner);
 }
 
-/* Under session_lock. The capture is launched when this succeeds. */
-static sonde_err start(struct target *target, const struct engine_cpu_spec *spec, const char *owner,
+/* Under session_lock. */
+static sonde_err start(struct session *session, const struct session_plan *plan,
                        struct sonde_diag *diag) {
     static const struct engine_capture_events events = {.on_profile = keep_result,
                                                         .on_end = on_session_end};
-    struct session *session = &target->session;
-    if (session->is_running)
-        return refuse_second(target, diag);
-    struct engine_cpu_spec exact = *spec;
-    exact.target = (struct engine_selector){.uuid = target->info.uuid};
     struct engine_capture *capture;
-    sonde_err err = begin_capture(target->engine, &exact, &events, target, &capture, diag);
+    if (session->is_running)
+        return refuse_second(session, diag);
+    sonde_err err = plan->begin(session->target, plan, &events, session, &capture, diag);
     if (err)
         return err;
-    target_retain(target); /* until on_session_end */
+    target_retain(session->target); /* until on_session_end */
     sonde_profile_destroy(session->result);
     session->result = NULL;
     session->facts = (struct engine_facts){0};
@@ -134,10 +134,11 @@ static sonde_err start(struct target *target, const struct engine_cpu_spec *spec
     memset(&session->info, 0, sizeof session->info);
     session->info.start_unix_ns = now_unix_ns();
     session->info.lease_until_unix_ns =
-        session->info.start_unix_ns + (int64_t)spec->duration_ms * 1000000;
-    if (owner)
-        memcpy(session->info.owner, owner, strnlen(owner, sizeof session->info.owner - 1));
-    capture_launch(capture);
+        session->info.start_unix_ns + (int64_t)plan->lease_ms * 1000000;
+    if (plan->owner)
+        memcpy(session->info.owner, plan->owner,
+               strnlen(plan->owner, sizeof session->info.owner - 1));
+    plan->launch(capture);
     return SONDE_OK;
 }
 
@@ -151,48 +152,69 @@ static sonde_err find_retained(struct engine *engine, const struct engine_select
     return err;
 }
 
-sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_spec *spec,
-                               uint32_t lease_ms, const char *owner,
-                               struct engine_session_info *info, struct sonde_diag *diag) {
+sonde_err session_start(struct engine *engine, const struct engine_selector *selector,
+                        const struct session_plan *plan, struct engine_session_info *info,
+                        struct sonde_diag *diag) {
     struct target *target;
-    struct engine_cpu_spec whole = *spec;
-    whole.duration_ms = lease_ms ? lease_ms : DEFAULT_LEASE_MS;
-    whole.window_ms = whole.progress_ms = 0;
-    sonde_err err = find_retained(engine, &spec->target, &target, diag);
+    sonde_err err = find_retained(engine, selector, &target, diag);
     if (err)
         return err;
     lock_take(&engine->session_lock);
-    err = start(target, &whole, owner, diag);
+    err = start(&target->sessions[plan->kind], plan, diag);
     if (!err && info)
-        *info = target->session.info;
+        *info = target->sessions[plan->kind].info;
     lock_drop(&engine->session_lock);
     target_release(target);
     return err;
 }
 
+static sonde_err begin_cpu(struct target *target, const struct session_plan *plan,
+                           const struct engine_capture_events *events, void *context,
+                           struct engine_capture **capture, struct sonde_diag *diag) {
+    struct engine_cpu_spec whole = *(const struct engine_cpu_spec *)plan->spec;
+    whole.target = (struct engine_selector){.uuid = target->info.uuid};
+    whole.duration_ms = plan->lease_ms;
+    whole.window_ms = whole.progress_ms = 0;
+    return begin_capture(target->engine, &whole, events, context, capture, diag);
+}
+
+sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_spec *spec,
+                               uint32_t lease_ms, const char *owner,
+                               struct engine_session_info *info, struct sonde_diag *diag) {
+    struct session_plan plan = {.kind = SESSION_CPU,
+                                .spec = spec,
+                                .lease_ms = lease_ms ? lease_ms : DEFAULT_LEASE_MS,
+                                .owner = owner,
+                                .begin = begin_cpu,
+                                .launch = capture_launch};
+    return session_start(engine, &spec->target, &plan, info, diag);
+}
+
 static void perform_delivery(struct job *base) {
     struct delivery *delivery = (struct delivery *)base;
-    deliver(delivery->target, &delivery->events, delivery->context, SONDE_OK, NULL);
+    deliver(delivery->session, &delivery->events, delivery->context, SONDE_OK, NULL);
 }
 
 static void on_delivered(struct engine *engine, struct job *base) {
     struct delivery *delivery = (struct delivery *)base;
-    target_release(delivery->target);
+    target_release(delivery->session->target);
     free(delivery);
 }
 
 /* No session runs: the answer is at hand. */
-static sonde_err deliver_last(struct target *target, const struct engine_capture_events *events,
+static sonde_err deliver_last(struct session *session, const struct engine_capture_events *events,
                               void *context, struct sonde_diag *diag) {
+    struct engine *engine = session->target->engine;
     struct delivery *delivery = calloc(1, sizeof *delivery);
     if (!delivery)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     delivery->job.perform = perform_delivery;
     delivery->job.complete = on_delivered;
-    delivery->target = target_retain(target);
+    delivery->session = session;
+    target_retain(session->target);
     delivery->events = *events;
     delivery->context = context;
-    engine_start_job(target->engine, target->engine->reporters, &delivery->job);
+    engine_start_job(engine, engine->reporters, &delivery->job);
     return SONDE_OK;
 }
 
@@ -210,21 +232,28 @@ static sonde_err await_result(struct session *session, const struct engine_captu
     return SONDE_OK;
 }
 
-sonde_err engine_session_stop(struct engine *engine, const struct engine_selector *selector,
-                              const struct engine_capture_events *events, void *context,
-                              struct sonde_diag *diag) {
+sonde_err session_stop(struct engine *engine, const struct engine_selector *selector,
+                       enum session_kind kind, const struct engine_capture_events *events,
+                       void *context, struct sonde_diag *diag) {
     struct target *target;
     if (atomic_load(&engine->is_ending))
         return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
     sonde_err err = find_retained(engine, selector, &target, diag);
     if (err)
         return err;
+    struct session *session = &target->sessions[kind];
     lock_take(&engine->session_lock);
-    if (target->session.is_running)
-        err = await_result(&target->session, events, context, diag);
+    if (session->is_running)
+        err = await_result(session, events, context, diag);
     else
-        err = deliver_last(target, events, context, diag);
+        err = deliver_last(session, events, context, diag);
     lock_drop(&engine->session_lock);
     target_release(target);
     return err;
+}
+
+sonde_err engine_session_stop(struct engine *engine, const struct engine_selector *selector,
+                              const struct engine_capture_events *events, void *context,
+                              struct sonde_diag *diag) {
+    return session_stop(engine, selector, SESSION_CPU, events, context, diag);
 }

@@ -21,6 +21,8 @@ struct target *target_create(struct engine *engine, int fd) {
         return NULL;
     }
     engine->link_count++;
+    for (int i = 0; i < SESSION_KINDS; i++)
+        target->sessions[i] = (struct session){.target = target, .kind = (enum session_kind)i};
     target->hello_deadline_ns = now_monotonic_ns() + ENGINE_HELLO_NS;
     target->wake_ns = target->hello_deadline_ns;
     lock_take(&engine->targets_lock);
@@ -47,7 +49,8 @@ void target_release(struct target *target) {
     if (!target || atomic_fetch_sub_explicit(&target->refs, 1, memory_order_acq_rel) != 1)
         return;
     target_empty(target);
-    sonde_profile_destroy(target->session.result);
+    for (int i = 0; i < SESSION_KINDS; i++)
+        sonde_profile_destroy(target->sessions[i].result);
     heap_destroy(target->heap);
     free(target->command);
     free(target);

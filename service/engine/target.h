@@ -2,7 +2,7 @@
  *
  * One attached process, as the engine thread sees it: its connection, its rings, its address space,
  * its clock and the captures on it. Thread safety: engine thread only, except `info`,
- * `is_attached`, `command` and `session`, which are changed and read under the engine's
+ * `is_attached`, `command` and `sessions`, which are changed and read under the engine's
  * targets_lock (session_lock). */
 #ifndef SONDE_SERVICE_ENGINE_TARGET_H
 #define SONDE_SERVICE_ENGINE_TARGET_H
@@ -54,7 +54,7 @@ struct budget {
     struct tallies seen; /* at the last account */
 };
 
-/* StartCpu/StopCpu. Guarded by session_lock. */
+/* StartCpu/StopCpu, StartAllocs/StopAllocs. Guarded by session_lock. */
 struct session_waiter {
     struct session_waiter *next;
     struct engine_capture_events events;
@@ -63,7 +63,11 @@ struct session_waiter {
 
 struct heap; /* heap_inside.h */
 
+enum session_kind { SESSION_CPU, SESSION_ALLOCS, SESSION_KINDS };
+
 struct session {
+    struct target *target;
+    enum session_kind kind;
     bool is_running, is_ended;      /* is_ended: the result is awaited no more */
     struct engine_capture *capture; /* while it runs */
     struct engine_session_info info;
@@ -81,7 +85,7 @@ struct target {
     struct engine_target info;
     char *command;
     size_t command_len;
-    struct session session;
+    struct session sessions[SESSION_KINDS];
 
     struct link link;
     bool has_hello;
@@ -111,6 +115,27 @@ struct target {
     struct heap *heap;               /* NULL until somebody asks */
     uint64_t wake_ns;                /* when target_tick has something to do; 0 = nothing */
 };
+
+/* session.c: something that runs until it is stopped, or its lease ends. */
+struct session_plan {
+    enum session_kind kind;
+    const void *spec;
+    uint32_t lease_ms;
+    const char *owner;
+    /* Makes the capture, which is launched when this succeeds. */
+    sonde_err (*begin)(struct target *target, const struct session_plan *plan,
+                       const struct engine_capture_events *events, void *context,
+                       struct engine_capture **capture, struct sonde_diag *diag);
+    void (*launch)(struct engine_capture *capture);
+};
+SONDE_MUST_USE sonde_err session_start(struct engine *engine,
+                                       const struct engine_selector *selector,
+                                       const struct session_plan *plan,
+                                       struct engine_session_info *info, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err session_stop(struct engine *engine, const struct engine_selector *selector,
+                                      enum session_kind kind,
+                                      const struct engine_capture_events *events, void *context,
+                                      struct sonde_diag *diag);
 
 /* target.c */
 struct target *target_create(struct engine *engine, int fd);
