@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/capture.h"
 
+#include "service/engine/allocs.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +41,8 @@ static void window_finish(struct window *window) {
 void capture_release(struct engine_capture *capture) {
     if (!capture || atomic_fetch_sub_explicit(&capture->refs, 1, memory_order_acq_rel) != 1)
         return;
+    if (capture->is_window)
+        allocs_finish(capture);
     window_finish(&capture->window);
     thinner_finish(&capture->thinner);
     target_release(capture->target);

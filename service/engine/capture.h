@@ -35,6 +35,7 @@ struct window {
 
 struct engine_capture {
     _Atomic uint32_t refs;
+    bool is_window; /* the handle of a window of allocations (allocs.h) */
     struct engine *engine;
     struct target *target;
     struct engine_capture *next; /* on its target */
@@ -77,6 +78,12 @@ void capture_retain(struct engine_capture *capture);
 void capture_release(struct engine_capture *capture);
 /* Posts the start: the capture is on its target from then on. */
 void capture_launch(struct engine_capture *capture);
+
+/* captures.c: a place among the target's captures, which jobs and windows give back. */
+SONDE_MUST_USE sonde_err captures_reserve(struct engine *engine,
+                                          const struct engine_selector *selector,
+                                          struct target **target, struct sonde_diag *diag);
+void captures_give_back(struct target *target);
 
 /* The clock runs. */
 void capture_begin(struct engine_capture *capture, uint64_t now_ns);

@@ -23,9 +23,9 @@ static sonde_err check_spec(const struct engine_cpu_spec *spec, struct sonde_dia
 }
 
 /* Under targets_lock. */
-static sonde_err reserve(struct engine *engine, const struct engine_cpu_spec *spec,
+static sonde_err reserve(struct engine *engine, const struct engine_selector *selector,
                          struct target **target, struct sonde_diag *diag) {
-    sonde_err err = find_target(engine, &spec->target, target, diag);
+    sonde_err err = find_target(engine, selector, target, diag);
     if (err)
         return err;
     struct engine_target *info = &(*target)->info;
@@ -38,10 +38,25 @@ static sonde_err reserve(struct engine *engine, const struct engine_cpu_spec *sp
     return SONDE_OK;
 }
 
-static void give_back(struct engine *engine, struct target *target) {
+sonde_err captures_reserve(struct engine *engine, const struct engine_selector *selector,
+                           struct target **target, struct sonde_diag *diag) {
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
     lock_take(&engine->targets_lock);
-    target->info.captures_running--;
+    sonde_err err = reserve(engine, selector, target, diag);
     lock_drop(&engine->targets_lock);
+    if (err)
+        return err;
+    atomic_fetch_add(&engine->captures_running, 1);
+    atomic_fetch_add(&engine->captures_total, 1);
+    return SONDE_OK;
+}
+
+void captures_give_back(struct target *target) {
+    lock_take(&target->engine->targets_lock);
+    target->info.captures_running--;
+    lock_drop(&target->engine->targets_lock);
+    atomic_fetch_sub(&target->engine->captures_running, 1);
 }
 
 sonde_err begin_capture(struct engine *engine, const struct engine_cpu_spec *spec,
@@ -52,11 +67,7 @@ sonde_err begin_capture(struct engine *engine, const struct engine_cpu_spec *spe
     sonde_err err = check_spec(spec, diag);
     if (err)
         return err;
-    if (atomic_load(&engine->is_ending))
-        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
-    lock_take(&engine->targets_lock);
-    err = reserve(engine, spec, &target, diag);
-    lock_drop(&engine->targets_lock);
+    err = captures_reserve(engine, &spec->target, &target, diag);
     if (err)
         return err;
     struct engine_capture *capture = capture_create(target, spec, events, context);
@@ -65,13 +76,10 @@ sonde_err begin_capture(struct engine *engine, const struct engine_cpu_spec *spe
         capture_release(capture);
         capture = NULL;
     }
-    if (capture) {
-        atomic_fetch_add(&engine->captures_running, 1);
-        atomic_fetch_add(&engine->captures_total, 1);
-        if (spec->window_ms)
-            atomic_fetch_add(&engine->streams_running, 1);
-    } else {
-        give_back(engine, target);
+    if (capture && spec->window_ms)
+        atomic_fetch_add(&engine->streams_running, 1);
+    if (!capture) {
+        captures_give_back(target);
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     }
     target_release(target);
@@ -99,14 +107,17 @@ void engine_capture_finish(struct engine_capture *capture) {
     if (atomic_exchange(&capture->finish_asked, true))
         return;
     capture_retain(capture);
-    capture->finish.run = on_finish;
+    capture->finish.run = on_finish; /* for a window it wakes the target, too */
     engine_post(capture->engine, &capture->finish);
 }
 
 static void on_cancel(struct engine *engine, struct message *message) {
     struct engine_capture *capture =
         (struct engine_capture *)((char *)message - offsetof(struct engine_capture, cancel));
-    capture_fail(capture, SONDE_CANCELLED, "the capture was cancelled");
+    if (capture->is_window)
+        capture->target->wake_ns = 1;
+    else
+        capture_fail(capture, SONDE_CANCELLED, "the capture was cancelled");
     capture_release(capture);
 }
 

@@ -64,7 +64,6 @@ struct heap {
     struct alloc_view *table;        /* of our own sampler, while it is there */
     struct alloc_base *base;         /* what its totals were when heap profiling began */
     uint64_t dropped_before;
-    struct allocs *allocs; /* windows that run, and the last result; NULL until somebody asks */
     uint32_t life; /* of the kept dumps: one that was asked for in an earlier life is not kept */
 };
 

@@ -232,10 +232,7 @@ static void perform_end(struct job *base) {
         diag = &capture->report_diag;
     }
     /* Before the event: whoever hears of the end may start the next one at once. */
-    lock_take(&engine->targets_lock);
-    capture->target->info.captures_running--;
-    lock_drop(&engine->targets_lock);
-    atomic_fetch_sub(&engine->captures_running, 1);
+    captures_give_back(capture->target);
     if (capture->spec.window_ms)
         atomic_fetch_sub(&engine->streams_running, 1);
     capture->events.on_end(capture->context, err, diag);

@@ -123,7 +123,7 @@ static void sweep(struct engine *engine) {
     lock_take(&engine->targets_lock);
     for (struct target **at = &engine->targets; *at;) {
         struct target *target = *at;
-        if (target->link.fd >= 0 || target->captures) {
+        if (target->link.fd >= 0 || target->captures || target->windows) {
             at = &target->next;
             continue;
         }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/target.h"
 
+#include "service/engine/allocs.h"
 #include "service/engine/capture.h"
 #include "service/engine/heap_inside.h"
 #include "service/engine/watch.h"
@@ -92,6 +93,7 @@ void target_detach(struct target *target) {
         else if (capture->state != CAPTURE_REPORTING)
             capture->target_gone = true;
     }
+    allocs_detach(target);
     heap_detach(target);
     clock_stopped(target);
     rings_unmap(target);
@@ -106,7 +108,9 @@ void target_tick(struct target *target, uint64_t now_ns) {
         return;
     }
     clock_tick(target, now_ns);
-    uint64_t wake_ns = heap_tick(target, now_ns);
+    uint64_t wake_ns = heap_tick(target, now_ns), window_ns = allocs_tick(target, now_ns);
+    if (window_ns != 0 && (wake_ns == 0 || window_ns < wake_ns))
+        wake_ns = window_ns;
     for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
         uint64_t next_ns = capture_tick(capture, now_ns);
         if (next_ns != 0 && (wake_ns == 0 || next_ns < wake_ns))

@@ -61,7 +61,8 @@ struct session_waiter {
     void *context;
 };
 
-struct heap; /* heap_inside.h */
+struct heap;          /* heap_inside.h */
+struct allocs_window; /* allocs.h */
 
 enum session_kind { SESSION_CPU, SESSION_ALLOCS, SESSION_KINDS };
 
@@ -113,6 +114,8 @@ struct target {
     struct stacks *stacks;           /* while captures run */
     struct engine_capture *captures; /* all that have not ended */
     struct heap *heap;               /* NULL until somebody asks */
+    struct allocs_window *windows;   /* of allocations, that have not ended */
+    uint32_t demands;                /* how often their sampler was asked for */
     uint64_t wake_ns;                /* when target_tick has something to do; 0 = nothing */
 };
 
