@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * StartCpu/StopCpu, StartAllocs/StopAllocs: one capture of each kind per target that nobody waits for, with a lease. Its result is kept
- * on the target until the next start. Whoever stops it while the result is being built waits for
- * it; every one of them gets a copy. */
+ * StartCpu/StopCpu, StartAllocs/StopAllocs: one capture of each kind per target that nobody waits
+ * for, with a lease. Its result is kept on the target until the next start. Whoever stops it while
+ * the result is being built waits for it; every one of them gets a copy. */
 #include "service/engine/alloc_report.h"
 #include "service/engine/capture.h"
 #include "service/engine/find.h"
