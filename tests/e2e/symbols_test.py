@@ -15,11 +15,11 @@ SOURCE = os.path.abspath("tests/e2e/inlines.c")
 stack.install()
 
 
-def compile_program(name):
+def compile_program(name, build_id="sha1"):
     path = os.path.join(stack.WORK, name)
     source = os.path.join(stack.WORK, "inlines.c")
     shutil.copy(SOURCE, source)
-    subprocess.run(["gcc", "-g", "-O2", "-Wl,--build-id=sha1", source, "-o", path], check=True)
+    subprocess.run(["gcc", "-g", "-O2", f"-Wl,--build-id={build_id}", source, "-o", path], check=True)
     return path
 
 
@@ -60,8 +60,8 @@ def pprof(*words):
     return done.stdout
 
 
-def capture(server, name):
-    status, _, body = server.get("/debug/pprof/profile?seconds=2&frequency=499",
+def capture(server, name, seconds=2):
+    status, _, body = server.get(f"/debug/pprof/profile?seconds={seconds}&frequency=499",
                                  {"Content-Type": "application/protobuf"})
     check.equal(status, 200)
     path = os.path.join(stack.WORK, name)
@@ -85,6 +85,42 @@ def test_go_tool_pprof_lists_sources_with_inlined_functions():
         loop = next(line for line in listed.splitlines() if "value = stir(value + i)" in line)
         assert not re.match(r"^\s*\.\s+\.\s", loop), listed
         check.contains(pprof("-top", path), "(inline)")
+
+
+def test_the_first_short_capture_of_a_fresh_program_has_lines():
+    with stack.Server(compile_program("fresh", f"0x{os.urandom(16).hex()}"), ready="ready") as server:
+        raw = pprof("-raw", capture(server, "fresh.pb", 1))
+        assert re.search(rf"stir {stack.WORK}/inlines\.c:{line_of('/* hot */')}", raw), raw[:4000]
+        assert "no lines" not in raw, raw[:4000]
+
+
+NODE = """
+function hotLeaf(x) {
+  let s = x;
+  for (let i = 0; i < 1000; i++) s = (s * 31 + i) | 0;
+  return s;
+}
+let r = 0;
+for (let i = 0; i < 30000; i++) r ^= hotLeaf(i);
+console.log('ready');
+function turn() {
+  for (let i = 0; i < 3000; i++) r ^= hotLeaf(i);
+  setImmediate(turn);
+}
+turn();
+"""
+
+
+def test_javascript_has_its_names_files_and_lines():
+    if not shutil.which("node"):
+        raise check.Skip("no node")
+    script = os.path.join(stack.WORK, "hot.js")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(NODE)
+    with stack.Server("node", "--perf-prof", script, ready="ready") as server:
+        raw = pprof("-raw", capture(server, "node.pb"))
+        # The loop may have been inlined into whoever calls it; the line is its own in any case.
+        assert re.search(r"JS:\S*(hotLeaf|turn) \S*hot\.js:\d+:\d+ \S*hot\.js:4\b", raw), raw[:6000]
 
 
 def test_symbol_over_http_joins_inline_chains():

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files in unusual places: only inside the target's root, only in memory, at odd offsets. */
+#include "tests/unit/check.h"
+#include "tests/unit/symbol/corpus.h"
+#include "tests/unit/symbol/fixture.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static void write_program(void) {
+    fixture_write("planted.c",
+                  "#include <stdio.h>\n#include <unistd.h>\n"
+                  "static inline __attribute__((always_inline)) int inner(int x) {\n"
+                  "    volatile int y = x;\n"
+                  "    return y * 3;\n"
+                  "}\n"
+                  "__attribute__((noinline)) int planted(int x) { return inner(x) + 1; }\n"
+                  "int main(void) {\n"
+                  "    printf(\"planted %p\\nready\\n\", (void *)planted);\n"
+                  "    fflush(stdout);\n"
+                  "    char byte;\n"
+                  "    return planted((int)read(0, &byte, 1));\n"
+                  "}\n");
+}
+
+static struct symbol_answer ask(struct symbol_store *store, struct sonde_arena *arena, pid_t pid,
+                                uint64_t address) {
+    struct symbol_mapping mapping;
+    struct symbol_module *module;
+    struct symbol_answer answer;
+    uint64_t bias;
+    CHECK(fixture_mapping(pid, address, &mapping));
+    CHECK_INT(symbol_module_open(store, pid, &mapping, &module, NULL), ==, SONDE_OK);
+    CHECK(symbol_module_bias(module, &mapping, &bias));
+    struct symbol_query query = {module, address - bias};
+    CHECK_INT(symbol_resolve_wait(store, &query, 1, 20000, arena, &answer), ==, SONDE_OK);
+    symbol_module_release(module);
+    return answer;
+}
+
+/* Its debug file is where its packages put it: in the container, and nowhere else. */
+TEST(s2_a_build_id_directory_inside_the_targets_root_gives_lines) {
+    if (geteuid() != 0 || fixture_run("unshare --mount --pid --fork true") != 0)
+        check_skip("needs to make namespaces");
+    struct fixture_process process;
+    struct sonde_arena arena = {0};
+    write_program();
+    fixture_must("gcc",
+                 "gcc -g -O1 -static -Wl,--build-id=0xfeed0123 planted.c -o full && "
+                 "mkdir -p root%s root/usr/lib/debug/.build-id/fe && strip -o bare full && "
+                 "objcopy --only-keep-debug full root/usr/lib/debug/.build-id/fe/ed0123.debug && "
+                 "cp bare root%s/bare && chmod 755 . root root/usr root/usr/lib",
+                 fixture_dir(), fixture_dir());
+    fixture_start(&process, fixture_path("bare"), fixture_path("root"));
+    long pid = strtol(fixture_line("pgrep -P %d", (int)process.pid), NULL, 10);
+    CHECK_INT(pid, >, 0);
+    struct symbol_options options = {.worker = corpus_worker()};
+    struct symbol_store *store;
+    CHECK_INT(symbol_store_create(&options, &store, NULL), ==, SONDE_OK);
+    uint64_t planted = fixture_address(&process, "planted ");
+    struct symbol_answer answer = ask(store, &arena, (pid_t)pid, planted + 4);
+    CHECK_INT(answer.quality, ==, SYMBOL_FULL);
+    CHECK_STR(answer.frames[answer.frame_count - 1].name, "planted");
+    CHECK(answer.frames[0].line > 0);
+    sonde_arena_finish(&arena);
+    fixture_stop(&process);
+    symbol_store_destroy(store);
+}
+
+TEST(s3_a_library_that_lies_in_memory_only_is_named) {
+    char path[64];
+    fixture_write("lib.c", "__attribute__((noinline)) int in_memory(int x) { return x ^ 5; }\n");
+    fixture_must("gcc", "gcc -O2 -fPIC -shared -Wl,--build-id=sha1 lib.c -o lib.so");
+    int fd = memfd_create("plugin", 0);
+    CHECK(fd >= 0);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)getpid(), fd);
+    CHECK_INT(fixture_run("cat lib.so > %s", path), ==, 0);
+    void *library = dlopen(path, RTLD_NOW);
+    CHECK(library);
+    void *function = dlsym(library, "in_memory");
+    CHECK(function);
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    struct fixture_answer answer = fixture_name(store, getpid(), (uint64_t)(uintptr_t)function);
+    CHECK_STR(answer.name, "in_memory");
+    CHECK(answer.build_id[0]);
+    symbol_store_destroy(store);
+    dlclose(library);
+    close(fd);
+}
+
+/* Nothing says that a section begins at a multiple of anything. */
+TEST(s5_a_debuglink_section_at_an_odd_offset_is_read) {
+    write_program();
+    fixture_write("shift.py", "import struct\n"
+                              "data = bytearray(open('linked', 'rb').read())\n"
+                              "shoff, = struct.unpack_from('<Q', data, 40)\n"
+                              "size, count, names = struct.unpack_from('<HHH', data, 58)\n"
+                              "table, = struct.unpack_from('<Q', data, shoff + names * size + 24)\n"
+                              "for i in range(count):\n"
+                              "    at = shoff + i * size\n"
+                              "    name, = struct.unpack_from('<I', data, at)\n"
+                              "    end = data.index(b'\\0', table + name)\n"
+                              "    if data[table + name:end] == b'.gnu_debuglink':\n"
+                              "        offset, length = struct.unpack_from('<QQ', data, at + 24)\n"
+                              "        data += b'x' * (1 + len(data) % 2)\n"
+                              "        struct.pack_into('<Q', data, at + 24, len(data))\n"
+                              "        print(len(data) % 2)\n"
+                              "        data += data[offset:offset + length]\n"
+                              "        break\n"
+                              "open('linked', 'wb').write(data)\n");
+    fixture_must("/usr/bin/python3",
+                 "gcc -O2 -no-pie -Wl,--build-id=none planted.c -o linked && "
+                 "objcopy --only-keep-debug linked linked.debug && strip linked && "
+                 "objcopy --add-gnu-debuglink=linked.debug linked && "
+                 "/usr/bin/python3 shift.py | grep -q 1");
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    uint64_t planted = fixture_nm(fixture_path("linked.debug"), "planted");
+    CHECK_STR(fixture_name_in(store, fixture_path("linked"), planted).name, "planted");
+    symbol_store_destroy(store);
+}
+
+TEST(trap_2_folded_code_is_told_to_be_folded) {
+    fixture_write("folded.s",
+                  ".text\n.globl _Z3onev\n.type _Z3onev,@function\n"
+                  ".globl _Z3twov\n.type _Z3twov,@function\n"
+                  "_Z3onev:\n_Z3twov:\n  nop\n  ret\n"
+                  ".size _Z3onev,2\n.size _Z3twov,2\n"
+                  ".globl _start\n.type _start,@function\n_start: hlt\n.size _start,1\n");
+    fixture_must("gcc", "gcc -nostdlib -no-pie -static folded.s -o folded");
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    uint64_t one = fixture_nm(fixture_path("folded"), "_Z3onev");
+    struct fixture_answer answer = fixture_name_in(store, fixture_path("folded"), one + 1);
+    CHECK(answer.is_folded);
+    CHECK_STR(answer.name, "one()");
+    CHECK(!fixture_name_in(store, fixture_path("folded"),
+                           fixture_nm(fixture_path("folded"), "_start"))
+               .is_folded);
+    symbol_store_destroy(store);
+}
+
+TEST(trap_11_a_symbol_at_address_zero_covers_nothing) {
+    fixture_write("zero.s", ".text\n.globl all\n.type all,@function\n.set all, 0\n.size all,-1\n"
+                            ".globl _start\n.type _start,@function\n_start: hlt\n.size _start,1\n"
+                            "  nop\n  nop\n");
+    fixture_must("gcc", "gcc -nostdlib -no-pie -static zero.s -o zero && nm zero | grep -q ' all'");
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    uint64_t start = fixture_nm(fixture_path("zero"), "_start");
+    CHECK_STR(fixture_name_in(store, fixture_path("zero"), start).name, "_start");
+    CHECK_INT(fixture_name_in(store, fixture_path("zero"), start + 1).frame_count, ==, 0);
+    symbol_store_destroy(store);
+}
