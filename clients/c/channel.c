@@ -7,7 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_PEM (1u << 20)
+#define MAX_PEM      (1u << 20)
+#define WINDOW_BYTES (512 << 10)
 
 static sonde_err read_file(const char *path, struct sonde_buf *out, struct sonde_diag *diag) {
     char bytes[4096];
@@ -72,6 +73,9 @@ static grpc_channel *make_channel(const char *address, grpc_channel_credentials 
         {GRPC_ARG_ENABLE_RETRIES, 0},
         {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
         {GRPC_ARG_ENABLE_CHANNELZ, 0},
+        /* A fixed window: measuring lets it grow to megabytes for each reader that is slow. */
+        {GRPC_ARG_HTTP2_BDP_PROBE, 0},
+        {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, WINDOW_BYTES},
     };
     grpc_arg args[sizeof settings / sizeof settings[0]];
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)

@@ -27,7 +27,8 @@ struct connection {
     struct http_server *server;
     const struct listener *listener;
     enum http_trust trust;
-    char peer[64]; /* address without port; known even when the peer is gone */
+    char peer[64];         /* address without port; known even when the peer is gone */
+    uint64_t wasted_until; /* h2o_now; see watch.c */
 };
 
 struct http_server {
@@ -40,7 +41,7 @@ struct http_server {
     _Atomic(struct http_post *) posted; /* the newest first */
     bool sleeps_long;                   /* no timeout is counted */
     h2o_multithread_receiver_t wakes;
-    h2o_timeout_t watch; /* the interval at which vanished HTTP/1 clients are looked for */
+    h2o_timeout_t watch; /* the interval at which requests are looked at */
     struct listener listeners[HTTP_MAX_LISTENERS];
     size_t listener_count;
     SSL_CTX *ssl; /* NULL = no TLS */
@@ -69,6 +70,7 @@ struct http_request {
     bool in_flight; /* a send is on its way: no other may follow */
     bool ending, cutting;
     h2o_timeout_entry_t watch, gathered;
+    uint64_t taken, moved_at; /* what the peer had when it was seen to take something, and when */
     void (*on_gone)(void *context);
     void *gone_context;
     void (*on_ready)(void *context);
@@ -97,7 +99,11 @@ int http_on_request(h2o_handler_t *handler, h2o_req_t *req);
 void http_request_answered(struct http_request *request);
 void http_request_abandon(struct http_request *request, int status);
 struct http_request *http_request_of(h2o_req_t *req);
-const struct connection *http_connection_of(h2o_req_t *req);
+struct connection *http_connection_of(h2o_req_t *req);
+/* watch.c */
+void http_watch_start(struct http_request *request);
+bool http_watch_is_wasteful(const struct connection *connection);
+void http_watch_wasted(struct http_request *request); /* an HTTP/2 request was taken back */
 /* log.c */
 void http_log_register(struct http_server *server, h2o_pathconf_t *path);
 void http_headers_register(struct http_server *server, h2o_pathconf_t *path);

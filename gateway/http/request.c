@@ -3,19 +3,16 @@
  * One request, from h2o's hands into ours. h2o_req_t dies with its pool at any moment once the
  * client is gone, and before an answer has started nobody is told. So our request is allocated in
  * that pool with a dispose callback: it runs exactly once in all cases, and that is where "gone"
- * comes from. HTTP/1 has a second hole: h2o stops reading once a request is complete, so a vanished
- * client would be seen only at the next write. Every 500 ms the socket is asked whether its peer
- * has closed (POLLRDHUP sees it behind pipelined bytes, too). */
+ * comes from. */
 #include "gateway/http/internal.h"
 
-#include <poll.h>
 #include <stdarg.h>
 
 static struct sonde_slice slice_of(h2o_iovec_t bytes) {
     return (struct sonde_slice){bytes.base ? bytes.base : "", bytes.len};
 }
 
-const struct connection *http_connection_of(h2o_req_t *req) {
+struct connection *http_connection_of(h2o_req_t *req) {
     h2o_socket_t *sock = req->conn->callbacks->get_socket(req->conn);
     return sock ? sock->on_close.data : NULL;
 }
@@ -42,7 +39,6 @@ void http_request_answered(struct http_request *request) {
     request->state = REQUEST_ANSWERED;
     request->on_gone = NULL;
     request->on_ready = NULL;
-    h2o_timeout_unlink(&request->watch);
 }
 
 static void tell_gone(struct http_request *request) {
@@ -58,6 +54,8 @@ static void dispose_request(void *memory) {
     h2o_timeout_unlink(&request->watch);
     h2o_timeout_unlink(&request->gathered);
     unlink_request(request);
+    if (request->req->version >= 0x200 && request->state != REQUEST_ANSWERED)
+        http_watch_wasted(request);
     tell_gone(request);
     gzip_stream_destroy(request->gzip);
     sonde_buf_finish(&request->sending);
@@ -74,25 +72,10 @@ void http_request_abandon(struct http_request *request, int status) {
     http_answer(request, &(struct http_answer){.status = status}, (struct sonde_slice){"", 0});
 }
 
-static bool peer_has_closed(h2o_req_t *req) {
-    h2o_socket_t *sock = req->conn->callbacks->get_socket(req->conn);
-    struct pollfd peer = {.fd = sock ? h2o_socket_get_fd(sock) : -1, .events = POLLRDHUP};
-    return poll(&peer, 1, 0) == 1 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR));
-}
-
-static void on_watch(h2o_timeout_entry_t *entry) {
-    struct http_request *request = H2O_STRUCT_FROM_MEMBER(struct http_request, watch, entry);
-    if (!request->in_flight && peer_has_closed(request->req)) {
-        http_request_abandon(request, 499);
-        return;
-    }
-    h2o_timeout_link(request->server->loop, &request->server->watch, entry);
-}
-
 static struct http_request *create(struct http_server *server, h2o_req_t *req) {
     struct http_request *request =
         h2o_mem_alloc_shared(&req->pool, sizeof *request, dispose_request);
-    *request = (struct http_request){.req = req, .server = server, .watch = {.cb = on_watch}};
+    *request = (struct http_request){.req = req, .server = server};
     *variable(req) = h2o_iovec_init(request, sizeof *request);
     request->next = server->first;
     request->link = &server->first;
@@ -106,9 +89,12 @@ static struct http_request *create(struct http_server *server, h2o_req_t *req) {
 int http_on_request(h2o_handler_t *handler, h2o_req_t *req) {
     struct http_server *server = ((struct our_handler *)(void *)handler)->server;
     struct http_request *request = create(server, req);
-    if (req->version < 0x200)
-        h2o_timeout_link(server->loop, &server->watch, &request->watch);
-    server->options.on_request(server->options.context, request);
+    const struct connection *connection = http_connection_of(req);
+    http_watch_start(request);
+    if (connection && http_watch_is_wasteful(connection))
+        http_answer(request, &(struct http_answer){.status = 503}, (struct sonde_slice){"", 0});
+    else
+        server->options.on_request(server->options.context, request);
     return 0;
 }
 
