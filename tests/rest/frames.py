@@ -34,7 +34,7 @@ def header(name, value, index=False):
 
 
 def request(path, *more, method="GET"):
-    return (header(":method", method) + header(":scheme", "http") + header(":path", path) + header(":authority", "x") +
+    return (header(":method", method) + header(":scheme", "http") + header(":path", path) + header(":authority", "localhost") +
             b"".join(more))
 
 

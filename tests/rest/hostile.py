@@ -207,7 +207,7 @@ def slow_heads():
     clients = [connect() for _ in range(100)]
     started = time.monotonic()
     for client in clients:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
     while time.monotonic() - started < 9:
         for client in clients:
             try:
@@ -222,7 +222,7 @@ def slow_heads():
 def slow_bodies():
     clients = [connect() for _ in range(50)]
     for client in clients:
-        client.sendall(b"POST /symbol HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n0x10")
+        client.sendall(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n0x10")
     ask()
     assert all(ended_within(client, 20) for client in clients), "a slow body was waited for"
 
@@ -236,7 +236,7 @@ def idle_connections():
 def endless_head():
     line = b"X-Long: " + b"a" * 8000 + b"\r\n"
     with connect() as client:
-        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        client.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n")
         try:
             for _ in range(20000):
                 client.sendall(line)
@@ -244,18 +244,18 @@ def endless_head():
         except OSError:
             pass
     assert not exchange(b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 20000 + b"\r\n").startswith(b"HTTP/1.1 200")
-    assert not exchange(b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP/1.1 200")
+    assert not exchange(b"GET /" + b"a" * (1 << 20) + b" HTTP/1.1\r\nHost: localhost\r\n\r\n").startswith(b"HTTP/1.1 200")
 
 
 def large_bodies():
     for length in (b"99999999999999999999", b"1000000000000", b"-1", b"+5", b"0x10", b"5, 6", b"5 5"):
-        answer = exchange(b"POST /symbol HTTP/1.1\r\nHost: x\r\nContent-Length: " + length + b"\r\n\r\n0x10", 1)
+        answer = exchange(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + length + b"\r\n\r\n0x10", 1)
         assert not answer.startswith(b"HTTP/1.1 200"), (length, answer[:200])
-    answer = exchange(b"POST /symbol HTTP/1.1\r\nHost: x\r\nContent-Length: 5000000\r\n\r\n" + b"0x10+" * 1000)
+    answer = exchange(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000\r\n\r\n" + b"0x10+" * 1000)
     assert b" 413 " in answer[:20], answer[:100]
-    answer = exchange(b"POST /symbol HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n0x10", 1)
+    answer = exchange(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n0x10", 1)
     assert not answer.startswith(b"HTTP/1.1 200"), answer[:200]
-    endless = b"POST /symbol HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"10000\r\n" + b"0" * 65536 + b"\r\n"
+    endless = b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + b"10000\r\n" + b"0" * 65536 + b"\r\n"
     with connect() as client:
         try:
             client.sendall(endless)
@@ -273,7 +273,7 @@ def many_bodies():
         client = connect(1)
         clients.append(client)
         try:
-            client.sendall(b"POST /symbol HTTP/1.1\r\nHost: x\r\nContent-Length: 4000000\r\n\r\n" + b"0" * 3_900_000)
+            client.sendall(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n" + b"0" * 3_900_000)
         except OSError:
             pass
     ask()
@@ -284,32 +284,32 @@ def many_bodies():
 def pipelining():
     """Answers in order, each whole."""
     count = 300
-    wire = b"".join(b"GET /%s HTTP/1.1\r\nHost: x\r\n\r\n" % (b"healthz" if n % 2 else b"nothing") for n in range(count - 1))
-    answer = exchange(wire + b"GET /v1/info HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", 20)
+    wire = b"".join(b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"healthz" if n % 2 else b"nothing") for n in range(count - 1))
+    answer = exchange(wire + b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 20)
     assert answer.count(b"HTTP/1.1 ") == count, answer.count(b"HTTP/1.1 ")
     statuses = [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]]
     assert statuses == [b"200" if n % 2 else b"404" for n in range(count - 1)] + [b"200"]
     with connect() as client:  # and nobody who waits for them
-        client.sendall((b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % LARGE.encode()) * 200)
+        client.sendall((b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % LARGE.encode()) * 200)
 
 
 def smuggling():
     """Two ways to say how long a body is: one answer, or none."""
-    both = b"POST /symbol HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /v1/info HTTP/1.1\r\n\r\n"
+    both = b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /v1/info HTTP/1.1\r\n\r\n"
     for wire in (both, both.replace(b"chunked", b"chunked, identity"), both.replace(b"chunked", b"\x0bchunked"),
                  both.replace(b": chunked", b" : chunked"),
-                 b"POST /symbol HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n0x10\r\n"):
+                 b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nContent-Length: 5\r\n\r\n0x10\r\n"):
         answer = exchange(wire, 1)
         assert b'"capturesRunning"' not in answer or b"400" in answer[:20] or answer.count(b"HTTP/1.1 ") <= 2, answer
 
 
 def strange_requests():
     for wire in (b"\r\n\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/0.9\r\n\r\n", b"GET / HTTP/3.0\r\n\r\n", b"GET http://[::1 HTTP/1.1\r\n\r\n",
-                 b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", b"TRACE / HTTP/1.1\r\nHost: x\r\n\r\n", b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
-                 b"GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n", b"GET / HTTP/1.1\r\nHost: x\r\nX\x00: a\r\n\r\n",
-                 b"GET /%00 HTTP/1.1\r\nHost: x\r\n\r\n", b"GET /\x00 HTTP/1.1\r\nHost: x\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
-                 b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n",
-                 b"GET / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n", h2.PREFACE + bytes(100), h2.PREFACE[:20],
+                 b"CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                 b"GET / HTTP/1.1\r\nHost: localhost\r\nX: a\r\n b\r\n\r\n", b"GET / HTTP/1.1\r\nHost: localhost\r\nX\x00: a\r\n\r\n",
+                 b"GET /%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"GET /\x00 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+                 b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: eA==\r\n\r\n",
+                 b"GET / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n", h2.PREFACE + bytes(100), h2.PREFACE[:20],
                  b"GET / HTTP/1.1\r\nHost: <script>alert(1)</script>\r\nHost: y\r\n\r\n"):
         answer = exchange(wire, 0.3)
         assert b"<script>alert" not in answer, answer
@@ -317,7 +317,7 @@ def strange_requests():
 
 def upgrades():
     for settings in (b"", b"AAMAAABk", b"!!!!", b"A" * 10000, b"AAQAAAAA"):
-        ask_upgrade = (b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+        ask_upgrade = (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
                        b"HTTP2-Settings: " + settings + b"\r\n\r\n")
         exchange(ask_upgrade + h2.PREFACE + h2.frame(h2.SETTINGS) + h2.get(3, "/v1/info"), 0.3)
         exchange(ask_upgrade.replace(b"GET /healthz", b"POST /symbol").replace(b"\r\n\r\n", b"\r\nContent-Length: 4\r\n\r\n0x10"), 0.3)
@@ -331,9 +331,13 @@ def slow_readers():
         client = socket.socket()
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.connect(ADDRESS)
-        client.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % LARGE.encode())
+        client.settimeout(10)
+        client.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % LARGE.encode())
         clients.append(client)
-    time.sleep(2)
+    for client in clients:
+        got = client.recv(300)
+        assert got.startswith(b"HTTP/1.1 200"), got
+    time.sleep(1)
     ask()
     for client in clients:
         client.close()
@@ -342,7 +346,7 @@ def slow_readers():
 def half_closed():
     for path in ("/healthz", LARGE, LIVE, "/nothing"):
         with connect() as client:
-            client.sendall(b"GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % path.encode())
+            client.sendall(b"GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path.encode())
             client.shutdown(socket.SHUT_WR)
             read_all(client)
 
