@@ -10,7 +10,7 @@
 #define MAX_ITEMS      (256u << 20)
 #define MAX_STRINGS    ((size_t)1 << 31)
 #define FIRST_BYTES    ((size_t)16 << 10)
-#define MEMORY_BYTES   ((size_t)64 << 20) /* of lists, before they go to the scratch file */
+#define MEMORY_BYTES   ((size_t)48 << 20) /* of lists, before they go to the scratch file */
 #define FEW_RANGES     32
 #define LARGE_NODE_SET 4096u /* not to be cleared for every small function after */
 
@@ -58,14 +58,18 @@ struct symbol_full_builder *symbol_full_builder_create(uint64_t base, uint64_t l
     return builder;
 }
 
-void symbol_full_builder_destroy(struct symbol_full_builder *builder) {
-    if (!builder)
-        return;
+void full_sets_finish(struct symbol_full_builder *builder) {
     symbol_intern_finish(&builder->string_set);
     symbol_intern_finish(&builder->function_set);
     symbol_intern_finish(&builder->file_set);
     symbol_intern_finish(&builder->claim_set);
     symbol_intern_finish(&builder->node_set);
+}
+
+void symbol_full_builder_destroy(struct symbol_full_builder *builder) {
+    if (!builder)
+        return;
+    full_sets_finish(builder);
     struct symbol_block *blocks[] = {
         &builder->strings,      &builder->row_bytes,    &builder->functions.block,
         &builder->files.block,  &builder->nodes.block,  &builder->pieces.block,

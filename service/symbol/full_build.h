@@ -36,7 +36,7 @@ void symbol_full_end(struct symbol_full_builder *builder);
 void symbol_full_add_row(struct symbol_full_builder *builder, uint64_t start, uint64_t end,
                          uint32_t file, uint32_t line);
 
-/* Appends the image. SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
+/* Appends the image; nothing can be added after. SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err symbol_full_write(struct symbol_full_builder *builder,
                                            const char *identity, uint32_t flags, uint32_t units,
                                            struct sonde_buf *image);

@@ -63,6 +63,9 @@ void *full_list_add(struct symbol_full_builder *builder, struct full_list *list,
 bool full_block_reserve(struct symbol_full_builder *builder, struct symbol_block *block,
                         size_t used, size_t len);
 
+/* Nothing is added any more. */
+void full_sets_finish(struct symbol_full_builder *builder);
+
 /* Takes rows of a run in turn: begin it, then once for each of its rows. */
 struct full_row_reader {
     const uint8_t *at, *end;

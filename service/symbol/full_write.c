@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#define DROP_EVERY (1u << 20) /* items after which pages are given back */
+#define DROP_EVERY (1u << 16) /* items after which pages are given back */
 
 /* --- sorting -----------------------------------------------------------------------------------
  */
@@ -171,9 +171,11 @@ static bool flatten_rows(struct symbol_full_builder *builder, uint32_t line_bits
 /* --- writing -----------------------------------------------------------------------------------
  */
 
-static uint64_t append(struct symbol_sink *sink, const void *items, size_t bytes) {
+static uint64_t append(const struct symbol_full_builder *builder, struct symbol_sink *sink,
+                       const void *items, size_t bytes) {
     uint64_t offset = symbol_sink_align(sink);
     symbol_sink_append(sink, items, bytes);
+    symbol_spill_drop_pages(&builder->spill);
     return offset;
 }
 
@@ -181,23 +183,23 @@ static void write_spans(struct symbol_full_builder *builder, struct symbol_sink 
                         struct spans *spans, struct symbol_spans_header *header,
                         uint64_t *values_offset) {
     symbol_spans_write(sink, spans->starts, spans->count, header);
-    *values_offset = append(sink, spans->values, spans->count * sizeof(uint32_t));
-    spans_finish(builder, spans);
     symbol_spill_drop_pages(&builder->spill);
+    *values_offset = append(builder, sink, spans->values, spans->count * sizeof(uint32_t));
+    spans_finish(builder, spans);
 }
 
 static void write_lists(struct symbol_full_builder *builder, struct symbol_sink *sink,
                         struct symbol_full_header *header) {
     header->node_count = builder->nodes.count;
-    header->nodes_offset =
-        append(sink, builder->nodes.block.bytes, builder->nodes.count * sizeof(struct symbol_node));
+    header->nodes_offset = append(builder, sink, builder->nodes.block.bytes,
+                                  builder->nodes.count * sizeof(struct symbol_node));
     header->function_count = builder->functions.count;
-    header->functions_offset = append(sink, builder->functions.block.bytes,
+    header->functions_offset = append(builder, sink, builder->functions.block.bytes,
                                       builder->functions.count * sizeof(struct symbol_function));
     header->file_count = builder->files.count;
     header->files_offset =
-        append(sink, builder->files.block.bytes, builder->files.count * sizeof(uint32_t));
-    header->strings_offset = append(sink, builder->strings.bytes, builder->strings_len);
+        append(builder, sink, builder->files.block.bytes, builder->files.count * sizeof(uint32_t));
+    header->strings_offset = append(builder, sink, builder->strings.bytes, builder->strings_len);
     header->strings_bytes = builder->strings_len;
 }
 
@@ -206,6 +208,7 @@ static sonde_err write_table(struct symbol_full_builder *builder, struct symbol_
     struct spans functions = {0}, rows = {0};
     if (builder->failed)
         return builder->too_large ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY;
+    full_sets_finish(builder);
     header->line_bits = choose_line_bits(builder);
     symbol_sink_append(sink, header, sizeof *header);
     bool good = flatten_functions(builder, &functions);

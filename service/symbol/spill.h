@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Memory that may go to disk. Blocks are plain memory until all of them together reach a bound;
- * what grows beyond lies in a scratch file, mapped, and its pages can be given back to the kernel at
- * any time: the bytes stay, only the next touch costs a fault. So a conversion's memory is bounded
- * whatever its result. Thread safety: one thread per spill. */
+ * what grows beyond lies in a scratch file, mapped, and its pages can be given back to the kernel
+ * at any time: the bytes stay, only the next touch costs a fault. So a conversion's memory is
+ * bounded whatever its result. Thread safety: one thread per spill. */
 #ifndef SONDE_SERVICE_SYMBOL_SPILL_H
 #define SONDE_SERVICE_SYMBOL_SPILL_H
 
