@@ -130,7 +130,10 @@ static void take(struct visit *visit) {
     struct sonde_diag diag = {0};
     uint64_t seconds = DEFAULT_SECONDS, frequency = DEFAULT_HZ;
     char note[MAX_NOTE + 1] = "";
+    struct capture_mode mode;
     sonde_err err = capture_read_times(&visit->query, &seconds, &frequency, &diag);
+    if (!err)
+        err = capture_read_mode(&visit->query, &mode, &diag);
     if (!err)
         err = read_note(&visit->query, note, &diag);
     if (err) {
@@ -145,6 +148,8 @@ static void take(struct visit *visit) {
     request.rendering = &rendering;
     request.duration_ms = (uint32_t)seconds * 1000;
     request.frequency_hz = (uint32_t)frequency;
+    request.mode = mode.mode;
+    request.max_overhead = mode.max_overhead;
     request.keep = true;
     request.note = note;
     struct take *taking = exchange_create(visit, sizeof *taking, &events);

@@ -59,6 +59,8 @@ static void note_result(struct capture *capture, const Sonde__V1__ResultStart *s
     result->truncated = start->truncated;
     result->duration_ms = start->duration_ms;
     result->target_gone = start->target_gone;
+    result->capture_id = start->capture_id;
+    snprintf(result->keep_error, sizeof result->keep_error, "%s", start->keep_error);
     result->complete = true;
     snprintf(result->budget_note, sizeof result->budget_note, "%s",
              start->budget_note ? start->budget_note : "");
@@ -108,7 +110,7 @@ sonde_err capture_receive(struct service *service, const struct client_method *m
     return err ? err : check_whole(&capture, diag);
 }
 
-static sonde_err read_mode(const char *text, Sonde__V1__CpuMode *mode, struct sonde_diag *diag) {
+sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode, struct sonde_diag *diag) {
     static const char *const names[] = {
         [SONDE__V1__CPU_MODE__CPU] = "cpu",
         [SONDE__V1__CPU_MODE__WALL] = "wall",
@@ -158,13 +160,30 @@ sonde_err capture_run(struct service *service, const char *target,
     request.max_samples = settings->max_samples;
     request.rendering = &rendering;
     request.no_progress = !isatty(2);
-    sonde_err err = read_mode(settings->mode, &request.mode, diag);
+    request.keep = settings->keep;
+    request.note = settings->note ? (char *)settings->note : request.note;
+    sonde_err err = capture_read_mode(settings->mode, &request.mode, diag);
     if (!err)
         err = read_ceiling(settings->max_overhead, &request.max_overhead, diag);
     if (err)
         return err;
     return capture_receive(service, &client_capture_cpu, &request.base,
                            request.duration_ms + RENDER_MS, output, result, diag);
+}
+
+bool capture_read_number(const char *word, uint64_t *id) {
+    size_t digits = strspn(word, "0123456789");
+    *id = 0;
+    for (size_t i = 0; i < digits && digits < 19; i++)
+        *id = *id * 10 + (uint64_t)(word[i] - '0');
+    return *id > 0 && !word[digits];
+}
+
+static void tell_kept(const struct capture_result *result) {
+    if (result->capture_id)
+        fprintf(stderr, "kept as capture %" PRIu64 "\n", result->capture_id);
+    if (result->keep_error[0])
+        fprintf(stderr, "not kept: %s\n", result->keep_error);
 }
 
 void capture_tell(const char *path, const struct capture_result *result) {
@@ -177,4 +196,5 @@ void capture_tell(const char *path, const struct capture_result *result) {
         fprintf(stderr, "overhead ceiling: %s\n", result->budget_note);
     if (result->samples == 0)
         fputs("no samples: the target used no CPU time, or `sonde doctor` knows why\n", stderr);
+    tell_kept(result);
 }

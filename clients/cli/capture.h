@@ -15,6 +15,8 @@ struct capture_settings {
     const char *mode;         /* "cpu", "wall", "off-cpu"; NULL = cpu */
     const char *max_overhead; /* "0.01", "1%"; NULL = no ceiling */
     bool merge_threads;
+    bool keep;        /* among the service's captures, too */
+    const char *note; /* with keep; NULL = none */
 };
 
 #define CAPTURE_DEFAULTS \
@@ -77,8 +79,10 @@ struct capture_settings {
 
 struct capture_result {
     uint64_t samples, dropped, truncated, bytes;
+    uint64_t capture_id; /* under which it is kept; 0 = it is not */
     uint32_t duration_ms;
     bool target_gone, complete;
+    char keep_error[200];
     char clock[32], budget_note[192];
 };
 
@@ -94,6 +98,12 @@ SONDE_MUST_USE sonde_err capture_receive(struct service *service,
                                          const ProtobufCMessage *request, uint32_t deadline_ms,
                                          struct output *output, struct capture_result *result,
                                          struct sonde_diag *diag);
+
+/* "cpu", "wall", "off-cpu"; NULL leaves *mode alone. */
+SONDE_MUST_USE sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode,
+                                           struct sonde_diag *diag);
+/* The number of a kept capture: digits, not 0. */
+bool capture_read_number(const char *word, uint64_t *id);
 
 /* One line on stderr: "flame.svg: 1,980 samples in 10.0 s, 0 dropped". */
 void capture_tell(const char *path, const struct capture_result *result);

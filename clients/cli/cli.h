@@ -21,7 +21,7 @@ struct verb {
 };
 
 extern const struct verb verb_run, verb_record, verb_top, verb_draw, verb_symbol, verb_targets,
-    verb_doctor, verb_heap, verb_threads, verb_completions;
+    verb_doctor, verb_heap, verb_threads, verb_completions, verb_diff, verb_captures, verb_live;
 
 /* All verbs in the order of --help. */
 const struct verb *const *cli_verbs(size_t *count);

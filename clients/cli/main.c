@@ -7,8 +7,9 @@
 #include <string.h>
 
 static const struct verb *const verbs[] = {
-    &verb_run,     &verb_record, &verb_top,     &verb_draw,   &verb_heap,
-    &verb_threads, &verb_symbol, &verb_targets, &verb_doctor, &verb_completions,
+    &verb_run,     &verb_record, &verb_top,         &verb_draw,     &verb_diff,
+    &verb_live,    &verb_heap,   &verb_threads,     &verb_captures, &verb_symbol,
+    &verb_targets, &verb_doctor, &verb_completions,
 };
 
 const struct verb *const *cli_verbs(size_t *count) {
@@ -30,7 +31,7 @@ static int print_help(FILE *out) {
           "examples:\n"
           "  sonde run -- redis-server           a server with Sonde inside, and its page\n"
           "  sonde record -d 10 -o flame.svg     10 seconds as a flame graph\n"
-          "  sonde top redis-server              the hottest functions\n"
+          "  sonde live redis-server             the hottest functions, as they change\n"
           "  sonde doctor                        what does not work here, and what mends it\n",
           out);
     return out == stdout ? 0 : 2;

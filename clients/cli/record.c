@@ -23,6 +23,8 @@ static void print_json(const char *path, const struct capture_result *result) {
     sonde_buf_printf(&text, ",\"durationMs\":%u,\"targetGone\":%s,\"clock\":", result->duration_ms,
                      result->target_gone ? "true" : "false");
     json_text(&text, result->clock);
+    if (result->capture_id)
+        sonde_buf_printf(&text, ",\"captureId\":\"%llu\"", (unsigned long long)result->capture_id);
     sonde_buf_puts(&text, "}");
     if (!text.failed)
         puts(text.data);
@@ -85,6 +87,10 @@ static const struct sonde_option table[] = {
      "where to; the extension is the format, - is stdout (sonde.svg)"},
     {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
      "the format when the extension does not say it"},
+    {"keep", 'k', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, capture.keep), 0, 0,
+     "keep it in the service, too: `sonde captures`, `sonde diff`"},
+    {"note", 0, "TEXT", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, capture.note), 0, 0,
+     "with --keep: words for the list"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
      "tell the outcome as JSON on stdout"},
     SERVICE_OPTIONS(struct settings, service),

@@ -61,10 +61,11 @@ static const struct sonde_option table[] = {
 
 static const struct sonde_options options = {
     .usage = "sonde threads [TARGET] [--tid TID] [--json]",
-    .about =
-        "Prints what every thread of a target does now: its stack, state, wait channel and CPU "
-        "time. Threads with equal stacks stand together. Sleeping threads are not disturbed; "
-        "running ones stop for some microseconds.",
+    .about = "Prints what every thread of a target does now: its stack, state, wait channel and "
+             "CPU time.\n"
+             "Threads with equal stacks stand together. Sleeping threads are not disturbed; "
+             "running ones\n"
+             "stop for some microseconds.",
     .examples = "  sonde threads\n"
                 "  sonde threads redis-server\n"
                 "  sonde threads 4711 --tid 4713\n"

@@ -10,7 +10,7 @@ from tests.cli import check
 
 SONDE = os.path.abspath("clients/cli/sonde")
 FOLDER = check.short_folder()
-VERBS = ("run", "record", "top", "draw", "heap", "symbol", "targets", "doctor")
+VERBS = ("run", "record", "top", "draw", "diff", "live", "heap", "threads", "captures", "symbol", "targets", "doctor")
 
 
 def sonde(*words, **env):
@@ -50,6 +50,9 @@ def test_usage_errors_give_2_and_say_how_it_is_used():
                   ("draw", "x.pb.gz", "-o", "x.unknown"), ("heap",), ("heap", "maybe"), ("heap", "on", "a", "b"),
                   ("heap", "dump", "-o", "x.unknown"), ("heap", "dump", "-o", "x.prof"), ("heap", "on", "-s", "1"),
                   ("heap", "status", "-i", "1"), ("heap", "on", "-o", "x.heap"), ("heap", "list", "--all-one"),
+                  ("diff",), ("diff", "1"), ("diff", "1", "redis"), ("diff", "1", "2", "3"), ("diff", "0", "1"),
+                  ("diff", "1", "2", "-o", "x.unknown"), ("captures", "redis"), ("captures", "1", "2"),
+                  ("captures", "1", "-o", "x.unknown"), ("live", "a", "b"), ("live", "--span", "0"), ("live", "-F", "0"),
                   ("top", "a", "b"), ("completions", "csh")):
         status, out, err = sonde(*words)
         check.equal((status, out), (2, ""), f"status and output of {words}")
@@ -58,7 +61,8 @@ def test_usage_errors_give_2_and_say_how_it_is_used():
 
 def test_an_unreachable_service_gives_3_and_says_what_to_do():
     for words in (("record", "-o", "x.svg"), ("top",), ("targets",), ("targets", "--watch"), ("symbol", "0x401f2a"),
-                  ("draw", "redis", "-o", "y.svg"), ("heap", "on"), ("heap", "off"), ("heap", "status"), ("heap", "list"),
+                  ("draw", "redis", "-o", "y.svg"), ("live",), ("captures",), ("captures", "1", "-o", "y.svg"), ("diff", "1", "2"),
+                  ("heap", "on"), ("heap", "off"), ("heap", "status"), ("heap", "list"),
                   ("heap", "reset"), ("heap", "dump", "-o", "y.heap")):
         status, out, err = sonde(*words)
         check.equal((status, out), (3, ""), f"status and output of {words}")
@@ -71,7 +75,8 @@ def test_a_file_that_is_missing_or_no_profile_gives_1():
     broken = os.path.join(FOLDER, "broken.pb.gz")
     with open(broken, "wb") as file:
         file.write(b"\x1f\x8bnothing like it")
-    for words in (("top", "./missing.pb.gz"), ("top", broken), ("draw", broken, "-o", "z.svg")):
+    for words in (("top", "./missing.pb.gz"), ("top", broken), ("draw", broken, "-o", "z.svg"), ("diff", broken, broken),
+                  ("diff", broken, broken, "-o", "z.svg")):
         status, out, err = sonde(*words)
         check.equal((status, out), (1, ""), f"status and output of {words}")
         check.contains(err, ".pb.gz")
@@ -116,6 +121,21 @@ def test_top_and_draw_need_no_service_for_files():
         with open(path, encoding="utf-8") as drawn:
             check.contains(drawn.read(), part)
     check.contains(sonde("draw", "small.pb", "-o", "-", "--format", "collapsed")[1], "outer;leaf 7\n")
+
+
+def test_diff_needs_no_service_for_files():
+    with open(os.path.join(FOLDER, "small.pb"), "wb") as file:
+        file.write(small_profile())
+    with open(os.path.join(FOLDER, "grown.pb"), "wb") as file:
+        file.write(small_profile().replace(b"\x12\x01\x07", b"\x12\x01\x09"))
+    check.contains(sonde("diff", "small.pb", "grown.pb", "-o", "-", "--format", "collapsed")[1], "outer;leaf 2\n")
+    check.contains(sonde("diff", "grown.pb", "small.pb", "-o", "-", "--format", "collapsed")[1], "outer;leaf -2\n")
+    check.contains(sonde("diff", "small.pb", "grown.pb")[1], "leaf")
+    check.equal(sonde("diff", "grown.pb", "small.pb", "-g", "-o", "-", "--format", "collapsed")[1], "[no samples] 0\n")
+    check.equal(sonde("diff", "small.pb", "grown.pb", "-n", "-o", "-", "--format", "collapsed")[1], "[no samples] 0\n")
+    check.equal(sonde("diff", "small.pb", "grown.pb", "-o", "diff.svg")[::2], (0, ""))
+    with open(os.path.join(FOLDER, "diff.svg"), encoding="utf-8") as drawn:
+        check.contains(drawn.read(), "red and blue compare shares")
 
 
 def test_doctor_says_what_is_missing_and_what_mends_it():

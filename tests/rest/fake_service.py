@@ -363,8 +363,13 @@ class Service:
                 return
             time.sleep(request.window_ms / 1000 / SPEED)
             last = number + 1 == request.max_windows
-            yield self.m.CpuWindow(sequence=number, strings=[target.name], period_ns=10**9 // request.frequency_hz,
-                                   last=last, end_reason="max_windows" if last else "")
+            window = self.m.CpuWindow(sequence=number, strings=[target.name], period_ns=10**9 // request.frequency_hz,
+                                      last=last, end_reason="max_windows" if last else "")
+            if number == 0:
+                window.frames.add(function=0)
+                window.stacks.add(frames=[0], thread=1)
+            window.counts.add(stack=0, count=1, cpu_ns=10**7)
+            yield window
             if target.name == "cut" and number == 2:
                 self.fail(context, "TARGET_GONE")
 

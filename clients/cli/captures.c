@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `sonde captures`: what sonded keeps, as a list, or one of them into a file. */
+#include "clients/cli/capture.h"
+#include "clients/cli/cli.h"
+#include "clients/cli/json.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#define FETCH_MS 120000
+
+struct settings {
+    struct service_settings service;
+    const char *target, *output, *format, *type;
+    bool json, merge_threads;
+};
+
+/* ---- The list ---- */
+
+static void print_time(int64_t unix_ns) {
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    struct tm local;
+    char text[24] = "-";
+    if (localtime_r(&seconds, &local))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+    printf("%-19s  ", text);
+}
+
+static void print_capture(const Sonde__V1__Capture *capture) {
+    char hz[16] = "-";
+    if (capture->frequency_hz)
+        snprintf(hz, sizeof hz, "%u", capture->frequency_hz);
+    printf("%6" PRIu64 "  ", capture->id);
+    print_time(capture->start_unix_ns);
+    printf("%-7s %8.1f %6s %9" PRIu64 " %8" PRIu64 " %8d  ", capture->kind,
+           capture->duration_ms / 1000.0, hz, capture->samples, capture->dropped, capture->pid);
+    cli_put_name(stdout, capture->target);
+    if (capture->note[0]) {
+        fputs("  ", stdout);
+        cli_put_name(stdout, capture->note);
+    }
+    putchar('\n');
+}
+
+static void print_list(const Sonde__V1__ListCapturesResponse *list) {
+    if (list->n_captures == 0)
+        puts("none is kept: take one with `sonde record --keep`");
+    else
+        printf("%6s  %-19s  %-7s %8s %6s %9s %8s %8s  %s\n", "NUMBER", "STARTED", "KIND", "SECONDS",
+               "HZ", "SAMPLES", "DROPPED", "PID", "TARGET  NOTE");
+    for (size_t i = 0; i < list->n_captures; i++)
+        print_capture(list->captures[i]);
+}
+
+static sonde_err list(struct service *service, const struct settings *settings,
+                      struct sonde_diag *diag) {
+    Sonde__V1__ListCapturesRequest request = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector;
+    ProtobufCMessage *answer;
+    service_select(settings->target, &selector);
+    request.target = &selector;
+    sonde_err err = service_ask(service, &client_list_captures, &request.base, &answer, diag);
+    if (err)
+        return err;
+    if (settings->json)
+        json_print(answer);
+    else
+        print_list((const void *)answer);
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return SONDE_OK;
+}
+
+/* ---- One of them ---- */
+
+static sonde_err fetch(struct service *service, const struct settings *settings, uint64_t id,
+                       enum sonde_format format, const char *path, struct sonde_diag *diag) {
+    Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    struct output output;
+    struct capture_result result = {0};
+    rendering.format = (Sonde__V1__Format)format;
+    rendering.merge_threads = settings->merge_threads;
+    request.id = id;
+    request.rendering = &rendering;
+    if (settings->type)
+        request.sample_type = (char *)settings->type;
+    sonde_err err = output_open(&output, path, diag);
+    if (!err)
+        err = capture_receive(service, &client_get_capture, &request.base, FETCH_MS, &output,
+                              &result, diag);
+    if (!err)
+        err = output_commit(&output, diag);
+    output_finish(&output);
+    if (!err && strcmp(path, "-") != 0)
+        capture_tell(path, &result);
+    return err;
+}
+
+static int get(const struct settings *settings, const char *word) {
+    const char *path = settings->output ? settings->output : "sonde.svg";
+    const struct sonde_format_info *format =
+        settings->format ? sonde_format_from_output(sonde_slice_of(settings->format))
+                         : sonde_format_from_name(path);
+    struct sonde_diag diag = {0};
+    struct service service;
+    uint64_t id;
+    if (!capture_read_number(word, &id))
+        return cli_usage(&verb_captures, "\"%.60s\" is no number of a capture", word);
+    if (!format)
+        return cli_usage(
+            &verb_captures,
+            "\"%s\" says no format: .pb.gz .svg .collapsed .speedscope.json .txt .prof",
+            settings->format ? settings->format : path);
+    sonde_err err = service_open(&service, &settings->service, &diag);
+    if (!err)
+        err = fetch(&service, settings, id, format->format, path, &diag);
+    service_close(&service);
+    return err ? cli_fail(&verb_captures, err, &diag) : 0;
+}
+
+static int on_captures(int argc, char **argv) {
+    struct settings settings = {0};
+    struct sonde_diag diag = {0};
+    struct service service;
+    int status;
+    if (!cli_options(&verb_captures, &settings, false, &argc, argv, &status))
+        return status;
+    if (argc > 2)
+        return cli_usage(&verb_captures, "one capture at a time, not \"%s\" as well", argv[2]);
+    if (argc == 2)
+        return get(&settings, argv[1]);
+    sonde_err err = service_open(&service, &settings.service, &diag);
+    if (!err)
+        err = list(&service, &settings, &diag);
+    service_close(&service);
+    return err ? cli_fail(&verb_captures, err, &diag) : 0;
+}
+
+static const struct sonde_option table[] = {
+    {"target", 't', "TARGET", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, target), 0, 0,
+     "only those of this name or pid, running or not"},
+    {"output", 'o', "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, output), 0, 0,
+     "where to; the extension is the format, - is stdout (sonde.svg)"},
+    {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
+     "the format when the extension does not say it"},
+    {"type", 0, "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, type), 0, 0,
+     "the sample type that pictures and text show"},
+    {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
+     0, 0, "do not tell threads apart"},
+    {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
+     "the list as JSON"},
+    SERVICE_OPTIONS(struct settings, service),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde captures [NUMBER] [-o FILE]",
+    .about = "Lists the captures that the service keeps, or writes one into a file.",
+    .examples = "  sonde captures\n"
+                "  sonde captures 7 -o seven.svg\n"
+                "  sonde captures 7 -o - --format top\n"
+                "  sonde captures --target redis-server --json\n",
+    .table = table,
+    .count = COUNT_OF(table),
+};
+
+const struct verb verb_captures = {"captures", "list the captures that are kept, or fetch one",
+                                   on_captures, &options};

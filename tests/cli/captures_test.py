@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`sonde record --keep`, `captures`, `diff` and `live` with a service that follows a script."""
+
+import json
+import os
+import pty
+import select
+import shutil
+import subprocess
+import time
+
+from tests.cli import check
+
+SONDE = os.path.abspath("clients/cli/sonde")
+FOLDER = check.short_folder()
+ADDRESS = f"unix:{FOLDER}/grpc"
+
+
+def environment():
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
+    return dict(clean, XDG_RUNTIME_DIR=FOLDER, SONDE_SERVICE=ADDRESS, TZ="UTC")
+
+
+def sonde(*words, status=0):
+    """(stdout, stderr) of a verb that must exit so."""
+    done = subprocess.run([SONDE, *words], env=environment(), capture_output=True, text=True, timeout=60, check=False,
+                          stdin=subprocess.DEVNULL, cwd=FOLDER)
+    check.equal(done.returncode, status, f"status of {words} ({done.stdout}{done.stderr})")
+    return done.stdout, done.stderr
+
+
+def test_only_what_is_asked_for_is_kept():
+    check.contains(sonde("captures")[0], "none is kept: take one with `sonde record --keep`")
+    sonde("record", "redis", "-d", "0.1", "-o", "one.svg")
+    check.contains(sonde("captures")[0], "none is kept")
+    err = sonde("record", "redis", "-d", "0.1", "-F", "49", "--keep", "--note", "before \x1b[2J", "-o", "two.svg")[1]
+    check.contains(err, "kept as capture 1")
+    told = json.loads(sonde("record", "redis", "-d", "0.2", "-k", "-o", "three.svg", "--json")[0])
+    check.equal(told["captureId"], "2")
+    table = sonde("captures")[0].splitlines()
+    check.equal(len(table), 3, table)
+    assert table[1].split()[:1] == ["2"] and table[2].split()[:1] == ["1"], table
+    for part in ("2023-11-14 22:13:20", "cpu", "49", "1000", "redis", "before ?[2J"):
+        check.contains(table[2], part)
+    check.equal([one["id"] for one in json.loads(sonde("captures", "--json")[0])["captures"]], ["2", "1"])
+    check.contains(sonde("captures", "--target", "nobody")[0], "none is kept")
+
+
+def test_a_capture_that_cannot_be_kept_is_written_and_the_reason_told():
+    err = sonde("record", "full", "-d", "0.1", "--keep", "-o", "full.svg")[1]
+    check.contains(err, "not kept: no space left on the device")
+    assert os.path.getsize(os.path.join(FOLDER, "full.svg")) > 100
+
+
+def test_a_kept_capture_has_the_format_of_its_extension():
+    for extension, start in ((".svg", b"<?xml"), (".pb.gz", b"\x1f\x8b"), (".prof", bytes(8))):
+        check.contains(sonde("captures", "1", "-o", "kept" + extension)[1], "7 samples")
+        with open(os.path.join(FOLDER, "kept" + extension), "rb") as file:
+            check.equal(file.read(len(start)), start)
+    check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed")[0], "capture=1")
+    check.contains(sonde("captures", "9", status=1)[1], "there is no capture 9")
+    assert not os.path.exists(os.path.join(FOLDER, "sonde.svg"))
+
+
+def test_captures_and_files_are_compared():
+    sonde("captures", "1", "-o", "file.pb.gz")
+    check.equal(sonde("diff", "1", "2", "-o", "-", "--format", "collapsed")[0], "[no samples] 0\n")
+    check.equal(sonde("diff", "file.pb.gz", "2", "-o", "-", "--format", "collapsed")[0], "[no samples] 0\n")
+    sonde("diff", "1", "file.pb.gz", "-o", "diff.svg")
+    with open(os.path.join(FOLDER, "diff.svg"), encoding="utf-8") as drawn:
+        check.contains(drawn.read(), "hot_function")
+    check.contains(sonde("diff", "1", "9", status=1)[1], "there is no capture 9")
+
+
+def test_live_prints_a_table_a_window_where_there_is_no_terminal():
+    out = sonde("live", "redis", "-n", "3", "--window", "100")[0]
+    check.equal(out.count("SELF"), 3)
+    check.equal(out.count("100.0 % 100.0 %  ####################  redis\n"), 3)
+    lines = sonde("live", "redis", "-n", "2", "--json")[0].splitlines()
+    check.equal([json.loads(line)["sequence"] for line in lines], ["0", "1"])
+
+
+def read_until(terminal, wanted):
+    text, end = b"", time.monotonic() + 20
+    while wanted not in text and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.1)[0]:
+            try:
+                text += os.read(terminal, 65536)
+            except OSError:
+                break
+    assert wanted in text, (wanted, text[-2000:])
+    return text
+
+
+def test_live_follows_keys_on_a_terminal():
+    terminal, theirs = pty.openpty()
+    child = subprocess.Popen([SONDE, "live", "redis", "--window", "100"], env=environment(), stdin=theirs, stdout=theirs,
+                             stderr=theirs, cwd=FOLDER)
+    os.close(theirs)
+    read_until(terminal, b"\x1b[?1049h")
+    read_until(terminal, b"q quit")
+    os.write(terminal, b"t")
+    read_until(terminal, b"thread\x1b")
+    os.write(terminal, b"i")
+    read_until(terminal, b"TOTAL")
+    os.write(terminal, b"/xyz\n")
+    read_until(terminal, b"nothing has such a name")
+    os.write(terminal, b"\x1b")
+    os.write(terminal, b" ")
+    read_until(terminal, b"PAUSED")
+    os.write(terminal, b"q")
+    read_until(terminal, b"\x1b[?1049l")
+    check.equal(child.wait(timeout=20), 0)
+    os.close(terminal)
+
+
+with open(os.path.join(FOLDER, "log"), "w", encoding="utf-8") as log:
+    SERVICE = subprocess.Popen(["/usr/bin/python3", "-B", "tests/rest/fake_service.py", "--grpc", ADDRESS, "--targets",
+                                "redis,full"], stdout=log, stderr=log)
+try:
+    check.until(lambda: os.path.exists(f"{FOLDER}/grpc"), what="the service")
+    check.main(globals())
+finally:
+    check.stop(SERVICE)
+    shutil.rmtree(FOLDER, ignore_errors=True)

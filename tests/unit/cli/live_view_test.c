@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/live_view.h"
+
+#include "tests/unit/check.h"
+
+/* A window of the stacks main;hot (number 0) and main;cold;hot (1), thread "worker"; the dictionary
+ * comes with the first. */
+static bool add(struct live_view *view, bool is_first, uint64_t hot_ns, uint64_t cold_ns) {
+    static char *strings[] = {(char *)"main",   (char *)"hot", (char *)"cold",
+                              (char *)"worker", (char *)"",    (char *)"lib.so"};
+    Sonde__V1__StreamFrame frames[4], *frame_list[4];
+    Sonde__V1__StreamStack stacks[3], *stack_list[3];
+    Sonde__V1__StackCount counts[2], *count_list[2];
+    Sonde__V1__CpuWindow window = SONDE__V1__CPU_WINDOW__INIT;
+    uint32_t first[] = {1, 0}, second[] = {1, 2, 0}, third[] = {3, 0};
+    for (uint32_t i = 0; i < 4; i++) {
+        sonde__v1__stream_frame__init(&frames[i]);
+        frames[i].function = i < 3 ? i : 4;
+        frames[i].module = i < 3 ? 0 : 6;
+        frames[i].address = 0x1234;
+        frame_list[i] = &frames[i];
+    }
+    for (int i = 0; i < 3; i++) {
+        sonde__v1__stream_stack__init(&stacks[i]);
+        stacks[i].frames = i == 0 ? first : i == 1 ? second : third;
+        stacks[i].n_frames = i == 1 ? 3 : 2;
+        stacks[i].thread = i == 2 ? 0 : 4;
+        stack_list[i] = &stacks[i];
+    }
+    for (uint32_t i = 0; i < 2; i++) {
+        sonde__v1__stack_count__init(&counts[i]);
+        counts[i].stack = i == 0 ? 0 : 2;
+        counts[i].cpu_ns = i == 0 ? hot_ns : cold_ns;
+        count_list[i] = &counts[i];
+    }
+    if (is_first) {
+        window.strings = strings;
+        window.n_strings = 6;
+        window.frames = frame_list;
+        window.n_frames = 4;
+        window.stacks = stack_list;
+        window.n_stacks = 3;
+    }
+    window.counts = count_list;
+    window.n_counts = 2;
+    window.end_unix_ns = 1000000000;
+    window.target_cpu_ns = 500000000;
+    window.clock = (char *)"timer";
+    return live_view_add(view, &window);
+}
+
+static struct sonde_buf draw(struct live_view *view, struct live_options options) {
+    struct sonde_buf out = {0};
+    options.filter = options.filter ? options.filter : "";
+    options.rows = options.rows ? options.rows : 20;
+    options.columns = options.columns ? options.columns : 100;
+    live_view_draw(view, &options, &out);
+    return out;
+}
+
+TEST(the_hottest_function_stands_first) {
+    struct live_view *view = live_view_create(10);
+    CHECK(add(view, true, 300, 100));
+    struct sonde_buf out = draw(view, (struct live_options){0});
+    CHECK(strstr(out.data, "cpu 50.0 %  the last 1.0 s  dropped 0  merged 0  clock timer") != NULL);
+    CHECK(strstr(out.data, " 75.0 %  75.0 %  ###############       hot\n") != NULL);
+    CHECK(strstr(out.data, " 25.0 %  25.0 %  #####                 lib.so 0x1234\n") != NULL);
+    CHECK(strstr(out.data, "  0.0 % 100.0 %  --------------------  main\n") != NULL);
+    CHECK(strstr(out.data, "hot\n") < strstr(out.data, "lib.so"));
+    CHECK(strstr(out.data, "cold") == NULL);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
+
+TEST(windows_older_than_the_span_are_forgotten) {
+    struct live_view *view = live_view_create(2);
+    CHECK(add(view, true, 1000, 0));
+    CHECK(add(view, false, 0, 30));
+    CHECK(add(view, false, 30, 0));
+    struct sonde_buf out = draw(view, (struct live_options){0});
+    CHECK(strstr(out.data, " 50.0 %  50.0 %  ##########            hot\n") != NULL);
+    CHECK(strstr(out.data, "the last 2.0 s") != NULL);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
+
+TEST(rows_can_be_threads_totals_and_what_a_filter_finds) {
+    struct live_view *view = live_view_create(10);
+    CHECK(add(view, true, 300, 100));
+    struct sonde_buf out = draw(view, (struct live_options){.by_thread = true});
+    CHECK(strstr(out.data, " 75.0 %  75.0 %  ###############       worker\n") != NULL);
+    sonde_buf_finish(&out);
+    out = draw(view, (struct live_options){.by_total = true});
+    CHECK(strstr(out.data, "main\n") < strstr(out.data, "hot\n"));
+    sonde_buf_finish(&out);
+    out = draw(view, (struct live_options){.filter = "LIB"});
+    CHECK(strstr(out.data, "lib.so") && !strstr(out.data, "hot"));
+    sonde_buf_finish(&out);
+    out = draw(view, (struct live_options){.filter = "nobody", .is_paused = true});
+    CHECK(strstr(out.data, "PAUSED") && strstr(out.data, "nothing has such a name"));
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
+
+TEST(a_drawing_keeps_to_its_lines_and_columns) {
+    struct live_view *view = live_view_create(10);
+    CHECK(add(view, true, 300, 100));
+    struct sonde_buf out = draw(view, (struct live_options){.rows = 3, .columns = 30});
+    size_t lines = 0;
+    for (const char *at = out.data; *at; at += strcspn(at, "\n") + 1, lines++)
+        CHECK_INT(strcspn(at, "\n"), <=, 30);
+    CHECK_INT(lines, ==, 3);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
+
+TEST(nothing_sampled_is_said) {
+    struct live_view *view = live_view_create(10);
+    struct sonde_buf out = draw(view, (struct live_options){0});
+    CHECK(strstr(out.data, "no samples") != NULL);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
+
+TEST(a_window_that_refers_to_nothing_is_refused) {
+    struct live_view *view = live_view_create(10);
+    CHECK(!add(view, false, 1, 1));
+    CHECK(add(view, true, 1, 1));
+    live_view_destroy(view);
+}
+
+TEST(names_cannot_steer_a_terminal) {
+    struct live_view *view = live_view_create(1);
+    Sonde__V1__CpuWindow window = SONDE__V1__CPU_WINDOW__INIT;
+    Sonde__V1__StreamFrame frame = SONDE__V1__STREAM_FRAME__INIT, *frames[] = {&frame};
+    Sonde__V1__StreamStack stack = SONDE__V1__STREAM_STACK__INIT, *stacks[] = {&stack};
+    Sonde__V1__StackCount count = SONDE__V1__STACK_COUNT__INIT, *counts[] = {&count};
+    char *strings[] = {(char *)"a\033[2Jb\n\x7f"};
+    uint32_t number = 0;
+    stack.frames = &number;
+    stack.n_frames = window.n_strings = window.n_frames = window.n_stacks = window.n_counts = 1;
+    count.cpu_ns = 1;
+    window.strings = strings;
+    window.frames = frames;
+    window.stacks = stacks;
+    window.counts = counts;
+    CHECK(live_view_add(view, &window));
+    struct sonde_buf out = draw(view, (struct live_options){0});
+    CHECK(strstr(out.data, "a?[2Jb??\n") != NULL);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+}
