@@ -39,21 +39,6 @@ bool symbol_module_has_dwarf(struct symbol_module *module) {
     return dwarf_fd(module) >= 0;
 }
 
-/* The file that dwz made of what several files share; -1 = none. */
-static int open_alt(struct symbol_module *module, int fd) {
-    char link[64], path[PATH_MAX];
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t len = readlink(link, path, sizeof path - 1);
-    path[len > 0 ? len : 0] = 0;
-    int alt = -1;
-    if (symbol_elf_input_of_file(fd, &input) && symbol_elf_open(&input, &elf, NULL) == SONDE_OK)
-        alt = symbol_locate_alt(&elf, 0, path, module->store->debug_roots);
-    symbol_elf_finish(&elf);
-    return alt;
-}
-
 /* The package of split units beside the file; -1 = none. Each of its units has an id to be known
  * by. */
 static int open_package(int fd) {
@@ -82,12 +67,16 @@ static bool gather(struct symbol_module *module, bool is_names, int out,
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
     int dwarf = is_names ? module->debug_fd : dwarf_fd(module);
     bool wants_more = dwarf >= 0 && !is_names, whole = is_names || dwarf >= 0;
-    int alt = wants_more ? open_alt(module, dwarf) : -1;
+    int alt = wants_more && module->alt_fd < 0
+                  ? symbol_locate_alt_of(dwarf, 0, module->store->debug_roots)
+                  : -1;
     int package = wants_more ? open_package(dwarf) : -1;
     fds[0] = fds[1] = fds[2] = -1;
     fds[SYMBOL_WORKER_MAIN] = copy_fd(module->fd);
     fds[SYMBOL_WORKER_DWARF] = copy_fd(dwarf >= 0 ? dwarf : none);
-    fds[SYMBOL_WORKER_ALT] = copy_fd(alt >= 0 ? alt : none);
+    fds[SYMBOL_WORKER_ALT] = copy_fd(alt >= 0                            ? alt
+                                     : wants_more && module->alt_fd >= 0 ? module->alt_fd
+                                                                         : none);
     fds[SYMBOL_WORKER_PACKAGE] = copy_fd(package >= 0 ? package : none);
     for (int i = SYMBOL_WORKER_SCRATCH; i <= SYMBOL_WORKER_LAST_SCRATCH; i++) {
         int scratch = is_names ? -1 : symbol_cache_scratch(&module->store->cache);

@@ -23,6 +23,9 @@ int symbol_locate_debug(const struct symbol_elf *elf, pid_t pid, const char *pat
  * the file that has the link. */
 int symbol_locate_alt(const struct symbol_elf *elf, pid_t pid, const char *near, const char *roots);
 
+/* The same for an open file, whose own path is asked of the kernel. */
+int symbol_locate_alt_of(int fd, pid_t pid, const char *roots);
+
 /* Opens a regular file for reading without waiting, inside the root of a process (pid 0 = ours). */
 int symbol_open_in_root(pid_t pid, const char *path);
 /* The same, but the last part of the path must be no link. */

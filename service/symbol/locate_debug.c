@@ -139,3 +139,17 @@ int symbol_locate_alt(const struct symbol_elf *elf, pid_t pid, const char *near,
         fd = try_path(&wanted, beside);
     return fd;
 }
+
+int symbol_locate_alt_of(int fd, pid_t pid, const char *roots) {
+    char link[64], path[PATH_MAX];
+    struct symbol_elf_input input;
+    struct symbol_elf elf = {0};
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t len = readlink(link, path, sizeof path - 1);
+    path[len > 0 ? len : 0] = 0;
+    int alt = -1;
+    if (symbol_elf_input_of_file(fd, &input) && symbol_elf_open(&input, &elf, NULL) == SONDE_OK)
+        alt = symbol_locate_alt(&elf, pid, path, roots);
+    symbol_elf_finish(&elf);
+    return alt;
+}

@@ -78,7 +78,7 @@ static struct symbol_module *module_create(struct symbol_store *store, const cha
     module->store = store;
     module->references = 1;
     module->path = copy;
-    module->fd = module->debug_fd = -1;
+    module->fd = module->debug_fd = module->alt_fd = -1;
     lock_init(&module->lock, LOCK_SYMBOL_MODULE);
     pthread_cond_init(&module->changed, NULL);
     return module;
@@ -89,6 +89,8 @@ static void module_destroy(struct symbol_module *module) {
         close(module->fd);
     if (module->debug_fd >= 0)
         close(module->debug_fd);
+    if (module->alt_fd >= 0)
+        close(module->alt_fd);
     symbol_table_finish(&module->table);
     if (module->better)
         symbol_table_finish(module->better);
@@ -270,6 +272,9 @@ static sonde_err read_file(struct symbol_module *module, int fd, pid_t pid) {
         module->kind =
             symbol_elf_is_program(&elf) ? SYMBOL_MODULE_EXECUTABLE : SYMBOL_MODULE_LIBRARY;
         module->debug_fd = symbol_locate_debug(&elf, pid, module->path, module->store->debug_roots);
+        if (pid != 0) /* while its root is there to be looked into */
+            module->alt_fd = symbol_locate_alt_of(module->debug_fd >= 0 ? module->debug_fd : fd,
+                                                  pid, module->store->debug_roots);
     }
     symbol_elf_finish(&elf);
     return err;

@@ -78,6 +78,7 @@ struct symbol_module {
 
     int fd;               /* -1 = none */
     _Atomic int debug_fd; /* likewise; an upload may bring it later */
+    int alt_fd;           /* what dwz moved out of either, as the process saw it; likewise fixed */
     Elf64_Phdr *loads;
     uint32_t load_count;
     bool is_flat; /* vaddr = runtime address: memory of one process */

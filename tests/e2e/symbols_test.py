@@ -169,6 +169,24 @@ def test_a_stripped_program_is_named_once_its_debug_file_was_uploaded():
         check.contains(err, "beef")
 
 
+def test_a_conversion_that_failed_is_told_with_its_reason():
+    path = compile_program("damaged", f"0x{os.urandom(16).hex()}")
+    subprocess.run(["objcopy", "--compress-debug-sections=zlib", path], check=True)
+    sections = subprocess.run(["readelf", "-SW", path], check=True, capture_output=True, text=True).stdout
+    offset = int(re.search(r"\.debug_info\s+PROGBITS\s+\S+\s+(\S+)", sections).group(1), 16)
+    with open(path, "r+b") as file:
+        file.seek(offset + 24)  # after the header that says how it is compressed
+        file.write(bytes(16))
+    with stack.Server(path, ready="ready") as server:
+        address = inside(server, path, "knead")
+        out, err = stack.sonde("symbol", str(server.pid), hex(address), "--wait-ms", "10000")
+        check.contains(out, "knead")
+        check.contains(err, "CONVERSION_FAILED")
+        out, _ = stack.sonde("symbol", "--list")
+        row = next(line for line in out.splitlines() if " damaged " in line)
+        assert row.split()[1] == "failed" and "CONVERSION_FAILED: the file is damaged" in row, row
+
+
 def test_uploads_that_are_no_debug_files_are_refused():
     with stack.Server(compile_program("inlines"), ready="ready"):
         _, err = stack.sonde("symbol", "--upload", SOURCE, status=2)

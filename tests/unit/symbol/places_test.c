@@ -72,6 +72,40 @@ TEST(s2_a_build_id_directory_inside_the_targets_root_gives_lines) {
     symbol_store_destroy(store);
 }
 
+/* What dwz moved out of the debug file lies in the container, too. */
+TEST(s2_the_shared_part_of_debug_files_is_found_inside_the_targets_root) {
+    if (geteuid() != 0 || fixture_run("unshare --mount --pid --fork true") != 0)
+        check_skip("needs to make namespaces");
+    struct fixture_process process;
+    struct sonde_arena arena = {0};
+    write_program();
+    fixture_must("dwz",
+                 "rm -rf root && gcc -g -O1 -static -Wl,--build-id=0xfeed0456 planted.c -o full && "
+                 "cp full twin && mkdir -p root%s root/usr/lib/debug/.build-id/fe "
+                 "root/usr/lib/debug/.dwz && objcopy --only-keep-debug full one.debug && "
+                 "objcopy --only-keep-debug twin two.debug && "
+                 "dwz -m shared.debug -M /usr/lib/debug/.dwz/shared.debug one.debug two.debug && "
+                 "readelf -SW one.debug | grep -q gnu_debugaltlink && "
+                 "mv shared.debug root/usr/lib/debug/.dwz/ && strip -o bare full && "
+                 "mv one.debug root/usr/lib/debug/.build-id/fe/ed0456.debug && "
+                 "cp bare root%s/bare && chmod 755 . root root/usr root/usr/lib",
+                 fixture_dir(), fixture_dir());
+    fixture_start(&process, fixture_path("bare"), fixture_path("root"));
+    long pid = strtol(fixture_line("pgrep -P %d", (int)process.pid), NULL, 10);
+    CHECK_INT(pid, >, 0);
+    struct symbol_options options = {.worker = corpus_worker()};
+    struct symbol_store *store;
+    CHECK_INT(symbol_store_create(&options, &store, NULL), ==, SONDE_OK);
+    uint64_t planted = fixture_address(&process, "planted ");
+    struct symbol_answer answer = ask(store, &arena, (pid_t)pid, planted + 4);
+    CHECK_INT(answer.quality, ==, SYMBOL_FULL);
+    CHECK(strstr(answer.frames[0].file, "planted.c"));
+    CHECK_STR(answer.frames[0].name, "inner"); /* its name is in the shared part */
+    sonde_arena_finish(&arena);
+    fixture_stop(&process);
+    symbol_store_destroy(store);
+}
+
 TEST(s3_a_library_that_lies_in_memory_only_is_named) {
     char path[64];
     fixture_write("lib.c", "__attribute__((noinline)) int in_memory(int x) { return x ^ 5; }\n");
