@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
 """Every promise has a conversation: rows.py TABLE [CONVERSATION...] compares rows.txt with the ids that conversations name in
-their comments. Given conversations are those that some test plays; without any, the table's files are written anew."""
+their comments. Given conversations are those that some test plays; without any, the table's files are written anew. A row
+may have more conversations than the table tells."""
 
 import os
 import re
@@ -50,8 +51,6 @@ def compare(rows, names, played):
         for row in sorted(ids):
             if row not in rows:
                 yield f"{name} names {row}, which is no row"
-            elif name not in rows[row][1]:
-                yield f"{name} names {row}, but the table does not say so (rows.py writes it)"
         if name not in played:
             yield f"{name} is played by no test: name it in BUILD.bazel"
 
