@@ -4,6 +4,7 @@ A script's arguments choose tests by a part of the name."""
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -37,6 +38,12 @@ def contains(text, part):
 
 def near(actual, expected, tolerance, what="value"):
     assert abs(actual - expected) <= tolerance, f"{what} is {actual}, not {expected} +- {tolerance}"
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def short_folder():

@@ -1,73 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A .heapsnapshot in the DevTools of a headless Chromium. The browser serves its own DevTools on its debugging port; a page of that
-origin starts the two workers that the Memory panel starts, and asks them what the panel asks."""
+"""A .heapsnapshot of a known profile in the DevTools of a headless Chromium."""
 
 import subprocess
 import sys
 import unittest
 
-import browser
+import devtools_page
 
 DRAW = sys.argv.pop(1)
-
-LOAD = """
-const [text, done] = arguments;
-const address = '/devtools/entrypoints/heap_snapshot_worker/heap_snapshot_worker-entrypoint.js';
-function start() {
-  const worker = new Worker(address, {type: 'module'}), waiting = new Map();
-  let calls = 0, ready;
-  const isReady = new Promise((resolve, reject) => { ready = resolve; worker.onerror = () => reject('no worker'); });
-  worker.onmessage = ({data}) => {
-    if (data === 'workerReady') return ready();
-    const call = waiting.get(data.callId);
-    if (call) data.error ? call[1](data.error) : call[0](data.result);
-  };
-  return async (disposition, objectId, more, ports = []) => {
-    await isReady;
-    return new Promise((...both) => {
-      waiting.set(++calls, both);
-      worker.postMessage({callId: calls, disposition, objectId, ...more}, ports);
-    });
-  };
-}
-(async () => {
-  const first = start(), second = start(), channel = new MessageChannel();
-  const ask = (methodName, ...methodArguments) => first('method', 2, {methodName, methodArguments});
-  await first('createLoader', 1);
-  for (let at = 0; at < text.length; at += 1000)
-    await first('method', 1, {methodName: 'write', methodArguments: [text.slice(at, at + 1000)]});
-  await first('method', 1, {methodName: 'close', methodArguments: []});
-  second('setupForSecondaryInit', 1, {}, [channel.port1]);
-  await first('factory', 1, {newObjectId: 2, methodName: 'buildSnapshot', methodArguments: []}, [channel.port2]);
-  const total = await first('getter', 2, {methodName: 'totalSize'});
-  const classes = await ask('aggregatesWithFilter', {});
-  const site = Object.values(classes).find(one => one.name === 'new_node');
-  return {
-    total, classes: Object.values(classes),
-    tops: await ask('allocationTracesTops'),
-    stack: site ? await ask('allocationStack', site.idxs[0]) : null,
-  };
-})().then(done, error => done({error: String(error)}));
-"""
 
 
 class DevTools(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.browser = browser.Browser()
-        driver = cls.browser.driver
-        driver.set_script_timeout(30)
-        driver.get(f"http://{driver.capabilities['goog:chromeOptions']['debuggerAddress']}/json/version")
+        cls.page = devtools_page.DevTools()
 
     @classmethod
     def tearDownClass(cls):
-        cls.browser.close()
+        cls.page.close()
 
     def load(self, *arguments):
         text = subprocess.run([DRAW, "heapsnapshot", *arguments], check=True, capture_output=True).stdout.decode()
-        result = self.browser.driver.execute_async_script(LOAD, text)
-        self.assertNotIn("error", result)
-        return result
+        return self.page.load(text, "new_node")
 
     def test_sizes_by_site_are_the_profiles(self):
         result = self.load("trimmed")
