@@ -30,7 +30,7 @@
 
 /* For the first lines of the service's main, as symbol_worker_is_asked. Library :fetch_worker. */
 bool symbol_fetch_is_asked(int argc, char **argv);
-int symbol_fetch_main(int argc, char **argv);
+int symbol_fetch_main(int argc, char **argv); /* does not return */
 
 enum { SYMBOL_FETCH_OUT = 3 }; /* its one descriptor: an empty file */
 

@@ -121,12 +121,16 @@ static int fetch(const struct library *curl, const char *server, const char *bui
     return result == CURLE_OK ? SYMBOL_FETCH_DONE : SYMBOL_FETCH_FAILED;
 }
 
-/* The end of this process gives back what libcurl holds. */
-int symbol_fetch_main(int argc, char **argv) {
+static int serve(int argc, char **argv) {
     struct library curl;
     if (!symbol_fetch_is_asked(argc, argv) || !give_up_rights())
         return SYMBOL_FETCH_FAILED;
     if (!load(&curl))
         return SYMBOL_FETCH_NO_LIBRARY;
     return fetch(&curl, argv[2], argv[3]);
+}
+
+/* The end of the process gives back what libcurl holds, and nobody's clean-up runs. */
+int symbol_fetch_main(int argc, char **argv) {
+    _exit(serve(argc, argv));
 }

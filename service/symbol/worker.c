@@ -94,7 +94,7 @@ static int make_names(const char *identity) {
     return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
 }
 
-int symbol_worker_main(int argc, char **argv) {
+static int work(int argc, char **argv) {
     if (!symbol_worker_is_asked(argc, argv))
         return SYMBOL_WORKER_BROKEN;
     bool names = strcmp(argv[2], SYMBOL_WORKER_NAMES) == 0;
@@ -102,4 +102,9 @@ int symbol_worker_main(int argc, char **argv) {
     if ((!names && setpriority(PRIO_PROCESS, 0, 15) != 0) || !symbol_confine())
         return SYMBOL_WORKER_CONFINED;
     return names ? make_names(argv[3]) : convert(argv[3]);
+}
+
+/* Nobody's clean-up runs: it was written for a process that has its rights. */
+int symbol_worker_main(int argc, char **argv) {
+    _exit(work(argc, argv));
 }

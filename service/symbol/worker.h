@@ -23,7 +23,7 @@
 /* For the first lines of the service's main: if (symbol_worker_is_asked(argc, argv)) return
  * symbol_worker_main(argc, argv); before any thread is started. Library //service/symbol:worker. */
 bool symbol_worker_is_asked(int argc, char **argv);
-int symbol_worker_main(int argc, char **argv);
+int symbol_worker_main(int argc, char **argv); /* does not return */
 
 /* Its descriptors. */
 enum {

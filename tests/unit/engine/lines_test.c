@@ -68,20 +68,32 @@ static const struct sonde_location *leaf(const struct sonde_profile *profile) {
     return sonde_profile_location(profile, sample.locations[0]);
 }
 
-TEST(a_report_waits_for_lines_that_are_being_made) {
+/* Whether the report of a fresh library's samples has its lines, though they took some time. */
+static bool report_has_lines(int attempt) {
     struct scene scene;
     struct engine_cpu_spec spec = {0};
-    uint64_t pc = load_library("libsoon.so");
-    scene_with_worker(&scene, "sleep 0.3");
+    char name[32];
+    snprintf(name, sizeof name, "libsoon%d.so", attempt);
+    uint64_t pc = load_library(name);
+    scene_with_worker(&scene, "sleep 0.2");
     capture(&scene, &spec, pc);
     collect_wait_end(&scene.collected);
     CHECK_INT(scene.collected.err, ==, SONDE_OK);
     const struct sonde_profile *profile = scene.collected.profiles[0];
     const struct sonde_location *location = leaf(profile);
-    CHECK_STR(collect_comment(profile, "symbols: "), "");
-    CHECK(location->line_count > 0 && location->lines[0].line > 0);
+    bool has_lines = location->line_count > 0 && location->lines[0].line > 0;
+    CHECK_INT(collect_comment(profile, "symbols: ")[0] == 0, ==, has_lines);
     CHECK_INT(collect_sum(profile, "lib_outer"), ==, 50);
     scene_finish(&scene);
+    return has_lines;
+}
+
+/* A machine may be too busy once or twice. */
+TEST(a_report_waits_for_lines_that_are_being_made) {
+    bool has_lines = false;
+    for (int attempt = 0; attempt < 5 && !has_lines; attempt++)
+        has_lines = report_has_lines(attempt);
+    CHECK(has_lines);
 }
 
 TEST(a_report_that_waited_in_vain_says_so_and_progress_went_on) {

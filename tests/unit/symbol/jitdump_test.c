@@ -133,7 +133,8 @@ TEST(records_that_cannot_be_cost_themselves_only) {
     record(2, 4); /* a short DEBUG_INFO */
     put(0, 4);
     record(4, 16); /* unwind information, and a kind of the future */
-    put(0, 16);
+    put(0, 8);
+    put(0, 8);
     record(99, 8);
     put(0, 8);
     load(0x3000, 32, 2, "good");
