@@ -38,7 +38,7 @@ enum {
 };
 
 struct machine {
-    const struct cfi_cie *cie;
+    struct cfi_cie *cie;
     const struct cfi_section *section;
     struct cursor code;
     struct cfi_state state;
@@ -124,12 +124,10 @@ static void settle_saved(struct unwind_rule *rule) {
     rule->from_rbp = 0;
 }
 
-/* The row of a state: what cannot be held becomes NONE. */
-static void emit(struct machine *machine) {
+/* The row of a state that is not of the plain kind: what cannot be held becomes NONE. */
+static __attribute__((noinline)) void emit_rare(struct machine *machine) {
     const struct cfi_state *state = &machine->state;
     struct unwind_rule rule = state->rule;
-    if (!machine->rows)
-        return;
     if (state->address == CFI_UNDEFINED) {
         rule = machine->rows->rules[1];
     } else if (state->address == CFI_IN_UCONTEXT && rule.cfa == UNWIND_CFA_DEREF &&
@@ -148,6 +146,23 @@ static void emit(struct machine *machine) {
     unwind_rows_add(machine->rows, machine->pc, &rule);
 }
 
+static void emit(struct machine *machine) {
+    struct cfi_state *state = &machine->state;
+    if (!machine->rows)
+        return;
+    if (state->number == 0) {
+        if (state->address != CFI_AT_CFA_LESS_8 || state->rsp_moved ||
+            state->rule.cfa == UNWIND_CFA_NONE || state->rule.from_rbp != 0) {
+            emit_rare(machine);
+            return;
+        }
+        state->number = unwind_rows_rule(machine->rows, &state->rule);
+        if (state->is_initial)
+            machine->cie->initial.number = state->number;
+    }
+    unwind_rows_put(machine->rows, machine->pc, state->number);
+}
+
 static void advance_to(struct machine *machine, uint64_t pc) {
     if (pc < machine->pc) {
         machine->broken = true;
@@ -159,14 +174,15 @@ static void advance_to(struct machine *machine, uint64_t pc) {
 }
 
 static void advance(struct machine *machine, uint64_t delta) {
-    uint64_t by;
-    if (__builtin_mul_overflow(delta, machine->cie->code_align, &by) || by > UINT32_MAX)
+    uint64_t by = delta, align = machine->cie->code_align;
+    if (align != 1 && (__builtin_mul_overflow(delta, align, &by) || by > UINT32_MAX))
         by = UINT32_MAX;
     advance_to(machine, machine->pc + by);
 }
 
 static void set_cfa(struct machine *machine, uint64_t number, int64_t offset) {
     struct unwind_rule *rule = &machine->state.rule;
+    unwind_cfi_changed(&machine->state);
     rule->cfa_register = 0;
     rule->cfa_add = 0;
     rule->cfa_offset = (int32_t)offset;
@@ -184,6 +200,7 @@ static bool cfa_is_register(const struct unwind_rule *rule) {
 }
 
 static void set_cfa_register(struct machine *machine, uint64_t number) {
+    unwind_cfi_changed(&machine->state);
     if (cfa_is_register(&machine->state.rule))
         set_cfa(machine, number, machine->state.rule.cfa_offset);
     else
@@ -191,6 +208,7 @@ static void set_cfa_register(struct machine *machine, uint64_t number) {
 }
 
 static void set_cfa_offset(struct machine *machine, int64_t offset) {
+    unwind_cfi_changed(&machine->state);
     if (cfa_is_register(&machine->state.rule))
         set_cfa(machine, machine->state.rule.cfa_register, offset);
     else
@@ -200,6 +218,7 @@ static void set_cfa_offset(struct machine *machine, int64_t offset) {
 /* offset: from the CFA, or UNWIND_SAME, UNWIND_LOST. */
 static void set_saved(struct machine *machine, uint64_t number, int64_t offset) {
     struct unwind_rule *rule = &machine->state.rule;
+    unwind_cfi_changed(&machine->state);
     if (number < 16 && unwind_cfi_saved[number] >= 0) {
         int at = unwind_cfi_saved[number];
         bool fits = offset >= INT16_MIN && offset <= UNWIND_SAME;
@@ -228,6 +247,7 @@ static void set_undefined(struct machine *machine, uint64_t number) {
 
 static void restore_register(struct machine *machine, uint64_t number) {
     const struct cfi_state *initial = &machine->cie->initial;
+    unwind_cfi_changed(&machine->state);
     if (number < 16 && unwind_cfi_saved[number] >= 0) {
         /* (No CIE has anything saved from rbp.) */
         set_saved(machine, number, initial->rule.saved[unwind_cfi_saved[number]]);
@@ -362,15 +382,19 @@ static bool do_cfa_op(struct machine *machine, uint8_t op) {
 static void do_other_op(struct machine *machine, uint8_t op) {
     struct cursor *code = &machine->code;
     switch (op) {
-    case OP_NOP:
+    case OP_ADVANCE_LOC1:
+        advance(machine, cursor_uint(code, 1));
+        return;
+    case OP_REMEMBER_STATE:
+        remember(machine);
+        return;
+    case OP_RESTORE_STATE:
+        recall(machine);
         return;
     case OP_SET_LOC:
         advance_to(machine,
                    unwind_cfi_pointer(code, machine->cie->pointer_encoding, machine->section) -
                        (machine->rows ? machine->rows->origin : 0));
-        return;
-    case OP_ADVANCE_LOC1:
-        advance(machine, cursor_uint(code, 1));
         return;
     case OP_ADVANCE_LOC2:
         advance(machine, cursor_uint(code, 2));
@@ -381,12 +405,6 @@ static void do_other_op(struct machine *machine, uint8_t op) {
     case OP_ADVANCE_LOC8:
         advance(machine, cursor_uint(code, 8));
         return;
-    case OP_REMEMBER_STATE:
-        remember(machine);
-        return;
-    case OP_RESTORE_STATE:
-        recall(machine);
-        return;
     case OP_GNU_ARGS_SIZE:
         cursor_uleb(code);
         return;
@@ -395,18 +413,46 @@ static void do_other_op(struct machine *machine, uint8_t op) {
     }
 }
 
+/* The common instructions whose numbers take one byte each: nearly all programs are made of them.
+ * at is behind op. False: it is another one, and nothing was done. */
+static inline __attribute__((always_inline)) bool
+run_common(struct machine *machine, uint8_t op, const uint8_t **at, const uint8_t *end) {
+    uint8_t low = op & 0x3f, number = *at < end ? **at : 0xff;
+    switch (op >> 6) {
+    case 1:
+        advance(machine, low);
+        return true;
+    case 2:
+        *at += number < 0x80;
+        if (number < 0x80)
+            set_offset(machine, low, number);
+        return number < 0x80;
+    case 3:
+        restore_register(machine, low);
+        return true;
+    }
+    if (op == OP_NOP)
+        return true;
+    if (op != OP_DEF_CFA_OFFSET || number >= 0x80)
+        return false;
+    set_cfa_offset(machine, number);
+    ++*at;
+    return true;
+}
+
 static void run(struct machine *machine) {
     struct cursor *code = &machine->code;
-    while (code->at < code->end && machine->pc < machine->end && !machine->broken) {
-        uint8_t op = *code->at++, low = op & 0x3f;
-        if (op >> 6 == 1)
-            advance(machine, low);
-        else if (op >> 6 == 2)
-            set_offset(machine, low, (int64_t)cursor_uleb(code));
-        else if (op >> 6 == 3)
-            restore_register(machine, low);
+    const uint8_t *at = code->at, *const end = code->end;
+    while (at < end && machine->pc < machine->end && !machine->broken) {
+        uint8_t op = *at++;
+        if (run_common(machine, op, &at, end))
+            continue;
+        code->at = at;
+        if (op >> 6 == 2)
+            set_offset(machine, op & 0x3f, (int64_t)cursor_uleb(code));
         else if (!do_cfa_op(machine, op) && !do_register_op(machine, op))
             do_other_op(machine, op);
+        at = code->at;
     }
     machine->broken |= code->bad;
 }
@@ -418,10 +464,11 @@ void unwind_cfi_run_initial(struct cfi_cie *cie, struct cursor instructions,
     cie->initial = machine.state;
     run(&machine);
     cie->initial = machine.state;
+    cie->initial.is_initial = true;
     cie->bad |= machine.broken;
 }
 
-void unwind_cfi_run(const struct cfi_cie *cie, struct cursor instructions,
+void unwind_cfi_run(struct cfi_cie *cie, struct cursor instructions,
                     const struct cfi_section *section, uint32_t start, uint32_t end,
                     struct unwind_rows *rows) {
     struct machine machine;

@@ -29,13 +29,20 @@ enum cfi_address {
     CFI_COMPLEX
 };
 
-/* The rules at one pc. */
+/* The rules at one pc. Who changes them calls unwind_cfi_changed. */
 struct cfi_state {
     struct unwind_rule rule; /* cfa NONE: none yet, or too complex */
+    uint16_t number;         /* of the rule among the rows'; 0 = not looked up since it changed */
+    bool is_initial;         /* the CIE's, unchanged */
     uint8_t address;         /* enum cfi_address: the return address */
     bool rsp_moved;          /* the caller's rsp is not the CFA */
     int32_t ucontext;        /* CFI_IN_UCONTEXT: where the ucontext is, from rsp */
 };
+
+static inline void unwind_cfi_changed(struct cfi_state *state) {
+    state->number = 0;
+    state->is_initial = false;
+}
 
 struct cfi_cie {
     uint32_t offset; /* in its section */
@@ -44,7 +51,7 @@ struct cfi_cie {
     bool sized; /* augmentation data with their length ('z') */
     uint64_t code_align;
     int64_t data_align;
-    struct cfi_state initial;
+    struct cfi_state initial; /* with a number as soon as a function began with it */
 };
 
 /* Index in unwind_rule.saved of each DWARF register, -1 = not kept. */
@@ -57,7 +64,7 @@ void unwind_cfi_run_initial(struct cfi_cie *cie, struct cursor instructions,
                             const struct cfi_section *section);
 /* Runs a function's instructions and adds its rows for [start, end), offsets from rows->origin. On
  * a broken program the rows end there with a gap. */
-void unwind_cfi_run(const struct cfi_cie *cie, struct cursor instructions,
+void unwind_cfi_run(struct cfi_cie *cie, struct cursor instructions,
                     const struct cfi_section *section, uint32_t start, uint32_t end,
                     struct unwind_rows *rows);
 

@@ -69,6 +69,7 @@ static bool is_plt(struct cursor block, int16_t *pushed_at) {
 void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block) {
     struct unwind_rule *rule = &state->rule;
     int64_t offset, sum;
+    unwind_cfi_changed(state);
     rule->cfa = UNWIND_CFA_NONE;
     rule->cfa_register = 0;
     rule->cfa_add = 0;
@@ -99,6 +100,7 @@ void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, st
     uint8_t base;
     int64_t offset;
     bool plain = take_breg(&block, &base, &offset) && cursor_left(&block) == 0;
+    unwind_cfi_changed(state);
     if (number == RSP)
         state->rsp_moved = true;
     if (number == 16) {

@@ -122,19 +122,13 @@ static void read_cie(struct cfi_cie *cie, const struct record *record,
         unwind_cfi_run_initial(cie, body, section);
 }
 
-static sonde_err add_cies(struct frames *frames, const struct cfi_section *section,
-                          bool open_ended) {
-    struct cursor cursor = {section->data, section->data + section->size, false};
-    struct record record;
-    while (next_record(&cursor, section, open_ended, &record)) {
-        if (!record.is_cie)
-            continue;
-        if (!room_for((void **)&frames->cies, &frames->cie_capacity, frames->cie_count,
-                      sizeof *frames->cies))
-            return SONDE_OUT_OF_MEMORY;
-        read_cie(&frames->cies[frames->cie_count++], &record, section);
-    }
-    return cursor.bad && !open_ended ? SONDE_CORRUPT : SONDE_OK;
+static sonde_err add_cie(struct frames *frames, const struct record *record,
+                         const struct cfi_section *section) {
+    if (!room_for((void **)&frames->cies, &frames->cie_capacity, frames->cie_count,
+                  sizeof *frames->cies))
+        return SONDE_OUT_OF_MEMORY;
+    read_cie(&frames->cies[frames->cie_count++], record, section);
+    return SONDE_OK;
 }
 
 /* CIEs stand in rising order of offset from `first` on. NULL when offset is none of them. */
@@ -184,36 +178,53 @@ static bool read_fde(const struct frames *frames, const struct cfi_section *sect
     return true;
 }
 
-static sonde_err add_fdes(struct frames *frames, size_t first_cie, bool open_ended) {
+static sonde_err add_fde(struct frames *frames, struct cursor body, const struct cfi_cie *cie) {
     uint32_t number = frames->section_count - 1;
-    const struct cfi_section *section = &frames->sections[number];
-    struct cursor cursor = {section->data, section->data + section->size, false};
-    const struct cfi_cie *cie = NULL;
-    struct record record;
-    while (next_record(&cursor, section, open_ended, &record)) {
-        if (record.is_cie)
-            continue;
-        cie = find_cie(frames, first_cie, record.cie_offset, cie);
-        if (!cie)
-            continue;
-        if (!room_for((void **)&frames->fdes, &frames->fde_capacity, frames->fde_count,
-                      sizeof *frames->fdes))
-            return SONDE_OUT_OF_MEMORY;
-        struct frames_fde *fde = &frames->fdes[frames->fde_count];
-        fde->section = number;
-        frames->fde_count += read_fde(frames, section, record.body, cie, fde);
-    }
+    if (!room_for((void **)&frames->fdes, &frames->fde_capacity, frames->fde_count,
+                  sizeof *frames->fdes))
+        return SONDE_OUT_OF_MEMORY;
+    struct frames_fde *fde = &frames->fdes[frames->fde_count];
+    fde->section = number;
+    frames->fde_count += read_fde(frames, &frames->sections[number], body, cie, fde);
     return SONDE_OK;
 }
 
+/* One reading of the section that is added. *is_whole: the CIE of every function was known. */
+static sonde_err add_records(struct frames *frames, size_t first_cie, bool open_ended,
+                             bool with_cies, bool *is_whole) {
+    const struct cfi_section *section = &frames->sections[frames->section_count - 1];
+    struct cursor cursor = {section->data, section->data + section->size, false};
+    const struct cfi_cie *cie = NULL;
+    struct record record = {0};
+    sonde_err err = SONDE_OK;
+    *is_whole = true;
+    while (!err && next_record(&cursor, section, open_ended, &record)) {
+        if (record.is_cie) {
+            err = with_cies ? add_cie(frames, &record, section) : SONDE_OK;
+            cie = NULL; /* they may have moved */
+            continue;
+        }
+        cie = find_cie(frames, first_cie, record.cie_offset, cie);
+        *is_whole &= cie != NULL;
+        if (cie)
+            err = add_fde(frames, record.body, cie);
+    }
+    return !err && cursor.bad && !open_ended ? SONDE_CORRUPT : err;
+}
+
+/* CIEs come before their functions. Where one does not, all are known after the first reading. */
 sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *section,
                             bool open_ended) {
-    size_t first_cie = frames->cie_count;
+    size_t first_cie = frames->cie_count, first_fde = frames->fde_count;
+    bool is_whole;
     if (section->size > MAX_SECTION || frames->section_count == 2)
         return SONDE_TOO_LARGE;
     frames->sections[frames->section_count++] = *section;
-    sonde_err err = add_cies(frames, section, open_ended);
-    return err != SONDE_OK ? err : add_fdes(frames, first_cie, open_ended);
+    sonde_err err = add_records(frames, first_cie, open_ended, true, &is_whole);
+    if (err != SONDE_OK || is_whole)
+        return err;
+    frames->fde_count = first_fde;
+    return add_records(frames, first_cie, open_ended, false, &is_whole);
 }
 
 /* One pass of a stable radix sort over a byte of the start address, the high half of each key. */

@@ -10,23 +10,34 @@ static const struct unwind_rule none = {
     .cfa = UNWIND_CFA_NONE,
     .saved = {UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME}};
 
-static uint32_t rule_hash(const struct unwind_rule *rule) {
-    uint64_t words[3];
-    _Static_assert(sizeof *rule == sizeof words, "a rule is three words");
-    memcpy(words, rule, sizeof words);
-    uint64_t mixed = (words[0] * 0x9e3779b97f4a7c15ull ^ words[1]) * 0xbf58476d1ce4e5b9ull;
-    mixed = (mixed ^ mixed >> 29 ^ words[2]) * 0x94d049bb133111ebull;
-    return (uint32_t)(mixed >> 32);
+/* A rule as words: it is told apart once a row. */
+struct words {
+    uint64_t at[3];
+};
+_Static_assert(sizeof(struct words) == sizeof(struct unwind_rule), "a rule is three words");
+
+static inline struct words words_of(const struct unwind_rule *rule) {
+    struct words words;
+    memcpy(&words, rule, sizeof words);
+    return words;
 }
 
 /* The slot where rule is, or where it belongs. */
-static uint16_t *find_slot(const struct unwind_rows *rows, const struct unwind_rule *rule) {
+static inline uint16_t *find_slot(const struct unwind_rows *rows, const struct unwind_rule *rule) {
+    struct words words = words_of(rule);
+    uint64_t mixed =
+        (words.at[0] ^ (words.at[1] << 23 | words.at[1] >> 41)) * 0x9e3779b97f4a7c15ull;
     uint32_t mask = rows->slot_count - 1;
-    uint32_t at = rule_hash(rule) & mask;
-    while (rows->slots[at] != 0 &&
-           memcmp(&rows->rules[rows->slots[at] - 1], rule, sizeof *rule) != 0)
-        at = (at + 1) & mask;
-    return &rows->slots[at];
+    uint16_t *slots = rows->slots;
+    mixed ^= words.at[2] * 0xbf58476d1ce4e5b9ull;
+    for (uint32_t at = (uint32_t)(mixed >> 32) >> rows->slot_shift;; at = (at + 1) & mask) {
+        if (slots[at] == 0)
+            return &slots[at];
+        struct words there = words_of(&rows->rules[slots[at] - 1]);
+        if (((there.at[0] ^ words.at[0]) | (there.at[1] ^ words.at[1]) |
+             (there.at[2] ^ words.at[2])) == 0)
+            return &slots[at];
+    }
 }
 
 static bool grow_rules(struct unwind_rows *rows) {
@@ -43,19 +54,15 @@ static bool grow_rules(struct unwind_rows *rows) {
     free(rows->slots);
     rows->slots = slots;
     rows->slot_count = slot_count;
+    rows->slot_shift = (uint32_t)__builtin_clz(slot_count) + 1;
     rows->rule_capacity = capacity;
     for (uint32_t i = 0; i < rows->rule_count; i++)
         *find_slot(rows, &rules[i]) = (uint16_t)(i + 1);
     return true;
 }
 
-/* The number of rule; NONE's when there are too many. */
-static uint16_t intern(struct unwind_rows *rows, const struct unwind_rule *rule) {
-    if (rows->failed)
-        return 0;
-    uint16_t *slot = find_slot(rows, rule);
-    if (*slot)
-        return (uint16_t)(*slot - 1);
+static __attribute__((noinline)) uint16_t add_rule(struct unwind_rows *rows,
+                                                   const struct unwind_rule *rule, uint16_t *slot) {
     if (rows->rule_count == UNWIND_MAX_RULES - 1) {
         rows->complex_rows++;
         return 0;
@@ -65,6 +72,15 @@ static uint16_t intern(struct unwind_rows *rows, const struct unwind_rule *rule)
     if (rows->rule_count == rows->rule_capacity && !grow_rules(rows))
         rows->failed = true;
     return (uint16_t)(rows->rule_count - 1);
+}
+
+/* The number of rule; NONE's when there are too many. */
+static __attribute__((noinline)) uint16_t intern(struct unwind_rows *rows,
+                                                 const struct unwind_rule *rule) {
+    if (rows->failed)
+        return 0;
+    uint16_t *slot = find_slot(rows, rule);
+    return *slot ? (uint16_t)(*slot - 1) : add_rule(rows, rule, slot);
 }
 
 void unwind_rows_init(struct unwind_rows *rows) {
@@ -83,31 +99,46 @@ void unwind_rows_finish(struct unwind_rows *rows) {
     *rows = (struct unwind_rows){0};
 }
 
-static bool room_for_row(struct unwind_rows *rows) {
-    if (rows->item_count < rows->item_capacity)
-        return true;
+/* The rare ends of what follows: calls at their end, so that the usual way saves no registers. */
+static __attribute__((noinline)) void add_grown(struct unwind_rows *rows, uint32_t pc,
+                                                uint16_t rule) {
     size_t capacity = rows->item_capacity ? rows->item_capacity * 2 : 4096;
     struct unwind_row *items = realloc(rows->items, capacity * sizeof *items);
     if (!items) {
         rows->failed = true;
-        return false;
+        return;
     }
     rows->items = items;
     rows->item_capacity = capacity;
-    return true;
+    items[rows->item_count++] = (struct unwind_row){pc, rule};
 }
 
-static void add_row(struct unwind_rows *rows, uint32_t pc, uint16_t rule) {
-    if (rows->item_count && rows->items[rows->item_count - 1].pc == pc)
-        rows->item_count--;
-    if (rows->item_count && rows->items[rows->item_count - 1].rule == rule)
+static inline void add_row(struct unwind_rows *rows, uint32_t pc, uint16_t rule) {
+    size_t count = rows->item_count;
+    struct unwind_row *items = rows->items;
+    if (count && items[count - 1].pc == pc)
+        rows->item_count = --count;
+    if (count && items[count - 1].rule == rule)
         return;
-    if (room_for_row(rows))
-        rows->items[rows->item_count++] = (struct unwind_row){pc, rule};
+    if (count == rows->item_capacity) {
+        add_grown(rows, pc, rule);
+        return;
+    }
+    items[count] = (struct unwind_row){pc, rule};
+    rows->item_count = count + 1;
+}
+
+uint16_t unwind_rows_rule(struct unwind_rows *rows, const struct unwind_rule *rule) {
+    uint16_t found = rows->failed ? 0 : *find_slot(rows, rule);
+    return found ? (uint16_t)(found - 1) : intern(rows, rule);
+}
+
+void unwind_rows_put(struct unwind_rows *rows, uint32_t pc, uint16_t rule) {
+    add_row(rows, pc, rule);
 }
 
 void unwind_rows_add(struct unwind_rows *rows, uint32_t pc, const struct unwind_rule *rule) {
-    add_row(rows, pc, intern(rows, rule));
+    add_row(rows, pc, unwind_rows_rule(rows, rule));
 }
 
 void unwind_rows_gap(struct unwind_rows *rows, uint32_t pc) {
@@ -138,9 +169,10 @@ static void lay_out(const struct unwind_rows *rows, struct unwind_header *header
     header->rows_offset = header->pages_offset + 4ull * header->page_count + 4;
     header->pcs_offset = header->rows_offset + 2ull * header->row_count;
     header->total_bytes = (header->pcs_offset + header->row_count + UNWIND_SLACK + 7) & ~7ull;
-    for (size_t i = 0; i < header->row_count; i++)
-        if (rows->items[i].rule != 0)
-            header->covered_bytes += rows->items[i + 1].pc - rows->items[i].pc;
+    uint32_t covered = 0;
+    for (size_t i = 0; i + 1 < rows->item_count; i++)
+        covered += rows->items[i].rule ? rows->items[i + 1].pc - rows->items[i].pc : 0;
+    header->covered_bytes = covered;
 }
 
 static void write_rules(const struct unwind_rows *rows, const struct unwind_header *header,
@@ -155,17 +187,18 @@ static void write_rows(const struct unwind_rows *rows, const struct unwind_heade
                        uint8_t *bytes) {
     uint32_t *pages = (uint32_t *)(bytes + header->pages_offset);
     uint16_t *rules = (uint16_t *)(bytes + header->rows_offset);
-    uint8_t *pcs = bytes + header->pcs_offset;
-    uint32_t page = 0, first = rows->items[0].pc;
-    for (uint32_t i = 0; i < header->row_count; i++) {
-        uint32_t pc = rows->items[i].pc - first;
-        while (page <= pc / UNWIND_PAGE)
-            pages[page++] = i;
-        rules[i] = rows->items[i].rule;
+    uint8_t *pcs = bytes + header->pcs_offset; /* (may alias anything: hence the copies) */
+    const struct unwind_row *items = rows->items;
+    uint32_t page = 0, first = items[0].pc, count = header->row_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t pc = items[i].pc - first;
+        for (uint32_t last = pc / UNWIND_PAGE; page <= last; page++)
+            pages[page] = i;
+        rules[i] = items[i].rule;
         pcs[i] = (uint8_t)pc;
     }
     while (page <= header->page_count)
-        pages[page++] = header->row_count;
+        pages[page++] = count;
 }
 
 sonde_err unwind_rows_write(const struct unwind_rows *rows, struct sonde_buf *table) {

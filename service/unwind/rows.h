@@ -25,7 +25,8 @@ struct unwind_rows {
     uint32_t rule_count, rule_capacity;
     uint16_t *slots; /* open addressing: rule number + 1 */
     uint32_t slot_count;
-    bool failed; /* out of memory */
+    uint32_t slot_shift; /* from the upper half of a hash to a slot */
+    bool failed;         /* out of memory */
 };
 
 /* Rule 0 is NONE, rule 1 is END. */
@@ -35,6 +36,10 @@ void unwind_rows_finish(struct unwind_rows *rows);
 /* From pc on this rule holds. A row at the pc of the last one replaces it. rule->reserved must be
  * 0. */
 void unwind_rows_add(struct unwind_rows *rows, uint32_t pc, const struct unwind_rule *rule);
+/* The number of a rule, which keeps it; 0, NONE's, when there are too many. */
+uint16_t unwind_rows_rule(struct unwind_rows *rows, const struct unwind_rule *rule);
+/* The same as unwind_rows_add by the rule's number. */
+void unwind_rows_put(struct unwind_rows *rows, uint32_t pc, uint16_t rule);
 /* From pc on nothing is known. */
 void unwind_rows_gap(struct unwind_rows *rows, uint32_t pc);
 
