@@ -12,7 +12,7 @@
  *               burned the time. Last resort.
  *
  * The first tick comes after a random part of a period (a thread that lives 1 ms at 99 Hz is
- * sampled with probability 0.099, not never), and the handler draws a new period every 8 to 16
+ * sampled with probability 0.099, not never), and the handler draws a new period every few
  * ticks, so that no work stays in step with it. */
 #ifndef SONDE_SERVICE_GUEST_CLOCK_H
 #define SONDE_SERVICE_GUEST_CLOCK_H

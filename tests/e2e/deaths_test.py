@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any of the three is killed at any moment: the others stay healthy, and a guest that comes back is profiled again."""
 
+import json
 import os
 import random
 import signal
@@ -95,6 +96,32 @@ def test_a_guest_started_before_sonded_and_left_by_it_attaches_again():
             assert target.poll() is None
     finally:
         check.stop(target)
+        subprocess.run(["rm", "-rf", folder], check=True)
+
+
+def test_a_sonded_that_stands_still_for_a_second_loses_nothing():
+    """64 busy threads at 999 Hz."""
+    folder = check.short_folder()
+    sonded = start_sonded(folder)
+    assert sonded.stdout.readline().startswith("grpc: ")
+    target = subprocess.Popen([stack.SONDE, "run", "--socket", f"{folder}/guest.sock", "--name", "crowd", "--",
+                               DEMO, "--threads", "64"], env=stack.environment(), stdout=subprocess.DEVNULL)
+    try:
+        check.until(lambda: "crowd" in ask(folder, "targets")[0], 30, "the attached target")
+        record = subprocess.Popen([stack.SONDE, "record", "crowd", "-d", "4", "-F", "999", "--json", "-o",
+                                   f"{folder}/x.collapsed", "--service", f"unix:{folder}/grpc.sock"],
+                                  env=stack.environment(), stdout=subprocess.PIPE, text=True)
+        time.sleep(1.5)
+        sonded.send_signal(signal.SIGSTOP)
+        time.sleep(1.0)
+        sonded.send_signal(signal.SIGCONT)
+        told = json.loads(record.communicate(timeout=60)[0])
+        check.equal(told["dropped"], 0, "dropped")
+        assert told["samples"] > 1000, told
+    finally:
+        sonded.send_signal(signal.SIGCONT)
+        check.stop(target)
+        check.stop(sonded)
         subprocess.run(["rm", "-rf", folder], check=True)
 
 

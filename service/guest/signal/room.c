@@ -29,24 +29,31 @@ static bool is_met(struct room_seat *seat, uint64_t size, uint64_t largest) {
     return room_phase(seat, largest) <= size;
 }
 
-#define FEWEST_TICKS 8u
-#define MOST_TICKS   16u
-#define TRIES        32 /* each succeeds in two of three cases */
+#define TRIES 32 /* each succeeds in two of three cases */
 
-static uint32_t draw_ticks(struct room_seat *seat) {
-    return FEWEST_TICKS + (uint32_t)(room_random(seat) % (MOST_TICKS - FEWEST_TICKS + 1));
+/* For so many ticks at least, and up to twice as many, a period stays. Ticks at one period see work
+ * that repeats as often always in the same place: they count as one sample. But each new period
+ * costs a system call that sets a hardware timer, so it is drawn the more often the slower the
+ * clock is. */
+static uint32_t fewest_ticks(uint64_t nominal_ns) {
+    return nominal_ns >= 5000000 ? 1 : nominal_ns >= 900000 ? 3 : 8;
+}
+
+static uint32_t draw_ticks(struct room_seat *seat, uint64_t nominal_ns) {
+    uint32_t fewest = fewest_ticks(nominal_ns);
+    return fewest + (uint32_t)(room_random(seat) % (fewest + 1));
 }
 
 void room_begin_periods(struct room_seat *seat, uint64_t nominal_ns) {
-    uint64_t period = nominal_ns, ticks = FEWEST_TICKS;
+    uint64_t period = nominal_ns, ticks = 1, most = 2 * fewest_ticks(nominal_ns);
     for (int i = 0; i < TRIES; i++) {
         period = room_dither(seat, nominal_ns);
         if (is_met(seat, period, nominal_ns + nominal_ns / 2))
             break;
     }
     for (int i = 0; i < TRIES; i++) {
-        ticks = draw_ticks(seat);
-        if (is_met(seat, ticks, MOST_TICKS))
+        ticks = draw_ticks(seat, nominal_ns);
+        if (is_met(seat, ticks, most))
             break;
     }
     seat->period_ns = period;
@@ -73,7 +80,7 @@ bool room_next_period(struct room_seat *seat, uint64_t nominal_ns) {
     }
     seat->period_ns = room_dither(seat, nominal_ns);
     seat->nominal_ns = nominal_ns;
-    seat->until_renewal = draw_ticks(seat);
+    seat->until_renewal = draw_ticks(seat, nominal_ns);
     return true;
 }
 

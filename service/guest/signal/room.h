@@ -162,7 +162,7 @@ uint64_t room_phase(struct room_seat *seat, uint64_t period_ns);
  * are likelier then. Only so is what a short thread's last, unfinished period takes away balanced
  * by what its first one was given. Nothing else may touch the seat. */
 void room_begin_periods(struct room_seat *seat, uint64_t nominal_ns);
-/* At a tick: draws the next period every 8 to 16 ticks, and at once when nominal_ns is another one.
+/* At a tick: draws the next period every few ticks, and at once when nominal_ns is another one.
  * False: it stays as it is. The seat's owner only. */
 SONDE_SIGSAFE
 bool room_next_period(struct room_seat *seat, uint64_t nominal_ns);

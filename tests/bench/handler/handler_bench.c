@@ -7,7 +7,7 @@
  *     valgrind --tool=callgrind --toggle-collect=room_on_trap handler_bench
  *     strace -c handler_bench
  *
- * HANDLER_TICKS says how many. The seat has no descriptor, so drawing a new period (every 8 to 16
+ * HANDLER_TICKS says how many. The seat has no descriptor, so drawing a new period (every 3 to 6
  * ticks) costs one ioctl less here than it does in life. */
 #include "service/guest/seats.h"
 #include "service/guest/signal/push.h"

@@ -37,6 +37,7 @@ static const struct {
     {"registered", verb_registered},
     {"short_shares", verb_short_shares},
     {"closer", verb_closer},
+    {"steady_crowd", verb_steady_crowd},
     {"waits", verb_waits},
     {"places", verb_places},
 };

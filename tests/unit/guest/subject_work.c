@@ -180,6 +180,24 @@ void verb_idle(int count) {
     subject_wait();
 }
 
+/* ---- steady_crowd N: so many busy threads for about two seconds ---- */
+
+static void *burn_until(void *end) {
+    while (subject_clock(CLOCK_MONOTONIC) < *(int64_t *)end)
+        subject_work(SUBJECT_MS);
+    return NULL;
+}
+
+void verb_steady_crowd(int count) {
+    subject_say("ready", 0, 0);
+    subject_wait();
+    int64_t before = subject_clock(CLOCK_PROCESS_CPUTIME_ID);
+    int64_t end = subject_clock(CLOCK_MONOTONIC) + 2000 * SUBJECT_MS;
+    run_threads(count, burn_until, &end);
+    subject_say("burned", subject_clock(CLOCK_PROCESS_CPUTIME_ID) - before, 0);
+    subject_wait();
+}
+
 /* ---- clone: a thread that libc knows nothing of ---- */
 
 static _Atomic int clone_tid, clone_done;

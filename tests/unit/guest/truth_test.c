@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Weights against clocks: whatever ticks, the sum is the CPU time; and work in step with the period
+ * has its true shares. */
+#include "tests/unit/guest/scene.h"
+
+#include "tests/unit/check.h"
+
+#include <math.h>
+
+static double accounted(const struct fake_guest *guest) {
+    return (double)(fake_weight(guest, 0) + fake_unseen_sum(guest, 0, 0));
+}
+
+/* E18. A tick's worth may be on its way at either end. */
+static void check_sum(const char *verb, sonde_guest_v1_ClockChoice clock, uint64_t period_ns,
+                      double ends_ns) {
+    struct scene scene;
+    scene_begin(&scene, verb, 2000);
+    scene_capture(&scene, period_ns, clock);
+    struct line burned = scene_pump_line(&scene);
+    fake_stop(&scene.guest);
+    double truth = (double)burned.a;
+    CHECK_NEAR(accounted(&scene.guest), truth, 0.02 * truth + ends_ns);
+    scene_end(&scene);
+}
+
+TEST(perf_weights_are_the_cpu_clock_within_two_percent) {
+    check_sum("kernel", PERF, HZ(999), 2e6);
+}
+
+TEST(timer_weights_are_the_cpu_clock_within_two_percent) {
+    check_sum("kernel", TIMER, HZ(99), 20e6);
+}
+
+TEST(process_clock_weights_are_the_cpu_clock_within_two_percent) {
+    check_sum("kernel", ITIMER, HZ(99), 20e6);
+}
+
+/* E16. The program's cycle is 1 ms; the period is once and four times as long. */
+static void check_aliased(uint64_t period_ns, int ms) {
+    struct scene scene;
+    struct line part[3], burned[2];
+    part[0] = scene_begin(&scene, "shares", ms);
+    part[1] = scene_line(&scene), part[2] = scene_line(&scene);
+    scene_capture(&scene, period_ns, PERF);
+    burned[0] = scene_pump_line(&scene), burned[1] = scene_line(&scene);
+    fake_stop(&scene.guest);
+    double truth[3] = {(double)burned[0].b, (double)burned[1].a, (double)burned[1].b};
+    double all = truth[0] + truth[1] + truth[2], weight = (double)fake_weight(&scene.guest, 0);
+    for (int i = 0; i < 3; i++) {
+        double share = truth[i] / all;
+        double seen =
+            (double)fake_weight_in(&scene.guest, (uint64_t)part[i].a, (uint64_t)part[i].b, 2);
+        double sigma = sqrt(share * (1 - share) / (weight / (double)period_ns));
+        CHECK_NEAR(seen / weight, share, 3.5 * sigma + 0.005); /* some is in none of the three */
+    }
+    scene_end(&scene);
+}
+
+TEST(work_in_step_with_the_period_has_its_shares_at_1000_hz) {
+    check_aliased(HZ(1000), 700);
+}
+
+TEST(work_in_step_with_the_period_has_its_shares_at_250_hz) {
+    check_aliased(HZ(250), 1200);
+}
