@@ -52,7 +52,7 @@ struct alloc_entry {
     _Atomic uint64_t address;
     uint64_t size;
     uint64_t objects; /* bits of a double: 1 / p */
-    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint64_t time_ns; /* CLOCK_MONOTONIC, to a few milliseconds */
     uint32_t stack;   /* place / 8 */
     uint32_t tid;
 };

@@ -58,7 +58,8 @@ bool sampler_is_quiet(void) {
 
 /* ---- Which ---- */
 
-static void seed(struct sampler_thread *thread) {
+static void greet(struct sampler_thread *thread) {
+    thread->tid = (uint32_t)raw_gettid();
     uint64_t time = (uint64_t)room_clock_ns(CLOCK_MONOTONIC);
     thread->random = time * 0x9e3779b97f4a7c15ull ^ (uint64_t)thread << 20 ^ time >> 7;
     if (thread->random == 0)
@@ -107,7 +108,7 @@ bool sampler_choose(uint64_t bytes, struct sampler_choice *choice) {
         return false;
     }
     if (thread->random == 0)
-        seed(thread);
+        greet(thread);
     bool is_late = thread->epoch == epoch; /* sampler_is_due has counted it already */
     if (thread->drawn != epoch)
         count_down_anew(thread, &demand);
@@ -132,9 +133,9 @@ note(const void *block, uint64_t bytes, const struct sampler_choice *choice, con
     uint32_t depth = hook_stack(&here, (uint64_t)caller, pcs, ALLOC_MAX_DEPTH);
     struct sample sample = {.size = bytes,
                             .objects = alloc_bits(choice->objects),
-                            .time_ns = (uint64_t)room_clock_ns(CLOCK_MONOTONIC),
+                            .time_ns = (uint64_t)room_clock_ns(CLOCK_MONOTONIC_COARSE),
                             .stack = samples_stack(pcs, depth),
-                            .tid = (uint32_t)raw_gettid()};
+                            .tid = sampler_thread.tid};
     if (!sample.stack)
         return;
     samples_count(sample.stack, choice->objects, choice->objects * (double)bytes);
@@ -207,4 +208,5 @@ void sampler_after_fork(void) {
     for (uint32_t i = 0; i < DOORS; i++)
         atomic_store(&doors[i].inside, 0);
     sampler_thread.inside = false;
+    sampler_thread.random = 0; /* another tid */
 }

@@ -40,8 +40,9 @@ struct sampler_thread {
     uint64_t countdown;
     uint32_t epoch;
     uint32_t drawn; /* the epoch that countdown was drawn in */
+    uint32_t tid;
     bool inside, muted;
-    uint64_t random;
+    uint64_t random; /* 0 = this thread was not here before */
 };
 extern __thread struct sampler_thread sampler_thread __attribute__((tls_model("initial-exec")));
 

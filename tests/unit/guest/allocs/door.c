@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/guest/allocs/door.h"
 
+#include "service/guest/heap/hook.h"
 #include "service/guest/heap/interposer.h"
 #include "service/guest/heap/sampler.h"
 #include "service/guest/heap/samples.h"
+#include "service/guest/signal/room.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -122,5 +124,22 @@ EXPORT void door_mute(void) {
 }
 
 EXPORT void door_seed(uint64_t seed) {
+    sampler_thread.tid = (uint32_t)gettid();
     sampler_thread.random = seed;
+}
+
+EXPORT void door_publish(const struct walk_map *map, const struct walk_stack *main_stack) {
+    static struct room_map published;
+    published.walk = *map;
+    room.main_stack = *main_stack;
+    atomic_store(&room.map, &published);
+}
+
+EXPORT door_backtrace *door_hook(door_backtrace *original) {
+    hook_set_original(original);
+    return hook_backtrace;
+}
+
+EXPORT int door_table_fd(void) {
+    return samples_fd();
 }

@@ -43,6 +43,15 @@ uint32_t door_words(void);
 bool door_has_memory(void);
 /* The calling thread's luck, so that estimates are the same each time. */
 void door_seed(uint64_t seed);
+/* What stacks are walked by from now on, and the main thread's stack; for benches. */
+struct walk_map;
+struct walk_stack;
+void door_publish(const struct walk_map *map, const struct walk_stack *main_stack);
+/* Our backtrace in jemalloc's place (heap/hook.h), with the one it stands in for. */
+typedef void door_backtrace(void **pcs, unsigned *count, unsigned most);
+door_backtrace *door_hook(door_backtrace *original);
+/* The memfd of the table. */
+int door_table_fd(void);
 /* Takes the calling thread for the guest's own. */
 void door_mute(void);
 

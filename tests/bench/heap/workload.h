@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What all parts of the heap bench allocate: blocks of 16 B to 32 KiB, 1,677 B on average, each freed
+ * WORKLOAD_HELD operations later, at the end of a stack of a chosen depth; and how they measure: in
+ * rounds in which every method gets its turn. */
+#ifndef SONDE_TESTS_BENCH_HEAP_WORKLOAD_H
+#define SONDE_TESTS_BENCH_HEAP_WORKLOAD_H
+
+#include <stdint.h>
+
+#define WORKLOAD_HELD   64u
+#define WORKLOAD_ROUNDS 9
+#define WORKLOAD_MOST   16
+
+struct workload_method {
+    const char *name;
+    void (*begin)(void); /* NULL = nothing to switch */
+    void (*end)(void);
+    uint64_t (*samples)(void); /* taken so far; NULL = not known */
+    double mean;               /* bytes between samples; 0 = none */
+};
+
+struct workload_times {
+    double median, best;     /* ns of CPU time a malloc+free pair */
+    double samples_per_pair; /* counted, or expected by the mean */
+};
+
+double workload_average(void); /* bytes */
+/* Each method at that depth, `pairs` at a time. */
+void workload_measure(const struct workload_method *methods, unsigned count, unsigned depth,
+                      unsigned pairs, struct workload_times *times);
+/* CPU time of this thread. */
+uint64_t workload_cpu_ns(void);
+
+#endif
