@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jemalloc with its own sampling: inactive, with the backtrace it comes with (libgcc), and with ours
- * in its place; and its own dump of many stacks. */
+ * jemalloc with its own sampling: inactive, with the backtrace it comes with (libgcc), and with
+ * ours in its place; and its own dump of many stacks. */
 #include "tests/bench/heap/workload.h"
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/guest/allocs/door.h"

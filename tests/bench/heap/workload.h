@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all parts of the heap bench allocate: blocks of 16 B to 32 KiB, 1,677 B on average, each freed
- * WORKLOAD_HELD operations later, at the end of a stack of a chosen depth; and how they measure: in
- * rounds in which every method gets its turn. */
+ * What all parts of the heap bench allocate: blocks of 16 B to 32 KiB, 1,677 B on average, each
+ * freed WORKLOAD_HELD operations later, at the end of a stack of a chosen depth; and how they
+ * measure: in rounds in which every method gets its turn. */
 #ifndef SONDE_TESTS_BENCH_HEAP_WORKLOAD_H
 #define SONDE_TESTS_BENCH_HEAP_WORKLOAD_H
 
