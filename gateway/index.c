@@ -12,7 +12,8 @@
 
 #include <string.h>
 
-#define DEADLINE_MS 5000
+#define DEADLINE_MS      5000
+#define HEAP_DEADLINE_MS 1000
 #define PAGE_POLICY                                                       \
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action " \
     "'none'; frame-ancestors 'none'"
@@ -22,7 +23,33 @@ struct index {
     bool html;
     bool named; /* only one target's index */
     char prefix[PATH_MAX_NAME * 3 + 8];
+    struct sonde_buf targets; /* the list, drawn */
+    int32_t pid;              /* whose heap's state is told; 0 = nobody's */
+    struct sonde_buf heap;    /* its sentence; empty = not known */
 };
+
+/* The chapters of the page, in their order; a row belongs to the first whose word is in its path
+ * when they are tried from the last. */
+static const struct chapter {
+    const char *title, *words[8];
+} chapters[] = {
+    {"The gateway", {""}},
+    {"CPU time and threads", {"profile", "cpu", "backtraces"}},
+    {"Memory", {"heap", "mem", "alloc"}},
+    {"Captures that are kept", {"captures", "diff"}},
+    {"For tools", {"symbol", "cmdline"}},
+};
+
+#define CHAPTERS (sizeof chapters / sizeof chapters[0])
+#define MEMORY   2u
+
+static size_t chapter_of(const struct route *route) {
+    for (size_t i = CHAPTERS; i-- > 1;)
+        for (const char *const *word = chapters[i].words; *word; word++)
+            if (strstr(route->path, *word))
+                return i;
+    return 0;
+}
 
 static void append_html(struct sonde_buf *out, const char *text) {
     for (; *text; text++) {
@@ -37,6 +64,16 @@ static void append_html(struct sonde_buf *out, const char *text) {
 static void append_plain(struct sonde_buf *out, const char *text) {
     char quoted[QUERY_QUOTED_SIZE];
     sonde_buf_puts(out, query_quote(sonde_slice_of(text), quoted));
+}
+
+/* A sentence of the service, which may hold a target's name. */
+static void append_sentence(const struct index *index, const char *text, struct sonde_buf *out) {
+    if (index->html) {
+        append_html(out, text);
+        return;
+    }
+    for (; *text; text++)
+        sonde_buf_putc(out, *text < ' ' || *text == 0x7f ? '?' : *text);
 }
 
 /* "/t/<name>", or by pid where the name could not be told from a pid or is not its alone. */
@@ -94,63 +131,134 @@ static void append_route(const struct index *index, const struct route *route,
                          route->path, route->link, route->summary);
 }
 
-static void append_routes(const struct index *index, struct sonde_buf *out) {
+static void append_chapter(const struct index *index, size_t number, struct sonde_buf *out) {
     size_t count;
     const struct route *table = route_table(&count);
+    const char *title = chapters[number].title;
+    sonde_buf_printf(out, index->html ? "<h2>%s</h2>\n" : "\n%s:\n", title);
+    if (number == MEMORY && index->heap.len) {
+        sonde_buf_puts(out, index->html ? "<p>" : "  ");
+        append_sentence(index, index->heap.data, out);
+        sonde_buf_puts(out, index->html ? "</p>\n" : "\n");
+    }
+    sonde_buf_puts(out, index->html ? "<dl>\n" : "");
     for (size_t i = 0; i < count; i++)
-        if (table[i].link)
+        if (table[i].link && chapter_of(&table[i]) == number)
             append_route(index, &table[i], out);
+    sonde_buf_puts(out, index->html ? "</dl>\n" : "");
 }
 
-static void append_page(const struct index *index, const Sonde__V1__ListTargetsResponse *list,
-                        struct sonde_buf *out) {
+/* What is not about a target comes last. */
+static void append_chapters(const struct index *index, struct sonde_buf *out) {
+    for (size_t i = 1; i <= CHAPTERS; i++)
+        append_chapter(index, i % CHAPTERS, out);
+}
+
+static void append_page(const struct index *index, struct sonde_buf *out) {
     sonde_buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                         "<meta name=\"viewport\" content=\"width=device-width\">"
                         "<title>Sonde</title><link rel=\"stylesheet\" href=\"/style.css\"></head>\n"
                         "<body><h1>Sonde</h1>\n<h2>Targets</h2>\n<ul>\n");
-    append_targets(index, list, out);
-    sonde_buf_puts(out, "</ul>\n<h2>What to ask</h2>\n<dl>\n");
-    append_routes(index, out);
-    sonde_buf_printf(out, "</dl>\n<p>version %s</p></body></html>\n", SONDE_VERSION);
+    sonde_buf_append(out, index->targets.data, index->targets.len);
+    sonde_buf_puts(out, "</ul>\n");
+    append_chapters(index, out);
+    sonde_buf_printf(out, "<p>version %s</p></body></html>\n", SONDE_VERSION);
 }
 
-static void append_text(const struct index *index, const Sonde__V1__ListTargetsResponse *list,
-                        struct sonde_buf *out) {
-    sonde_buf_puts(out, "Sonde " SONDE_VERSION "\n\ntargets:\n");
-    append_targets(index, list, out);
-    sonde_buf_puts(out, "\nwhat to ask:\n");
-    append_routes(index, out);
+static void append_text(const struct index *index, struct sonde_buf *out) {
+    sonde_buf_puts(out, "Sonde " SONDE_VERSION "\n\nTargets:\n");
+    sonde_buf_append(out, index->targets.data, index->targets.len);
+    append_chapters(index, out);
 }
 
-/* Whether the prefix names somebody. */
-static bool is_attached(const struct target_choice *target,
-                        const Sonde__V1__ListTargetsResponse *list) {
-    for (size_t i = 0; i < list->n_targets; i++)
-        if (target->pid ? list->targets[i]->pid == target->pid
-                        : strcmp(list->targets[i]->name, target->name) == 0)
-            return true;
-    return false;
-}
-
-static void on_targets(struct exchange *exchange, const ProtobufCMessage *message) {
-    const Sonde__V1__ListTargetsResponse *list = (const void *)message;
-    struct index *index = (struct index *)exchange;
+static void answer(struct index *index) {
     struct sonde_buf out = {0};
-    if (index->named && !is_attached(&exchange->target, list)) {
-        exchange_refuse(exchange, SONDE_TARGET_NOT_FOUND, NULL);
-        return;
-    }
     if (index->html)
-        append_page(index, list, &out);
+        append_page(index, &out);
     else
-        append_text(index, list, &out);
+        append_text(index, &out);
     struct http_answer answer = {.status = 200,
                                  .content_type = index->html ? REPLY_HTML : REPLY_TEXT,
                                  .content_security_policy = index->html ? PAGE_POLICY : NULL,
                                  .headers = {{"vary", "Accept"}},
                                  .header_count = 1};
-    http_answer(exchange_take_request(exchange), &answer, sonde_buf_slice(&out));
+    http_answer(exchange_take_request(&index->exchange), &answer, sonde_buf_slice(&out));
     sonde_buf_finish(&out);
+}
+
+static void finish(struct exchange *exchange) {
+    struct index *index = (struct index *)exchange;
+    sonde_buf_finish(&index->targets);
+    sonde_buf_finish(&index->heap);
+}
+
+/* ---- The heap's state: what works now, and for what is off the line that turns it on ---- */
+
+static void on_heap(struct exchange *exchange, const ProtobufCMessage *message) {
+    const Sonde__V1__HeapState *state = (const void *)message;
+    struct index *index = (struct index *)exchange;
+    if (state->active)
+        sonde_buf_printf(&index->heap, "Heap profiling is on, switched by %s.",
+                         state->owner[0] ? state->owner : "somebody");
+    else if (state->available && !state->note[0])
+        sonde_buf_puts(&index->heap, "Heap profiling is off: PUT /v1/heap?active=true or "
+                                     "heap_activate switches it on.");
+    else
+        sonde_buf_printf(&index->heap, "Heap profiling is off: %s.", state->note);
+}
+
+/* Without the state the page is whole, too. */
+static void on_heap_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+    answer((struct index *)exchange);
+}
+
+static void ask_heap(struct index *index) {
+    static const struct exchange_events events = {on_heap, on_heap_end, finish};
+    Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
+    selector.pid = index->pid;
+    request.target = &selector;
+    index->exchange.events = &events;
+    exchange_call(&index->exchange, &client_heap_status, &request.base, HEAP_DEADLINE_MS);
+}
+
+/* ---- The targets ---- */
+
+/* The process that the prefix names, or the only one; 0 = several fit, or none. */
+static int32_t find_pid(const struct index *index, const Sonde__V1__ListTargetsResponse *list,
+                        size_t *fitting) {
+    const struct target_choice *target = &index->exchange.target;
+    int32_t pid = 0;
+    *fitting = 0;
+    for (size_t i = 0; i < list->n_targets; i++) {
+        bool fits = !index->named || (target->pid ? list->targets[i]->pid == target->pid
+                                                  : !strcmp(list->targets[i]->name, target->name));
+        *fitting += fits;
+        pid = fits ? list->targets[i]->pid : pid;
+    }
+    return *fitting == 1 ? pid : 0;
+}
+
+static void on_targets(struct exchange *exchange, const ProtobufCMessage *message) {
+    const Sonde__V1__ListTargetsResponse *list = (const void *)message;
+    struct index *index = (struct index *)exchange;
+    size_t fitting;
+    index->pid = find_pid(index, list, &fitting);
+    if (index->named && fitting == 0)
+        exchange_refuse(exchange, SONDE_TARGET_NOT_FOUND, NULL);
+    else
+        append_targets(index, list, &index->targets);
+}
+
+static void on_targets_end(struct exchange *exchange, sonde_err err,
+                           const struct sonde_diag *diag) {
+    struct index *index = (struct index *)exchange;
+    if (err)
+        exchange_refuse(exchange, err, diag);
+    else if (index->pid)
+        ask_heap(index);
+    else
+        answer(index);
 }
 
 static void keep_prefix(struct index *index, const struct visit *visit) {
@@ -170,7 +278,7 @@ static void keep_prefix(struct index *index, const struct visit *visit) {
 }
 
 void handle_index(struct visit *visit) {
-    static const struct exchange_events events = {.on_message = on_targets};
+    static const struct exchange_events events = {on_targets, on_targets_end, finish};
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     struct index *index = exchange_create(visit, sizeof *index, &events);
     index->html = negotiate_wants_html(&visit->headers);

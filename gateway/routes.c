@@ -130,7 +130,7 @@ static const struct route table[] = {
      "?windows=5", "CPU samples as they happen, one JSON line a window"},
     {"/v1/captures", BOTH, SWITCHES | ROUTE_GET_READS | ROUTE_SCOPE_READ, FAMILY_V1,
      handle_v1_captures, NULL, "seconds frequency mode max_overhead note", "",
-     "the captures that are kept; POST ?seconds=10 takes one and keeps it"},
+     "what is kept; POST ?seconds=10 takes one; captures/7.svg, diff?base=6&new=7 show it"},
     {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
      NULL, "id output", NULL, "a kept capture in any form: 7, 7.svg, 7.pb.gz, 7.txt"},
     {"/v1/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_v1_diff, NULL,
