@@ -12,6 +12,8 @@
 #define MAX_LINE  4096u
 #define MAX_LINES 65536u /* of mappings */
 #define MAX_NAMES 64u    /* inlined into one address */
+/* For inlined functions and lines that are being made: the first heap of a program has them too. */
+#define LINES_WAIT_MS 1500u
 
 struct naming {
     struct engine *engine;
@@ -102,8 +104,8 @@ static sonde_err resolve(struct naming *naming) {
         return SONDE_OUT_OF_MEMORY;
     for (uint32_t id = 1; id <= count; id++)
         place(naming, id);
-    return symbol_resolve(naming->engine->symbols, naming->queries, count, &naming->arena,
-                          naming->answers);
+    return symbol_resolve_wait(naming->engine->symbols, naming->queries, count, LINES_WAIT_MS,
+                               &naming->arena, naming->answers);
 }
 
 /* ---- The new profile ---- */

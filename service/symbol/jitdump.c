@@ -151,7 +151,7 @@ static bool begins_file(const char *text, size_t len) {
 }
 
 /* V8 calls a function "JS:*name file:line:column". Its lines sometimes come with a file name that
- * was overwritten; then this one is right. Both may have blanks in them. */
+ * was overwritten, and looks like anything; then this one is right. Both may have blanks. */
 static uint32_t file_of_name(struct symbol_jitdump *dump, const char *name, size_t len) {
     size_t end = len > 3 && memcmp(name, "JS:", 3) == 0 ? skip_number(name, len) : 0, last = 0;
     end = end ? skip_number(name, end) : 0;
@@ -249,14 +249,14 @@ static void take_rows(struct symbol_jitdump *dump, struct symbol_jitdump_load *l
     if (dump->pending_code != load->start) {
         dump->row_count -= dump->pending_count;
     } else {
-        uint32_t file = 0, last = 0;
+        uint32_t file = file_of_name(dump, name, name_len), last = 0;
         load->first_row = dump->pending_row;
         load->row_count = dump->pending_count;
         for (uint32_t i = 0; i < load->row_count; i++) {
             struct symbol_jitdump_row *row = &dump->rows[load->first_row + i];
-            if (row->file == 0 && file == 0)
-                file = file_of_name(dump, name, name_len);
-            row->file = row->file ? row->file : file;
+            const char *own = dump->text.data + row->file;
+            if (file && !begins_file(own, strlen(own)))
+                row->file = file;
             if (row->offset < last) /* a hostile one: searched by offset, so it must rise */
                 row->offset = last;
             last = row->offset;

@@ -135,6 +135,29 @@ def test_symbol_over_http_joins_inline_chains():
         assert body.endswith(b"knead\n"), body
 
 
+def costs(pid):
+    """(seconds of CPU, pages in memory) of a process."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), int(fields[21])
+
+
+def test_a_hundred_thousand_addresses_cost_the_target_nothing():
+    with stack.Server("sleep", "1000") as server:
+        with open(f"/proc/{server.pid}/maps", encoding="utf-8") as maps:
+            start, end = next(line.split()[0].split("-") for line in maps if " r-xp " in line and "libc" in line)
+        start, end = int(start, 16), int(end, 16)
+        addresses = [start + (end - start) * i // 100000 for i in range(100000)]
+        before = costs(server.pid)
+        for first in range(0, 100000, 50000):
+            body = "+".join(hex(address) for address in addresses[first:first + 50000])
+            status, _, answer = server.get("/debug/pprof/symbol", method="POST", body=body)
+            check.equal(status, 200)
+            check.equal(answer.count(b"\n"), 50000)
+        after = costs(server.pid)
+        assert after[0] - before[0] <= 0.02 and after[1] - before[1] <= 16, (before, after)
+
+
 def test_a_stripped_program_is_named_once_its_debug_file_was_uploaded():
     full = compile_program("inlines")
     bare, debug = os.path.join(stack.WORK, "bare"), os.path.join(stack.WORK, "bare.debug")

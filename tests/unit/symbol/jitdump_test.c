@@ -267,15 +267,18 @@ TEST(lines_that_count_an_elf_header_are_moved_back) {
 }
 
 TEST(a_file_name_that_was_overwritten_is_taken_from_the_functions_name) {
-    static const struct row rows[] = {{64, 5, "\x84=\x04"}, {80, 6, "\x84=\x04"}};
+    static const struct row rows[] = {
+        {64, 5, "\x84=\x04"}, {80, 6, "\x84=\x04"}, {96, 7, "v"}, {112, 8, "/app/inlined.js"}};
     struct symbol_store *store = fixture_store(NULL, NULL);
     uint64_t code = make_code();
     open_dump();
-    debug(code, rows, 2);
+    debug(code, rows, 4);
     load(code, 64, 1, "JS:*get work /app/my work.js:5:17");
     write_dump();
     CHECK_STR(fixture_name(store, getpid(), code + 16).file, "/app/my work.js");
     CHECK_INT(fixture_name(store, getpid(), code + 16).line, ==, 6);
+    CHECK_STR(fixture_name(store, getpid(), code + 32).file, "/app/my work.js");
+    CHECK_STR(fixture_name(store, getpid(), code + 48).file, "/app/inlined.js");
     close_dump();
     symbol_store_destroy(store);
 }
