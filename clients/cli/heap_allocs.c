@@ -4,6 +4,7 @@
 #include "clients/cli/capture.h"
 #include "clients/cli/heap.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #define RENDER_MS 120000
@@ -54,7 +55,11 @@ int heap_allocs(const char *const *words, int count, const struct heap_settings 
     output_finish(&output);
     if (err)
         return cli_fail(&verb_heap, err, &diag);
-    if (settings->output == NULL || settings->output[0] != '-')
+    bool to_stdout = strcmp(path, "-") == 0;
+    if (!to_stdout && result.samples > 0)
         capture_tell(path, &result);
+    else if (result.samples == 0)
+        fprintf(stderr, "%s: no allocation was sampled in %.1f s; a smaller --sample sees more\n",
+                path, result.duration_ms / 1000.0);
     return 0;
 }
