@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens by itself while heap profiling is on: periodic dumps, the end of a lease; and the
- * memory of both that a next sonded finds beside the dumps, in a file "state":
- *
- *     sonde-heap 1
- *     process <pid> ticks <n>                 who, and when it began: for heap_sweep.h
- *     active 1 since <ns> lease <ns> interval <s> keep <dumps> <bytes> epoch <n>
- *     owner <text>
- *     dump 000001 epoch 1                     one a kept dump
- *
- * A dump that fails is counted and the next one tried at its time. */
+ * What happens by itself while heap profiling is on: periodic dumps, the end of a lease; and that
+ * the next sonded goes on with both (heap_memory.h). A dump that fails is counted and the next one
+ * tried at its time. */
 #include "service/engine/heap_inside.h"
+#include "service/engine/heap_memory.h"
 #include "service/engine/heap_sweep.h"
 
 #include <errno.h>
@@ -22,8 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NS_PER_S  1000000000ull
-#define MAX_LINES 20000
+#define NS_PER_S 1000000000ull
 
 /* ---- Memory ---- */
 
@@ -38,17 +31,20 @@ char *heap_directory(const struct target *target) {
 }
 
 static void write_state(const struct heap *heap, FILE *file) {
-    int pid = (int)heap->target->info.pid;
     const struct engine_heap_state *state = &heap->state;
-    fprintf(file,
-            "sonde-heap 1\nprocess %d ticks %" PRIu64 "\nactive %d since %" PRId64 " lease %" PRId64
-            " interval %u keep %u %" PRIu64 " epoch %" PRIu64 "\nowner %s\n",
-            pid, heap_sweep_ticks(pid), state->active, state->active_since_unix_ns,
-            state->lease_until_unix_ns, state->interval_s, heap->keep_dumps, heap->keep_bytes,
-            state->epoch, state->owner);
-    for (uint32_t i = 0; i < heap->dumps.count; i++)
-        fprintf(file, "dump %06u epoch %" PRIu64 "\n", heap->dumps.items[i].number,
-                heap->dumps.items[i].epoch);
+    struct heap_memory memory = {
+        .pid = heap->target->info.pid,
+        .ticks = heap_sweep_ticks(heap->target->info.pid),
+        .active = state->active,
+        .since_unix_ns = state->active_since_unix_ns,
+        .lease_until_unix_ns = state->lease_until_unix_ns,
+        .interval_s = state->interval_s,
+        .keep_dumps = heap->keep_dumps,
+        .keep_bytes = heap->keep_bytes,
+        .epoch = state->epoch,
+    };
+    memcpy(memory.owner, state->owner, sizeof memory.owner);
+    heap_memory_write(&memory, &heap->dumps, file);
 }
 
 /* Without it the next sonded knows less; nobody is told. */
@@ -72,37 +68,26 @@ void heap_remember(const struct heap *heap) {
         unlink(fresh);
 }
 
-static void recall_line(struct heap *heap, const char *line, bool *was_active) {
-    struct engine_heap_state *state = &heap->state;
-    uint32_t number;
-    uint64_t epoch;
-    int active = 0;
-    if (sscanf(line,
-               "active %d since %" SCNd64 " lease %" SCNd64 " interval %u keep %u %" SCNu64
-               " epoch %" SCNu64,
-               &active, &state->active_since_unix_ns, &state->lease_until_unix_ns,
-               &state->interval_s, &heap->keep_dumps, &heap->keep_bytes, &state->epoch) == 7)
-        *was_active = active == 1;
-    if (strncmp(line, "owner ", 6) == 0)
-        snprintf(state->owner, sizeof state->owner, "%.*s", (int)strcspn(line + 6, "\n"), line + 6);
-    if (sscanf(line, "dump %u epoch %" SCNu64, &number, &epoch) != 2)
-        return;
-    for (uint32_t i = 0; i < heap->dumps.count; i++)
-        if (heap->dumps.items[i].number == number)
-            heap->dumps.items[i].epoch = epoch;
-}
-
 /* Whether heap profiling was on when the last sonded ended. */
 static bool recall(struct heap *heap) {
-    char path[4096], line[512];
-    bool was_active = false;
+    struct engine_heap_state *state = &heap->state;
+    struct heap_memory memory = {
+        .keep_dumps = heap->keep_dumps, .keep_bytes = heap->keep_bytes, .epoch = state->epoch};
+    char path[4096];
     snprintf(path, sizeof path, "%s/state", heap->dumps.dir ? heap->dumps.dir : "");
     FILE *file = fopen(path, "re");
-    for (int i = 0; file && i < MAX_LINES && fgets(line, sizeof line, file); i++)
-        recall_line(heap, line, &was_active);
-    if (file)
-        fclose(file);
-    return was_active;
+    if (!file)
+        return false;
+    heap_memory_read(&memory, &heap->dumps, file);
+    fclose(file);
+    state->active_since_unix_ns = memory.since_unix_ns;
+    state->lease_until_unix_ns = memory.lease_until_unix_ns;
+    state->interval_s = memory.interval_s;
+    state->epoch = memory.epoch;
+    heap->keep_dumps = memory.keep_dumps;
+    heap->keep_bytes = memory.keep_bytes;
+    memcpy(state->owner, memory.owner, sizeof state->owner);
+    return memory.active;
 }
 
 /* ---- A restart of sonded ---- */

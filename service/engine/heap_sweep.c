@@ -2,6 +2,7 @@
 #include "service/engine/heap_sweep.h"
 
 #include "service/engine/heap_dumps.h"
+#include "service/engine/heap_memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -55,19 +56,18 @@ uint64_t heap_sweep_ticks(int32_t pid) {
 
 /* From the state file; 0 = it does not say. */
 static uint64_t remembered_ticks(int dir, const char *name) {
-    char path[NAME_BYTES + 8], line[512];
-    unsigned long long ticks = 0;
+    struct heap_memory memory = {0};
+    char path[NAME_BYTES + 8];
     snprintf(path, sizeof path, "%s/state", name);
     int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
-    for (int i = 0; file && i < MAX_LINES && ticks == 0 && fgets(line, sizeof line, file); i++)
-        if (sscanf(line, "process %*d ticks %llu", &ticks) != 1)
-            ticks = 0;
-    if (file)
+    if (file) {
+        heap_memory_read(&memory, NULL, file);
         fclose(file);
-    else if (fd >= 0)
+    } else if (fd >= 0) {
         close(fd);
-    return ticks;
+    }
+    return memory.ticks;
 }
 
 /* One that began at another time is another process with the same pid. */
