@@ -140,6 +140,7 @@ static __attribute__((noinline)) void emit_rare(struct machine *machine) {
                rule.cfa == UNWIND_CFA_NONE) {
         machine->rows->complex_rows++;
         rule = machine->rows->rules[0];
+        rule.cfa_add = UNWIND_NONE_COMPLEX;
     } else if (rule.from_rbp != 0 && (rule.cfa == UNWIND_CFA_RSP || rule.cfa == UNWIND_CFA_RBP)) {
         settle_saved(&rule);
     }

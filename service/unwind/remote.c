@@ -176,8 +176,10 @@ static bool step(struct state *state) {
     const struct unwind_rule *rule = unwind_table_rule(code.image, state->key - code.bias);
     switch (rule->cfa) {
     case UNWIND_CFA_NONE:
-        return end_with(state,
-                        is_root(state, state->key + 1) ? UNWIND_REMOTE_ROOT : UNWIND_REMOTE_RULE);
+        if (is_root(state, state->key + 1))
+            return end_with(state, UNWIND_REMOTE_ROOT);
+        return rule->cfa_add == UNWIND_NONE_GAP ? step_by_pointer(state)
+                                                : end_with(state, UNWIND_REMOTE_RULE);
     case UNWIND_CFA_END:
         return end_with(state, UNWIND_REMOTE_ROOT);
     case UNWIND_CFA_SIGNAL:

@@ -52,7 +52,7 @@ enum unwind_remote_end {
     UNWIND_REMOTE_DEPTH,     /* the pcs are full */
     UNWIND_REMOTE_NO_CODE,   /* a pc where no code is */
     UNWIND_REMOTE_NO_TABLE,  /* code without unwind information, and no usable frame pointer */
-    UNWIND_REMOTE_RULE,      /* between functions, or a rule that no row can hold */
+    UNWIND_REMOTE_RULE,      /* a rule that no row can hold */
     UNWIND_REMOTE_REGISTER,  /* a rule that wants the register `wanted` */
     UNWIND_REMOTE_BAD_STACK, /* a word that cannot be read, or no stack goes like that */
 };

@@ -46,6 +46,12 @@ enum unwind_cfa {
     UNWIND_CFA_COUNT
 };
 
+/* Why there is no rule: cfa_add of UNWIND_CFA_NONE. */
+enum unwind_none {
+    UNWIND_NONE_GAP = 0, /* no function is here */
+    UNWIND_NONE_COMPLEX, /* one is, with a rule that no row can hold */
+};
+
 /* Where a callee-saved register of the caller is: saved at CFA + this many bytes, or one of these
  * two. */
 #define UNWIND_SAME ((int16_t)0x7fff) /* unchanged */

@@ -183,7 +183,12 @@ enum walk_step walk_step(struct walk *walk, struct walk_registers *registers, ui
         return step_by_pointer(walk, registers);
     switch (position.rule->cfa) {
     case UNWIND_CFA_NONE:
-        return end_with(walk, is_root(walk, key + 1) ? RING_END_ROOT : RING_END_RULE);
+        if (is_root(walk, key + 1))
+            return end_with(walk, RING_END_ROOT);
+        /* Code that came without unwind information in a file that has some, as V8's builtins in
+         * node: by convention it has frame pointers. */
+        return position.rule->cfa_add == UNWIND_NONE_GAP ? step_by_pointer(walk, registers)
+                                                         : end_with(walk, RING_END_RULE);
     case UNWIND_CFA_END:
         return end_with(walk, RING_END_ROOT);
     case UNWIND_CFA_SIGNAL:

@@ -33,7 +33,9 @@ static void add(struct unwind_rows *rows, uint32_t pc, struct unwind_rule made) 
 static void build(void) {
     struct unwind_rows rows;
     struct unwind_rule by_rbx = rule(UNWIND_CFA_REG, 16, UNWIND_SAME);
+    struct unwind_rule complex = rule(UNWIND_CFA_NONE, 0, UNWIND_SAME);
     by_rbx.cfa_register = 3;
+    complex.cfa_add = UNWIND_NONE_COMPLEX;
     memset(words, 0, sizeof words);
     memset(text, 0x90, sizeof text);
     if (table.len)
@@ -50,7 +52,8 @@ static void build(void) {
     add(&rows, 0x300, by_rbx);
     unwind_rows_gap(&rows, 0x3f0);
     add(&rows, 0x500, rule(UNWIND_CFA_RSP, 16, UNWIND_SAME));
-    unwind_rows_gap(&rows, 0x600);
+    add(&rows, 0x600, complex);
+    unwind_rows_gap(&rows, 0x700);
     CHECK_INT(unwind_rows_write(&rows, &table), ==, SONDE_OK);
     unwind_rows_finish(&rows);
 }
@@ -160,9 +163,19 @@ TEST(code_without_a_table_is_left_by_its_frame_pointer) {
     CHECK_INT(walk.end, ==, UNWIND_REMOTE_NO_TABLE);
 }
 
+TEST(code_between_functions_is_left_by_its_frame_pointer_too) {
+    build();
+    words[20] = STACK + 8 * 30, words[21] = CODE + 0x210;
+    struct unwind_remote_walk walk = walk_from(CODE + 0x410, 10, true, STACK + 8 * 20);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    CHECK_INT(walk.count, ==, 2);
+}
+
 TEST(each_way_to_end_early_is_told) {
     build();
     words[10] = CODE + 0x401;
+    CHECK_INT(walk_from(CODE + 0x10, 10, true, 0).end, ==, UNWIND_REMOTE_NO_TABLE);
+    words[10] = CODE + 0x650;
     CHECK_INT(walk_from(CODE + 0x10, 10, true, 0).end, ==, UNWIND_REMOTE_RULE);
     words[10] = 0x1234567;
     CHECK_INT(walk_from(CODE + 0x10, 10, true, 0).end, ==, UNWIND_REMOTE_NO_CODE);
