@@ -119,6 +119,61 @@ TEST(window_tells_stacks_leaf_first_with_inlined_frames) {
     forget();
 }
 
+static const struct {
+    const char *path, *module;
+    enum sonde_frame_kind kind;
+} places[] = {
+    {"/usr/bin/demo", "demo", SONDE_FRAME_APPLICATION},
+    {"/usr/lib/libc.so.6", "libc.so.6", SONDE_FRAME_LIBRARY},
+    {"[kernel]", "[kernel]", SONDE_FRAME_KERNEL},
+    {"[anon]", "[anon]", SONDE_FRAME_JIT},
+    {NULL, NULL, SONDE_FRAME_UNKNOWN},
+};
+#define PLACES (sizeof places / sizeof *places)
+
+/* One stack through all places, none of which has a name. */
+static struct sonde_profile *place_all(void) {
+    static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
+    struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+    uint32_t locations[PLACES];
+    CHECK(profile);
+    for (uint32_t i = 0; i < PLACES; i++) {
+        struct sonde_location location = {.address = 0x1000 * (i + 1), .kind = places[i].kind};
+        struct sonde_mapping mapping = {.start = location.address, .limit = location.address + 1};
+        if (places[i].path) {
+            CHECK_INT(sonde_profile_string(profile, places[i].path, strlen(places[i].path),
+                                           &mapping.filename),
+                      ==, SONDE_OK);
+            CHECK_INT(sonde_profile_add_mapping(profile, &mapping, &location.mapping), ==,
+                      SONDE_OK);
+        }
+        CHECK_INT(sonde_profile_add_location(profile, &location, &locations[i]), ==, SONDE_OK);
+    }
+    int64_t values[2] = {1, 10};
+    struct sonde_sample sample = {
+        .locations = locations, .location_count = PLACES, .values = values};
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    return profile;
+}
+
+TEST(window_tells_whose_code_a_frame_is_and_where_it_lies) {
+    struct engine_facts facts = {.period_ns = 10, .samples = 1, .clock = "fake"};
+    struct window_dictionary dictionary;
+    window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
+    pass(&dictionary, rpc_result_create(NULL, place_all(), &facts), NULL, NULL);
+    CHECK_INT(reader.stacks[0]->n_frames, ==, PLACES);
+    for (uint32_t i = 0; i < PLACES; i++) {
+        const Sonde__V1__StreamFrame *frame = &reader.frames[reader.stacks[0]->frames[i]];
+        CHECK_INT(frame->kind, ==, places[i].kind);
+        CHECK_INT(frame->address, ==, 0x1000 * (i + 1));
+        CHECK_INT(frame->module != 0, ==, places[i].path != NULL);
+        if (frame->module)
+            CHECK_STR(reader.strings[frame->module - 1], places[i].module);
+    }
+    window_dictionary_finish(&dictionary);
+    forget();
+}
+
 TEST(window_tells_a_known_name_frame_and_stack_only_once) {
     struct window_dictionary dictionary;
     window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
