@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/heap/samples.h"
 
-#include "service/guest/raw.h"
+#include "service/guest/fds.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -23,8 +22,7 @@ _Static_assert(ALLOC_ENTRIES == 1u << NUMBER_BITS, "an entry's number fits into 
 
 _Alignas(4096) _Atomic uint8_t samples_filter[SAMPLES_FILTER];
 
-static int memory = -1;
-static ino_t inode; /* of the memory: a program may close descriptors that are not its own */
+static struct fds_file memory = {.fd = -1};
 static struct alloc_header *header;
 static struct alloc_entry *entries;
 static _Atomic uint32_t *stack_slots;
@@ -62,20 +60,21 @@ static int make_index(void) {
 
 /* Sealed so that sonded can rely on its size, and can only read. */
 static int make_shared(void) {
-    struct stat file;
-    memory = memfd_create("sonde-allocs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (memory < 0 || ftruncate(memory, (off_t)ALLOC_BYTES) != 0 || fstat(memory, &file) != 0)
+    int fd = memfd_create("sonde-allocs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
         return errno;
-    inode = file.st_ino;
-    uint8_t *base = mmap(NULL, ALLOC_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
+    memory = fds_keep(fd);
+    if (ftruncate(memory.fd, (off_t)ALLOC_BYTES) != 0)
+        return errno;
+    uint8_t *base = mmap(NULL, ALLOC_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
     if (base == MAP_FAILED)
         return errno;
     place_parts(base);
     madvise(base, ALLOC_BYTES, MADV_DONTFORK);
     write_header();
-    if (fcntl(memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+    if (fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
         return errno;
-    (void)fcntl(memory, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); /* Linux 5.1 */
+    (void)fcntl(memory.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); /* Linux 5.1 */
     return 0;
 }
 
@@ -84,8 +83,6 @@ static void give_back(void) {
         munmap(header, ALLOC_BYTES);
     if (index_slots)
         munmap((void *)index_slots, INDEX_BYTES);
-    if (samples_fd() >= 0)
-        raw_close(memory);
     samples_after_fork();
 }
 
@@ -105,8 +102,7 @@ bool samples_is_open(void) {
 }
 
 int samples_fd(void) {
-    struct stat file;
-    return memory >= 0 && fstat(memory, &file) == 0 && file.st_ino == inode ? memory : -1;
+    return fds_ours(&memory) ? memory.fd : -1;
 }
 
 void samples_empty(void) {
@@ -127,7 +123,7 @@ void samples_close(void) {
 void samples_after_fork(void) {
     header = NULL;
     index_slots = NULL;
-    memory = -1;
+    fds_close(&memory);
     atomic_store(&free_entries, 0);
 }
 
