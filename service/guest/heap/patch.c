@@ -2,9 +2,10 @@
  *
  * A pass goes over the objects under the dynamic linker's list lock, so none of them goes away
  * meanwhile. One could still be on its way in: listed, but not relocated to the end, and making its
- * protected words read-only under the linker's hands would end the process. So the list is read,
- * then dladdr waits for the lock that a dlopen holds until it is done, and the pass is made only
- * when nothing was added since: then every object listed is complete. */
+ * protected words read-only under the linker's hands would end the process. So the list's length is
+ * taken, then dladdr waits for the lock that a dlopen holds until it is done: what was listed is
+ * complete then. New objects are listed last, so the pass leaves out as many at the end as were
+ * added since; the next one takes them in. */
 #include "service/guest/heap/patch.h"
 
 #include "service/guest/heap/stand_in.h"
@@ -20,6 +21,7 @@
 #include <sys/mman.h>
 
 #define MOST_NAMES 64u
+#define MOST_LATE  64u /* objects that may come while a pass begins */
 #define PAGE       4096ull
 
 /* One object's parts that a pass needs. */
@@ -38,8 +40,10 @@ struct object {
 struct pass {
     bool in_place;
     uint32_t objects_seen;
-    unsigned long long adds; /* the list was as long when it was looked at first */
-    bool is_stale;
+    unsigned long long adds; /* when the list was looked at first */
+    /* The last objects that were visited, as many as came since: a ring. */
+    struct dl_phdr_info late[MOST_LATE];
+    uint32_t late_count, late_at, visited;
 };
 
 static struct patch_facts facts;
@@ -257,23 +261,35 @@ static int look(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *context) {
-    struct pass *pass = context;
+static void patch_object(struct pass *pass, const struct dl_phdr_info *info) {
     struct object object;
-    if (info->dlpi_adds != pass->adds) {
-        pass->is_stale = true;
-        return 1;
-    }
-    last_adds = info->dlpi_adds;
-    last_subs = info->dlpi_subs;
     bool is_program = pass->objects_seen++ == 0;
     if (!read_object(info, &object) || is_left_alone(&object))
-        return 0;
+        return;
     uint32_t words = change_all(&object, pass->in_place);
     facts.words += words;
     facts.objects += words > 0;
     if (is_program)
         facts.program_words = words;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *context) {
+    struct pass *pass = context;
+    unsigned long long late = info->dlpi_adds - pass->adds;
+    last_adds = info->dlpi_adds;
+    last_subs = info->dlpi_subs;
+    pass->late_count = late < MOST_LATE ? (uint32_t)late : MOST_LATE;
+    if (late >= MOST_LATE)
+        return 1;
+    if (late == 0) {
+        patch_object(pass, info);
+        return 0;
+    }
+    struct dl_phdr_info *place = &pass->late[pass->late_at];
+    if (pass->visited++ >= late)
+        patch_object(pass, place);
+    *place = *info;
+    pass->late_at = (pass->late_at + 1) % (uint32_t)late;
     return 0;
 }
 
@@ -286,7 +302,7 @@ bool patch_pass(bool in_place) {
     dl_iterate_phdr(look, &pass);
     (void)base_of(stand_ins);
     dl_iterate_phdr(visit, &pass);
-    return !pass.is_stale;
+    return pass.late_count == 0;
 }
 
 static int compare(struct dl_phdr_info *info, size_t size, void *context) {

@@ -38,8 +38,8 @@ struct patch_facts {
 
 /* Looks who has malloc, once. */
 const struct patch_facts *patch_find(void);
-/* Puts the stand-ins in place, or the real functions back. False: libraries are being loaded, ask
- * again. */
+/* Puts the stand-ins in place, or the real functions back. False: libraries came meanwhile and were
+ * left out, ask again. */
 bool patch_pass(bool in_place);
 /* Whether libraries came or went since the last pass. */
 bool patch_is_stale(void);
