@@ -29,6 +29,18 @@ static void read_line(struct stage *stage, const char *start, long long *a, long
     CHECK_INT(sscanf(line + strlen(start), " %lld %lld", a, b), ==, 2);
 }
 
+static void wait_for_samples(struct stage *stage) {
+    int64_t total = 0;
+    for (int i = 0; i < 500 && total == 0; i++) {
+        usleep(10000);
+        struct got got = stage_get(stage, (struct engine_heap_query){0});
+        CHECK_INT(got.err, ==, SONDE_OK);
+        total = sonde_profile_total(got.result.profile, 0);
+        got_finish(&got);
+    }
+    CHECK_INT(total, >, 0);
+}
+
 /* One round: on, a snapshot, a window in which everything is taken, off. */
 static void disturb(struct stage *stage, int round) {
     static const uint64_t means[] = {4096, 65536, 1 << 20};
@@ -48,13 +60,8 @@ static void disturb(struct stage *stage, int round) {
     struct got got = stage_get(stage, (struct engine_heap_query){.raw = round % 4 == 0});
     CHECK_INT(got.err, ==, SONDE_OK);
     got_finish(&got);
-    if (round % 2 == 0 && round % 3 == 1) { /* somebody allocates all the time */
-        usleep(20000);
-        got = stage_get(stage, (struct engine_heap_query){0});
-        CHECK_INT(got.err, ==, SONDE_OK);
-        CHECK(sonde_profile_total(got.result.profile, 0) > 0);
-        got_finish(&got);
-    }
+    if (round % 8 == 4) /* somebody allocates all the time */
+        wait_for_samples(stage);
     if (round % 3 == 0)
         CHECK_INT(stage_ask_verb(stage, ENGINE_HEAP_DEACTIVATE).err, ==, SONDE_OK);
     collect_wait_end(&window);
