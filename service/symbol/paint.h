@@ -8,7 +8,7 @@
 
 #include "api/error.h"
 
-#define SYMBOL_RANGES_MAX (4u << 20) /* further ones are left out */
+#define SYMBOL_RANGES_MAX (1u << 20) /* further ones are left out */
 
 struct symbol_range {
     uint64_t start, end;

@@ -61,9 +61,18 @@ static bool parse_map_line(const char *text, const char *at, const char *end,
     return true;
 }
 
+/* Where the last lines begin. */
+static const char *last_lines(const char *text, size_t len) {
+    uint32_t lines = 0;
+    for (size_t at = len; at > 0; at--)
+        if (text[at - 1] == '\n' && ++lines > SYMBOL_PERF_MAP_LINES)
+            return text + at;
+    return text;
+}
+
 sonde_err symbol_perf_map_ranges(const char *text, size_t len, struct symbol_ranges *ranges) {
     sonde_err err = SONDE_OK;
-    for (const char *at = text, *end = text + len; at < end && !err;) {
+    for (const char *at = last_lines(text, len), *end = text + len; at < end && !err;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
         struct symbol_range range;
         stop = stop ? stop : end;

@@ -14,6 +14,7 @@
 
 /* Read from the end of the file when it is longer: later lines count more. */
 #define SYMBOL_PERF_MAP_BYTES ((size_t)64 << 20)
+#define SYMBOL_PERF_MAP_LINES (512u << 10) /* of that the last ones */
 
 /* Opens the map of a process, inside its own root by the pid it has there, else on the host; only a
  * regular file of the process's own user, and no link. -1 = none. */

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct setup setup;
@@ -216,6 +217,23 @@ TEST(capture_past_its_deadline_is_cancelled_in_the_engine) {
     setup_begin(&setup);
     CHECK_INT(capture(60000, 0, 100, NULL), ==, SONDE_DEADLINE_EXCEEDED);
     CHECK(eventually(was_cancelled, &one));
+    setup_end(&setup);
+}
+
+static uint64_t monotonic_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+TEST(capture_tells_the_engine_when_its_client_gives_up) {
+    setup_begin(&setup);
+    CHECK_INT(capture(20, SONDE__V1__FORMAT__PPROF, 0, NULL), ==, SONDE_OK);
+    CHECK_INT(fake_engine_result_by_ns(setup.engine), ==, 0);
+    uint64_t before_ns = monotonic_ns();
+    CHECK_INT(capture(20, SONDE__V1__FORMAT__PPROF, 50000, NULL), ==, SONDE_OK);
+    uint64_t by_ns = fake_engine_result_by_ns(setup.engine);
+    CHECK(by_ns > before_ns + 40000000000 && by_ns < monotonic_ns() + 51000000000);
     setup_end(&setup);
 }
 

@@ -51,6 +51,7 @@ struct engine {
     size_t work_count;
     uint32_t stacks, name_len, cancelled, unreleased;
     uint64_t captures_total;
+    _Atomic uint64_t result_by_ns;
     struct fake_session session;
 };
 
@@ -394,10 +395,15 @@ static sonde_err begin_capture(struct engine *engine, const struct engine_captur
     return SONDE_OK;
 }
 
+uint64_t fake_engine_result_by_ns(struct engine *engine) {
+    return engine->result_by_ns;
+}
+
 sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec *spec,
                              const struct engine_capture_events *events, void *context,
                              struct engine_capture **out, struct sonde_diag *diag) {
     struct engine_capture made = {.spec = *spec, .events = *events, .context = context};
+    engine->result_by_ns = spec->result_by_ns;
     return begin_capture(engine, &made, out, diag);
 }
 

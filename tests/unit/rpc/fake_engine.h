@@ -28,6 +28,8 @@ void fake_engine_stacks(struct engine *engine, uint32_t stacks, bool fresh);
 void fake_engine_name_len(struct engine *engine, uint32_t name_len);
 /* engine_submit says no. */
 void fake_engine_refuse_work(struct engine *engine, bool refuse);
+/* When the client of the last capture gives up, as the engine was told. */
+uint64_t fake_engine_result_by_ns(struct engine *engine);
 /* How many captures ended by engine_capture_cancel. */
 uint32_t fake_engine_cancelled(struct engine *engine);
 /* Handles given out and not released. */

@@ -80,6 +80,22 @@ TEST(s6_painting_agrees_with_the_plain_rule) {
     }
 }
 
+TEST(s6_of_too_many_lines_the_last_ones_count) {
+    enum { LINES = SYMBOL_PERF_MAP_LINES + 1000 };
+    struct sonde_buf text = {0};
+    for (int i = 0; i < LINES; i++)
+        sonde_buf_printf(&text, "%x 10 f%d\n", 0x10000 + i * 16, i);
+    sonde_buf_putc(&text, 0);
+    parse(text.data);
+    CHECK_STR(at(0x10000), "-");
+    CHECK_STR(at(0x10000 + 999 * 16), "-");
+    CHECK_STR(at(0x10000 + 1000 * 16), "f1000");
+    char last[32];
+    snprintf(last, sizeof last, "f%d", LINES - 1);
+    CHECK_STR(at(0x10000 + (uint64_t)(LINES - 1) * 16), last);
+    sonde_buf_finish(&text);
+}
+
 TEST(s6_broken_lines_are_skipped) {
     parse("\n\n1000\n1000 10\n1000 10 \nzz 10 x\n1000 zz x\n0 10 null\n1000 0 empty\n"
           "10000000000000000 10 long\nffffffffffffffff 10 wraps\n1000 ffffffffffff huge\n"
