@@ -1,0 +1,83 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of all paths on every path of the contract: every_path.py PORT RULE. `methods`: HEAD has no body and starts
+nothing, methods that a path lacks are 404 or 405 with Allow. `host`: a foreign Host is 421. `token`: without one 401. On
+every answer nosniff, no-store and no CORS header; Go's clients are shown the errors of theirs."""
+
+import http.client
+import re
+import sys
+
+PORT, RULE = int(sys.argv[1]), sys.argv[2]
+TOKEN = {"Authorization": "Bearer right-token"}
+
+
+def ask(method, path, headers):
+    connection = http.client.HTTPConnection("127.0.0.1", PORT, timeout=20)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
+    finally:
+        connection.close()
+
+
+def contract():
+    """{path: methods}"""
+    text = ask("GET", "/openapi.yaml", TOKEN)[2].decode()
+    paths = {}
+    for line in text.split("components:")[0].split("\n"):
+        path, method = re.fullmatch(r"  (/\S*):", line), re.fullmatch(r"    (get|post|put):", line)
+        if path:
+            current = paths.setdefault(path.group(1).replace("{id}", "1.svg"), set())
+        elif method:
+            current.add(method.group(1).upper())
+    return paths
+
+
+def check(what, good, answer):
+    if not good:
+        print(f"{what}: {answer[0]} {answer[1]} {answer[2][:200]}")
+        check.wrong += 1
+
+
+check.wrong = check.asked = 0
+
+
+def common(what, path, answer):
+    status, headers, body = answer
+    check.asked += 1
+    check(what, headers.get("x-content-type-options") == "nosniff", answer)
+    check(what, headers.get("cache-control") == "no-store", answer)
+    check(what, "access-control-allow-origin" not in headers, answer)
+    is_go = path.startswith(("/debug/pprof/", "/pprof/"))
+    check(what, status < 400 or not is_go or headers.get("x-go-pprof") == "1", answer)
+    check(what, status < 500 or status in (500, 501), answer)
+    return status, headers, body
+
+
+def methods(path, known):
+    answer = common(f"HEAD {path}", path, ask("HEAD", path, {}))
+    check(f"HEAD {path}", answer[2] == b"", answer)
+    check(f"HEAD {path}", (answer[0] in (404, 405)) == ("GET" not in known) or answer[0] in (400, 404, 500), answer)
+    for method in {"OPTIONS", "TRACE", "DELETE", "PATCH", "POST", "PUT", "BREW"} - known:
+        answer = common(f"{method} {path}", path, ask(method, path, {}))
+        check(f"{method} {path}", answer[0] == 404 or (answer[0] == 405 and "allow" in answer[1]), answer)
+
+
+def host(path, known):
+    for method in sorted(known | {"HEAD"}):
+        answer = common(f"{method} {path}", path, ask(method, path, {"Host": "evil.example"}))
+        check(f"{method} {path}", answer[0] == 421 and b"evil" not in answer[2], answer)
+
+
+def token(path, known):
+    for method in sorted(known | {"HEAD"}):
+        answer = common(f"{method} {path}", path, ask(method, path, {}))
+        check(f"{method} {path}", answer[0] == 401 and answer[1].get("www-authenticate") == "Bearer", answer)
+
+
+for one, its in contract().items():
+    {"methods": methods, "host": host, "token": token}[RULE](one, its)
+print(f"{check.asked} answers, {check.wrong} wrong")
+sys.exit(1 if check.wrong or check.asked < 40 else 0)
