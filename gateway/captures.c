@@ -15,6 +15,7 @@
 #define DEFAULT_SECONDS 10
 #define DEFAULT_HZ      99
 #define MAX_NOTE        200
+#define MAX_SAMPLE      1073741824u
 
 /* ---- The list ---- */
 
@@ -125,38 +126,86 @@ static sonde_err read_note(const struct query *query, char note[MAX_NOTE + 1],
     return SONDE_OK;
 }
 
+/* What both kinds are asked with; the rest are zeros or the kind's own. */
+struct wish {
+    bool allocations;
+    uint64_t seconds, frequency, sample_bytes;
+    struct capture_mode mode;
+    char note[MAX_NOTE + 1];
+};
+
+static sonde_err read_kind(const struct query *query, bool *allocations, struct sonde_diag *diag) {
+    struct sonde_slice kind;
+    char quoted[QUERY_QUOTED_SIZE];
+    if (!query_get(query, "kind", &kind) || sonde_slice_equals(kind, "cpu"))
+        return SONDE_OK;
+    *allocations = sonde_slice_equals(kind, "allocs");
+    return *allocations ? SONDE_OK
+                        : sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                                     "kind: \"%.190s\" is not one of cpu, allocs",
+                                     query_quote(kind, quoted));
+}
+
+static sonde_err read_wish(const struct query *query, struct wish *wish, struct sonde_diag *diag) {
+    *wish = (struct wish){.seconds = DEFAULT_SECONDS, .frequency = DEFAULT_HZ};
+    sonde_err err = read_kind(query, &wish->allocations, diag);
+    if (!err)
+        err = capture_read_times(query, &wish->seconds, &wish->frequency, diag);
+    if (!err)
+        err = capture_read_mode(query, &wish->mode, diag);
+    if (!err)
+        err = query_whole(query, "interval", 1, MAX_SAMPLE, &wish->sample_bytes, diag);
+    return err ? err : read_note(query, wish->note, diag);
+}
+
+static void take_cpu(struct take *take, struct wish *wish, Sonde__V1__TargetSelector *selector,
+                     Sonde__V1__Rendering *rendering) {
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    request.target = selector;
+    request.rendering = rendering;
+    request.duration_ms = (uint32_t)wish->seconds * 1000;
+    request.frequency_hz = (uint32_t)wish->frequency;
+    request.mode = wish->mode.mode;
+    request.max_overhead = wish->mode.max_overhead;
+    request.keep = true;
+    request.note = wish->note;
+    request.no_progress = !take->wants_lines;
+    exchange_call(&take->lines.exchange, &client_capture_cpu, &request.base,
+                  request.duration_ms + CAPTURE_GRACE_MS);
+}
+
+static void take_allocations(struct take *take, struct wish *wish,
+                             Sonde__V1__TargetSelector *selector, Sonde__V1__Rendering *rendering) {
+    Sonde__V1__CaptureAllocsRequest request = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;
+    request.target = selector;
+    request.rendering = rendering;
+    request.duration_ms = (uint32_t)wish->seconds * 1000;
+    request.sample_bytes = wish->sample_bytes;
+    request.keep = true;
+    request.note = wish->note;
+    request.no_progress = !take->wants_lines;
+    exchange_call(&take->lines.exchange, &client_capture_allocs, &request.base,
+                  request.duration_ms + CAPTURE_GRACE_MS);
+}
+
 static void take(struct visit *visit) {
     static const struct exchange_events events = {on_event, on_end, finish};
     struct sonde_diag diag = {0};
-    uint64_t seconds = DEFAULT_SECONDS, frequency = DEFAULT_HZ;
-    char note[MAX_NOTE + 1] = "";
-    struct capture_mode mode;
-    sonde_err err = capture_read_times(&visit->query, &seconds, &frequency, &diag);
-    if (!err)
-        err = capture_read_mode(&visit->query, &mode, &diag);
-    if (!err)
-        err = read_note(&visit->query, note, &diag);
+    struct wish wish;
+    sonde_err err = read_wish(&visit->query, &wish, &diag);
     if (err) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
     }
-    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = SONDE__V1__FORMAT__TEXT_TOP; /* small: nobody looks at it */
-    request.target = &selector;
-    request.rendering = &rendering;
-    request.duration_ms = (uint32_t)seconds * 1000;
-    request.frequency_hz = (uint32_t)frequency;
-    request.mode = mode.mode;
-    request.max_overhead = mode.max_overhead;
-    request.keep = true;
-    request.note = note;
     struct take *taking = exchange_create(visit, sizeof *taking, &events);
     taking->wants_lines = negotiate_names_type(visit->headers.accept, LINES_TYPE);
-    request.no_progress = !taking->wants_lines;
-    exchange_call(&taking->lines.exchange, &client_capture_cpu, &request.base,
-                  request.duration_ms + CAPTURE_GRACE_MS);
+    if (wish.allocations)
+        take_allocations(taking, &wish, &selector, &rendering);
+    else
+        take_cpu(taking, &wish, &selector, &rendering);
 }
 
 void handle_v1_captures(struct visit *visit) {

@@ -129,7 +129,7 @@ static const struct route table[] = {
      "window frequency windows mode max_overhead",
      "?windows=5", "CPU samples as they happen, one JSON line a window"},
     {"/v1/captures", BOTH, SWITCHES | ROUTE_GET_READS | ROUTE_SCOPE_READ, FAMILY_V1,
-     handle_v1_captures, NULL, "seconds frequency mode max_overhead note", "",
+     handle_v1_captures, NULL, "kind seconds frequency mode max_overhead sample_interval note", "",
      "what is kept; POST ?seconds=10 takes one; captures/7.svg, diff?base=6&new=7 show it"},
     {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
      NULL, "id output", NULL, "a kept capture in any form: 7, 7.svg, 7.pb.gz, 7.txt"},

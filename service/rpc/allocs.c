@@ -24,7 +24,7 @@ void rpc_capture_allocs(struct rpc_call *call, const ProtobufCMessage *message) 
     if (!err && !(capture = rpc_capture_create(call, &rendering)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err && request->keep)
-        err = keep_begin(rpc_capture_keep(capture), call, &spec.target, KIND, "", &diag);
+        err = keep_begin(rpc_capture_keep(capture), call, &spec.target, KIND, request->note, &diag);
     if (!err) {
         note_target(call, &spec.target);
         err = engine_capture_allocs(rpc_call_server(call)->engine, &spec, &rpc_capture_events,

@@ -152,11 +152,12 @@ class Service:
             return b"[no samples] 0\n"
         return f"target={target.name} format={name} {what} 1\n".encode()
 
-    def keep(self, target, request):
+    def keep(self, target, request, kind="cpu"):
         """A capture of the request, on the list."""
-        capture = self.m.Capture(id=len(self.captures) + 1, target=target.name, pid=target.pid, uuid=target.uuid, kind="cpu",
+        capture = self.m.Capture(id=len(self.captures) + 1, target=target.name, pid=target.pid, uuid=target.uuid, kind=kind,
                                  start_unix_ns=1_700_000_000_000_000_000, duration_ms=request.duration_ms, samples=7,
-                                 dropped=1, size_bytes=100, note=request.note, frequency_hz=request.frequency_hz)
+                                 dropped=1, size_bytes=100, note=request.note,
+                                 frequency_hz=request.frequency_hz if kind == "cpu" else 0)
         self.captures.append(capture)
         return capture
 
@@ -232,7 +233,8 @@ class Service:
             time.sleep(min(0.02, max(0, end - time.monotonic())))
         what = (f"allocs duration_ms={request.duration_ms} sample_bytes={request.sample_bytes} "
                 f"probability={request.probability:g}")
-        yield from self.send(target, request.rendering, what, request.duration_ms)
+        kept = self.keep(target, request, "allocs") if request.keep else None
+        yield from self.send(target, request.rendering, what, request.duration_ms, kept)
 
     def StartAllocs(self, request, context):
         self.heap(request.target, context)
