@@ -55,6 +55,14 @@ const struct sonde_format_info *sonde_format_table(size_t *count);
 
 enum sonde_palette { SONDE_PALETTE_CPU = 0, SONDE_PALETTE_MEMORY, SONDE_PALETTE_DIFF };
 
+/* Takes a large document part by part, so that it is never in memory as a whole: bytes from the
+ * front of the drawing, which then leave `out`. False ends the drawing; why is the sink's to say.
+ */
+struct sonde_draw_sink {
+    bool (*write)(void *context, const char *bytes, size_t len);
+    void *context;
+};
+
 /* Zeroed = sensible defaults. Strings are borrowed for the call; they may be hostile (target
  * names). */
 struct sonde_draw_options {
@@ -69,6 +77,9 @@ struct sonde_draw_options {
     int gzip_level;       /* PPROF only: 0 = default 1, -1 = raw protobuf */
     double minimum_share; /* SVG: narrower frames are folded into "(n more)"; default 0.0001 */
     bool all_one;         /* HEAPSNAPSHOT: every object has size 1 */
+    /* HEAPSNAPSHOT: what is left in out at the end is the caller's to write behind what the sink
+     * got. NULL, and other formats: all of it is in out. */
+    const struct sonde_draw_sink *sink;
 };
 
 /* What suits the profile when nobody says otherwise: memory in the memory palette, by its default

@@ -10,7 +10,9 @@
  *     trace_tree      the whole call tree; a node's trace_node_id says where it was allocated
  *
  * An object is as large as what it stands for, so sizes add up to the estimate. strings: "", the
- * root's name, the frames' names, the modules. */
+ * root's name, the frames' names, the modules.
+ *
+ * A million objects are 70 MB of text: rows are put together by hand, and handed to a sink. */
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
 #include "api/profile/memory.h"
@@ -27,6 +29,8 @@
 #define SYNTHETIC    9
 #define ELEMENT      1 /* edge types */
 #define PROPERTY     2
+#define PART_BYTES   ((size_t)256 << 10) /* what a sink gets at once */
+#define ROW_BYTES    160                 /* more than a row of numbers takes */
 
 #define META                                                                                      \
     "{\"snapshot\":{\"meta\":{\"node_fields\":[\"type\",\"name\",\"id\",\"self_size\","           \
@@ -60,7 +64,51 @@ struct snapshot {
     uint32_t leaf_count, site_count, object_count;
     struct profile_table modules; /* const char *, borrowed from the tree */
     bool all_one;
+    const struct sonde_draw_sink *sink; /* may be NULL */
 };
+
+/* ---- Rows ---- */
+
+static void spill(const struct snapshot *snapshot) {
+    struct sonde_buf *out = snapshot->out;
+    if (!snapshot->sink || out->len < PART_BYTES || out->failed)
+        return;
+    out->failed = !snapshot->sink->write(snapshot->sink->context, out->data, out->len);
+    out->len = 0;
+}
+
+static char *put_number(char *at, uint64_t number) {
+    char digits[20];
+    size_t count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while ((number /= 10) != 0);
+    while (count > 0)
+        *at++ = digits[--count];
+    return at;
+}
+
+/* `before`, then the numbers with commas between them. */
+static void put_row(const struct snapshot *snapshot, const char *before, const uint64_t *numbers,
+                    size_t count) {
+    char row[ROW_BYTES];
+    size_t len = strlen(before);
+    memcpy(row, before, len);
+    char *at = row + len;
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            *at++ = ',';
+        at = put_number(at, numbers[i]);
+    }
+    sonde_buf_append(snapshot->out, row, (size_t)(at - row));
+    spill(snapshot);
+}
+
+#define PUT_ROW(snapshot, before, ...)                         \
+    put_row(snapshot, before, (const uint64_t[]){__VA_ARGS__}, \
+            sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+
+/* ---- What there is ---- */
 
 static int by_frame(const void *a, const void *b) {
     const struct leaf *x = a, *y = b;
@@ -155,9 +203,8 @@ static void put_leaf_nodes(const struct snapshot *snapshot, const struct leaf *l
     int64_t size = draw_tree_node(snapshot->tree, leaf->node)->self / leaf->objects;
     int64_t rest = draw_tree_node(snapshot->tree, leaf->node)->self % leaf->objects;
     for (uint32_t i = 0; i < leaf->objects && !snapshot->out->failed; i++, ++*node)
-        sonde_buf_printf(snapshot->out, ",\n%d,%u,%llu,%lld,0,%u,0", NATIVE,
-                         FIRST_STRING + leaf->frame, node_id(*node),
-                         (long long)(snapshot->all_one ? 1 : size + (i < rest)), leaf->node + 1);
+        PUT_ROW(snapshot, ",\n", NATIVE, FIRST_STRING + leaf->frame, node_id(*node),
+                snapshot->all_one ? 1 : (uint64_t)(size + (i < rest)), 0, leaf->node + 1, 0);
 }
 
 static void put_nodes(const struct snapshot *snapshot) {
@@ -166,9 +213,8 @@ static void put_nodes(const struct snapshot *snapshot) {
     sonde_buf_printf(out, "\"nodes\":[%d,1,%llu,0,%u,0,0", SYNTHETIC, node_id(0),
                      snapshot->site_count);
     for (uint32_t i = 0; i < snapshot->site_count; i++, node++)
-        sonde_buf_printf(out, ",\n%d,%u,%llu,0,%u,0,0", SYNTHETIC,
-                         FIRST_STRING + snapshot->sites[i].frame, node_id(node),
-                         snapshot->sites[i].objects);
+        PUT_ROW(snapshot, ",\n", SYNTHETIC, FIRST_STRING + snapshot->sites[i].frame, node_id(node),
+                0, snapshot->sites[i].objects, 0, 0);
     for (uint32_t i = 0; i < snapshot->leaf_count; i++)
         put_leaf_nodes(snapshot, &snapshot->leaves[i], &node);
     sonde_buf_puts(out, "],\n");
@@ -178,12 +224,12 @@ static void put_edges(const struct snapshot *snapshot) {
     struct sonde_buf *out = snapshot->out;
     sonde_buf_puts(out, "\"edges\":[");
     for (uint32_t i = 0; i < snapshot->site_count; i++)
-        sonde_buf_printf(out, "%s%d,%u,%u", i ? ",\n" : "", PROPERTY,
-                         FIRST_STRING + snapshot->sites[i].frame, (i + 1) * NODE_FIELDS);
+        PUT_ROW(snapshot, i ? ",\n" : "", PROPERTY, FIRST_STRING + snapshot->sites[i].frame,
+                (i + 1) * NODE_FIELDS);
     for (uint32_t i = 0; i < snapshot->site_count; i++)
         for (uint32_t k = 0; k < snapshot->sites[i].objects && !out->failed; k++)
-            sonde_buf_printf(out, ",\n%d,%u,%u", ELEMENT, k,
-                             (snapshot->sites[i].first_object + k) * NODE_FIELDS);
+            PUT_ROW(snapshot, ",\n", ELEMENT, k,
+                    (snapshot->sites[i].first_object + k) * NODE_FIELDS);
     sonde_buf_puts(out, "],\n");
 }
 
@@ -194,7 +240,7 @@ static sonde_err put_functions(struct snapshot *snapshot) {
     for (uint32_t i = 0; i < snapshot->tree->frames.count && !err; i++) {
         uint32_t module = 0;
         err = module_string(snapshot, draw_tree_frame(snapshot->tree, i)->module, &module);
-        sonde_buf_printf(out, "%s%u,%u,%u,0,0,0", i ? ",\n" : "", i, FIRST_STRING + i, module);
+        PUT_ROW(snapshot, i ? ",\n" : "", i, FIRST_STRING + i, module, 0, 0, 0);
     }
     sonde_buf_puts(out, "],\n");
     return err;
@@ -204,10 +250,11 @@ static void on_enter(void *context, uint32_t number) {
     const struct snapshot *snapshot = context;
     const struct draw_node *node = draw_tree_node(snapshot->tree, number);
     uint32_t objects = snapshot->objects_of[number];
-    if (number && draw_tree_node(snapshot->tree, node->parent)->first_child != number)
-        sonde_buf_puts(snapshot->out, ",\n");
-    sonde_buf_printf(snapshot->out, "%u,%u,%u,%lld,[", number + 1, node->frame, objects,
-                     (long long)(snapshot->all_one ? objects : node->self));
+    bool is_next = number && draw_tree_node(snapshot->tree, node->parent)->first_child != number;
+    int64_t size = snapshot->all_one ? objects : node->self;
+    PUT_ROW(snapshot, is_next ? ",\n" : "", number + 1, node->frame, objects,
+            size > 0 ? (uint64_t)size : 0);
+    sonde_buf_puts(snapshot->out, ",[");
 }
 
 static void on_leave(void *context, uint32_t number) {
@@ -240,6 +287,7 @@ static void put_strings(const struct snapshot *snapshot) {
     for (uint32_t i = 0; i < snapshot->tree->frames.count; i++) {
         sonde_buf_puts(out, ",\n");
         draw_json(out, draw_tree_frame(snapshot->tree, i)->name);
+        spill(snapshot);
     }
     for (uint32_t i = 0; i < snapshot->modules.count; i++) {
         sonde_buf_puts(out, ",\n");
@@ -270,7 +318,7 @@ sonde_err draw_heapsnapshot(const struct sonde_profile *profile,
                             const struct sonde_draw_options *options, struct sonde_buf *out,
                             struct sonde_diag *diag) {
     struct sonde_memory_pair pair;
-    struct snapshot snapshot = {.out = out, .all_one = options->all_one};
+    struct snapshot snapshot = {.out = out, .all_one = options->all_one, .sink = options->sink};
     if (!sonde_memory_pair(profile, options->type_index, &pair))
         return sonde_fail(diag, SONDE_INTERNAL, "not a profile of memory");
     struct draw_tree_options tree_options = {.type_index = pair.space,

@@ -87,8 +87,7 @@ static sonde_err build_dump(struct allocs_window *window, int which, struct sond
     if (err)
         (void)sonde_fail(diag, err, "a dump of the window could not be read");
     else
-        err = heap_profile_build(window->handle.engine, window->pid, sonde_buf_slice(&text),
-                                 profile, diag);
+        err = heap_profile_build(window->handle.engine, window->pid, &text, profile, diag);
     sonde_buf_finish(&text);
     return err;
 }

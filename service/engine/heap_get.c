@@ -49,8 +49,8 @@ static sonde_err make_result(struct delivery *delivery, struct engine_heap_resul
     if (!err && !sonde_jemalloc_is_dump(sonde_buf_slice(&text)))
         err = sonde_fail(diag, SONDE_CORRUPT, "the heap dump is not one of jemalloc's");
     if (!err && !delivery->call->raw)
-        err = heap_profile_build(delivery->job.engine, delivery->pid, sonde_buf_slice(&text),
-                                 &result->profile, diag);
+        err =
+            heap_profile_build(delivery->job.engine, delivery->pid, &text, &result->profile, diag);
     if (!err && delivery->call->raw) {
         result->text = text;
         text = (struct sonde_buf){0};

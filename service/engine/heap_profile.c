@@ -277,14 +277,16 @@ sonde_err heap_profile_name(struct engine *engine, pid_t pid, const struct sonde
     return err;
 }
 
-sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct sonde_slice dump,
+sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct sonde_buf *dump,
                              struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct sonde_slice text = sonde_buf_slice(dump);
     struct sonde_profile *raw = NULL;
     *profile = NULL;
-    sonde_err err = sonde_jemalloc_read(dump, REPORT_MAX_BYTES, &raw, diag);
+    sonde_err err = sonde_jemalloc_read(text, REPORT_MAX_BYTES, &raw, diag);
+    struct generation *mapped = err ? NULL : heap_mappings(mapped_libraries(text));
+    sonde_buf_finish(dump);
     if (err)
         return err;
-    struct generation *mapped = heap_mappings(mapped_libraries(dump));
     err = mapped ? heap_profile_name(engine, pid, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;
     sonde_profile_destroy(raw);
     generation_destroy(mapped);

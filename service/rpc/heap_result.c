@@ -9,18 +9,18 @@
  * drawing is done, whatever it waits for. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/engine/heap.h"
+#include "service/rpc/chunk.h"
 #include "service/rpc/handlers.h"
 #include "service/rpc/heap_wish.h"
 #include "service/rpc/inside.h"
 #include "service/rpc/params.h"
+#include "service/rpc/spool.h"
 #include "service/rpc/text.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES      (128u << 10)
-#define MAX_RESULT_BYTES (1u << 30)
-#define MAX_DELTAS       64 /* each holds a profile while it waits */
+#define MAX_DELTAS 64 /* each holds a profile while it waits */
 
 struct delivery {
     struct rpc_call *call;
@@ -35,32 +35,39 @@ struct delivery {
     struct sonde_diag diag;
     struct rpc_job job;
     struct sonde_buf drawn;
-    uint64_t samples;
-    size_t sent;
+    struct rpc_spool spool; /* instead of it when it is large */
+    uint64_t samples, sent;
 };
+
+static uint64_t size_of(const struct delivery *delivery) {
+    return delivery->spool.len ? delivery->spool.len : delivery->drawn.len;
+}
 
 static void send_start(struct delivery *delivery) {
     Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     start.media_type = (char *)delivery->wish.info->media_type;
-    start.size_bytes = delivery->drawn.len;
+    start.size_bytes = size_of(delivery);
     start.samples = delivery->samples;
     start.duration_ms = delivery->wish.delta_ms;
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
     event.result = &start;
     delivery->start_was_sent = true;
-    rpc_call_note(delivery->call, " bytes=%zu", delivery->drawn.len);
+    rpc_call_note(delivery->call, " bytes=%llu", (unsigned long long)start.size_bytes);
     rpc_send(delivery->call, &event.base);
 }
 
 static void send_chunk(struct delivery *delivery) {
-    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
-    size_t left = delivery->drawn.len - delivery->sent;
-    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK;
-    event.chunk.data = (uint8_t *)delivery->drawn.data + delivery->sent;
-    event.chunk.len = left < CHUNK_BYTES ? left : CHUNK_BYTES;
-    delivery->sent += event.chunk.len;
-    rpc_send(delivery->call, &event.base);
+    size_t sent = (size_t)delivery->sent;
+    if (!delivery->spool.len) {
+        rpc_send_chunk(delivery->call, &delivery->drawn, &sent);
+        delivery->sent = sent;
+        return;
+    }
+    sonde_err err =
+        rpc_spool_send(&delivery->spool, delivery->call, &delivery->sent, &delivery->diag);
+    if (err)
+        rpc_finish(delivery->call, err, &delivery->diag);
 }
 
 static void send_next(struct rpc_call *call) {
@@ -69,7 +76,7 @@ static void send_next(struct rpc_call *call) {
         return;
     if (!delivery->start_was_sent)
         send_start(delivery);
-    else if (delivery->sent < delivery->drawn.len)
+    else if (delivery->sent < size_of(delivery))
         send_chunk(delivery);
     else
         rpc_finish(call, SONDE_OK, NULL);
@@ -90,11 +97,13 @@ static void end_work(struct delivery *delivery) {
 
 static void draw(struct rpc_job *job) {
     struct delivery *delivery = loop_owner(job, struct delivery, job);
-    delivery->drawn.limit = MAX_RESULT_BYTES;
-    delivery->err =
-        heap_wish_draw(&delivery->wish, delivery->base.profile, delivery->result.profile,
-                       &delivery->drawn, &delivery->samples, &delivery->diag);
+    delivery->drawn.limit = RPC_MAX_RESULT_BYTES;
+    sonde_err err = heap_wish_draw(&delivery->wish, delivery->base.profile,
+                                   delivery->result.profile, &delivery->spool.sink,
+                                   &delivery->drawn, &delivery->samples, &delivery->diag);
     delivery->base.profile = delivery->result.profile = NULL;
+    sonde_err spooled = rpc_spool_end(&delivery->spool, &delivery->drawn, &delivery->diag);
+    delivery->err = spooled ? spooled : err;
 }
 
 static void on_drawn(struct rpc_job *job) {
@@ -208,6 +217,7 @@ static void release(struct rpc_call *call) {
     sonde_profile_destroy(delivery->result.profile);
     sonde_buf_finish(&delivery->result.text);
     sonde_buf_finish(&delivery->drawn);
+    rpc_spool_finish(&delivery->spool);
     free(delivery);
 }
 
@@ -248,6 +258,7 @@ static void get(struct rpc_call *call, const struct heap_wish *wish,
                                   .target = *target,
                                   .message = {.run = has_result},
                                   .timer = {.run = on_time}};
+    rpc_spool_init(&delivery->spool, rpc_call_server(call)->spool_dir, RPC_MAX_RESULT_BYTES);
     rpc_call_set(call, &events, delivery);
     rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), target->name),
                   (int)target->pid);

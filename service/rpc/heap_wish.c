@@ -126,9 +126,10 @@ static sonde_err draw_difference(const struct heap_wish *wish, const struct sond
 }
 
 sonde_err heap_wish_draw(const struct heap_wish *wish, struct sonde_profile *base,
-                         struct sonde_profile *now, struct sonde_buf *out, uint64_t *samples,
-                         struct sonde_diag *diag) {
-    const struct sonde_draw_options options = look(wish, now);
+                         struct sonde_profile *now, const struct sonde_draw_sink *sink,
+                         struct sonde_buf *out, uint64_t *samples, struct sonde_diag *diag) {
+    struct sonde_draw_options options = look(wish, now);
+    options.sink = sink;
     sonde_err err = base ? draw_difference(wish, base, now, out, diag)
                          : sonde_draw(now, wish->info->format, &options, out, diag);
     *samples = sonde_profile_sample_count(now);

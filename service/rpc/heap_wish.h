@@ -32,9 +32,11 @@ static inline bool heap_wish_compares(const struct heap_wish *wish) {
 /* May these two be compared? SONDE_INVALID_ARGUMENT, or SONDE_NOT_AVAILABLE for a delta. */
 SONDE_MUST_USE sonde_err heap_wish_check_epochs(const struct heap_wish *wish, uint64_t base,
                                                 uint64_t now, struct sonde_diag *diag);
-/* Takes both profiles; base may be NULL. *samples: how many the drawing has. */
+/* Takes both profiles; base may be NULL. *samples: how many the drawing has. What is large goes to
+ * the sink, its end to out. */
 SONDE_MUST_USE sonde_err heap_wish_draw(const struct heap_wish *wish, struct sonde_profile *base,
-                                        struct sonde_profile *now, struct sonde_buf *out,
+                                        struct sonde_profile *now,
+                                        const struct sonde_draw_sink *sink, struct sonde_buf *out,
                                         uint64_t *samples, struct sonde_diag *diag);
 
 #endif

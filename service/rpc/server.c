@@ -102,6 +102,12 @@ static sonde_err start(struct rpc_server *server, const struct rpc_server_option
     return SONDE_OK;
 }
 
+/* "/var/lib/sonde" of "/var/lib/sonde/captures"; NULL when there is none. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash > path ? strndup(path, (size_t)(slash - path)) : NULL;
+}
+
 sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc_server **out,
                             struct sonde_diag *diag) {
     struct rpc_server *server = calloc(1, sizeof *server);
@@ -114,6 +120,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->engine = options->engine;
     server->token_everywhere = options->token_everywhere;
     server->redact_command_line = options->redact_command_line;
+    server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;
     server->log = options->log;
     server->log_context = options->log_context;
     gpr_set_log_function(on_core_log);
@@ -218,5 +225,6 @@ void rpc_server_destroy(struct rpc_server *server) {
     sonde_tokens_destroy(server->tokens);
     kept_close(server->kept);
     grpc_shutdown();
+    free(server->spool_dir);
     free(server);
 }

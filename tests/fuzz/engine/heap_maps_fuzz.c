@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any text as the mappings of a heap dump: what comes out is in order, not empty, and found again. */
+ * Any text as the mappings of a heap dump: what comes out is in order, not empty, and found
+ * again. */
 #include "service/engine/heap_profile.h"
 #include "service/engine/target.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any state file: what comes out is within its bounds, and written and read again it is the same. */
+ * Any state file: what comes out is within its bounds, and written and read again it is the
+ * same. */
 #include "service/engine/heap_memory.h"
 
 #include <stdio.h>

@@ -176,3 +176,64 @@ TEST(subject_is_what_the_sample_types_say) {
     sonde_profile_destroy(heaps);
     sonde_profile_destroy(server);
 }
+
+/* A million objects of one site. */
+static struct sonde_profile *million(void) {
+    static const struct sonde_value_type types[] = {{"inuse_objects", "count"},
+                                                    {"inuse_space", "bytes"}};
+    struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+    struct sonde_function function = {0};
+    struct sonde_line line = {0};
+    struct sonde_location location = {.address = 0x1000, .line_count = 1, .lines = &line};
+    uint32_t id;
+    CHECK_INT(sonde_profile_string(profile, "hold", 4, &function.name), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_add_function(profile, &function, &line.function), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
+    const int64_t values[] = {1000000, 64000000};
+    struct sonde_sample sample = {
+        .locations = &id, .location_count = 1, .values = values, .sampled = 1000000};
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    sonde_profile_set_info(profile, &(struct sonde_profile_info){.period_type = {"space", "bytes"},
+                                                                 .period = 1,
+                                                                 .default_type = 1});
+    return profile;
+}
+
+struct parts {
+    size_t bytes, count, refuse_after;
+    uint64_t hash;
+};
+
+static uint64_t hash_bytes(uint64_t hash, const char *bytes, size_t len) {
+    for (size_t i = 0; i < len; i++)
+        hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3ull;
+    return hash;
+}
+
+static bool take_part(void *context, const char *bytes, size_t len) {
+    struct parts *parts = context;
+    parts->hash = hash_bytes(parts->hash, bytes, len);
+    parts->bytes += len;
+    return ++parts->count != parts->refuse_after;
+}
+
+TEST(a_snapshot_of_a_million_objects_is_never_in_memory_as_a_whole) {
+    struct sonde_profile *profile = million();
+    struct sonde_draw_options options = sonde_draw_defaults(profile);
+    struct parts parts = {.hash = 1};
+    const struct sonde_draw_sink sink = {take_part, &parts};
+    struct sonde_buf whole = {0}, rest = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_HEAPSNAPSHOT, &options, &whole, NULL), ==, SONDE_OK);
+    options.sink = &sink;
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_HEAPSNAPSHOT, &options, &rest, NULL), ==, SONDE_OK);
+    CHECK(rest.capacity <= 1 << 20);
+    CHECK(whole.len > 30000000);
+    CHECK_INT(parts.bytes + rest.len, ==, whole.len);
+    CHECK(hash_bytes(parts.hash, rest.data, rest.len) == hash_bytes(1, whole.data, whole.len));
+    parts = (struct parts){.refuse_after = 3};
+    CHECK(sonde_draw(profile, SONDE_FORMAT_HEAPSNAPSHOT, &options, &rest, NULL) != SONDE_OK);
+    CHECK_INT(parts.count, ==, 3); /* a sink that refuses ends it */
+    sonde_buf_finish(&whole);
+    sonde_buf_finish(&rest);
+    sonde_profile_destroy(profile);
+}
