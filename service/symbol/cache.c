@@ -53,6 +53,17 @@ static void table_name(char name[NAME_MAX], const char *identity, const char *ki
     snprintf(name, NAME_MAX, "%s.%s", identity, kind);
 }
 
+/* Used now, to the second: the fraction is the seal of the table (names.h) and stays. A read-only
+ * directory may refuse. */
+static void mark_used(int fd) {
+    struct stat about;
+    struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL)}};
+    if (fstat(fd, &about) != 0)
+        return;
+    times[1].tv_nsec = about.st_mtim.tv_nsec;
+    futimens(fd, times);
+}
+
 int symbol_cache_open(const struct symbol_cache *cache, const char *identity, const char *kind) {
     char name[NAME_MAX];
     if (cache->directory < 0)
@@ -60,7 +71,7 @@ int symbol_cache_open(const struct symbol_cache *cache, const char *identity, co
     table_name(name, identity, kind);
     int fd = openat(cache->directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd >= 0)
-        futimens(fd, NULL); /* used now; a read-only directory may refuse */
+        mark_used(fd);
     return fd;
 }
 

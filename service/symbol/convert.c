@@ -129,6 +129,8 @@ static int settle_table(struct symbol_module *module, const char *kind, int out,
                         struct symbol_failure *failure) {
     struct symbol_cache *cache = &module->store->cache;
     bool whole = symbol_table_is_whole(out);
+    if (whole)
+        symbol_table_seal(out);
     if (whole && symbol_cache_commit(cache, out, name, module->identity, kind)) {
         failure->cause = SYMBOL_FAILURE_NONE;
         symbol_failure_forget(cache, module->identity, kind);

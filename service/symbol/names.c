@@ -5,6 +5,10 @@
 
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000u
 
 static bool header_fits(const struct symbol_names_header *h, size_t len) {
     return h->magic == SYMBOL_NAMES_MAGIC && h->version == SYMBOL_NAMES_VERSION &&
@@ -45,26 +49,63 @@ sonde_err symbol_names_open(const void *image, size_t len, const char *identity,
     return SONDE_OK;
 }
 
-bool symbol_table_is_whole(int fd) {
-    char header[1024], piece[SYMBOL_CHECKSUM_PIECE];
+/* --- whole tables ------------------------------------------------------------------------------
+ */
+
+struct table_header {
+    char bytes[1024];
+    uint32_t len;
+    uint64_t total, checksum;
+};
+
+static bool read_header(int fd, struct table_header *header) {
     struct symbol_elf_input file;
-    uint32_t header_bytes;
-    uint64_t total, wanted;
-    if (!symbol_elf_input_of_file(fd, &file) || !symbol_elf_read(&file, 12, &header_bytes, 4) ||
-        !symbol_elf_read(&file, 16, &total, 8) || total != file.size || header_bytes < 64 ||
-        header_bytes > sizeof header || !symbol_elf_read(&file, 0, header, header_bytes))
+    if (!symbol_elf_input_of_file(fd, &file) || !symbol_elf_read(&file, 12, &header->len, 4) ||
+        !symbol_elf_read(&file, 16, &header->total, 8) || header->total != file.size ||
+        header->len < 64 || header->len > sizeof header->bytes ||
+        !symbol_elf_read(&file, 0, header->bytes, header->len))
         return false;
-    memcpy(&wanted, header + header_bytes - 8, 8);
-    memset(header + header_bytes - 8, 0, 8);
-    uint64_t hash = symbol_checksum(0, header, header_bytes), at = header_bytes;
-    while (at < total) {
-        size_t len = total - at < sizeof piece ? total - at : sizeof piece;
+    memcpy(&header->checksum, header->bytes + header->len - 8, 8);
+    memset(header->bytes + header->len - 8, 0, 8);
+    return true;
+}
+
+static long seal_of(const struct table_header *header) {
+    return (long)(header->checksum % NS_PER_S);
+}
+
+static bool is_sealed(int fd, const struct table_header *header) {
+    struct stat about;
+    return fstat(fd, &about) == 0 && about.st_mtim.tv_nsec == seal_of(header);
+}
+
+void symbol_table_seal(int fd) {
+    struct table_header header;
+    struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, {.tv_sec = time(NULL)}};
+    if (!read_header(fd, &header))
+        return;
+    times[1].tv_nsec = seal_of(&header);
+    futimens(fd, times); /* one that is refused costs a longer look next time */
+}
+
+static bool checksum_of_file_fits(int fd, const struct table_header *header) {
+    char piece[SYMBOL_CHECKSUM_PIECE];
+    uint64_t hash = symbol_checksum(0, header->bytes, header->len), at = header->len;
+    struct symbol_elf_input file = {.fd = fd, .size = header->total};
+    while (at < header->total) {
+        size_t len = header->total - at < sizeof piece ? header->total - at : sizeof piece;
         if (!symbol_elf_read(&file, at, piece, len))
             return false;
         hash = symbol_checksum(hash, piece, len);
         at += len;
     }
-    return hash == wanted;
+    return hash == header->checksum;
+}
+
+bool symbol_table_is_whole(int fd) {
+    struct table_header header;
+    return read_header(fd, &header) &&
+           (is_sealed(fd, &header) || checksum_of_file_fits(fd, &header));
 }
 
 uint32_t symbol_names_find(const struct symbol_names *names, uint64_t vaddr) {

@@ -83,5 +83,10 @@ const char *symbol_names_text(const struct symbol_names *names, uint32_t symbol)
  * begin alike (magic, version, header_bytes, total_bytes) and end their header with the checksum.
  * Reads through a small buffer, so that a table costs memory only where it is used. */
 bool symbol_table_is_whole(int fd);
+/* Marks a table that was looked at as whole: the fraction of a second of its time of change becomes
+ * a part of the checksum, and stays so until somebody writes to the file. So a table need not be
+ * read to be opened. The readers are safe on damaged tables; the checksum only keeps wrong names
+ * away. */
+void symbol_table_seal(int fd);
 
 #endif

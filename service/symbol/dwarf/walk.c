@@ -20,7 +20,8 @@ static bool walk_open_unit(struct dwarf_walk *walk, struct dwarf_unit *unit) {
     walk->entries.count = 0;
     walk->ranges.count = 0;
     walk->unit_ranges.count = 0;
-    dwarf_ranges_add(&walk->unit_ranges, unit, &unit->root);
+    if (unit->shape.version > 2) /* which had no lists of ranges: units told a part of theirs */
+        dwarf_ranges_add(&walk->unit_ranges, unit, &unit->root);
     dwarf_ranges_merge(&walk->unit_ranges);
     if (dwarf_lines_open(&walk->lines, unit))
         dwarf_lines_run(&walk->lines, &walk->unit_ranges, walk->base, walk->builder);

@@ -42,11 +42,11 @@ plain() {
     sections 0 seed.so "" >"$1"
 }
 
-# One file split away, packed into a package.
+# One file split away, packed into a package by a tool that knows the version.
 split() {
     rm -f ./*.dwo
-    build "${@:2}" -gsplit-dwarf
-    dwp -o seed.dwp ./*.dwo
+    build "${@:3}" -gsplit-dwarf
+    timeout 20 "$2" -o seed.dwp ./*.dwo
     { sections 0 seed.so "" && sections 32 seed.dwp .dwo; } >"$1"
 }
 
@@ -63,7 +63,7 @@ shared() {
 plain "${out[0]}" g++ -gdwarf-5
 plain "${out[1]}" g++ -gdwarf-4
 plain "${out[2]}" g++ -gdwarf-2 -gstrict-dwarf
-split "${out[3]}" g++ -gdwarf-5
-split "${out[4]}" g++ -gdwarf-4
+split "${out[3]}" llvm-dwp clang++ -gdwarf-5
+split "${out[4]}" dwp g++ -gdwarf-4
 shared "${out[5]}" g++ -gdwarf-4
 plain "${out[6]}" g++ -gdwarf-5 -flto

@@ -193,6 +193,26 @@ TEST(names_come_at_once_and_lines_when_they_are_ready) {
     symbol_store_destroy(store);
 }
 
+TEST(s12_a_table_that_changed_on_disk_is_looked_at_again) {
+    const char *path = corpus_compile("gcc", "-g -O2", "");
+    uint64_t address = fixture_nm(path, "two");
+    struct symbol_store *store = corpus_store(fixture_path("sealed"));
+    CHECK_INT(ask(store, path, address, 60000).quality, ==, SYMBOL_FULL);
+    symbol_store_destroy(store);
+    for (int i = 0; i < 2; i++) { /* opened twice: its use is marked, its seal stays */
+        store = fixture_store(fixture_path("sealed"), NULL);
+        CHECK_INT(ask(store, path, address, 0).quality, ==, SYMBOL_FULL);
+        symbol_store_destroy(store);
+    }
+    CHECK_INT(fixture_run("for f in sealed/*.full; do s=$(stat -c %%s $f); printf XX | "
+                          "dd of=$f bs=1 seek=$((s - 8)) conv=notrunc; done"),
+              ==, 0);
+    store = fixture_store(fixture_path("sealed"), NULL);
+    CHECK_INT(ask(store, path, address, 0).quality, ==, SYMBOL_NAMES);
+    CHECK_INT(fixture_run("ls sealed/*.full"), !=, 0); /* and it is gone */
+    symbol_store_destroy(store);
+}
+
 TEST(a_full_table_on_disk_serves_at_once) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
     struct symbol_store *store = corpus_store(fixture_path("cache"));
