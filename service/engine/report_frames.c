@@ -192,7 +192,9 @@ static sonde_err intern(struct sonde_profile *profile, const char *text, uint32_
 
 static sonde_err add_mapping(struct locating *locating, struct located_mapping *mapping) {
     const struct symbol_module *module = mapping_module(mapping->mapping);
-    const char *path = mapping->mapping->path[0] ? mapping->mapping->path : "[anon]";
+    const char *path = mapping->mapping->path;
+    if (!path[0]) /* memory; of a program that copied itself there it is the program */
+        path = module && !symbol_module_is_memory(module) ? symbol_module_path(module) : "[anon]";
     struct sonde_mapping *facts = &mapping->facts;
     sonde_err err = intern(locating->profile, path, &facts->filename);
     if (!err && module)

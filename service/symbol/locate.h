@@ -10,8 +10,15 @@
 #include "service/symbol/elf.h"
 #include "service/symbol/symbol.h"
 
+#include <limits.h>
+
 /* The mapped file, opened for reading; -1 and the reason when none can be trusted. */
 int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping, enum symbol_reason *reason);
+
+/* The file whose code was copied into anonymous memory in its own place, its path, and runtime
+ * address - ELF vaddr; -1 = this is no such memory. */
+int symbol_locate_remapped(pid_t pid, const struct symbol_mapping *mapping, uint64_t *bias,
+                           char path[PATH_MAX]);
 
 /* The debug file of an ELF file: by build-id under each of the ':'-separated roots, here and inside
  * the process's root, then by .gnu_debuglink. Its build-id or checksum fits. -1 = none. pid 0 =

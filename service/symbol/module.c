@@ -213,8 +213,8 @@ static const Elf64_Phdr *find_segment(const struct symbol_module *module, uint64
 
 bool symbol_module_bias(const struct symbol_module *module, const struct symbol_mapping *mapping,
                         uint64_t *bias) {
-    *bias = 0;
-    if (module->is_flat)
+    *bias = module->fixed_bias;
+    if (module->is_flat || module->has_fixed_bias)
         return true;
     const Elf64_Phdr *segment =
         find_segment(module, mapping->offset, mapping->end - mapping->start);
@@ -316,14 +316,18 @@ static struct symbol_module *find_seen(struct symbol_store *store,
     return module;
 }
 
+static bool is_same(const struct symbol_module *a, const struct symbol_module *b) {
+    return strcmp(a->identity, b->identity) == 0 && (a->fd < 0) == (b->fd < 0) &&
+           a->has_fixed_bias == b->has_fixed_bias && a->fixed_bias == b->fixed_bias;
+}
+
 /* Joins the list, or gives the module of equal content that another mapping made before. Takes
  * `made`; the result is retained. */
 static struct symbol_module *join(struct symbol_store *store, struct symbol_module *made,
                                   const struct symbol_mapping *mapping) {
     lock_take(&store->lock);
     struct symbol_module *same = store->modules;
-    while (same &&
-           (strcmp(same->identity, made->identity) != 0 || (same->fd < 0) != (made->fd < 0)))
+    while (same && !is_same(same, made))
         same = same->next;
     if (same) {
         same->references++;
@@ -390,6 +394,25 @@ static sonde_err open_file(struct symbol_module *module, const struct symbol_map
     return err;
 }
 
+/* Anonymous memory: a program's own code that it has copied there, or a compiler's. */
+static sonde_err open_memory(struct symbol_module *module, const struct symbol_mapping *mapping,
+                             pid_t pid) {
+    char path[PATH_MAX];
+    int fd = symbol_locate_remapped(pid, mapping, &module->fixed_bias, path);
+    char *copy = fd >= 0 ? strdup(path) : NULL;
+    if (!copy) {
+        if (fd >= 0)
+            close(fd);
+        module->fixed_bias = 0;
+        identify_memory(module, pid);
+        return SONDE_OK;
+    }
+    free(module->path);
+    module->path = copy;
+    module->has_fixed_bias = true;
+    return read_file(module, fd, pid);
+}
+
 sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                              const struct symbol_mapping *mapping, struct symbol_module **module,
                              struct sonde_diag *diag) {
@@ -404,7 +427,7 @@ sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
     else if (made && strcmp(mapping->path, "[vdso]") == 0)
         err = open_vdso(made, mapping, pid);
     else if (made)
-        identify_memory(made, pid);
+        err = open_memory(made, mapping, pid);
     if (made && strcmp(mapping->path, "[vsyscall]") == 0)
         made->kind = SYMBOL_MODULE_VDSO;
     if (err != SONDE_OK) {

@@ -82,6 +82,9 @@ struct symbol_module {
     Elf64_Phdr *loads;
     uint32_t load_count;
     bool is_flat; /* vaddr = runtime address: memory of one process */
+    /* Its code was copied into memory: nothing but this says where it is. */
+    bool has_fixed_bias;
+    uint64_t fixed_bias;
 
     /* Where it was seen last, so that the next mapping of it needs no opening. */
     uint32_t seen_major, seen_minor;

@@ -127,6 +127,64 @@ TEST(s3_a_library_that_lies_in_memory_only_is_named) {
     close(fd);
 }
 
+/* A program that copies its text into anonymous memory in its own place. */
+static void write_remapper(void) {
+    fixture_write(
+        "huge.c",
+        "#define _GNU_SOURCE\n#include <stdio.h>\n#include <string.h>\n#include <sys/mman.h>\n"
+        "#include <unistd.h>\n"
+        "extern char begin_text[], end_text[], planted[];\n"
+        "__asm__(\".text\\n.p2align 12\\n.globl begin_text\\nbegin_text:\\n\"\n"
+        "        \".fill 0x300000, 1, 0x90\\n\"\n"
+        "        \".globl planted\\n.type planted,@function\\nplanted: nop; nop; ret\\n\"\n"
+        "        \".size planted,.-planted\\n.fill 0x300000, 1, 0x90\\n\"\n"
+        "        \".p2align 12\\n.globl end_text\\nend_text: nop\\n\");\n"
+        "int main(int argc, char **argv) {\n"
+        "    size_t len = (size_t)(end_text - begin_text);\n"
+        "    char *copy = mmap(0, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, "
+        "0);\n"
+        "    if (argc == 1) memcpy(copy, begin_text, len);\n"
+        "    mprotect(copy, len, PROT_READ | PROT_EXEC);\n"
+        "    mremap(copy, len, len, MREMAP_MAYMOVE | MREMAP_FIXED, begin_text);\n"
+        "    printf(\"planted %p\\nready\\n\", (void *)planted);\n"
+        "    fflush(stdout);\n"
+        "    char byte;\n"
+        "    return (int)read(0, &byte, 1);\n"
+        "}\n");
+}
+
+static void check_remapped(const char *program, bool is_named) {
+    struct fixture_process process;
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    struct symbol_mapping mapping;
+    fixture_start(&process, fixture_path("%s", program), NULL);
+    uint64_t planted = fixture_address(&process, "planted ");
+    CHECK(fixture_mapping(process.pid, planted, &mapping));
+    CHECK_INT(mapping.inode, ==, 0);
+    struct fixture_answer answer = fixture_name(store, process.pid, planted + 1);
+    CHECK_STR(answer.name, is_named ? "planted" : "");
+    CHECK_INT(answer.reason, ==, is_named ? SYMBOL_REASON_NONE : SYMBOL_REASON_ANONYMOUS);
+    fixture_stop(&process);
+    symbol_store_destroy(store);
+}
+
+TEST(s3_text_that_was_copied_into_anonymous_memory_is_named_by_its_file) {
+    write_remapper();
+    fixture_must("gcc", "gcc -O1 -fPIE -pie huge.c -o huge && gcc -O1 -no-pie huge.c -o fixed");
+    check_remapped("huge", true);
+    check_remapped("fixed", true);
+    if (fixture_run("clang -O1 -fuse-ld=lld huge.c -o split") == 0)
+        check_remapped("split", true);
+}
+
+/* A compiler's memory that happens to lie between a program's segments. */
+TEST(s3_memory_that_is_not_the_files_text_is_not_named_by_it) {
+    write_remapper();
+    fixture_write("other.sh", "#!/bin/sh\nexec \"$(dirname \"$0\")\"/huge other\n");
+    fixture_must("gcc", "gcc -O1 -fPIE -pie huge.c -o huge && chmod 700 other.sh");
+    check_remapped("other.sh", false);
+}
+
 /* Nothing says that a section begins at a multiple of anything. */
 TEST(s5_a_debuglink_section_at_an_odd_offset_is_read) {
     write_program();
