@@ -8,7 +8,11 @@
 #include <string.h>
 #include <time.h>
 
+#ifdef __clang__
+#define APART __attribute__((noinline))
+#else
 #define APART __attribute__((noipa))
+#endif
 
 APART static unsigned long leaf(unsigned long n) {
     unsigned long sum = n;
