@@ -157,6 +157,9 @@ static void wait_for_end(struct service *service, struct exchange *exchange) {
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
     }
+    eventfd_t count; /* reading it is what puts on_end's words before ours */
+    while (eventfd_read(exchange->ended, &count) != 0 && errno == EINTR)
+        continue;
 }
 
 static sonde_err perform(struct service *service, const struct client_method *method,
