@@ -127,7 +127,8 @@ static bool check_site(struct visit *visit) {
 
 static sonde_err no_such_target(struct sonde_diag *diag, struct sonde_slice name) {
     char quoted[QUERY_QUOTED_SIZE];
-    return sonde_fail(diag, SONDE_TARGET_NOT_FOUND, "no target \"%s\" is attached",
+    return sonde_fail(diag, SONDE_TARGET_NOT_FOUND,
+                      "no target \"%s\" is attached; /v1/targets lists those that are",
                       query_quote(name, quoted));
 }
 

@@ -153,10 +153,13 @@ static void refuse_target(struct exchange *exchange) {
     char text[QUERY_QUOTED_SIZE + 64], quoted[QUERY_QUOTED_SIZE];
     const struct target_choice *target = &exchange->target;
     if (target->name[0])
-        snprintf(text, sizeof text, "no target \"%s\" is attached",
+        snprintf(text, sizeof text,
+                 "no target \"%s\" is attached; /v1/targets lists those that are",
                  query_quote(sonde_slice_of(target->name), quoted));
     else
-        snprintf(text, sizeof text, "no target with pid %d is attached", target->pid);
+        snprintf(text, sizeof text,
+                 "no target with pid %d is attached; /v1/targets lists those that are",
+                 target->pid);
     reply_status(exchange_take_request(exchange), exchange->family, 404, "TARGET_NOT_FOUND", text);
 }
 

@@ -90,13 +90,22 @@ static bool is_measure(const struct sonde_profile *profile, size_t type_index) {
     return strcmp(type.type, period->type) == 0 && strcmp(type.unit, period->unit) == 0;
 }
 
+/* The first type of the one that the other has not. */
+static const char *different_type(const struct sonde_profile *of,
+                                  const struct sonde_profile *other) {
+    for (size_t i = 0; i < sonde_profile_type_count(of); i++)
+        if (sonde_profile_find_type(other, sonde_profile_type(of, i).type) == SONDE_PROFILE_NO_TYPE)
+            return sonde_profile_type(of, i).type;
+    return sonde_profile_type(of, 0).type;
+}
+
 static sonde_err check_types(const struct sonde_profile *base, const struct sonde_profile *now,
                              struct sonde_diag *diag) {
     const struct sonde_profile_info *a = &base->info, *b = &now->info;
     if (!profile_same_types(base, now))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "the profiles measure different things: \"%.60s\" and \"%.60s\"",
-                          sonde_profile_type(base, 0).type, sonde_profile_type(now, 0).type);
+                          different_type(base, now), different_type(now, base));
     if (strcmp(a->period_type.type, b->period_type.type) != 0 ||
         strcmp(a->period_type.unit, b->period_type.unit) != 0)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,

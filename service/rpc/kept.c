@@ -357,7 +357,8 @@ sonde_err kept_open_file(const struct kept *kept, uint64_t id, int *fd, struct s
     free(path);
     if (*fd >= 0)
         return SONDE_OK;
-    return sonde_fail(diag, SONDE_NOT_FOUND, "there is no capture %llu (any more); the list tells",
+    return sonde_fail(diag, SONDE_NOT_FOUND,
+                      "there is no capture %llu (any more); the list of captures tells",
                       (unsigned long long)id);
 }
 

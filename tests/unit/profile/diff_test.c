@@ -104,7 +104,12 @@ TEST(diff_of_different_things_is_refused) {
     struct sonde_profile *cpu = fixture("server"), *now = heap(512, after, 4), *diff;
     struct sonde_diag diag = {0};
     CHECK_INT(sonde_profile_diff(cpu, now, NULL, &diff, &diag), ==, SONDE_INVALID_ARGUMENT);
-    CHECK(strstr(diag.text, "different things") != NULL);
+    CHECK(strstr(diag.text, "different things: \"samples\" and \"inuse_objects\"") != NULL);
+    const struct sonde_value_type wall_types[] = {{"samples", "count"}, {"wall", "nanoseconds"}};
+    struct sonde_profile *wall = sonde_profile_create(wall_types, 2, 0);
+    CHECK_INT(sonde_profile_diff(cpu, wall, NULL, &diff, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "different things: \"cpu\" and \"wall\"") != NULL);
+    sonde_profile_destroy(wall);
     struct sonde_profile_info info = *sonde_profile_info(now);
     struct sonde_profile *other = heap(512, before, 4);
     info.period_type.type = "allocations";
