@@ -196,6 +196,30 @@ TEST(a_gap_without_a_frame_pointer_cuts) {
     CHECK_INT(result.end, ==, RING_END_NO_TABLE);
 }
 
+TEST(a_gap_is_left_by_its_frame_pointer) {
+    struct unwind_rule rules[] = {rsp_rule(8), {.cfa = UNWIND_CFA_NONE}, end_rule};
+    use_rules(rules, 3);
+    stack[10] = IN(1);
+    stack[20] = 0;
+    stack[21] = IN(2);
+    walk_at(IN(0), stack + 10, stack + 20, 127);
+    CHECK_INT(result.depth, ==, 3);
+    CHECK_INT(result.end, ==, RING_END_ROOT);
+    CHECK_INT(result.fp_frames, ==, 1);
+}
+
+TEST(a_rule_that_no_row_holds_cuts_whatever_the_frame_pointer_is) {
+    struct unwind_rule rules[] = {
+        rsp_rule(8), {.cfa = UNWIND_CFA_NONE, .cfa_add = UNWIND_NONE_COMPLEX}, end_rule};
+    use_rules(rules, 3);
+    stack[10] = IN(1);
+    stack[20] = 0;
+    stack[21] = IN(2);
+    walk_at(IN(0), stack + 10, stack + 20, 127);
+    CHECK_INT(result.depth, ==, 2);
+    CHECK_INT(result.end, ==, RING_END_RULE);
+}
+
 TEST(jit_frames_are_left_by_their_frame_pointer) {
     struct unwind_rule rules[] = {rsp_rule(8), rsp_rule(16), end_rule};
     use_rules(rules, 3);
