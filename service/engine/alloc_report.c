@@ -51,12 +51,19 @@ struct known {
     uint32_t location; /* 0 = free */
 };
 
+/* Stacks are copied out of the table once, as raw locations; when all those are named, samples are
+ * made of them. */
 struct building {
     const struct alloc_report *report;
     struct generation *mapped;
-    struct sonde_profile *profile;
+    struct sonde_profile *raw; /* mappings and locations */
     struct known *known;
     uint32_t known_count, known_slots;
+    uint32_t *stacks; /* of each sum, one after the other */
+    size_t used, room;
+    uint8_t *depths; /* by the sum's number; 0 = not in the report */
+    struct heap_located named;
+    uint32_t allocator; /* the location "[allocator]"; 0 = not needed yet */
 };
 
 struct sonde_profile *alloc_report_empty(void) {
@@ -75,10 +82,10 @@ static sonde_err add_mappings(struct building *building) {
         struct sonde_mapping mapping = {
             .start = from->start, .limit = from->end, .offset = from->offset};
         uint32_t id;
-        err = sonde_profile_string(building->profile, from->path, strlen(from->path),
-                                   &mapping.filename);
+        err =
+            sonde_profile_string(building->raw, from->path, strlen(from->path), &mapping.filename);
         if (!err)
-            err = sonde_profile_add_mapping(building->profile, &mapping, &id);
+            err = sonde_profile_add_mapping(building->raw, &mapping, &id);
     }
     return err;
 }
@@ -127,7 +134,7 @@ static sonde_err locate(struct building *building, uint64_t address, uint32_t *i
     if (known->location == 0) {
         struct sonde_location location = {.mapping = mapping_of(building->mapped, address),
                                           .address = address};
-        err = sonde_profile_add_location(building->profile, &location, &known->location);
+        err = sonde_profile_add_location(building->raw, &location, &known->location);
         known->address = address;
         building->known_count++;
     }
@@ -143,24 +150,97 @@ static uint64_t inside_call(uint64_t pc) {
     return pc & RING_PC_EXACT ? pc & ~RING_PC_EXACT : pc - 1;
 }
 
-static sonde_err add_sample(struct building *building, const struct alloc_sum *sum) {
-    const struct alloc_report *report = building->report;
-    uint64_t pcs[ALLOC_MAX_DEPTH];
-    uint32_t locations[ALLOC_MAX_DEPTH];
-    uint32_t depth = alloc_view_stack(report->view, sum->place, pcs);
-    sonde_err err = SONDE_OK;
-    for (uint32_t i = 0; i < depth && !err; i++)
-        err = locate(building, inside_call(pcs[i]), &locations[i]);
-    int64_t values[] = {whole(sum->objects), whole(sum->bytes), whole(sum->live_objects),
-                        whole(sum->live_bytes)};
-    struct sonde_sample sample = {.locations = locations,
-                                  .location_count = depth,
-                                  .values = values,
-                                  .sampled = report->live ? sum->live_samples : sum->samples};
-    return err || depth == 0 ? err : sonde_profile_add_sample(building->profile, &sample);
+/* ---- Its stacks ---- */
+
+static bool has_room(struct building *building) {
+    if (building->used + ALLOC_MAX_DEPTH <= building->room)
+        return true;
+    size_t room = building->room ? building->room * 2 : 1u << 16;
+    uint32_t *stacks = realloc(building->stacks, room * sizeof *stacks);
+    if (!stacks)
+        return false;
+    building->stacks = stacks;
+    building->room = room;
+    return true;
 }
 
-static void set_info(struct building *building) {
+static sonde_err gather_stack(struct building *building, uint32_t number) {
+    const struct alloc_report *report = building->report;
+    uint64_t pcs[ALLOC_MAX_DEPTH];
+    uint32_t depth = alloc_view_stack(report->view, report->sums->items[number].place, pcs);
+    sonde_err err = has_room(building) ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < depth && !err; i++)
+        err = locate(building, inside_call(pcs[i]), &building->stacks[building->used + i]);
+    building->depths[number] = (uint8_t)depth;
+    building->used += depth;
+    return err;
+}
+
+static sonde_err gather(struct building *building) {
+    const struct alloc_report *report = building->report;
+    building->raw = sonde_profile_create(types, report->live ? 4 : 2, REPORT_MAX_BYTES);
+    building->depths = calloc(report->sums->count + 1, 1);
+    if (!building->mapped || !building->raw || !building->depths)
+        return SONDE_OUT_OF_MEMORY;
+    sonde_err err = add_mappings(building);
+    for (uint32_t i = 0; i < report->sums->count && !err; i++)
+        if (has_any(&report->sums->items[i], report->live))
+            err = gather_stack(building, i);
+    return err;
+}
+
+/* ---- Its samples ---- */
+
+/* What a stack without any code of the program's becomes, as in sonde_memory_trim. */
+static sonde_err make_allocator(struct building *building) {
+    static const char name[] = "[allocator]";
+    struct sonde_profile *profile = building->named.profile;
+    struct sonde_function function = {0};
+    struct sonde_line line = {0};
+    struct sonde_location location = {.line_count = 1, .lines = &line, .kind = SONDE_FRAME_NOTE};
+    sonde_err err = sonde_profile_string(profile, name, sizeof name - 1, &function.name);
+    if (!err)
+        err = sonde_profile_add_function(profile, &function, &line.function);
+    return err ? err : sonde_profile_add_location(profile, &location, &building->allocator);
+}
+
+static sonde_err add_sample(struct building *building, const struct alloc_sum *sum,
+                            const uint32_t *stack, uint32_t depth) {
+    const struct heap_located *named = &building->named;
+    uint32_t locations[ALLOC_MAX_DEPTH], skip = 0;
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = 0; i < depth; i++)
+        locations[i] = named->locations[stack[i]];
+    while (skip < depth && named->is_allocator[locations[skip]])
+        skip++;
+    if (skip == depth) {
+        if (!building->allocator)
+            err = make_allocator(building);
+        locations[--skip] = building->allocator;
+    }
+    int64_t values[] = {whole(sum->objects), whole(sum->bytes), whole(sum->live_objects),
+                        whole(sum->live_bytes)};
+    struct sonde_sample sample = {.locations = locations + skip,
+                                  .location_count = depth - skip,
+                                  .values = values,
+                                  .sampled =
+                                      building->report->live ? sum->live_samples : sum->samples};
+    return err ? err : sonde_profile_add_sample(named->profile, &sample);
+}
+
+static sonde_err add_samples(struct building *building) {
+    const struct alloc_sums *sums = building->report->sums;
+    const uint32_t *stack = building->stacks;
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = 0; i < sums->count && !err; i++) {
+        if (building->depths[i])
+            err = add_sample(building, &sums->items[i], stack, building->depths[i]);
+        stack += building->depths[i];
+    }
+    return err;
+}
+
+static sonde_err add_facts(struct building *building) {
     const struct alloc_report *report = building->report;
     struct sonde_profile_info info = {
         .period_type = {"space", "bytes"},
@@ -170,47 +250,35 @@ static void set_info(struct building *building) {
         .default_type = report->live ? 3 : 1,
         .is_unbiased = true,
     };
-    sonde_profile_set_info(building->profile, &info);
-}
-
-static sonde_err build(struct building *building) {
-    const struct alloc_report *report = building->report;
-    building->profile = sonde_profile_create(types, report->live ? 4 : 2, REPORT_MAX_BYTES);
-    if (!building->mapped || !building->profile)
-        return SONDE_OUT_OF_MEMORY;
-    sonde_err err = add_mappings(building);
-    for (uint32_t i = 0; i < report->sums->count && !err; i++)
-        if (has_any(&report->sums->items[i], report->live))
-            err = add_sample(building, &report->sums->items[i]);
-    set_info(building);
-    return err;
-}
-
-static sonde_err name(struct engine *engine, struct building *building,
-                      struct sonde_profile **profile, struct sonde_diag *diag) {
-    const struct alloc_report *report = building->report;
-    sonde_err err =
-        heap_profile_name(engine, report->pid, building->profile, building->mapped, profile, diag);
-    if (!err && report->comment)
-        err = sonde_profile_add_comment(*profile, report->comment);
-    if (err) {
-        sonde_profile_destroy(*profile);
-        *profile = NULL;
-    }
-    return err;
+    sonde_profile_set_info(building->named.profile, &info);
+    if (!report->comment)
+        return SONDE_OK;
+    return sonde_profile_add_comment(building->named.profile, report->comment);
 }
 
 sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report *report,
                                struct sonde_profile **profile, struct sonde_diag *diag) {
     struct building building = {.report = report, .mapped = heap_mappings(report->maps)};
     *profile = NULL;
-    sonde_err err = build(&building);
-    if (err)
-        (void)sonde_fail(diag, err, "heap profile: %s", sonde_diag_text(NULL, err));
-    else
-        err = name(engine, &building, profile, diag);
-    sonde_profile_destroy(building.profile);
+    sonde_err err = gather(&building);
+    if (!err)
+        err = heap_profile_locate(engine, report->pid, building.raw, building.mapped,
+                                  &building.named, diag);
+    if (!err)
+        err = add_samples(&building);
+    if (!err)
+        err = add_facts(&building);
+    if (err) {
+        err = sonde_fail(diag, err, "heap profile: %s", sonde_diag_text(NULL, err));
+    } else {
+        *profile = building.named.profile;
+        building.named.profile = NULL;
+    }
+    heap_located_finish(&building.named);
+    sonde_profile_destroy(building.raw);
     free(building.known);
+    free(building.stacks);
+    free(building.depths);
     generation_destroy(building.mapped);
     return err;
 }

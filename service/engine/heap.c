@@ -112,10 +112,11 @@ void heap_ask(struct heap *heap, struct heap_call *call) {
 }
 
 /* The guest sees no jemalloc, and did nothing: the call waits until the program's symbol table was
- * searched, and is sent again with what that knows. */
+ * searched, and is sent again with what that knows; those that come meanwhile, too, in their order.
+ */
 struct search {
     struct job job;
-    struct heap_call *call;
+    struct target *target; /* retained */
     pid_t pid;
     uint64_t mallctl;
     const char *name;
@@ -128,25 +129,42 @@ static void search(struct job *base) {
 
 static void on_searched(struct engine *engine, struct job *base) {
     struct search *job = (struct search *)base;
-    struct heap *heap = job->call->target->heap;
+    struct heap *heap = job->target->heap;
     heap->is_searched = true;
     heap->mallctl = job->mallctl;
     heap->mallctl_name = job->mallctl ? job->name : NULL;
-    heap_ask(heap, job->call);
+    while (heap->unsearched) {
+        struct heap_call *call = heap->unsearched;
+        heap->unsearched = call->next;
+        call->next = NULL;
+        heap_ask(heap, call);
+    }
+    target_release(job->target);
     free(job);
+}
+
+static bool launch_search(struct heap *heap) {
+    struct search *job = calloc(1, sizeof *job);
+    if (!job)
+        return false;
+    *job = (struct search){.job = {.perform = search, .complete = on_searched},
+                           .target = target_retain(heap->target),
+                           .pid = heap->target->link.pid};
+    engine_start_job(heap->target->engine, heap->target->engine->builders, &job->job);
+    return true;
 }
 
 /* False when there is nothing to look for. */
 static bool start_search(struct heap *heap, struct heap_call *call,
                          const sonde_guest_v1_HeapAnswer *answer) {
-    bool is_worth_it = !answer->symbol[0] && !answer->has_dump && !heap->is_searched;
-    struct search *job = is_worth_it ? calloc(1, sizeof *job) : NULL;
-    if (!job)
+    struct heap_call **last = &heap->unsearched;
+    if (answer->symbol[0] || answer->has_dump || heap->is_searched)
         return false;
-    *job = (struct search){.job = {.perform = search, .complete = on_searched},
-                           .call = call,
-                           .pid = heap->target->link.pid};
-    engine_start_job(heap->target->engine, heap->target->engine->builders, &job->job);
+    if (!heap->unsearched && !launch_search(heap))
+        return false;
+    while (*last)
+        last = &(*last)->next;
+    *last = call;
     return true;
 }
 

@@ -50,6 +50,7 @@ struct heap {
     struct target *target;
     struct engine_heap_state state; /* as last known */
     struct heap_call *calls, **last;
+    struct heap_call *unsearched; /* those that wait for the search */
     uint32_t call_count, sequence;
     struct heap_dumps dumps;
     uint32_t keep_dumps;

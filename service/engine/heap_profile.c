@@ -256,25 +256,69 @@ static sonde_err trim(const struct sonde_profile *named, struct sonde_profile **
     return sonde_memory_trim(named, is_allocator, &is_built_in, profile, diag);
 }
 
-sonde_err heap_profile_name(struct engine *engine, pid_t pid, const struct sonde_profile *raw,
-                            struct generation *mapped, struct sonde_profile **profile,
-                            struct sonde_diag *diag) {
-    struct naming naming = {.engine = engine, .pid = pid, .from = raw, .mapped = mapped};
-    *profile = NULL;
-    sonde_err err = resolve(&naming);
+static void naming_finish(struct naming *naming) {
+    sonde_profile_destroy(naming->into);
+    sonde_arena_finish(&naming->arena);
+    free(naming->queries);
+    free(naming->answers);
+    free(naming->mappings);
+    free(naming->locations);
+}
+
+static sonde_err name_all(struct naming *naming, struct sonde_diag *diag) {
+    sonde_err err = resolve(naming);
     if (!err)
-        err = rebuild(&naming);
-    if (err)
-        (void)sonde_fail(diag, err, "heap profile: %s", sonde_diag_text(NULL, err));
-    else
+        err = rebuild(naming);
+    return err ? sonde_fail(diag, err, "heap profile: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
+}
+
+static sonde_err name(struct engine *engine, pid_t pid, const struct sonde_profile *raw,
+                      struct generation *mapped, struct sonde_profile **profile,
+                      struct sonde_diag *diag) {
+    struct naming naming = {.engine = engine, .pid = pid, .from = raw, .mapped = mapped};
+    sonde_err err = name_all(&naming, diag);
+    if (!err)
         err = trim(naming.into, profile, diag);
-    sonde_profile_destroy(naming.into);
-    sonde_arena_finish(&naming.arena);
-    free(naming.queries);
-    free(naming.answers);
-    free(naming.mappings);
-    free(naming.locations);
+    naming_finish(&naming);
     return err;
+}
+
+/* Our own sampler begins at the allocator's caller: only what lies between is to be told. */
+static sonde_err tell_allocators(struct heap_located *located) {
+    size_t count = sonde_profile_location_count(located->profile);
+    bool is_built_in = false;
+    located->is_allocator = calloc(count + 1, sizeof *located->is_allocator);
+    if (!located->is_allocator)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t id = 1; id <= count; id++)
+        located->is_allocator[id] = is_allocator(&is_built_in, located->profile,
+                                                 sonde_profile_location(located->profile, id));
+    return SONDE_OK;
+}
+
+sonde_err heap_profile_locate(struct engine *engine, pid_t pid, const struct sonde_profile *raw,
+                              struct generation *mapped, struct heap_located *located,
+                              struct sonde_diag *diag) {
+    struct naming naming = {.engine = engine, .pid = pid, .from = raw, .mapped = mapped};
+    *located = (struct heap_located){0};
+    sonde_err err = name_all(&naming, diag);
+    if (!err) {
+        *located = (struct heap_located){.profile = naming.into, .locations = naming.locations};
+        naming.into = NULL;
+        naming.locations = NULL;
+        err = tell_allocators(located);
+    }
+    naming_finish(&naming);
+    if (err)
+        heap_located_finish(located);
+    return err;
+}
+
+void heap_located_finish(struct heap_located *located) {
+    sonde_profile_destroy(located->profile);
+    free(located->locations);
+    free(located->is_allocator);
+    *located = (struct heap_located){0};
 }
 
 sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct sonde_buf *dump,
@@ -287,7 +331,7 @@ sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct sonde_buf 
     sonde_buf_finish(dump);
     if (err)
         return err;
-    err = mapped ? heap_profile_name(engine, pid, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;
+    err = mapped ? name(engine, pid, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;
     sonde_profile_destroy(raw);
     generation_destroy(mapped);
     return err;

@@ -22,10 +22,17 @@ SONDE_MUST_USE sonde_err heap_profile_build(struct engine *engine, pid_t pid,
                                             struct sonde_buf *dump, struct sonde_profile **profile,
                                             struct sonde_diag *diag);
 
-/* The same for a profile whose locations have addresses only, which lie inside `mapped`. */
-SONDE_MUST_USE sonde_err heap_profile_name(struct engine *engine, pid_t pid,
-                                           const struct sonde_profile *raw,
-                                           struct generation *mapped,
-                                           struct sonde_profile **profile, struct sonde_diag *diag);
+/* Addresses named without their samples: raw has mappings and locations with addresses that lie
+ * inside `mapped`. The profile has raw's types, and room for the samples. */
+struct heap_located {
+    struct sonde_profile *profile;
+    uint32_t *locations; /* raw's id → its id there */
+    bool *is_allocator;  /* by its id there: between malloc and the program's code */
+};
+SONDE_MUST_USE sonde_err heap_profile_locate(struct engine *engine, pid_t pid,
+                                             const struct sonde_profile *raw,
+                                             struct generation *mapped,
+                                             struct heap_located *located, struct sonde_diag *diag);
+void heap_located_finish(struct heap_located *located);
 
 #endif

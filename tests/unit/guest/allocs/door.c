@@ -143,3 +143,7 @@ EXPORT door_backtrace *door_hook(door_backtrace *original) {
 EXPORT int door_table_fd(void) {
     return samples_fd();
 }
+
+EXPORT void door_after_fork(void) {
+    interposer_after_fork();
+}

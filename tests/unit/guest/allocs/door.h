@@ -50,6 +50,8 @@ void door_publish(const struct walk_map *map, const struct walk_stack *main_stac
 /* Our backtrace in jemalloc's place (heap/hook.h), with the one it stands in for. */
 typedef void door_backtrace(void **pcs, unsigned *count, unsigned most);
 door_backtrace *door_hook(door_backtrace *original);
+/* As the guest's handler does in the child of a fork. */
+void door_after_fork(void);
 /* The memfd of the table. */
 int door_table_fd(void);
 /* Takes the calling thread for the guest's own. */

@@ -94,6 +94,35 @@ TEST(h12_the_child_of_a_fork_is_not_sampled_and_lives) {
     door_close();
 }
 
+static int sample_in_child(void) {
+    door_after_fork();
+    if (churn(1000, 100) != 0 || door_open(1, 0) != 0)
+        return 2;
+    void *block = malloc(4321);
+    if (door_find(block).found != 1 || door_find(block).tid != (uint32_t)getpid())
+        return 3;
+    free(block);
+    if (door_totals().live > 16)
+        return 4;
+    door_close();
+    return 0;
+}
+
+TEST(h12_the_child_of_a_fork_can_be_sampled_itself) {
+    open_for_every_one();
+    void *block = malloc(777);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(sample_in_child());
+    int status = -1;
+    CHECK_INT(waitpid(child, &status, 0), ==, child);
+    CHECK_INT(status, ==, 0);
+    CHECK_INT(door_find(block).found, ==, 1);
+    free(block);
+    CHECK_INT(door_find(block).found, ==, 0);
+    door_close();
+}
+
 TEST(h12_a_child_of_vfork_that_execs_is_no_harm) {
     open_for_every_one();
     for (int i = 0; i < 10; i++)
