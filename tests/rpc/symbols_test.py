@@ -2,6 +2,7 @@
 """The symbol methods of a real sonded without any target, from Python: uploads, names by build-id and by mappings,
 streams of batches, the list, eviction, and what goes wrong."""
 
+import http.server
 import os
 import re
 import signal
@@ -216,6 +217,62 @@ def test_an_upload_whose_client_leaves_is_forgotten():
         leave.set()
         check.until(lambda: not sonded.uploads(), what="its end")
         sonded.upload(program.debug)
+
+
+class DebugServer:
+    """What debuginfod serves, of one program, until the end of a with block; `asked` are the paths."""
+
+    def __init__(self, build_id, data):
+        asked = self.asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                asked.append(self.path)
+                found = self.path == f"/buildid/{build_id}/debuginfo"
+                self.send_response(200 if found else 404)
+                self.send_header("Content-Length", str(len(data) if found else 0))
+                self.end_headers()
+                self.wfile.write(data if found else b"")
+
+            def log_message(self, *_):
+                pass
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.http.shutdown()
+        self.http.server_close()
+
+
+def test_debug_files_come_from_a_server_that_was_named():
+    folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+    program = Program(folder)
+    with DebugServer(program.build_id, program.debug) as server, Sonded("--debuginfod", server.url) as sonded:
+        def ask():
+            return sonded.service.Symbolize(build_id=program.build_id, addresses=[program.planted], wait_ms=10000)
+        text = refused(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", ask)  # at once: nobody waits for a server
+        check.contains(text, "debuginfod")
+        check.until(lambda: any(path.endswith(".debug") for path in sonded.uploads()), what="the debug file")
+        check.equal([frame.name for frame in ask().symbols[0].frames][-1], "planted")
+        check.equal(server.asked, [f"/buildid/{program.build_id}/debuginfo"])
+        for _ in range(3):
+            refused(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", lambda: sonded.service.Symbolize(build_id="beef"))
+            check.until(lambda: "/buildid/beef/debuginfo" in server.asked, what="the question")
+            time.sleep(0.1)
+        check.equal(server.asked.count("/buildid/beef/debuginfo"), 1)
+    shutil.rmtree(folder)
+
+
+def test_a_debuginfod_address_that_is_none_is_refused():
+    for url in ("nonsense", "file:///etc"):
+        done = subprocess.run([SONDED, "--debuginfod", url, "--socket", "@x", "--data-dir", "/tmp/x.none"], text=True,
+                              capture_output=True, timeout=20, check=False)
+        assert done.returncode != 0 and "debuginfod" in done.stderr, done
+    shutil.rmtree("/tmp/x.none", ignore_errors=True)
 
 
 def test_requests_that_contradict_themselves_are_refused():

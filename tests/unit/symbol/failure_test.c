@@ -14,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
+#include <unistd.h>
 
 /* `names` and `full` are what the script does then. */
 static void make_worker(const char *names, const char *full) {
@@ -239,6 +241,45 @@ TEST(s14_truncated_files_cost_a_worker_at_most) {
         struct fixture_answer answer =
             fixture_name_in(store, fixture_path("cut%d", shares[i]), planted);
         CHECK(answer.frame_count == 0 || strcmp(answer.name, "planted") == 0);
+    }
+    CHECK_INT(quality(store), ==, SYMBOL_FULL); /* and the service goes on */
+    symbol_store_destroy(store);
+}
+
+/* Bits of the headers, the symbols and their names; the last bytes of the file are its section
+ * headers. */
+TEST(s14_flipped_bits_cost_a_worker_at_most) {
+    compile();
+    make_worker("true", "true");
+    fixture_write("flip.py",
+                  "import random, sys\n"
+                  "data = bytearray(open('planted', 'rb').read())\n"
+                  "dice = random.Random(int(sys.argv[1]))\n"
+                  "places = (0, 64, 512), (len(data) - 2400, len(data), 0)\n"
+                  "for low, high, more in places:\n"
+                  "    for _ in range(3):\n"
+                  "        data[dice.randrange(low, high + more)] ^= 1 << dice.randrange(8)\n"
+                  "open('flipped' + sys.argv[1], 'wb').write(data)\n");
+    uint64_t planted = fixture_nm(fixture_path("planted"), "planted");
+    struct symbol_store *store = open_store();
+    fixture_must("/usr/bin/python3", "true");
+    for (int seed = 1; seed <= 25; seed++) {
+        CHECK_INT(fixture_run("/usr/bin/python3 flip.py %d", seed), ==, 0);
+        struct symbol_module *module = NULL;
+        struct symbol_mapping mapping = {.path = fixture_path("flipped%d", seed)};
+        struct stat about;
+        CHECK_INT(stat(mapping.path, &about), ==, 0);
+        mapping.end = (uint64_t)about.st_size;
+        mapping.inode = about.st_ino;
+        mapping.device_major = major(about.st_dev);
+        mapping.device_minor = minor(about.st_dev);
+        CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
+        struct sonde_arena arena = {0};
+        struct symbol_query query = {module, planted};
+        struct symbol_answer answer;
+        CHECK_INT(symbol_resolve_wait(store, &query, 1, 20000, &arena, &answer), ==, SONDE_OK);
+        sonde_arena_finish(&arena);
+        symbol_module_release(module);
     }
     CHECK_INT(quality(store), ==, SYMBOL_FULL); /* and the service goes on */
     symbol_store_destroy(store);
