@@ -32,6 +32,11 @@ put 755 clients/cli/sonde bin/sonde
 put 755 service/sonded bin/sonded
 put 755 gateway/sonde-gateway bin/sonde-gateway
 put 755 service/guest/libsonde.so lib/libsonde.so
+# What glibc's dynamic linker makes of $LIB: `sonde run` preloads PREFIX/$LIB/libsonde.so, which no other libc finds.
+for lib in lib64 lib/x86_64-linux-gnu; do
+    mkdir -p "$to/$lib"
+    ln -sfn "$(realpath -m --relative-to="$to/$lib" "$to/lib/libsonde.so")" "$to/$lib/libsonde.so"
+done
 put 644 api/sonde.h include/sonde.h
 put 644 proto/sonde/v1/profiler.proto share/sonde/proto/sonde/v1/profiler.proto
 for page in README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md; do

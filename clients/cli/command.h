@@ -12,7 +12,7 @@
 
 struct command {
     char *const *argv;
-    const char *libsonde;   /* path of the guest */
+    const char *libsonde;   /* the guest, as LD_PRELOAD names it */
     const char *socket;     /* of sonded */
     const char *name;       /* of the target, for good; NULL = the guest's own choice */
     const char *first_name; /* otherwise, until it becomes another program by exec */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct place_row {
@@ -58,4 +59,23 @@ sonde_err place_find(enum place place, char path[PATH_MAX], struct sonde_diag *d
                       "%s is not installed beside sonde; install all of Sonde into one prefix, or "
                       "set SONDE_LIBDIR to the folder that holds it",
                       row->name);
+}
+
+/* The values of $LIB: Debian's, of other 64-bit systems, and none. */
+static const char *const lib_folders[] = {"lib/x86_64-linux-gnu", "lib64", "lib"};
+
+void place_for_preload(const char *libsonde, char path[PATH_MAX]) {
+    static const char tail[] = "/lib/libsonde.so";
+    size_t len = strlen(libsonde), prefix = len > sizeof tail ? len - (sizeof tail - 1) : 0;
+    struct stat own, other;
+    snprintf(path, PATH_MAX, "%s", libsonde);
+    if (!prefix || strcmp(libsonde + prefix, tail) != 0 || stat(libsonde, &own) != 0)
+        return;
+    for (size_t i = 0; i < sizeof lib_folders / sizeof lib_folders[0]; i++) {
+        char there[PATH_MAX];
+        snprintf(there, sizeof there, "%.*s/%s/libsonde.so", (int)prefix, libsonde, lib_folders[i]);
+        if (stat(there, &other) != 0 || other.st_ino != own.st_ino || other.st_dev != own.st_dev)
+            return;
+    }
+    snprintf(path, PATH_MAX, "%.*s/$LIB/libsonde.so", (int)prefix, libsonde);
 }

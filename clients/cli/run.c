@@ -36,6 +36,7 @@ struct run {
     struct helper sonded, gateway;
     struct command command;
     char sonded_path[PATH_MAX], gateway_path[PATH_MAX], libsonde_path[PATH_MAX];
+    char preload[PATH_MAX]; /* what the dynamic linker is told */
     char guest_socket[108], service_socket[108], service[128];
     char page[HELPER_MAX_LINE]; /* what the gateway listens on, "HOST:PORT"; "" = not yet */
 };
@@ -164,7 +165,8 @@ static const char *base_of(const char *path) {
 
 static int run_command(struct run *run, char **argv) {
     run->command.argv = argv;
-    run->command.libsonde = run->libsonde_path;
+    place_for_preload(run->libsonde_path, run->preload);
+    run->command.libsonde = run->preload;
     run->command.name = run->settings.name;
     run->command.first_name = base_of(argv[0]);
     run->command.heap = run->settings.heap;

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""H16, H12: programs that the guest cannot enter, alone and as children of one that it is in: musl, static, set-id. None
+of them notices."""
+
+import os
+import shutil
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+
+stack.install()
+PROGRAM = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { free(malloc(9)); puts(\"ran\"); return 3; }\n"
+
+
+def compile_c(name, *flags, compiler="gcc"):
+    if not shutil.which(compiler):
+        raise check.Skip(f"{compiler} is not installed")
+    path = os.path.join(stack.WORK, name)
+    subprocess.run([compiler, "-x", "c", "-", "-o", path, *flags], input=PROGRAM, text=True, check=True)
+    return path
+
+
+def run(*words):
+    done = subprocess.run([stack.SONDE, "run", "--http", "127.0.0.1:0", "--", *words], env=stack.environment(),
+                          capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL, check=False)
+    errors = [line for line in done.stderr.splitlines() if not line.startswith("http: ")]
+    return done.returncode, done.stdout, "\n".join(errors)
+
+
+def test_h16_a_musl_program_is_refused_with_the_reason():
+    status, out, err = run(compile_c("musl", compiler="musl-gcc"))
+    check.equal((status, out), (126, ""))
+    check.contains(err, "needs glibc's dynamic linker")
+
+
+def test_h16_a_musl_child_of_a_server_runs_as_ever():
+    path = compile_c("musl", compiler="musl-gcc")
+    check.equal(run("sh", "-c", f"{path}; echo $?"), (0, "ran\n3\n", ""))
+
+
+def test_h12_static_and_set_id_children_run_as_ever():
+    path = compile_c("static", "-static")
+    check.equal(run("sh", "-c", f"{path}; echo $?"), (0, "ran\n3\n", ""))
+    if os.geteuid() != 0:
+        raise check.Skip("only root can make a program of another user")
+    path = compile_c("setid")
+    os.chmod(stack.WORK, 0o755)
+    os.chown(path, 65534, 65534)
+    os.chmod(path, 0o4755)
+    check.equal(run("sh", "-c", f"{path}; echo $?")[:2], (0, "ran\n3\n"))
+    check.contains(run(path)[2], "set-id")
+
+
+def test_a_glibc_child_of_a_server_has_the_guest_in_it():
+    status, out, err = run("sh", "-c", "cat /proc/self/maps; echo $LD_PRELOAD")
+    check.equal((status, err), (0, ""))
+    check.contains(out, f"{stack.PREFIX}/lib/libsonde.so")
+    check.contains(out, f"{stack.PREFIX}/$LIB/libsonde.so")
+
+
+check.main(globals())
