@@ -20,7 +20,8 @@ struct load {
     struct client *client;
     const struct client_method *method;
     const ProtobufCMessage *request;
-    int64_t end_ns, start_ns, last_ns;
+    int64_t end_ns, start_ns, last_ns,
+        chunks_ns;         /* chunks_ns: from first to last chunk, all calls */
     uint32_t *nanoseconds; /* of each call */
     size_t calls, messages, bytes, failures;
     atomic_int running;
@@ -30,7 +31,7 @@ struct load {
 
 struct slot {
     struct load *load;
-    int64_t began_ns;
+    int64_t began_ns, first_chunk_ns;
 };
 
 static int64_t now_ns(void) {
@@ -44,7 +45,9 @@ static bool on_message(void *context, struct client_call *call, const ProtobufCM
     slot->load->messages++;
     if (slot->load->method == &client_capture_cpu) {
         const Sonde__V1__CaptureEvent *event = (const void *)message;
-        if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK)
+        if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK && !slot->first_chunk_ns)
+            slot->first_chunk_ns = now_ns();
+        else if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK)
             slot->load->bytes += event->chunk.len;
     }
     return true;
@@ -64,6 +67,8 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     struct load *load = slot->load;
     load->last_ns = now_ns();
     load->failures += err != SONDE_OK;
+    if (slot->first_chunk_ns)
+        load->chunks_ns += load->last_ns - slot->first_chunk_ns;
     if (load->calls < MAX_SAMPLES)
         load->nanoseconds[load->calls++] = (uint32_t)(load->last_ns - slot->began_ns);
     if (load->last_ns < load->end_ns && !err)
@@ -76,6 +81,7 @@ static void start_one(struct slot *slot) {
     static const struct client_callbacks callbacks = {on_message, on_end};
     struct load *load = slot->load;
     slot->began_ns = now_ns();
+    slot->first_chunk_ns = 0;
     if (!client_call_start(load->client, load->method, load->request, 0, NULL, &callbacks, slot))
         abort();
 }
@@ -94,10 +100,10 @@ static void report(struct load *load, const char *method, int concurrency) {
     qsort(load->nanoseconds, load->calls, sizeof *load->nanoseconds, by_size);
     printf("{\"method\":\"%s\",\"concurrency\":%d,\"calls\":%zu,\"failures\":%zu,"
            "\"calls_per_s\":%.0f,\"p50_us\":%.1f,\"p99_us\":%.1f,\"messages_per_s\":%.0f,"
-           "\"bytes_per_s\":%.0f}\n",
+           "\"chunk_bytes_per_s\":%.0f}\n",
            method, concurrency, load->calls, load->failures, (double)load->calls / seconds,
            percentile_us(load, 0.5), percentile_us(load, 0.99), (double)load->messages / seconds,
-           (double)load->bytes / seconds);
+           load->chunks_ns ? (double)load->bytes * 1e9 / (double)load->chunks_ns : 0);
 }
 
 /* Prepared requests by name. */
