@@ -19,8 +19,9 @@ const char *place_name(enum place place);
 SONDE_MUST_USE sonde_err place_find(enum place place, char path[PATH_MAX], struct sonde_diag *diag);
 
 /* How to name the guest in LD_PRELOAD, which the command's children inherit: a musl program among
- * them would be ended by its linker, which finds no glibc in it. In an installed prefix the path has
- * $LIB in it, which glibc alone replaces; everybody else finds no file, and goes on without. */
+ * them would be ended by its linker, which finds no glibc in it. In an installed prefix the path
+ * has $LIB in it, which glibc alone replaces; everybody else finds no file, and goes on without.
+ */
 void place_for_preload(const char *libsonde, char path[PATH_MAX]);
 
 #endif

@@ -6,8 +6,10 @@
  *     s  hold 64 MB in blocks of 1 KiB more (hold_small), of 1 MiB (hold_large), mixed (hold_mixed)
  *     f  free all of it
  *     d  hold 20 MB at the end of a recursion of 100; D of 1000
- *     t  hold from 4 new threads */
+ *     t  hold from 4 new threads
+ *     w  let 8 threads allocate and free without end; W ends that, once each has made progress */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,42 @@ static void hold_in_threads(void) {
         pthread_join(threads[i], NULL);
 }
 
+#define STORM_THREADS 8
+
+static pthread_t storm_threads[STORM_THREADS];
+static _Atomic unsigned long storm_rounds[STORM_THREADS];
+static _Atomic int is_storming;
+
+static void *storm(void *number) {
+    void *blocks[64] = {0};
+    for (size_t i = 0; is_storming; i++) {
+        size_t at = i % 64;
+        free(blocks[at]);
+        blocks[at] = i % 7 ? malloc(16 + i % 3000) : calloc(1, 1 << 15);
+        storm_rounds[(size_t)number]++;
+    }
+    for (size_t i = 0; i < 64; i++)
+        free(blocks[i]);
+    return NULL;
+}
+
+static void start_storm(void) {
+    is_storming = 1;
+    for (size_t i = 0; i < STORM_THREADS; i++) {
+        storm_rounds[i] = 0;
+        pthread_create(&storm_threads[i], NULL, storm, (void *)i);
+    }
+}
+
+static void end_storm(void) {
+    for (size_t i = 0; i < STORM_THREADS; i++)
+        for (unsigned long before = storm_rounds[i]; storm_rounds[i] < before + 100;)
+            sched_yield();
+    is_storming = 0;
+    for (size_t i = 0; i < STORM_THREADS; i++)
+        pthread_join(storm_threads[i], NULL);
+}
+
 static void free_all(void) {
     for (int i = 0; i < count; i++)
         free(held[i]);
@@ -85,6 +123,10 @@ int main(void) {
             hold_in_threads();
         if (line[0] == 'f')
             free_all();
+        if (line[0] == 'w')
+            start_storm();
+        if (line[0] == 'W')
+            end_storm();
         putchar(line[0]);
         fflush(stdout);
     }

@@ -131,6 +131,32 @@ TEST(e30_stacks_are_those_of_jemallocs_own_backtrace) {
 }
 
 /* A stack deeper than jemalloc's limit of 128 keeps its leaf-most frames; 3 are its own. */
+/* Each switch changes the backtrace under threads that are inside the allocator. */
+TEST(e30_switching_in_a_storm_of_allocations_is_safe_and_changes_no_estimate) {
+    struct stage stage;
+    stage_init(&stage, STAGE_PROF, NULL);
+    stage_tell(&stage, 'w');
+    for (int i = 0; i < 20; i++) {
+        CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
+        if (i % 5 == 0) {
+            struct got got = stage_get(&stage, (struct engine_heap_query){.require_active = true});
+            CHECK_INT(got.err, ==, SONDE_OK);
+            got_finish(&got);
+        }
+        CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_DEACTIVATE).err, ==, SONDE_OK);
+    }
+    CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
+    stage_tell(&stage, 's');
+    stage_tell(&stage, 'W'); /* every thread still makes progress */
+    struct got got = stage_get(&stage, (struct engine_heap_query){0});
+    CHECK_INT(got.err, ==, SONDE_OK);
+    int64_t small = profile_bytes(got.result.profile, "hold_small");
+    CHECK(small > 55700000 && small < 75400000); /* 65.5 MB in 1,000 samples: 4.7 sigma */
+    CHECK(profile_bytes(got.result.profile, "hold_large") >= 50 << 20);
+    got_finish(&got);
+    stage_finish(&stage);
+}
+
 TEST(a_deep_stack_keeps_its_leaf) {
     struct stage stage;
     stage_init(&stage, STAGE_PROF, NULL);
