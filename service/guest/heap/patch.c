@@ -13,11 +13,9 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
-#include <gnu/libc-version.h>
 #include <link.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #define MOST_NAMES 64u
@@ -32,6 +30,7 @@ struct object {
     uint64_t relro_low, relro_high; /* whole pages */
     const ElfW(Sym) * symbols;
     const char *names;
+    const uint32_t *hash;         /* DT_GNU_HASH */
     const ElfW(Rela) * tables[2]; /* of the linkage, the others */
     size_t counts[2];
     uint64_t open_page; /* writable for the moment; 0 = none */
@@ -49,60 +48,8 @@ struct pass {
 static struct patch_facts facts;
 static bool is_found;
 static uint64_t real[MOST_NAMES]; /* address that each stand-in replaces; 0 = leave that name */
-static void *allocator_base, *libc_base, *program_base;
+static uint64_t allocator_low, libc_low; /* text_low of these objects */
 static unsigned long long last_adds, last_subs;
-
-/* ---- Who has malloc ---- */
-
-static void *base_of(const void *address) {
-    Dl_info info;
-    return address && dladdr(address, &info) ? info.dli_fbase : NULL;
-}
-
-static void name_allocator(const void *address) {
-    Dl_info info;
-    if (!dladdr(address, &info) || !info.dli_fname)
-        return;
-    const char *slash = strrchr(info.dli_fname, '/');
-    const char *name = slash ? slash + 1 : info.dli_fname;
-    size_t len = strnlen(name, sizeof facts.allocator - 1);
-    memcpy(facts.allocator, name, len);
-    facts.allocator[len] = 0;
-}
-
-/* A stand-in without a real function works on the others'. */
-static void find_real(void) {
-    for (size_t i = 0; i < stand_in_count && i < MOST_NAMES; i++) {
-        void *address = dlsym(RTLD_DEFAULT, stand_ins[i].name);
-        bool is_own = stand_ins[i].real == NULL;
-        void *base = base_of(address);
-        if (!address || (base != allocator_base && !(is_own && base == libc_base)))
-            continue;
-        real[i] = (uint64_t)address;
-        if (stand_ins[i].real)
-            *stand_ins[i].real = (stand_in_function *)address;
-    }
-}
-
-const struct patch_facts *patch_find(void) {
-    if (is_found)
-        return &facts;
-    is_found = true;
-    void *address = dlsym(RTLD_DEFAULT, "malloc");
-    program_base = base_of((void *)getauxval(AT_PHDR));
-    allocator_base = base_of(address);
-    libc_base = base_of((void *)dlsym(RTLD_DEFAULT, "gnu_get_libc_version"));
-    if (!allocator_base) {
-        facts.refusal = PATCH_NO_MALLOC;
-        return &facts;
-    }
-    name_allocator(address);
-    if (allocator_base == program_base)
-        facts.refusal = PATCH_IN_PROGRAM;
-    else
-        find_real();
-    return &facts;
-}
 
 /* ---- One word ---- */
 
@@ -208,6 +155,8 @@ static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic) {
             object->symbols = part(object, value);
         else if (dynamic->d_tag == DT_STRTAB)
             object->names = part(object, value);
+        else if (dynamic->d_tag == DT_GNU_HASH)
+            object->hash = part(object, value);
         else if (dynamic->d_tag == DT_JMPREL)
             object->tables[0] = part(object, value);
         else if (dynamic->d_tag == DT_PLTRELSZ)
@@ -250,7 +199,87 @@ static bool has(const struct object *object, const void *address) {
 
 /* Ourselves; an allocator's own calls, unless it is libc, whose other parts call malloc, too. */
 static bool is_left_alone(const struct object *object) {
-    return has(object, stand_ins) || (allocator_base != libc_base && has(object, allocator_base));
+    return has(object, stand_ins) ||
+           (allocator_low != libc_low && object->text_low == allocator_low);
+}
+
+/* ---- Who has malloc ---- */
+
+static uint32_t hash_of(const char *name) {
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+/* The address of a function that the object defines itself, 0 = it does not. dlsym would give the
+ * address by which a program compares pointers, which in one at a fixed place is its own import. */
+static uint64_t find_function(const struct object *object, const char *name) {
+    const uint32_t *table = object->hash;
+    uint32_t hash = hash_of(name);
+    if (!table || table[0] == 0)
+        return 0;
+    const uint32_t *buckets = table + 4 + 2 * table[2], *chains = buckets + table[0];
+    uint32_t at = buckets[hash % table[0]];
+    for (; at >= table[1]; at++) {
+        const ElfW(Sym) *symbol = &object->symbols[at];
+        if ((chains[at - table[1]] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+            ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+            strcmp(object->names + symbol->st_name, name) == 0)
+            return object->base + symbol->st_value;
+        if (chains[at - table[1]] & 1)
+            break;
+    }
+    return 0;
+}
+
+static void name_allocator(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t len = strnlen(name, sizeof facts.allocator - 1);
+    memcpy(facts.allocator, name, len);
+    facts.allocator[len] = 0;
+}
+
+/* A stand-in without a real function works on the others'. */
+static void find_real(const struct object *object) {
+    for (size_t i = 0; i < stand_in_count && i < MOST_NAMES; i++) {
+        bool is_own = stand_ins[i].real == NULL;
+        uint64_t address = real[i] ? 0 : find_function(object, stand_ins[i].name);
+        if (!address || (object->text_low != allocator_low && !is_own))
+            continue;
+        real[i] = address;
+        if (stand_ins[i].real)
+            *stand_ins[i].real = (stand_in_function *)address;
+    }
+}
+
+/* The first object that has malloc is the one that the others' imports are bound to. */
+static int search(struct dl_phdr_info *info, size_t size, void *context) {
+    struct object object;
+    uint32_t *seen = context;
+    bool is_program = (*seen)++ == 0;
+    if (!read_object(info, &object) || has(&object, stand_ins))
+        return 0;
+    if (!allocator_low && find_function(&object, "malloc")) {
+        allocator_low = object.text_low;
+        name_allocator(info->dlpi_name);
+        facts.refusal = is_program ? PATCH_IN_PROGRAM : PATCH_POSSIBLE;
+    }
+    if (!libc_low && find_function(&object, "gnu_get_libc_version"))
+        libc_low = object.text_low;
+    if (object.text_low == allocator_low || object.text_low == libc_low)
+        find_real(&object);
+    return 0;
+}
+
+const struct patch_facts *patch_find(void) {
+    uint32_t seen = 0;
+    if (is_found)
+        return &facts;
+    is_found = true;
+    facts.refusal = PATCH_NO_MALLOC;
+    dl_iterate_phdr(search, &seen);
+    return &facts;
 }
 
 /* ---- A pass ---- */
@@ -259,6 +288,12 @@ static int look(struct dl_phdr_info *info, size_t size, void *context) {
     struct pass *pass = context;
     pass->adds = info->dlpi_adds;
     return 1;
+}
+
+/* Until no dlopen is under way that was when this began. */
+static void wait_for_loads(void) {
+    Dl_info info;
+    (void)dladdr(stand_ins, &info);
 }
 
 static void patch_object(struct pass *pass, const struct dl_phdr_info *info) {
@@ -300,7 +335,7 @@ bool patch_pass(bool in_place) {
     facts.words = facts.objects = facts.program_words = 0;
     facts.os_error = 0;
     dl_iterate_phdr(look, &pass);
-    (void)base_of(stand_ins);
+    wait_for_loads();
     dl_iterate_phdr(visit, &pass);
     return pass.late_count == 0;
 }
