@@ -145,7 +145,7 @@ char *corpus_render(struct symbol_store *store, const char *path,
     return sonde_buf_take(&text, &len);
 }
 
-/* --- llvm-symbolizer ---------------------------------------------------------------------------
+/* --- peers -------------------------------------------------------------------------------------
  */
 
 static char *read_file(const char *path) {
@@ -160,19 +160,26 @@ static char *read_file(const char *path) {
     return sonde_buf_take(&text, &len);
 }
 
-static char *ask_llvm(const char *path, const struct corpus_addresses *addresses) {
+static char *ask_peer(enum corpus_peer peer, const char *path,
+                      const struct corpus_addresses *addresses) {
+    static const char *const commands[][2] = {
+        [CORPUS_LLVM] = {"llvm-symbolizer", "llvm-symbolizer --inlines --no-demangle --obj="},
+        [CORPUS_ADDR2LINE] = {"addr2line", "addr2line -a -f -i -e "},
+        [CORPUS_EU] = {"eu-addr2line", "eu-addr2line -a -f -i -e "},
+    };
     FILE *file = fopen(fixture_path("in.txt"), "w");
     CHECK(file);
     for (size_t i = 0; i < addresses->count; i++)
         fprintf(file, "0x%llx\n", (unsigned long long)addresses->items[i]);
     fclose(file);
-    fixture_must("llvm-symbolizer",
-                 "llvm-symbolizer --obj=%s --inlines --no-demangle < in.txt > llvm.txt", path);
-    return read_file(fixture_path("llvm.txt"));
+    fixture_must(commands[peer][0], "%s%s < in.txt > peer.txt", commands[peer][1], path);
+    return read_file(fixture_path("peer.txt"));
 }
 
-/* One block of either text, cut into frames: name, file:line without column. */
+/* One block of either text, cut into frames: name and file:line without column, as they were told
+ * and as they are compared. */
 struct frame {
+    char told_name[512], told_line[512];
     char name[512], line[512];
 };
 
@@ -183,7 +190,7 @@ struct block {
 
 static void fold(char *name) {
     name[symbol_clone_base(name, strlen(name))] = 0;
-    /* Of functions without a linkage name llvm shows no scope; we put it together. */
+    /* Of functions without a linkage name others show no scope; we put it together. */
     char *scope = name[0] == '_' ? NULL : strstr(name, "::"), *last = scope;
     for (; scope; scope = strstr(scope + 2, "::"))
         last = scope;
@@ -219,40 +226,89 @@ static const char *next_line(const char *text, char *line, size_t size) {
     return text + len + (text[len] == '\n');
 }
 
+static void add_frame(struct block *block, const char *name, const char *line) {
+    if (block->count == sizeof block->frames / sizeof *block->frames)
+        return;
+    struct frame *frame = &block->frames[block->count++];
+    snprintf(frame->told_name, sizeof frame->told_name, "%s", name);
+    snprintf(frame->told_line, sizeof frame->told_line, "%s", line);
+    snprintf(frame->name, sizeof frame->name, "%s", name);
+    fold(frame->name);
+    normalise(line, frame->line, sizeof frame->line);
+}
+
 static const char *next_ours(const char *text, struct block *block) {
     char line[2048];
     block->count = 0;
     while (*text && *(text = next_line(text, line, sizeof line), line)) {
-        struct frame *frame = &block->frames[block->count++];
         char *bar = strrchr(line, '|');
         *bar = 0;
-        snprintf(frame->name, sizeof frame->name, "%s", line);
-        normalise(bar + 1, frame->line, sizeof frame->line);
-        fold(frame->name);
+        add_frame(block, line, bar + 1);
     }
     return text;
 }
 
 static const char *next_llvm(const char *text, struct block *block) {
-    char line[2048];
+    char name[2048], line[2048];
     block->count = 0;
-    while (*text && *(text = next_line(text, line, sizeof line), line)) {
-        struct frame *frame = &block->frames[block->count++];
-        snprintf(frame->name, sizeof frame->name, "%s", line);
-        fold(frame->name);
+    while (*text && *(text = next_line(text, name, sizeof name), name)) {
         text = next_line(text, line, sizeof line);
         *strrchr(line, ':') = 0; /* the column */
-        normalise(line, frame->line, sizeof frame->line);
+        add_frame(block, name, line);
     }
     return text;
 }
 
+/* An address, then pairs of lines up to the next one. */
+static const char *next_addr2line(const char *text, struct block *block) {
+    char name[2048], line[2048];
+    block->count = 0;
+    text = next_line(text, name, sizeof name);
+    while (*text && strncmp(text, "0x", 2) != 0) {
+        text = next_line(text, name, sizeof name);
+        text = next_line(text, line, sizeof line);
+        char *more = strstr(line, " (discriminator");
+        char *inlined = strstr(name, " inlined at ");
+        if (more)
+            *more = 0;
+        if (inlined)
+            *inlined = 0;
+        size_t len = strlen(line);
+        if (len > 2 && strcmp(line + len - 2, ":?") == 0)
+            line[len - 1] = '0';
+        add_frame(block, name, line);
+    }
+    return text;
+}
+
+/* eu-addr2line tells "file:line:column". */
+static const char *next_eu(const char *text, struct block *block) {
+    text = next_addr2line(text, block);
+    for (size_t i = 0; i < block->count; i++) {
+        struct frame *frame = &block->frames[i];
+        char *column = strrchr(frame->told_line, ':');
+        if (!column)
+            continue;
+        *column = 0;
+        if (strrchr(frame->told_line, ':'))
+            normalise(frame->told_line, frame->line, sizeof frame->line);
+        else
+            *column = ':';
+    }
+    return text;
+}
+
+/* --- comparing ---------------------------------------------------------------------------------
+ */
+
+static bool has_no_line(const char *line) {
+    size_t len = strlen(line);
+    return len > 2 && strcmp(line + len - 2, ":0") == 0;
+}
+
 /* A line of 0 is "no line", which llvm shows with the file and we may show without. */
 static bool same_line(const char *a, const char *b) {
-    size_t len_a = strlen(a), len_b = strlen(b);
-    bool none_a = len_a > 2 && strcmp(a + len_a - 2, ":0") == 0;
-    bool none_b = len_b > 2 && strcmp(b + len_b - 2, ":0") == 0;
-    return strcmp(a, b) == 0 || (none_a && none_b);
+    return strcmp(a, b) == 0 || (has_no_line(a) && has_no_line(b));
 }
 
 /* The address of a symbol in nm's output; 0 = it is not there. */
@@ -290,32 +346,108 @@ static void tell(uint64_t address, const struct block *ours, const struct block 
                 i < llvm->count ? llvm->frames[i].line : "-");
 }
 
+/* --- classes of differences --------------------------------------------------------------------
+ */
+
+static bool ends_with_scope(const char *whole, const char *name) {
+    size_t len = strlen(whole), part = strlen(name);
+    return part + 2 <= len && strcmp(whole + len - part, name) == 0 &&
+           strncmp(whole + len - part - 2, "::", 2) == 0;
+}
+
+static enum corpus_difference name_difference(const char *nm, const struct frame *ours,
+                                              const struct frame *theirs) {
+    const char *a = ours->told_name, *b = theirs->told_name;
+    size_t len = symbol_clone_base(a, strlen(a));
+    if (strcmp(b, "??") == 0)
+        return CORPUS_ONLY_WE_NAME;
+    if (len == symbol_clone_base(b, strlen(b)) && strncmp(a, b, len) == 0)
+        return CORPUS_CLONE_SUFFIX;
+    if (ends_with_scope(a, b) || ends_with_scope(b, a))
+        return CORPUS_SCOPE;
+    if (strcmp(ours->name, theirs->name) == 0)
+        return CORPUS_COPY_OF_CONSTRUCTOR;
+    return same_function(nm, ours->name, theirs->name) ? CORPUS_ALIAS : CORPUS_OTHER_NAME;
+}
+
+static enum corpus_difference line_difference(const struct frame *ours,
+                                              const struct frame *theirs) {
+    if (has_no_line(ours->line) != has_no_line(theirs->line))
+        return CORPUS_ONLY_ONE_HAS_A_LINE;
+    if (same_line(ours->line, theirs->line))
+        return CORPUS_PATH;
+    size_t len = strcspn(ours->line, ":");
+    bool same_file = len == strcspn(theirs->line, ":") && !strncmp(ours->line, theirs->line, len);
+    return same_file ? CORPUS_OTHER_LINE : CORPUS_OTHER_FILE;
+}
+
+/* Each class counts once an address. */
+static void classify(const char *nm, const struct block *ours, const struct block *theirs,
+                     size_t counts[CORPUS_DIFFERENCES]) {
+    bool seen[CORPUS_DIFFERENCES] = {false};
+    if (ours->count != theirs->count)
+        seen[ours->count > theirs->count ? CORPUS_MORE_FRAMES : CORPUS_FEWER_FRAMES] = true;
+    for (size_t i = 0; i < ours->count && ours->count == theirs->count; i++) {
+        const struct frame *a = &ours->frames[i], *b = &theirs->frames[i];
+        if (strcmp(a->told_name, b->told_name) != 0)
+            seen[name_difference(nm, a, b)] = true;
+        if (strcmp(a->told_line, b->told_line) != 0)
+            seen[line_difference(a, b)] = true;
+    }
+    for (int i = 0; i < CORPUS_DIFFERENCES; i++)
+        counts[i] += seen[i];
+}
+
+const char *corpus_difference_text(enum corpus_difference difference) {
+    static const char *const texts[CORPUS_DIFFERENCES] = {
+        [CORPUS_CLONE_SUFFIX] = "name: with and without a clone suffix (.cold, .isra, .part)",
+        [CORPUS_COPY_OF_CONSTRUCTOR] = "name: another copy of a constructor or destructor",
+        [CORPUS_SCOPE] = "name: with and without its scope (no linkage name in DWARF)",
+        [CORPUS_ALIAS] = "name: another name of the same address (alias, folded code)",
+        [CORPUS_ONLY_WE_NAME] = "name: only ours (code without DWARF)",
+        [CORPUS_OTHER_NAME] = "name: another function",
+        [CORPUS_PATH] = "line: the same file spelled otherwise, or no line in both",
+        [CORPUS_ONLY_ONE_HAS_A_LINE] = "line: 0 or none in one of the two",
+        [CORPUS_OTHER_LINE] = "line: another one of the same file",
+        [CORPUS_OTHER_FILE] = "line: another file",
+        [CORPUS_MORE_FRAMES] = "frames: more inlined calls than theirs",
+        [CORPUS_FEWER_FRAMES] = "frames: fewer inlined calls than theirs",
+    };
+    return texts[difference];
+}
+
+typedef const char *read_block(const char *text, struct block *block);
+
 struct corpus_agreement corpus_compare(struct symbol_store *store, const char *path,
-                                       const struct corpus_addresses *addresses) {
+                                       const struct corpus_addresses *addresses,
+                                       enum corpus_peer peer) {
+    static read_block *const readers[] = {next_llvm, next_addr2line, next_eu};
     struct corpus_agreement agreement = {.count = addresses->count};
-    static struct block ours, llvm;
-    char *our_text = corpus_render(store, path, addresses), *llvm_text = ask_llvm(path, addresses);
-    const char *our_at = our_text, *llvm_at = llvm_text;
+    static struct block ours, theirs;
+    char *our_text = corpus_render(store, path, addresses);
+    char *their_text = ask_peer(peer, path, addresses);
+    const char *our_at = our_text, *their_at = their_text;
     char *nm = read_file(fixture_path("nm.out"));
     int told = 0;
     for (size_t i = 0; i < addresses->count; i++) {
         our_at = next_ours(our_at, &ours);
-        llvm_at = next_llvm(llvm_at, &llvm);
-        CHECK(ours.count > 0 && llvm.count > 0);
-        bool outer =
-            same_function(nm, ours.frames[ours.count - 1].name, llvm.frames[llvm.count - 1].name);
-        bool line = same_line(ours.frames[0].line, llvm.frames[0].line);
-        bool frames = ours.count == llvm.count;
+        their_at = readers[peer](their_at, &theirs);
+        CHECK(ours.count > 0 && theirs.count > 0);
+        bool outer = same_function(nm, ours.frames[ours.count - 1].name,
+                                   theirs.frames[theirs.count - 1].name);
+        bool line = same_line(ours.frames[0].line, theirs.frames[0].line);
+        bool frames = ours.count == theirs.count;
         agreement.outer += outer;
         agreement.leaf_line += line;
         agreement.frames += frames;
-        agreement.whole += frames && same_whole(nm, &ours, &llvm);
-        if ((!outer || !line || !frames) && told++ < 4)
-            tell(addresses->items[i], &ours, &llvm);
+        agreement.whole += frames && same_whole(nm, &ours, &theirs);
+        classify(nm, &ours, &theirs, agreement.differences);
+        if (peer == CORPUS_LLVM && (!outer || !line || !frames) && told++ < 4)
+            tell(addresses->items[i], &ours, &theirs);
     }
     free(nm);
     free(our_text);
-    free(llvm_text);
+    free(their_text);
     return agreement;
 }
 
@@ -326,7 +458,7 @@ void corpus_check(const char *path, const char *how) {
     static struct corpus_addresses addresses;
     struct symbol_store *store = corpus_store(NULL);
     corpus_addresses(path, &addresses);
-    struct corpus_agreement agreement = corpus_compare(store, path, &addresses);
+    struct corpus_agreement agreement = corpus_compare(store, path, &addresses, CORPUS_LLVM);
     symbol_store_destroy(store);
     double count = (double)agreement.count;
     if ((double)agreement.outer / count < 0.995 || (double)agreement.leaf_line / count < 0.995 ||

@@ -23,14 +23,38 @@ void corpus_addresses(const char *path, struct corpus_addresses *addresses);
 char *corpus_render(struct symbol_store *store, const char *path,
                     const struct corpus_addresses *addresses);
 
+enum corpus_peer { CORPUS_LLVM, CORPUS_ADDR2LINE, CORPUS_EU };
+
+/* In what an answer may differ from a peer's. */
+enum corpus_difference {
+    CORPUS_CLONE_SUFFIX,
+    CORPUS_COPY_OF_CONSTRUCTOR,
+    CORPUS_SCOPE,
+    CORPUS_ALIAS,
+    CORPUS_ONLY_WE_NAME,
+    CORPUS_OTHER_NAME,
+    CORPUS_PATH,
+    CORPUS_ONLY_ONE_HAS_A_LINE,
+    CORPUS_OTHER_LINE,
+    CORPUS_OTHER_FILE,
+    CORPUS_MORE_FRAMES,
+    CORPUS_FEWER_FRAMES,
+    CORPUS_DIFFERENCES,
+};
+const char *corpus_difference_text(enum corpus_difference difference);
+
+/* outer to whole: addresses that agree, clone suffixes, copies of constructors, scopes and aliases
+ * folded. differences: addresses of which the texts as told differ so. */
 struct corpus_agreement {
     size_t count, outer, leaf_line, frames, whole;
+    size_t differences[CORPUS_DIFFERENCES];
 };
 
-/* Compares with llvm-symbolizer, clone suffixes and constructor kinds folded. The first
- * differences go to stderr when a share is below 99.5 %. */
+/* Compares with a peer. The first differences from llvm-symbolizer that do not fold go to stderr.
+ */
 struct corpus_agreement corpus_compare(struct symbol_store *store, const char *path,
-                                       const struct corpus_addresses *addresses);
+                                       const struct corpus_addresses *addresses,
+                                       enum corpus_peer peer);
 
 /* Compares and fails the test below the goals: 99.5 % of outer functions and leaf lines. */
 void corpus_check(const char *path, const char *how);
