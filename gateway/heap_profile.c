@@ -6,11 +6,13 @@
 #include "gateway/heap.h"
 #include "gateway/reply.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #define NOT_ACTIVE_TEXT "heap profiling is not activated"
 #define MAX_SECONDS     3600
+#define MAX_AGE_S       1e9
 
 /* The dump that is not there is the base when there is only that name. */
 static const char *missing_name(const struct capture_form *form) {
@@ -86,6 +88,7 @@ static sonde_err read_seconds(const struct visit *visit, const struct capture_fo
 struct snapshot {
     bool require_active, all_one;
     uint64_t seconds;
+    double older_than_s;
 };
 
 static void take_snapshot(struct visit *visit, const struct capture_form *form,
@@ -100,6 +103,7 @@ static void take_snapshot(struct visit *visit, const struct capture_form *form,
     request.base_dump = (char *)(uintptr_t)form->base;
     request.growth_only = form->growth_only;
     request.delta_ms = (uint32_t)snapshot->seconds * 1000;
+    request.older_than_ms = (uint64_t)llround(snapshot->older_than_s * 1000);
     capture_start(visit, form, &client_heap_snapshot, &request.base,
                   request.delta_ms + CAPTURE_GRACE_MS);
 }
@@ -142,6 +146,9 @@ static void answer(struct visit *visit, struct capture_form *form) {
     struct snapshot snapshot = {.require_active = true};
     struct sonde_diag diag = {0};
     sonde_err err = read_seconds(visit, form, &snapshot.seconds, &diag);
+    if (!err)
+        err =
+            query_decimal(&visit->query, "older_than", 0, MAX_AGE_S, &snapshot.older_than_s, &diag);
     if (err)
         reply_error(visit->request, visit->family, err, &diag);
     else if (!form->dump[0])

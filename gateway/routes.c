@@ -33,7 +33,7 @@ static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNA
                                                    PROFILE_GZIP_BODY, FORMATS_HEAP, NULL};
 
 #define CPU_PARAMETERS  "seconds frequency mode max_overhead output"
-#define HEAP_PARAMETERS "name jeprof heap_seconds base growth_only heap_output"
+#define HEAP_PARAMETERS "name jeprof heap_seconds base growth_only older_than heap_output"
 #define SWITCHES        ROUTE_CHANGES_STATE
 
 /* clang-format off */

@@ -8,8 +8,10 @@
 #include "api/profile/jemalloc.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_BYTES (1u << 20)
@@ -42,6 +44,21 @@ static sonde_err read_all(int fd, struct sonde_buf *text, struct sonde_diag *dia
     }
 }
 
+/* When it was taken, and by whom. */
+static sonde_err note_origin(int fd, struct sonde_profile *profile) {
+    struct sonde_profile_info info = *sonde_profile_info(profile);
+    struct stat file;
+    char comment[256];
+    if (fstat(fd, &file) == 0)
+        info.time_unix_ns = (int64_t)file.st_mtim.tv_sec * 1000000000ll + file.st_mtim.tv_nsec;
+    sonde_profile_set_info(profile, &info);
+    snprintf(comment, sizeof comment,
+             "backend: jemalloc's own sampling, one sample in %lld bytes; before 5.3, or with "
+             "prof_unbias:false, it misjudges numbers of objects of mixed sizes",
+             (long long)info.period);
+    return sonde_profile_add_comment(profile, comment);
+}
+
 static sonde_err make_result(struct delivery *delivery, struct engine_heap_result *result,
                              struct sonde_diag *diag) {
     struct sonde_buf text = {0};
@@ -51,6 +68,12 @@ static sonde_err make_result(struct delivery *delivery, struct engine_heap_resul
     if (!err && !delivery->call->raw)
         err =
             heap_profile_build(delivery->job.engine, delivery->pid, &text, &result->profile, diag);
+    if (!err && !delivery->call->raw)
+        err = note_origin(delivery->fd, result->profile);
+    if (err) {
+        sonde_profile_destroy(result->profile);
+        result->profile = NULL;
+    }
     if (!err && delivery->call->raw) {
         result->text = text;
         text = (struct sonde_buf){0};

@@ -333,6 +333,8 @@ class Service:
             self.fail(context, "NOT_ACTIVE")
         if request.base_dump and request.base_dump not in [dump.name for dump in self.kept[target.pid]]:
             self.fail(context, "NOT_FOUND")
+        if request.older_than_ms:
+            self.fail(context, "NOT_AVAILABLE")
         time.sleep(request.delta_ms / 1000 / SPEED)
         what = f"snapshot all_one={request.all_one} active={state.active}"
         if request.base_dump or request.delta_ms:
