@@ -156,6 +156,8 @@ class Gperftools:
 class PerfRecord:
     """perf record -g: the kernel's own ring, stacks by frame pointers."""
     name = "perf record -g"
+    graph = ("-g",)
+    most_hz = 10000
 
     def __init__(self):
         if not shutil.which("perf"):
@@ -163,7 +165,7 @@ class PerfRecord:
 
     def profile(self, hz, words):
         path = os.path.join(stack.WORK, "perf.data")
-        command = ("perf", "record", "-q", "-e", "cpu-clock", "-g", "-F", str(hz), "-o", path, "--")
+        command = ("perf", "record", "-q", "-e", "cpu-clock", *self.graph, "-F", str(hz), "-o", path, "--")
         output = run_demo(words, before=command)
         script = subprocess.run(["perf", "script", "-i", path, "-F", "ip,sym"], capture_output=True, text=True,
                                 check=True).stdout
@@ -179,10 +181,17 @@ class PerfRecord:
         return samples
 
 
+class PerfDwarf(PerfRecord):
+    """The same with 8 KiB of each stack copied, and unwound afterwards. Past 1,000 Hz that is gigabytes."""
+    name = "perf record --call-graph dwarf"
+    graph = ("--call-graph", "dwarf,8192")
+    most_hz = 1000
+
+
 def contenders():
     """Sonde first, then every peer that is installed; a missing one is told."""
     found = [Sonde()]
-    for peer in (Gperftools, PerfRecord):
+    for peer in (Gperftools, PerfRecord, PerfDwarf):
         try:
             found.append(peer())
         except check.Skip as reason:
