@@ -16,7 +16,7 @@ static double accounted(const struct fake_guest *guest) {
 static void check_sum(const char *verb, sonde_guest_v1_ClockChoice clock, uint64_t period_ns,
                       double ends_ns) {
     struct scene scene;
-    scene_begin(&scene, verb, 2000);
+    scene_begin(&scene, verb, 1500);
     scene_capture(&scene, period_ns, clock);
     struct line burned = scene_pump_line(&scene);
     fake_stop(&scene.guest);
@@ -59,9 +59,9 @@ static void check_aliased(uint64_t period_ns, int ms) {
 }
 
 TEST(work_in_step_with_the_period_has_its_shares_at_1000_hz) {
-    check_aliased(HZ(1000), 700);
+    check_aliased(HZ(1000), 500);
 }
 
 TEST(work_in_step_with_the_period_has_its_shares_at_250_hz) {
-    check_aliased(HZ(250), 1200);
+    check_aliased(HZ(250), 1000);
 }
