@@ -123,7 +123,16 @@ def symbol(figures, length):
 
 def heap(figures, length):
     text = run(["bash", "tests/bench/heap/heap.sh"])
-    take_metric_lines(text, figures)
+    part = ""
+    for line in text.splitlines():
+        header = re.match(r"(\w+, depth \d+) ", line)
+        row = re.match(r"  (\S.*?)\s{2,}([\d.]+) +([\d.]+) +(-?[\d.]+)(?: +(-?[\d.]+) us)?", line)
+        if header:
+            part = header.group(1)
+        elif row and part:
+            figures.add(f"heap: {part}, {row.group(1)}", float(row.group(2)), "ns a malloc and free")
+            if row.group(5):
+                figures.add(f"heap: {part}, {row.group(1)}, a sample", float(row.group(5)), "us")
     return text
 
 
@@ -178,6 +187,8 @@ GOALS = (
         [f"accuracy: {peer}, in step with the tick, {hz} Hz, delivered of expected"
          for peer in ("gperftools", "perf record -g")])
        for hz in (99, 249)]
+    + [(f"heap: jemalloc, depth 40, lg {lg}, our hook", goal, True, [f"heap: jemalloc, depth 40, lg {lg}, its own backtrace"])
+       for lg, goal in ((16, 26), (12, 115))]
     + [("symbol: names, warm table, one core", 20, False, [])]
 )
 

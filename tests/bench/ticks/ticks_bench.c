@@ -139,7 +139,7 @@ static void tell_sources(int turns) {
     }
 }
 
-/* --- wall-clock signals ------------------------------------------------------------------------ */
+/* --- wall-clock signals --- */
 
 static _Atomic int over;
 static _Atomic uint64_t interrupted;
