@@ -181,13 +181,15 @@ GOALS = (
         [f"accuracy: {peer}, steady, {hz} Hz, callers of leaves" for peer in ("gperftools", "perf record -g")])
        for hz in (99, 999)]
     + [(f"accuracy: sonde, 1 ms threads, {hz} Hz, delivered of expected", (0.9, 1.1), None,
-        [f"accuracy: {peer}, 1 ms threads, {hz} Hz, delivered of expected" for peer in ("gperftools", "perf record -g")])
+        [f"accuracy: {peer}, 1 ms threads, {hz} Hz, delivered of expected"
+         for peer in ("gperftools", "perf record -g")])
        for hz in (99, 999)]
     + [(f"accuracy: sonde, in step with the tick, {hz} Hz, delivered of expected", (0.95, 1.05), None,
         [f"accuracy: {peer}, in step with the tick, {hz} Hz, delivered of expected"
          for peer in ("gperftools", "perf record -g")])
        for hz in (99, 249)]
-    + [(f"heap: jemalloc, depth 40, lg {lg}, our hook", goal, True, [f"heap: jemalloc, depth 40, lg {lg}, its own backtrace"])
+    + [(f"heap: jemalloc, depth 40, lg {lg}, our hook", goal, True,
+        [f"heap: jemalloc, depth 40, lg {lg}, its own backtrace"])
        for lg, goal in ((16, 26), (12, 115))]
     + [("symbol: names, warm table, one core", 20, False, [])]
 )
