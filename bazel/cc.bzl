@@ -43,9 +43,10 @@ def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", **kwar
         **kwargs
     )
 
-def sonde_kernel_cc_test(name, tags = [], **kwargs):
-    """A test that needs the machine's real clocks and perf: outside the sandbox, alone."""
-    sonde_cc_test(name = name, tags = tags + ["local", "exclusive"], **kwargs)
+def sonde_kernel_cc_test(name, tags = [], size = "medium", **kwargs):
+    """A test that needs the machine's real clocks and perf: outside the sandbox, alone. It burns real CPU time, of
+    which a busy machine has little."""
+    sonde_cc_test(name = name, tags = tags + ["local", "exclusive"], size = size, **kwargs)
 
 def sonde_sh_test(name, data = [], size = "medium", **kwargs):
     native.sh_test(name = name, size = size, data = data + ["//tests:tsan.supp"], **kwargs)
