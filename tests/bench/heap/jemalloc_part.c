@@ -72,7 +72,7 @@ static void print(unsigned depth) {
         printf("  %-38s %8.1f %8.1f %9.1f", methods[i].name, times[i].median, times[i].best, over);
         if (times[i].samples_per_pair > 0)
             printf(" %9.2f us", over / times[i].samples_per_pair / 1000);
-        if (i % 2 == 0 && i > 0)
+        if (i % 2 == 0 && i > 0 && over >= 0.5) /* else it is in the noise */
             printf("   %.1fx cheaper a pair over inactive",
                    (times[i - 1].median - times[0].median) / over);
         printf("\n");
