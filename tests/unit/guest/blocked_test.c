@@ -12,7 +12,7 @@ enum { IN_TWO = 3, HALF = 4, STAYS = 5 };
 
 struct waits {
     struct scene scene;
-    struct line places[PLACES], stays[STAYS], two;
+    struct line places[PLACES], stays[STAYS];
 };
 
 static void run_waits(struct waits *waits, uint64_t tick_ns, uint64_t wall_ns) {
@@ -25,7 +25,6 @@ static void run_waits(struct waits *waits, uint64_t tick_ns, uint64_t wall_ns) {
     waits->stays[0] = scene_pump_line(scene);
     for (int i = 1; i < STAYS; i++)
         waits->stays[i] = scene_pump_line(scene);
-    waits->two = scene_line(scene);
     fake_stop(&scene->guest);
 }
 
@@ -50,11 +49,14 @@ TEST(threads_are_seen_where_they_are_blocked) {
         double truth = (double)waits.stays[i].b;
         CHECK_NEAR(blocked_in(&waits, i, i) / truth, 1.0, 0.02);
     }
-    double polled = (double)waits.two.a, slept = (double)waits.two.b;
-    double seen = blocked_in(&waits, IN_TWO, POLL) + blocked_in(&waits, IN_TWO, SLEEP);
-    CHECK_NEAR(seen / (polled + slept), 1.0, 0.04);
-    /* about 150 looks: sigma of the share is 3.5 points */
-    CHECK_NEAR(blocked_in(&waits, IN_TWO, POLL) / seen - polled / (polled + slept), 0, 0.14);
+    /* 15 ms and 5; on a busy machine each call also waits for a CPU. About 150 looks: sigma of the
+     * share is 3.5 points. */
+    double polled = blocked_in(&waits, IN_TWO, POLL), slept = blocked_in(&waits, IN_TWO, SLEEP);
+    CHECK_NEAR(polled / (polled + slept), 0.75, 0.14);
+    uint32_t tid = (uint32_t)waits.stays[IN_TWO].a;
+    double other = (double)(fake_weight(&waits.scene.guest, tid) +
+                            fake_unseen_sum(&waits.scene.guest, tid, RING_UNSEEN_WAITING));
+    CHECK_NEAR((polled + slept + other) / (double)waits.stays[IN_TWO].b, 1.0, 0.04);
     CHECK_INT(fake_drops(&waits.scene.guest), ==, 0);
     scene_end(&waits.scene);
 }
@@ -65,7 +67,7 @@ TEST(cpu_time_and_blocked_time_sum_to_the_wall_clock) {
     for (int i = 0; i < STAYS; i++)
         CHECK_NEAR(wall_of(&waits, i) / (double)waits.stays[i].b, 1.0, 0.02);
     double half = (double)fake_weight(&waits.scene.guest, (uint32_t)waits.stays[HALF].a);
-    CHECK_NEAR(half / (double)waits.stays[HALF].b, 0.35, 0.2); /* others may have the CPU, too */
+    CHECK_NEAR(half / (double)waits.stays[HALF].b, 0.3, 0.25); /* others may have the CPU, too */
     scene_end(&waits.scene);
 }
 

@@ -140,3 +140,52 @@ TEST(corrupt_contexts_never_make_the_walk_read_elsewhere) {
     tables_clear();
     maps_finish(&maps);
 }
+
+#define COPIES     50000
+#define COPY_WORDS 64u
+
+/* Code that is there; anything else cannot be read. */
+static bool read_code(void *context, uint64_t address, void *to, uint32_t len) {
+    for (uint32_t i = 0; i < code_count; i += 2)
+        if (address >= code[i] && address + len <= code[i] + code[i + 1]) {
+            memcpy(to, (const void *)address, len);
+            return true;
+        }
+    return false;
+}
+
+/* Words that lead into code, further up the stack, or nowhere. */
+static void fill_copy(uint64_t *words, uint32_t count, uint64_t low) {
+    for (uint32_t i = 0; i < count; i++)
+        words[i] = random_word() % 2   ? random_code()
+                   : random_word() % 2 ? low + random_word() % (COPY_WORDS * 8)
+                                       : random_address();
+}
+
+/* Copies that end at the last byte that may be read, of stacks that were anywhere. */
+TEST(corrupt_copies_never_make_the_walk_read_elsewhere) {
+    struct maps maps = {0};
+    uint64_t pcs[RING_MAX_DEPTH], guessed = 0, deep = 0;
+    prepare(&maps);
+    char *page = mmap(NULL, 3 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(page != MAP_FAILED);
+    CHECK(mprotect(page, PAGE, PROT_NONE) == 0 && mprotect(page + 2 * PAGE, PAGE, PROT_NONE) == 0);
+    for (int i = 0; i < COPIES; i++) {
+        uint32_t words = (uint32_t)(random_word() % (COPY_WORDS + 1));
+        uint64_t *bytes = (uint64_t *)(page + 2 * PAGE) - words;
+        uint64_t low = random_address() & ~7ull;
+        struct walk_copy copy = {low, low + words * 8, bytes, read_code, NULL};
+        struct walk_result walked;
+        fill_copy(bytes, words, low);
+        walk_from_copy(random_code(), low + random_word() % (COPY_WORDS * 8), &room.map->walk,
+                       &copy, pcs, RING_MAX_DEPTH, &walked);
+        CHECK(walked.depth >= 1 && walked.depth <= RING_MAX_DEPTH && walked.end < RING_END_COUNT);
+        guessed += walked.fp_frames > 0;
+        deep += walked.depth > 2;
+    }
+    CHECK_INT(guessed, >, COPIES / 1000);
+    CHECK_INT(deep, >, COPIES / 1000);
+    munmap(page, 3 * PAGE);
+    tables_clear();
+    maps_finish(&maps);
+}

@@ -62,7 +62,7 @@ static int place_condition(void) {
 /* What a thread did, between its first line and its last. */
 struct stay {
     pthread_t thread;
-    long long tid, wall_ns, polled_ns, slept_ns;
+    long long tid, wall_ns;
 };
 
 static int64_t wall(void) {
@@ -100,12 +100,8 @@ static void *stay_in_two(void *argument) {
     struct stay *stay = argument;
     begin_stay(stay);
     while (!over) {
-        int64_t begin = wall();
         place_poll(15);
-        int64_t middle = wall();
         place_sleep(5);
-        stay->polled_ns += middle - begin;
-        stay->slept_ns += wall() - middle;
     }
     stay->wall_ns += wall();
     return NULL;
@@ -133,7 +129,7 @@ static void end_all(void) {
     pthread_mutex_unlock(&guard);
 }
 
-/* Places; then each thread's tid and wall time, and the shares of the one with two places. */
+/* Places; then each thread's tid and wall time. */
 void verb_waits(int ms) {
     static void *(*const stays[])(void *) = {stay_in_mutex, stay_in_read, stay_in_condition,
                                              stay_in_two, stay_half};
@@ -155,7 +151,6 @@ void verb_waits(int ms) {
         pthread_join(threads[i].thread, NULL);
         subject_say("stay", threads[i].tid, threads[i].wall_ns);
     }
-    subject_say("two", threads[3].polled_ns, threads[3].slept_ns);
     subject_wait();
 }
 
