@@ -8,7 +8,6 @@
 #include "api/profile/jemalloc.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -48,15 +47,13 @@ static sonde_err read_all(int fd, struct sonde_buf *text, struct sonde_diag *dia
 static sonde_err note_origin(int fd, struct sonde_profile *profile) {
     struct sonde_profile_info info = *sonde_profile_info(profile);
     struct stat file;
-    char comment[256];
     if (fstat(fd, &file) == 0)
         info.time_unix_ns = (int64_t)file.st_mtim.tv_sec * 1000000000ll + file.st_mtim.tv_nsec;
     sonde_profile_set_info(profile, &info);
-    snprintf(comment, sizeof comment,
-             "backend: jemalloc's own sampling, one sample in %lld bytes; before 5.3, or with "
-             "prof_unbias:false, it misjudges numbers of objects of mixed sizes",
-             (long long)info.period);
-    return sonde_profile_add_comment(profile, comment);
+    return sonde_profile_add_comment(profile,
+                                     "backend: jemalloc (where it is older than 5.3, or has "
+                                     "prof_unbias:false, it miscounts objects of mixed "
+                                     "sizes)");
 }
 
 static sonde_err make_result(struct delivery *delivery, struct engine_heap_result *result,
