@@ -84,9 +84,12 @@ static int prepare(void) {
     if (error)
         return error;
     table_number++;
-    is_patched = true;
     pass(true);
-    return 0;
+    is_patched = patch_find()->words > 0;
+    if (is_patched)
+        return 0;
+    samples_close(); /* no word could be written: a kernel that forbids it */
+    return patch_find()->os_error ? patch_find()->os_error : ENOTSUP;
 }
 
 /* ---- Off ---- */
