@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -95,7 +96,7 @@ def test_record_writes_every_format_by_its_extension():
               ".prof": b"\0\0\0\0\0\0\0\0\3"}
     for extension, start in starts.items():
         _, told = stack.sonde("record", "demo", "-d", "0.5", "-F", "499", "-o", PATH + extension)
-        check.contains(told, "samples in 0.5 s, 0 dropped")
+        assert re.search(r"samples in \d\.\d s, 0 dropped", told), told
         with open(PATH + extension, "rb") as result:
             body = result.read()
         assert body.startswith(start or b""), body[:40]
