@@ -5,24 +5,77 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
+
+#define ROUNDS         4
+#define TICKING_ROUNDS 40
+#define ROUND_PAUSE_NS 1000000
+#define BUSY_NS        200000
 
 struct backtraces_job {
     struct job job;
     struct message begin;
     struct target *target;
     struct engine_backtraces_spec spec;
+    bool is_ticking;
     engine_on_backtraces *on_answer;
     void *context;
 };
 
-/* One thread after the other; who ends meanwhile is left out. */
-static void walk_all(struct backtraces *all) {
-    uint32_t kept = 0;
+/* Threads that are still to be looked at, and what CPU time each had used at the first look. */
+struct left {
+    bool is_left, is_seen;
+    uint64_t cpu_ns;
+};
+
+/* Who ran for some time while we looked is at work, and may be stopped. Who is only about to run,
+ * or to sleep, is looked at again; in the end he is stopped, too, unless a capture's ticks might hit
+ * him then in a call. */
+static bool may_stop(const struct backtraces *all, const struct engine_thread *thread,
+                     const struct left *left, int round) {
+    bool is_busy = left->is_seen && thread->cpu_ns - left->cpu_ns >= BUSY_NS;
+    return is_busy || (!all->is_ticking && round >= ROUNDS - 1);
+}
+
+static uint32_t walk_round(struct backtraces *all, struct left *lefts, int round) {
+    uint32_t running = 0;
     for (uint32_t i = 0; i < all->thread_count && !atomic_load(&all->engine->is_ending); i++) {
         struct engine_thread *thread = &all->threads[i];
-        if (backtraces_read(all, thread) && backtraces_walk(all, thread))
-            all->threads[kept++] = *thread;
+        struct left *left = &lefts[i];
+        if (!left->is_left)
+            continue;
+        enum backtraces_outcome outcome = BACKTRACES_GONE;
+        if (backtraces_read(all, thread))
+            outcome = backtraces_walk(all, thread, may_stop(all, thread, left, round));
+        if (!left->is_seen)
+            left->cpu_ns = thread->cpu_ns;
+        left->is_seen = true;
+        left->is_left = outcome == BACKTRACES_RUNNING;
+        running += left->is_left;
+        if (outcome == BACKTRACES_GONE)
+            thread->tid = 0;
+    }
+    return running;
+}
+
+/* Those that have ended are left out. */
+static void walk_all(struct backtraces *all) {
+    struct left *left = sonde_arena_alloc(&all->arena, (all->thread_count + 1) * sizeof *left);
+    struct timespec moment = {0, ROUND_PAUSE_NS};
+    uint32_t kept = 0, count = left ? all->thread_count : 0;
+    for (uint32_t i = 0; i < count; i++)
+        left[i].is_left = true;
+    for (int round = 0; round < (all->is_ticking ? TICKING_ROUNDS : ROUNDS); round++) {
+        if (count == 0 || walk_round(all, left, round) == 0)
+            break;
+        nanosleep(&moment, NULL);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (left[i].is_left)
+            all->threads[i].error = "it waits for a CPU, and a capture runs: ask again";
+        if (all->threads[i].tid)
+            all->threads[kept++] = all->threads[i];
     }
     all->thread_count = kept;
 }
@@ -116,6 +169,7 @@ static void perform(struct job *base) {
     struct backtraces all = {
         .engine = base->engine,
         .spec = job->spec,
+        .is_ticking = job->is_ticking,
         .pid = job->target->info.pid,
         .task_dir = -1,
     };
@@ -135,6 +189,7 @@ static void complete(struct engine *engine, struct job *base) {
 static void on_begin(struct engine *engine, struct message *message) {
     struct backtraces_job *job =
         (struct backtraces_job *)((char *)message - offsetof(struct backtraces_job, begin));
+    job->is_ticking = job->target->clock != CLOCK_IDLE;
     engine_start_job(engine, engine->builders, &job->job);
 }
 

@@ -58,6 +58,7 @@ struct backtraces {
     struct engine *engine;
     struct engine_backtraces_spec spec;
     pid_t pid;
+    bool is_ticking; /* a capture runs: threads that sleep are not woken */
     int task_dir;
     struct sonde_arena arena;
     struct backtraces_code code;
@@ -77,8 +78,14 @@ struct backtraces {
 SONDE_MUST_USE sonde_err backtraces_list(struct backtraces *all, struct sonde_diag *diag);
 /* Name, state, times of one. False: it has ended. */
 bool backtraces_read(struct backtraces *all, struct engine_thread *thread);
-/* Its stack, or why there is none. False: it has ended. */
-bool backtraces_walk(struct backtraces *all, struct engine_thread *thread);
+enum backtraces_outcome {
+    BACKTRACES_WALKED, /* or the thread says why not */
+    BACKTRACES_GONE,
+    BACKTRACES_RUNNING, /* it would have to be stopped */
+};
+/* Its stack. */
+enum backtraces_outcome backtraces_walk(struct backtraces *all, struct engine_thread *thread,
+                                        bool may_stop);
 /* The answer, in the arena. */
 SONDE_MUST_USE sonde_err backtraces_name(struct backtraces *all, struct engine_backtraces *answer);
 

@@ -10,7 +10,8 @@
 
 #define TRIES 4 /* a thread that wakes and sleeps again in mid-look */
 
-/* The thread waits in a call that a stop would end, and its rbp cannot be seen without. */
+/* The thread waits in a call that a stop would end, or a capture's tick after one; and its rbp
+ * cannot be seen without. */
 #define FROM_SEARCH "a frame was found by search"
 
 /* --- Stacks told apart ------------------------------------------------------------------------*/
@@ -155,7 +156,8 @@ static enum outcome walk_blocked(struct backtraces *all, struct engine_thread *t
     struct tracee_glance after;
     walk_glance(all, before, &walk);
     bool wants = walk.end == UNWIND_REMOTE_REGISTER;
-    bool may_stop = wants && thread->state != 'D' && tracee_may_stop(all->pid, before);
+    bool may_stop =
+        wants && !all->is_ticking && thread->state != 'D' && tracee_may_stop(all->pid, before);
     bool is_guess = wants && !may_stop && unwind_remote_search(&remote, &walk);
     if (tracee_look(all->task_dir, thread->tid, &after) != TRACEE_BLOCKED ||
         !tracee_slept(before, &after))
@@ -169,27 +171,29 @@ static enum outcome walk_blocked(struct backtraces *all, struct engine_thread *t
     return WALKED;
 }
 
-bool backtraces_walk(struct backtraces *all, struct engine_thread *thread) {
+enum backtraces_outcome backtraces_walk(struct backtraces *all, struct engine_thread *thread,
+                                        bool may_stop) {
     struct tracee_glance glance;
+    enum outcome outcome = MOVED;
     if (thread->state == 'Z' || thread->state == 'X') {
         thread->error = "it has ended";
-        return true;
+        return BACKTRACES_WALKED;
     }
-    for (int i = 0; i < TRIES; i++) {
+    for (int i = 0; i < TRIES && outcome == MOVED; i++) {
         enum tracee_state state = tracee_look(all->task_dir, thread->tid, &glance);
         if (state == TRACEE_GONE)
-            return false;
-        if (state == TRACEE_REFUSED) {
+            return BACKTRACES_GONE;
+        if (state == TRACEE_REFUSED)
             refuse(all, thread, 0);
-            return true;
-        }
+        if (state == TRACEE_REFUSED)
+            return BACKTRACES_WALKED;
         if (state == TRACEE_RUNNING)
             break;
-        enum outcome outcome = walk_blocked(all, thread, &glance);
-        if (outcome == WALKED)
-            return true;
-        if (outcome == WANTS_STOP)
-            break;
+        outcome = walk_blocked(all, thread, &glance);
     }
-    return walk_stopped(all, thread);
+    if (outcome == WALKED)
+        return BACKTRACES_WALKED;
+    if (!may_stop && outcome != WANTS_STOP)
+        return BACKTRACES_RUNNING;
+    return walk_stopped(all, thread) ? BACKTRACES_WALKED : BACKTRACES_GONE;
 }

@@ -97,6 +97,13 @@ bool restart_is_endless(const struct tracee_glance *glance) {
     }
 }
 
+/* -ERESTARTSYS, -ERESTARTNOINTR, -ERESTARTNOHAND, -ERESTART_RESTARTBLOCK. */
+bool restart_goes_on(const struct user_regs_struct *registers) {
+    int64_t result = (int64_t)registers->rax;
+    return (int64_t)registers->orig_rax >= 0 &&
+           (result == -512 || result == -513 || result == -514 || result == -516);
+}
+
 bool restart_was_interrupted(const struct user_regs_struct *registers) {
     if ((int64_t)registers->rax != -EINTR)
         return false;

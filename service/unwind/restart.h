@@ -10,6 +10,8 @@
 bool restart_is_unseen(pid_t pid, const struct tracee_glance *glance);
 /* It returns EINTR after a stop, but waits without a timeout: begun anew it is the same. */
 bool restart_is_endless(const struct tracee_glance *glance);
+/* Of a stopped thread: it is in a call that goes on afterwards if no handler runs meanwhile. */
+bool restart_goes_on(const struct user_regs_struct *registers);
 /* Of a stopped thread: a call that may be begun anew is about to return EINTR. (Of a thread that
  * ran a moment ago: its timeout has only just begun.) */
 bool restart_was_interrupted(const struct user_regs_struct *registers);

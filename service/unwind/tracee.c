@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define RED_ZONE      128u
-#define SPINS         200 /* looks whether it has stopped, before sleeping between them */
-#define SLEEP_NS      100000
-#define PATIENCE_NS   50000000ll /* then look whether it is one that does not stop */
-#define LONGEST_NS    5000000000ll
-#define RIVALS        40 /* times 1 ms: another walk of ours is at the same thread */
+#define RED_ZONE    128u
+#define SPINS       200 /* looks whether it has stopped, before sleeping between them */
+#define SLEEP_NS    100000
+#define PATIENCE_NS 50000000ll /* then look whether it is one that does not stop */
+#define LONGEST_NS  5000000000ll
+#define TICKS       4  /* that are taken out of one thread */
+#define RIVALS      40 /* times 1 ms: another walk of ours is at the same thread */
+#ifndef TRAP_PERF
+#define TRAP_PERF 6
+#endif
 #define EVENT_STOP(s) ((s) >> 16 == PTRACE_EVENT_STOP)
 
 /* A small file of a thread into text, NUL-terminated. Returns its length or -errno. */
@@ -116,6 +121,13 @@ static bool has_signal(int task_dir, pid_t tid) {
     return pending & ~status_field(status, "\nSigBlk:", 16);
 }
 
+/* One sent to this very thread, as ticks are. */
+static bool has_own_signal(int task_dir, pid_t tid) {
+    char status[4096];
+    return read_file(task_dir, tid, "status", status, sizeof status) > 0 &&
+           status_field(status, "\nSigPnd:", 16) & ~status_field(status, "\nSigBlk:", 16);
+}
+
 /* Two walks of ours may meet at a thread: the tracer then is one of our own threads. */
 static bool is_ours(pid_t tracer) {
     char path[48];
@@ -170,6 +182,34 @@ static void let_go(pid_t tid, int status) {
     ptrace(PTRACE_DETACH, tid, 0, EVENT_STOP(status) ? 0 : WSTOPSIG(status));
 }
 
+static bool is_tick(pid_t tid, int status) {
+    siginfo_t info;
+    return !EVENT_STOP(status) && WSTOPSIG(status) == SIGTRAP &&
+           ptrace(PTRACE_GETSIGINFO, tid, 0, &info) == 0 && info.si_code == TRAP_PERF;
+}
+
+static void leave(struct tracer *tracer, pid_t tid) {
+    tracer->left[tracer->left_count++] = tid; /* (there was room before the stop) */
+}
+
+/* Lets a thread in a call go so that the call goes on: ticks that are pending are taken out. */
+static void let_go_in_call(struct tracer *tracer, int task_dir, pid_t tid) {
+    for (int i = 0; i < TICKS && has_own_signal(task_dir, tid); i++) {
+        if (ptrace(PTRACE_CONT, tid, 0, 0) != 0)
+            return;
+        int status = wait_for_stop(task_dir, tid, now_ns());
+        if (status == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0)
+            leave(tracer, tid);
+        if (status <= 0)
+            return;
+        if (!is_tick(tid, status)) {
+            let_go(tid, status);
+            return;
+        }
+    }
+    ptrace(PTRACE_DETACH, tid, 0, 0);
+}
+
 void tracer_collect(struct tracer *tracer) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < tracer->left_count; i++) {
@@ -186,9 +226,10 @@ void tracer_collect(struct tracer *tracer) {
 
 /* Registers and stack of a thread that stands still. False: it was killed meanwhile. */
 static bool copy(int task_dir, pid_t tid, bool by_us, void *stack, size_t size,
-                 struct tracee_stop *stop) {
+                 struct tracee_stop *stop, bool *in_call) {
     struct user_regs_struct registers;
     struct iovec from = {&registers, sizeof registers};
+    *in_call = false;
     if (ptrace(PTRACE_GETREGSET, tid, 1 /* NT_PRSTATUS */, &from) != 0)
         return false;
     unwind_registers_take(&stop->registers, &registers);
@@ -196,6 +237,7 @@ static bool copy(int task_dir, pid_t tid, bool by_us, void *stack, size_t size,
     struct iovec local = {stack, size}, remote = {(void *)stop->stack_at, size};
     ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
     stop->stack_bytes = got > 0 ? (size_t)got : 0;
+    *in_call = by_us && restart_goes_on(&registers);
     if (by_us && restart_was_interrupted(&registers) && !has_signal(task_dir, tid)) {
         restart_registers(&registers);
         ptrace(PTRACE_SETREGSET, tid, 1, &from);
@@ -217,11 +259,15 @@ enum tracee_state tracee_stop(struct tracer *tracer, int task_dir, pid_t tid, vo
         return TRACEE_GONE;
     int status = wait_for_stop(task_dir, tid, begin);
     if (status == 0)
-        tracer->left[tracer->left_count++] = tid;
+        leave(tracer, tid);
     if (status <= 0)
         return status < 0 ? TRACEE_GONE : TRACEE_REFUSED;
-    bool copied = copy(task_dir, tid, EVENT_STOP(status), stack, size, stop);
-    let_go(tid, status);
+    bool in_call;
+    bool copied = copy(task_dir, tid, EVENT_STOP(status), stack, size, stop, &in_call);
+    if (in_call)
+        let_go_in_call(tracer, task_dir, tid);
+    else
+        let_go(tid, status);
     stop->stop_ns = (uint64_t)(now_ns() - begin);
     return copied ? TRACEE_BLOCKED : TRACEE_GONE;
 }

@@ -13,6 +13,10 @@
  * stop even where no handler ran (signal(7)). Such a call is begun anew where that changes nothing
  * (it had no timeout, or had only just begun), and else the thread is not stopped.
  *
+ * A thread that was woken for a stop runs for a moment, in which a tick of a capture may hit it:
+ * its handler would end the call. Such a tick is dropped (the next one counts for it) if it is
+ * seen, and while a capture runs blocked threads had better not be stopped at all.
+ *
  * A thread that waits for a device does not stop before that is over: it is left, and let go
  * as soon as it does stop, by later calls or at the latest by the end of the calling thread.
  *
@@ -46,7 +50,7 @@ struct tracee_glance {
 enum tracee_state tracee_look(int task_dir, pid_t tid, struct tracee_glance *glance);
 /* Whether the thread did not run between two looks that both gave TRACEE_BLOCKED. */
 bool tracee_slept(const struct tracee_glance *before, const struct tracee_glance *after);
-/* Whether a blocked thread may be stopped. */
+/* Whether a blocked thread may be stopped, when no capture runs. */
 bool tracee_may_stop(pid_t pid, const struct tracee_glance *glance);
 
 #define TRACER_LEFT 16

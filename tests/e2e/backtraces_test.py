@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import threading
 import time
 
 from tests.cli import check
@@ -69,6 +70,20 @@ def test_a_call_that_a_stop_would_end_is_not_ended():
             if looper["state"] == "S":
                 frames = names(answer, looper)
                 assert "poll_events" in frames and "loop" in frames, (frames, looper)
+        time.sleep(0.2)
+        assert not any("interrupted" in line for line in server.out), server.out
+
+
+def test_ticks_of_a_capture_do_not_make_it_worse():
+    with stack.Server(CROWD, "1", ready="ready") as server:
+        capture = threading.Thread(target=server.get, args=("/debug/pprof/profile?seconds=6&frequency=9999",))
+        capture.start()
+        seen = 0
+        while capture.is_alive():
+            answer = look("crowd")
+            worker = next(thread for thread in answer["threads"] if thread["name"] == "worker")
+            seen += bool(worker.get("stack") and "work_hard" in names(answer, worker))
+        assert seen > 5, seen
         time.sleep(0.2)
         assert not any("interrupted" in line for line in server.out), server.out
 
