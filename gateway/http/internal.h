@@ -39,13 +39,15 @@ struct http_server {
     int epoll_fd;                       /* h2o's, to sleep on */
     pthread_mutex_t lock;               /* of the loop and all that follows from it (turn.c) */
     _Atomic(struct http_post *) posted; /* the newest first */
-    bool sleeps_long;                   /* no timeout is counted */
+    atomic_bool sleeps;
+    bool sleeps_long; /* no timeout is counted */
     h2o_multithread_receiver_t wakes;
     h2o_timeout_t watch; /* the interval at which requests are looked at */
     struct listener listeners[HTTP_MAX_LISTENERS];
     size_t listener_count;
     SSL_CTX *ssl; /* NULL = no TLS */
-    uint32_t connections, requests;
+    uint32_t connections;
+    _Atomic uint32_t requests;
     struct http_request *first; /* all that h2o still holds */
     bool accepting;
     atomic_int stops;

@@ -9,8 +9,9 @@
  *     post             push ── lock free? ── posts, h2o_evloop_run(0) ── unlock
  *                          └─ taken: its holder finds the post before it sleeps
  *
- * An idle gateway answers on the client's thread without any wake-up; under load the lock is mostly
- * taken and posts are drained in batches, without a system call.
+ * So an idle gateway answers on the client's thread without any wake-up. Under load that thread has
+ * its own work: with more than a few requests it leaves its posts to the loop's thread, which is
+ * mostly awake and drains them in batches, without a system call.
  *
  * h2o sleeps in epoll_wait inside h2o_evloop_run, where nothing of it may be touched. So it never
  * sleeps: the loop's thread polls h2o's epoll descriptor, unlocked, and runs the loop with no wait
@@ -23,6 +24,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#define FEW_REQUESTS      2
 #define ROUNDS_OF_A_GUEST 4   /* of a thread with its own work to return to */
 #define LONGEST_WAIT_MS   100 /* while there are connections, whose timeouts h2o counts */
 
@@ -91,6 +93,11 @@ void http_server_post(struct http_server *server, struct http_post *post) {
     post->next = atomic_load(&server->posted);
     while (!atomic_compare_exchange_weak(&server->posted, &post->next, post))
         ;
+    if (atomic_load(&server->requests) > FEW_REQUESTS) {
+        if (atomic_load(&server->sleeps))
+            wake(server);
+        return;
+    }
     while (has_posts(server) && pthread_mutex_trylock(&server->lock) == 0) {
         work(server, ROUNDS_OF_A_GUEST);
         /* The sleeper would not see what is left, nor the time of a connection that is new. */
@@ -106,9 +113,11 @@ void http_turn(struct http_server *server, int32_t wait_ms) {
         wait_ms = LONGEST_WAIT_MS;
     if (!has_work(server)) {
         server->sleeps_long = wait_ms < 0;
+        atomic_store(&server->sleeps, true);
         pthread_mutex_unlock(&server->lock);
-        if (!has_posts(server))
+        if (!has_posts(server)) /* who posts from now on sees that we sleep */
             poll(&loop, 1, wait_ms);
+        atomic_store(&server->sleeps, false);
         pthread_mutex_lock(&server->lock);
         server->sleeps_long = false;
     }
