@@ -18,7 +18,7 @@
 #include "api/error.h"
 
 #define HTTP_MAX_LISTENERS 16
-#define HTTP_MAX_BODY      (4u << 20) /* larger ones are answered 413 without being read */
+#define HTTP_MAX_BODY      (4u << 20) /* larger ones are answered 413 unread; less in a crowd */
 #define HTTP_UNKNOWN       UINT64_MAX
 
 struct http_server;

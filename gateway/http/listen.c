@@ -12,12 +12,20 @@
 
 #define BACKLOG          1024
 #define ACCEPTS_PER_WAKE 16 /* so that a flood of connections cannot starve the open ones */
+#define BODIES_BYTES     (512u << 20) /* of all connections: above 128 of them each may send less */
+
+/* h2o holds a body in memory until it is whole, and asks this limit when its head has come. */
+static void count_connections(struct http_server *server, int change) {
+    server->connections += (uint32_t)change;
+    uint32_t share = BODIES_BYTES / (server->connections ? server->connections : 1);
+    server->config.max_request_entity_size = share < HTTP_MAX_BODY ? share : HTTP_MAX_BODY;
+}
 
 static void on_connection_close(void *data) {
     struct connection *connection = data;
     struct http_server *server = connection->server;
     free(connection);
-    server->connections--;
+    count_connections(server, -1);
     if (!server->accepting)
         http_listen_start(server);
 }
@@ -66,7 +74,7 @@ static bool accept_one(struct listener *listener) {
     int on = 1;
     if (!listener->is_unix)
         setsockopt(h2o_socket_get_fd(sock), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    server->connections++;
+    count_connections(server, 1);
     h2o_accept(&listener->accept, sock);
     return true;
 }

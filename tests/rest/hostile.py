@@ -7,6 +7,7 @@ import http.client
 import os
 import random
 import resource
+import select
 import socket
 import struct
 import sys
@@ -281,6 +282,20 @@ def many_bodies():
         client.close()
 
 
+def bodies_of_a_crowd():
+    """The more there are, the less each may send: all of them together have a bound."""
+    clients = [connect() for _ in range(400)]
+    for client in clients:
+        client.sendall(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n0x10+")
+    time.sleep(0.5)
+    refused = sum(bool(select.select([client], [], [], 0)[0]) and b" 413 " in client.recv(20) for client in clients)
+    for client in clients:
+        client.close()
+    assert refused > 200, f"only {refused} of four hundred clients may not send 4 MB each"
+    assert b" 200 " in exchange(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2000000\r\n\r\n" +
+                                b"0x10" + b"+" * 1999996)[:20], "one client may not send 2 MB"
+
+
 def pipelining():
     """Answers in order, each whole."""
     count = 300
@@ -354,7 +369,7 @@ def half_closed():
 TOGETHER = [slow_heads, slow_bodies, idle_connections]  # their time is spent waiting
 ALONE = [rapid_reset, rapid_reset_of_slow_bodies, stream_flood, ping_flood, settings_flood, empty_frames, priority_flood,
          continuation_flood, header_bomb, no_window, wrong_windows, random_frames, slow_body_over_http2, endless_head, large_bodies,
-         many_bodies, pipelining, smuggling, strange_requests, upgrades, slow_readers, half_closed]
+         many_bodies, bodies_of_a_crowd, pipelining, smuggling, strange_requests, upgrades, slow_readers, half_closed]
 
 
 def settle(case, before):
