@@ -30,8 +30,8 @@ struct left {
 };
 
 /* Who ran for some time while we looked is at work, and may be stopped. Who is only about to run,
- * or to sleep, is looked at again; in the end he is stopped, too, unless a capture's ticks might hit
- * him then in a call. */
+ * or to sleep, is looked at again; in the end he is stopped, too, unless a capture's ticks might
+ * hit him then in a call. */
 static bool may_stop(const struct backtraces *all, const struct engine_thread *thread,
                      const struct left *left, int round) {
     bool is_busy = left->is_seen && thread->cpu_ns - left->cpu_ns >= BUSY_NS;
