@@ -147,6 +147,9 @@ static sonde_err ask(struct delivery *delivery) {
 
 static void ask_again(struct delivery *delivery) {
     delivery->err = ask(delivery);
+    if (delivery->err == SONDE_TARGET_NOT_FOUND)
+        delivery->err = sonde_fail(&delivery->diag, SONDE_TARGET_GONE,
+                                   "the target ended before there was a difference to tell");
     if (delivery->err)
         end_work(delivery);
 }

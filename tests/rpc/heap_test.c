@@ -260,6 +260,21 @@ TEST(a_difference_over_a_time_comes_when_the_time_is_over) {
     setup_end(&setup);
 }
 
+TEST(a_target_that_ends_during_a_difference_is_gone) {
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    struct watcher watcher = {0};
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    request.delta_ms = 2000;
+    watcher_start(&watcher, setup.client, &client_heap_snapshot, &request.base, 10000);
+    usleep(1000000);
+    fake_engine_detach(setup.engine, FAKE_PID);
+    fake_engine_attach(setup.engine, "demo", FAKE_PID + 1); /* another one of that name */
+    CHECK_INT(watcher_end(&watcher, &diag), ==, SONDE_TARGET_GONE);
+    CHECK(strstr(diag.text, "ended before") != NULL);
+    setup_end(&setup);
+}
+
 TEST(sixty_four_wait_for_their_time_and_the_next_one_is_refused) {
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     struct watcher watchers[200] = {{0}};
