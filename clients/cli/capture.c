@@ -59,6 +59,7 @@ static void note_result(struct capture *capture, const Sonde__V1__ResultStart *s
     result->truncated = start->truncated;
     result->duration_ms = start->duration_ms;
     result->target_gone = start->target_gone;
+    result->frequency_hz = start->frequency_hz;
     result->capture_id = start->capture_id;
     snprintf(result->keep_error, sizeof result->keep_error, "%s", start->keep_error);
     result->complete = true;

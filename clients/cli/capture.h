@@ -81,6 +81,7 @@ struct capture_result {
     uint64_t samples, dropped, truncated, bytes;
     uint64_t capture_id; /* under which it is kept; 0 = it is not */
     uint32_t duration_ms;
+    double frequency_hz; /* the mean */
     bool target_gone, complete;
     char keep_error[200];
     char clock[32], budget_note[192];

@@ -23,6 +23,8 @@ static void print_json(const char *path, const struct capture_result *result) {
     sonde_buf_printf(&text, ",\"durationMs\":%u,\"targetGone\":%s,\"clock\":", result->duration_ms,
                      result->target_gone ? "true" : "false");
     json_text(&text, result->clock);
+    sonde_buf_printf(&text, ",\"frequencyHz\":%.1f,\"budgetNote\":", result->frequency_hz);
+    json_text(&text, result->budget_note);
     if (result->capture_id)
         sonde_buf_printf(&text, ",\"captureId\":\"%llu\"", (unsigned long long)result->capture_id);
     sonde_buf_puts(&text, "}");

@@ -113,11 +113,12 @@ def accuracy(figures, length):
 
 
 def symbol(figures, length):
-    text = run(["tests/bench/symbol/symbol_bench"])
+    small = ("tests/bench/walk/walk_bench", "1000") if length == QUICK else ()
+    text = run(["tests/bench/symbol/symbol_bench", *small])
     for line in text.splitlines():
         row = re.match(r"(?:G\d+)? *(\S.*?)\s{2,}(-?[\d.]+) (.*)$", line)
         if row:
-            figures.add(f"symbol: {row.group(1)}", float(row.group(2)), row.group(3).strip())
+            figures.add(f"symbol: {row.group(1)}", float(row.group(2)), row.group(3).split("  ")[0].strip())
     return text
 
 
