@@ -52,10 +52,23 @@ bool symbol_body_next(struct sonde_slice *body, uint64_t *address) {
     return false;
 }
 
+/* Bytes that go over as they are: the last of a run of them may be a first '-'. */
+static size_t plain_len(const char *name) {
+    size_t len = 0;
+    while ((unsigned char)name[len] >= ' ' && name[len] != 0x7f &&
+           !(len > 0 && name[len] == '-' && name[len - 1] == '-'))
+        len++;
+    return len;
+}
+
 void symbol_body_append_name(struct sonde_buf *out, const char *name) {
-    for (const char *byte = name; *byte; byte++) {
-        sonde_buf_putc(out, (unsigned char)*byte < ' ' || *byte == 0x7f ? ' ' : *byte);
-        if (byte[0] == '-' && byte[1] == '-')
+    while (*name) {
+        size_t len = plain_len(name);
+        sonde_buf_append(out, name, len);
+        name += len;
+        if (len == 0)
+            name++; /* a control character */
+        if (len == 0 || *name == '-')
             sonde_buf_putc(out, ' ');
     }
 }

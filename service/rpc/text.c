@@ -48,6 +48,8 @@ const char *rpc_text(struct sonde_arena *arena, const char *text) {
     for (size_t len; text[total]; total += len ? len : 1) {
         len = character(text + total);
         wrong += len == 0;
+        while (len == 1 && text[total + 1] > 0) /* ASCII, as most names are */
+            total++;
     }
     if (wrong == 0)
         return text;

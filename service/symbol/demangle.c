@@ -94,11 +94,21 @@ static size_t utf8_len(const unsigned char *text, size_t len) {
     return overlong || surrogate || beyond ? 0 : need;
 }
 
+/* Bytes of printable ASCII at the start of text. */
+static size_t plain_len(const char *text, size_t len) {
+    size_t at = 0;
+    while (at < len && text[at] >= 0x20 && text[at] < 0x7f)
+        at++;
+    return at;
+}
+
 void symbol_clean(const char *name, size_t len, struct sonde_buf *to) {
     const size_t room = SYMBOL_NAME_MAX - strlen(SYMBOL_NAME_MARKER);
     size_t start = to->len;
     bool fits = len <= SYMBOL_NAME_MAX;
-    for (size_t i = 0; i < len;) {
+    size_t plain = fits ? plain_len(name, len) : 0;
+    sonde_buf_append(to, name, plain);
+    for (size_t i = plain; i < len;) {
         size_t step = utf8_len((const unsigned char *)name + i, len - i);
         if (!fits && to->len - start + (step ? step : 1) > room) {
             sonde_buf_puts(to, SYMBOL_NAME_MARKER);

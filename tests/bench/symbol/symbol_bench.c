@@ -3,7 +3,7 @@
  * Goals G1 to G8 of symbols, on one file and the same random addresses as the peers in the same
  * run:
  *
- *     bazel run //tests/bench/symbol:symbol_bench -- [FILE [ADDRESSES]]
+ *     bazel run //tests/bench/symbol -- [FILE [ADDRESSES]]
  *
  * FILE has .symtab, and DWARF where lines are to be compared; without one a large C++ program is
  * compiled. Addresses are drawn over functions, weighted by their size. Times are CPU time; peers'

@@ -359,6 +359,8 @@ static enum corpus_difference name_difference(const char *nm, const struct frame
                                               const struct frame *theirs) {
     const char *a = ours->told_name, *b = theirs->told_name;
     size_t len = symbol_clone_base(a, strlen(a));
+    if (strstr(a, "@plt"))
+        return CORPUS_PLT;
     if (strcmp(b, "??") == 0)
         return CORPUS_ONLY_WE_NAME;
     if (len == symbol_clone_base(b, strlen(b)) && strncmp(a, b, len) == 0)
@@ -404,6 +406,7 @@ const char *corpus_difference_text(enum corpus_difference difference) {
         [CORPUS_COPY_OF_CONSTRUCTOR] = "name: another copy of a constructor or destructor",
         [CORPUS_SCOPE] = "name: with and without its scope (no linkage name in DWARF)",
         [CORPUS_ALIAS] = "name: another name of the same address (alias, folded code)",
+        [CORPUS_PLT] = "name: a jump to another library, which theirs does not know",
         [CORPUS_ONLY_WE_NAME] = "name: only ours (code without DWARF)",
         [CORPUS_OTHER_NAME] = "name: another function",
         [CORPUS_PATH] = "line: the same file spelled otherwise, or no line in both",
