@@ -292,7 +292,7 @@ def bodies_of_a_crowd():
     for client in clients:
         client.close()
     assert refused > 200, f"only {refused} of four hundred clients may not send 4 MB each"
-    assert b" 200 " in exchange(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2000000\r\n\r\n" +
+    assert b" 200 " in exchange(b"POST /t/redis/symbol HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2000000\r\n\r\n" +
                                 b"0x10" + b"+" * 1999996)[:20], "one client may not send 2 MB"
 
 
