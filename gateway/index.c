@@ -12,8 +12,8 @@
 
 #include <string.h>
 
-#define DEADLINE_MS      5000
-#define HEAP_DEADLINE_MS 1000
+#define DEADLINE_MS       5000
+#define EXTRA_DEADLINE_MS 1000
 #define PAGE_POLICY                                                       \
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action " \
     "'none'; frame-ancestors 'none'"
@@ -26,6 +26,7 @@ struct index {
     struct sonde_buf targets; /* the list, drawn */
     int32_t pid;              /* whose heap's state is told; 0 = nobody's */
     struct sonde_buf heap;    /* its sentence; empty = not known */
+    struct sonde_buf kept;    /* the newest captures, drawn */
 };
 
 /* The chapters of the page, in their order; a row belongs to the first whose word is in its path
@@ -42,6 +43,8 @@ static const struct chapter {
 
 #define CHAPTERS (sizeof chapters / sizeof chapters[0])
 #define MEMORY   2u
+#define KEPT     3u
+#define MAX_KEPT 16u /* shown */
 
 static size_t chapter_of(const struct route *route) {
     for (size_t i = CHAPTERS; i-- > 1;)
@@ -141,6 +144,8 @@ static void append_chapter(const struct index *index, size_t number, struct sond
         append_sentence(index, index->heap.data, out);
         sonde_buf_puts(out, index->html ? "</p>\n" : "\n");
     }
+    if (number == KEPT)
+        sonde_buf_append(out, index->kept.data, index->kept.len);
     sonde_buf_puts(out, index->html ? "<dl>\n" : "");
     for (size_t i = 0; i < count; i++)
         if (table[i].link && chapter_of(&table[i]) == number)
@@ -190,6 +195,67 @@ static void finish(struct exchange *exchange) {
     struct index *index = (struct index *)exchange;
     sonde_buf_finish(&index->targets);
     sonde_buf_finish(&index->heap);
+    sonde_buf_finish(&index->kept);
+}
+
+/* ---- The captures that are kept ---- */
+
+static void append_capture(struct index *index, const Sonde__V1__Capture *capture,
+                           const Sonde__V1__Capture *before) {
+    struct sonde_buf *out = &index->kept;
+    unsigned long long id = capture->id;
+    if (index->html)
+        sonde_buf_printf(out, "<li><a href=\"/v1/captures/%llu\">%llu</a> ", id, id);
+    else
+        sonde_buf_printf(out, "  /v1/captures/%llu ", id);
+    append_sentence(index, capture->kind, out);
+    sonde_buf_printf(out, " %.1f s ", capture->duration_ms / 1000.0);
+    append_sentence(index, capture->target, out);
+    sonde_buf_putc(out, ' ');
+    append_sentence(index, capture->note, out);
+    if (index->html) {
+        sonde_buf_printf(out, " <a href=\"/v1/captures/%llu.pb.gz\">pprof</a>", id);
+        if (before)
+            sonde_buf_printf(out, " <a href=\"/v1/diff?base=%llu&amp;new=%llu\">since %llu</a>",
+                             (unsigned long long)before->id, id, (unsigned long long)before->id);
+        sonde_buf_puts(out, "</li>");
+    }
+    sonde_buf_putc(out, '\n');
+}
+
+/* The newest earlier one of the same target and kind: what a difference makes sense with. */
+static const Sonde__V1__Capture *find_before(const Sonde__V1__ListCapturesResponse *list,
+                                             size_t index) {
+    const Sonde__V1__Capture *capture = list->captures[index];
+    for (size_t i = index + 1; i < list->n_captures; i++)
+        if (strcmp(list->captures[i]->target, capture->target) == 0 &&
+            strcmp(list->captures[i]->kind, capture->kind) == 0)
+            return list->captures[i];
+    return NULL;
+}
+
+static void on_captures(struct exchange *exchange, const ProtobufCMessage *message) {
+    const Sonde__V1__ListCapturesResponse *list = (const void *)message;
+    struct index *index = (struct index *)exchange;
+    sonde_buf_puts(&index->kept, index->html && list->n_captures ? "<ul>\n" : "");
+    for (size_t i = 0; i < list->n_captures && i < MAX_KEPT; i++)
+        append_capture(index, list->captures[i], find_before(list, i));
+    sonde_buf_puts(&index->kept, index->html && list->n_captures ? "</ul>\n" : "");
+}
+
+/* Without them the page is whole, too. */
+static void on_captures_end(struct exchange *exchange, sonde_err err,
+                            const struct sonde_diag *diag) {
+    answer((struct index *)exchange);
+}
+
+static void ask_captures(struct index *index) {
+    static const struct exchange_events events = {on_captures, on_captures_end, finish};
+    Sonde__V1__ListCapturesRequest request = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = exchange_selector(&index->exchange.target);
+    request.target = &selector;
+    index->exchange.events = &events;
+    exchange_call(&index->exchange, &client_list_captures, &request.base, EXTRA_DEADLINE_MS);
 }
 
 /* ---- The heap's state: what works now, and for what is off the line that turns it on ---- */
@@ -207,9 +273,8 @@ static void on_heap(struct exchange *exchange, const ProtobufCMessage *message) 
         sonde_buf_printf(&index->heap, "Heap profiling is off: %s.", state->note);
 }
 
-/* Without the state the page is whole, too. */
 static void on_heap_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
-    answer((struct index *)exchange);
+    ask_captures((struct index *)exchange);
 }
 
 static void ask_heap(struct index *index) {
@@ -219,7 +284,7 @@ static void ask_heap(struct index *index) {
     selector.pid = index->pid;
     request.target = &selector;
     index->exchange.events = &events;
-    exchange_call(&index->exchange, &client_heap_status, &request.base, HEAP_DEADLINE_MS);
+    exchange_call(&index->exchange, &client_heap_status, &request.base, EXTRA_DEADLINE_MS);
 }
 
 /* ---- The targets ---- */
@@ -258,7 +323,7 @@ static void on_targets_end(struct exchange *exchange, sonde_err err,
     else if (index->pid)
         ask_heap(index);
     else
-        answer(index);
+        ask_captures(index);
 }
 
 static void keep_prefix(struct index *index, const struct visit *visit) {
