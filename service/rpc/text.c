@@ -41,15 +41,28 @@ void rpc_text_copy(char *out, size_t size, const char *text) {
     out[at] = 0;
 }
 
+/* Whether all of it is ASCII, as most names are, eight bytes at a time. */
+static bool is_ascii(const char *text, size_t len) {
+    uint64_t word, high = 0;
+    size_t at = 0;
+    for (; at + sizeof word <= len; at += sizeof word) {
+        memcpy(&word, text + at, sizeof word);
+        high |= word;
+    }
+    for (; at < len; at++)
+        high |= (unsigned char)text[at];
+    return (high & 0x8080808080808080u) == 0;
+}
+
 const char *rpc_text(struct sonde_arena *arena, const char *text) {
     size_t wrong = 0, total = 0;
     if (!text)
         return "";
+    if (is_ascii(text, strlen(text)))
+        return text;
     for (size_t len; text[total]; total += len ? len : 1) {
         len = character(text + total);
         wrong += len == 0;
-        while (len == 1 && text[total + 1] > 0) /* ASCII, as most names are */
-            total++;
     }
     if (wrong == 0)
         return text;
