@@ -115,10 +115,14 @@ def accuracy(figures, length):
 def symbol(figures, length):
     small = ("tests/bench/walk/walk_bench", "1000") if length == QUICK else ()
     text = run(["tests/bench/symbol/symbol_bench", *small])
+    above = ""
     for line in text.splitlines():
         row = re.match(r"(?:G\d+)? *(\S.*?)\s{2,}(-?[\d.]+) (.*)$", line)
         if row:
-            figures.add(f"symbol: {row.group(1)}", float(row.group(2)), row.group(3).split("  ")[0].strip())
+            belongs = line[5:9] == "    "  # to the row above
+            above = above if belongs else row.group(1)
+            name = f"{above}: {row.group(1)}" if belongs else row.group(1)
+            figures.add(f"symbol: {name}", float(row.group(2)), row.group(3).split("  ")[0].strip())
     return text
 
 
