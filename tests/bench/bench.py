@@ -196,7 +196,8 @@ GOALS = (
     + [(f"heap: jemalloc, depth 40, lg {lg}, our hook", goal, True,
         [f"heap: jemalloc, depth 40, lg {lg}, its own backtrace"])
        for lg, goal in ((16, 26), (12, 115))]
-    + [("symbol: names, warm table, one core", 20, False, [])]
+    + [("symbol: names, warm table, one core", 20, False, []),
+       ("symbol: full with inlines, warm table, one core", 5, False, [])]
 )
 
 
