@@ -104,7 +104,7 @@ void heap_ask(struct heap *heap, struct heap_call *call) {
     command->mallctl = heap->mallctl;
     command->lg_sample = log2_of(call->request.sample_bytes);
     command->backend = (sonde_guest_v1_HeapBackend)call->request.backend;
-    command->searched = heap->is_searched;
+    command->searched = call->is_searched = heap->is_searched;
     command->sample_bytes = call->sample_bytes;
     command->probability = call->probability;
     command->table = alloc_view_number(heap->table);
@@ -158,8 +158,12 @@ static bool launch_search(struct heap *heap) {
 static bool start_search(struct heap *heap, struct heap_call *call,
                          const sonde_guest_v1_HeapAnswer *answer) {
     struct heap_call **last = &heap->unsearched;
-    if (answer->symbol[0] || answer->has_dump || heap->is_searched)
+    if (answer->symbol[0] || answer->has_dump || call->is_searched)
         return false;
+    if (heap->is_searched) { /* it was sent before that */
+        heap_ask(heap, call);
+        return true;
+    }
     if (!heap->unsearched && !launch_search(heap))
         return false;
     while (*last)
@@ -174,8 +178,11 @@ sonde_err heap_on_answer(struct target *target, const sonde_guest_v1_HeapAnswer 
     bool known = heap && (int32_t)(heap->sequence - answer->sequence) >= 0;
     if (known && heap->calls && heap->calls->sequence == answer->sequence) {
         struct heap_call *call = take_first(heap);
-        if (start_search(heap, call, answer))
+        if (start_search(heap, call, answer)) {
+            if (fd >= 0)
+                close(fd);
             return SONDE_OK;
+        }
         heap_note_table(heap, answer, answer->has_table ? fd : -1);
         heap_note(heap, answer);
         if (answer->has_table && fd >= 0)

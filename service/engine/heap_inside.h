@@ -38,6 +38,7 @@ struct heap_call {
     engine_on_heap *on_answer;
     engine_on_heap_result *on_result;
     void *context;
+    bool is_searched; /* it was sent with what the search of the program's symbols knew */
     bool raw, require_active;
     uint64_t older_than_ms;
     uint64_t sample_bytes; /* ALLOCS, with the next */

@@ -20,6 +20,7 @@
 
 #define MOST_NAMES 64u
 #define MOST_LATE  64u /* objects that may come while a pass begins */
+#define MOST_TRIES 20
 #define PAGE       4096ull
 
 /* One object's parts that a pass needs. */
@@ -328,15 +329,23 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context) {
     return 0;
 }
 
+/* late_count is MOST_LATE when more objects came meanwhile than can be told from the others. */
+static void try_pass(struct pass *pass) {
+    dl_iterate_phdr(look, pass);
+    wait_for_loads();
+    dl_iterate_phdr(visit, pass);
+}
+
 bool patch_pass(bool in_place) {
-    struct pass pass = {.in_place = in_place};
+    struct pass pass = {.late_count = MOST_LATE};
     if (patch_find()->refusal != PATCH_POSSIBLE)
         return true;
     facts.words = facts.objects = facts.program_words = 0;
     facts.os_error = 0;
-    dl_iterate_phdr(look, &pass);
-    wait_for_loads();
-    dl_iterate_phdr(visit, &pass);
+    for (int i = 0; i < MOST_TRIES && pass.late_count == MOST_LATE; i++) {
+        pass = (struct pass){.in_place = in_place};
+        try_pass(&pass);
+    }
     return pass.late_count == 0;
 }
 

@@ -5,6 +5,7 @@
 #include "tests/unit/heap/stage.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -186,6 +187,23 @@ TEST(our_own_sampler_can_be_chosen_where_jemalloc_could) {
     sonde_profile_destroy(profile);
     asked = stage_ask_verb(&stage, ENGINE_HEAP_DEACTIVATE);
     CHECK_INT(asked.state.backend, ==, ENGINE_HEAP_JEMALLOC);
+    stage_finish(&stage);
+}
+
+TEST(h4_a_snapshot_needs_nothing_of_the_program_not_even_that_it_runs) {
+    struct stage stage;
+    stage_init(&stage, NULL, plain);
+    activate(&stage, 65536);
+    stage_tell(&stage, 's');
+    CHECK_INT(kill(stage.pid, SIGSTOP), ==, 0);
+    struct sonde_profile *profile = snapshot(&stage);
+    check_holder(profile, 65536);
+    sonde_profile_destroy(profile);
+    CHECK_INT(kill(stage.pid, SIGCONT), ==, 0);
+    stage_tell(&stage, 'f');
+    profile = snapshot(&stage);
+    CHECK_INT(profile_bytes(profile, "hold_large"), ==, 0);
+    sonde_profile_destroy(profile);
     stage_finish(&stage);
 }
 
