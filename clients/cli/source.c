@@ -13,10 +13,20 @@
 #define MAX_FILE_BYTES    (512u << 20)
 #define MAX_PROFILE_BYTES (2048ull << 20)
 
+/* What profiles are called beside our own extensions, in the documents of those who take them. */
+static bool has_known_end(const char *word) {
+    static const char *const ends[] = {".pb", ".proto", ".pprof", ".hprof"};
+    size_t len = strlen(word);
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        size_t end = strlen(ends[i]);
+        if (len > end && strcmp(word + len - end, ends[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool source_is_file(const char *word) {
-    size_t len = word ? strlen(word) : 0;
-    return word && (strchr(word, '/') || sonde_format_from_name(word) ||
-                    (len > 3 && strcmp(word + len - 3, ".pb") == 0));
+    return word && (strchr(word, '/') || sonde_format_from_name(word) || has_known_end(word));
 }
 
 static sonde_err read_file(const char *path, struct sonde_buf *bytes, struct sonde_diag *diag) {
@@ -71,11 +81,41 @@ sonde_err source_read(const char *path, struct sonde_profile **profile, struct s
     return err;
 }
 
+/* Large documents go to the output as they are drawn. */
+struct writing {
+    struct output *output;
+    sonde_err err;
+    struct sonde_diag diag;
+};
+
+static bool write_part(void *context, const char *bytes, size_t len) {
+    struct writing *writing = context;
+    writing->err = output_write(writing->output, bytes, len, &writing->diag);
+    return writing->err == SONDE_OK;
+}
+
+static sonde_err draw_profile(const struct sonde_profile *profile, enum sonde_format format,
+                              struct sonde_draw_options *options, struct output *output,
+                              struct sonde_diag *diag) {
+    struct writing writing = {.output = output};
+    const struct sonde_draw_sink sink = {write_part, &writing};
+    struct sonde_buf drawn = {0};
+    options->sink = &sink;
+    sonde_err err = sonde_draw(profile, format, options, &drawn, diag);
+    if (writing.err) {
+        err = writing.err;
+        *diag = writing.diag;
+    }
+    if (!err)
+        err = output_write(output, drawn.data, drawn.len, diag);
+    sonde_buf_finish(&drawn);
+    return err;
+}
+
 static sonde_err draw_file(const char *path, const struct capture_settings *settings,
                            enum sonde_format format, struct output *output,
                            struct sonde_diag *diag) {
     struct sonde_profile *profile = NULL;
-    struct sonde_buf drawn = {0};
     struct sonde_draw_options options = {0};
     sonde_err err = source_read(path, &profile, diag);
     if (!err) {
@@ -87,10 +127,7 @@ static sonde_err draw_file(const char *path, const struct capture_settings *sett
     if (!err && format == SONDE_FORMAT_LEGACY_CPU && sonde_memory_types(profile, NULL))
         format = SONDE_FORMAT_LEGACY_HEAP;
     if (!err)
-        err = sonde_draw(profile, format, &options, &drawn, diag);
-    if (!err)
-        err = output_write(output, drawn.data, drawn.len, diag);
-    sonde_buf_finish(&drawn);
+        err = draw_profile(profile, format, &options, output, diag);
     sonde_profile_destroy(profile);
     return err;
 }

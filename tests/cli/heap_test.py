@@ -125,6 +125,15 @@ def test_files_are_compared_here():
     check.equal(out, "")
     check.contains(content("g.txt").decode(), "20 ")
     check.contains(sonde("diff", "a.raw", "nothing.raw", status=1)[1], "nothing.raw")
+    os.rename(os.path.join(FOLDER, "a.raw"), os.path.join(FOLDER, "a.hprof"))  # as GreptimeDB's document has it
+    done = subprocess.run([SONDE, "draw", "a.hprof", "-o", "a.heapsnapshot"], cwd=FOLDER, capture_output=True, check=True)
+    check.equal(done.stderr, b"")
+    check.equal(json.loads(content("a.heapsnapshot"))["snapshot"]["node_count"] > 2, True)
+    done = subprocess.run([SONDE, "draw", "a.hprof", "-o", "/dev/full", "--format", "heapsnapshot"], cwd=FOLDER,
+                          capture_output=True, check=False)
+    check.equal(done.returncode, 1)
+    check.contains(done.stderr.decode(), "No space left")
+    os.rename(os.path.join(FOLDER, "a.hprof"), os.path.join(FOLDER, "a.raw"))
     check.contains(sonde("diff", "a.raw", "b.raw", "--type", "cpu", status=2)[1], "no sample type")
 
 
