@@ -241,11 +241,6 @@ struct keep *rpc_capture_keep(struct capture *capture) {
     return &capture->keep;
 }
 
-static const char *kind_of(enum engine_mode mode) {
-    static const char *const kinds[ENGINE_MODES] = {"cpu", "wall", "off-cpu"};
-    return kinds[mode];
-}
-
 void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__CaptureCpuRequest *request = (const void *)message;
     struct engine_cpu_spec spec;
@@ -256,8 +251,7 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     if (!err && !(capture = rpc_capture_create(call, &rendering)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err && request->keep)
-        err = keep_begin(&capture->keep, call, &spec.target, kind_of(spec.mode), request->note,
-                         &diag);
+        err = keep_begin(&capture->keep, call, &spec.target, "cpu", request->note, &diag);
     if (!err) {
         spec.result_by_ns = rpc_call_deadline_ns(call);
         rpc_call_note(call, " target=%s pid=%d hz=%u",

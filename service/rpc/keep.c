@@ -37,7 +37,11 @@ static bool is_worth_it(const struct keep *keep) {
 
 void keep_write(struct keep *keep, const struct sonde_profile *profile,
                 const struct engine_facts *facts) {
+    static const char *const kinds[ENGINE_MODES] = {
+        [ENGINE_WALL] = "wall", [ENGINE_OFF_CPU] = "off-cpu"};
     int64_t ran_ns = facts->end_unix_ns - facts->start_unix_ns;
+    if (kinds[facts->mode]) /* of a session it is known now only */
+        keep->facts.kind = (char *)kinds[facts->mode];
     keep->facts.start_unix_ns = facts->start_unix_ns;
     keep->facts.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
     keep->facts.samples = facts->samples;
