@@ -188,7 +188,8 @@ static struct symbol_module *find_in_cache(struct symbol_store *store, const cha
 /* --- keeping -----------------------------------------------------------------------------------
  */
 
-static void keep(struct symbol_store *store, struct symbol_module *module) {
+void symbol_archive_keep(struct symbol_module *module) {
+    struct symbol_store *store = module->store;
     struct symbol_module *old = NULL;
     bool is_kept = false;
     lock_take(&store->lock);
@@ -202,6 +203,20 @@ static void keep(struct symbol_store *store, struct symbol_module *module) {
     }
     lock_drop(&store->lock);
     symbol_module_release(old);
+}
+
+void symbol_archive_let_go(struct symbol_module *module) {
+    struct symbol_store *store = module->store;
+    struct symbol_module *kept = NULL;
+    lock_take(&store->lock);
+    for (uint32_t i = 0; i < SYMBOL_KEPT && !kept; i++) {
+        if (store->kept[i] != module)
+            continue;
+        kept = module;
+        store->kept[i] = NULL;
+    }
+    lock_drop(&store->lock);
+    symbol_module_release(kept);
 }
 
 /* build_id NULL: all. */
@@ -244,7 +259,7 @@ sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
                               : "no file with the build-id %s is known here: upload it or its "
                                 "debug file",
                           wanted);
-    keep(store, found);
+    symbol_archive_keep(found);
     *module = found;
     return SONDE_OK;
 }

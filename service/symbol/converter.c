@@ -31,6 +31,10 @@ static bool open_table(struct symbol_module *module, int fd, struct symbol_full_
 }
 
 static void settle(struct symbol_module *module, const struct symbol_failure *failure) {
+    if (failure->cause) /* the next one who asks looks at the file anew */
+        symbol_archive_let_go(module);
+    else if (module->fd >= 0 && module->build_id[0])
+        symbol_archive_keep(module);
     lock_take(&module->lock);
     module->full_state = SYMBOL_READY;
     module->failure = *failure;

@@ -44,7 +44,7 @@ struct symbol_store {
     struct symbol_fetch *fetch; /* NULL = no servers; fixed */
 
     /* Files by build-id and uploads (archive.c, uploads.c); under the lock. */
-    struct symbol_module *kept[SYMBOL_KEPT]; /* asked for by build-id lately; retained */
+    struct symbol_module *kept[SYMBOL_KEPT]; /* asked about lately; retained */
     uint32_t next_kept;
     uint64_t upload_limit, uploading; /* bytes: of all uploads, and of those under way */
     bool has_uploads;                 /* the cache directory is among debug_roots; fixed */
@@ -181,6 +181,10 @@ struct symbol_module *symbol_module_open_tables(struct symbol_store *store, cons
 /* archive.c. Writes beside a module's tables what they do not say, for who finds them without the
  * file. */
 void symbol_archive_note(const struct symbol_module *module);
+/* Keeps a module that was asked about for a while after the last one lets go of it: its tables stay
+ * open, and what was demangled stays so, from one request to the next. */
+void symbol_archive_keep(struct symbol_module *module);
+void symbol_archive_let_go(struct symbol_module *module);
 void symbol_archive_stop(struct symbol_store *store); /* lets go of what is kept */
 /* Sets the store's debug_roots: uploads first, then `roots` (NULL = the usual). False when out of
  * memory. */
