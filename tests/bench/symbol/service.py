@@ -87,6 +87,7 @@ def measure_posts(server, wanted):
     connection.close()
     for name, after in helpers_cpu(server).items():
         row("G9", f"POST of {len(wanted)} addresses, {name}", 1e3 * (after - before[name]) / POSTS, "ms CPU")
+    row("", "    bytes of an answer: names of C++ templates are long", len(answer) / 1e3, "kB")
     times.sort()
     row("G9", f"POST of {len(wanted)} addresses, p50 of {POSTS}", 1e3 * times[len(times) // 2], "ms")
     row("G9", f"POST of {len(wanted)} addresses, p99 of {POSTS}", 1e3 * times[len(times) * 99 // 100], "ms", P99_MS)
