@@ -139,14 +139,22 @@ static void read_stacks(const struct alloc_view *view, struct alloc_sums *sums) 
 
 /* ---- Live blocks ---- */
 
+/* Word by word, none before the version that was read before and none after the one read next. */
+static void copy_words(const struct alloc_entry *entry, struct alloc_entry *copy) {
+    const _Atomic uint64_t *from = (const _Atomic uint64_t *)entry;
+    for (size_t i = 0; i < sizeof *copy / sizeof *from; i++) {
+        uint64_t word = atomic_load_explicit(&from[i], memory_order_acquire);
+        memcpy((char *)copy + i * sizeof word, &word, sizeof word);
+    }
+}
+
 /* False when nothing lives there. */
 static bool copy_entry(const struct alloc_entry *entry, struct alloc_entry *copy) {
     for (int i = 0; i < TRIES; i++) {
         uint64_t before = atomic_load_explicit(&entry->version, memory_order_acquire);
         if (atomic_load_explicit(&entry->address, memory_order_relaxed) == 0)
             return false;
-        memcpy(copy, (const void *)entry, sizeof *copy);
-        atomic_thread_fence(memory_order_acquire);
+        copy_words(entry, copy);
         uint64_t after = atomic_load_explicit(&entry->version, memory_order_relaxed);
         if (before == after && before % 2 == 0)
             return copy->address != 0;

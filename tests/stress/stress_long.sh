@@ -7,7 +7,7 @@ set -uo pipefail
 export STRESS_SECONDS="${STRESS_SECONDS:-60}"
 tests/stress/stress_test || exit 1
 
-profiler=$(ldconfig -p | awk '/libprofiler\.so/ {print $NF; exit}')
+profiler=$(PATH="$PATH:/usr/sbin:/sbin" ldconfig -p | awk '/libprofiler\.so/ {print $NF; exit}')
 if [ -z "$profiler" ]; then
     echo "gperftools is not installed: no comparison"
     exit 0
