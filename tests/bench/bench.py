@@ -142,8 +142,18 @@ def heap(figures, length):
 
 
 def gateway(figures, length):
-    text = run(["/usr/bin/python3", "tests/bench/gateway/gateway.py"] + (["--quick"] if length == QUICK else []))
-    take_metric_lines(text, figures)
+    with tempfile.NamedTemporaryFile("r") as told:
+        text = run(["/usr/bin/python3", "tests/bench/gateway/gateway_bench.py", "--out", told.name, "--rounds",
+                    "1" if length == QUICK else "3"])
+        rows = json.loads(told.readlines()[-1])["rows"]
+    for row, values in rows.items():
+        name, what = row.split("/")
+        for key, unit in (("rps", "requests/s"), ("p50_us", "us"), ("gb_s", "GB/s")):
+            if key in values:
+                figures.add(f"gateway: {name}, {'at ' if what.isdigit() else ''}{what}, {unit}", values[key], unit)
+    for what in (row.split("/")[1] for row in rows if row.startswith("gateway/") and row != "gateway/stream"):
+        added = rows[f"gateway/{what}"]["p50_us"] - rows[f"direct/{what}"]["p50_us"]
+        figures.add(f"gateway: added to the direct call, at {what}", added, "us")
     return text
 
 
@@ -156,7 +166,7 @@ PROGRAMS = (
     ("accuracy", accuracy, "tests/bench/accuracy/accuracy.py"),
     ("heap", heap, "tests/bench/heap/heap.sh"),
     ("symbol", symbol, "tests/bench/symbol/symbol_bench"),
-    ("gateway", gateway, "tests/bench/gateway/gateway.py"),
+    ("gateway", gateway, "tests/bench/gateway/gateway_bench.py"),
 )
 
 WARM, COLD = "compact table, warm", "compact table, cold cache"
@@ -176,6 +186,9 @@ GOALS = (
         [f"overhead: {peer}, {hz} Hz" for peer in ("gperftools", "perf record -g", "perf record --call-graph dwarf")])
        for hz, goal in ((99, 0.4), (999, 2.6), (9999, 20))]
     + [("overhead: sonde, 9999 Hz, a sample over the bare tick", 5, True, [])]
+    + [("gateway: added to the direct call, at 1", 80, True, []),
+       ("gateway: gateway, at 16, requests/s", 40000, False, ["gateway: grpc-gateway, at 16, requests/s"]),
+       ("gateway: gateway, stream, GB/s", 1, False, ["gateway: grpc-gateway, stream, GB/s"])]
     + [("overhead: sonde, 9999 Hz, delivered", 9500, False,
         ["overhead: gperftools, 9999 Hz, delivered", "overhead: perf record -g, 9999 Hz, delivered",
          "ticks: setitimer, delivered at 10 kHz", "ticks: timer_create, delivered at 10 kHz"])]
