@@ -46,22 +46,6 @@ static struct place *take_place(uint64_t sp) {
     return NULL;
 }
 
-/* A library came since the map was read: the control thread reads it anew. */
-static void tell_of_miss(const struct walk_map *map, const uint64_t *pcs,
-                         const struct walk_result *walked) {
-    bool known = true;
-    if (walked->end != RING_END_NO_TABLE && walked->fp_frames == 0)
-        return;
-    if (!atomic_load_explicit(&room.misses_wanted, memory_order_relaxed))
-        return;
-    for (uint32_t i = 0; i < walked->depth && known; i++)
-        known = walk_map_find(map, (pcs[i] & ~RING_PC_EXACT) - (i > 0)) != NULL;
-    if (known || !atomic_exchange(&room.misses_wanted, 0))
-        return;
-    atomic_store_explicit(&room.missed, 1, memory_order_release);
-    room_wake();
-}
-
 /* How many of place->pcs are the leaf-most ones without a gap. */
 static uint32_t walk_whole(struct place *place, const struct walk_map *map,
                            const struct walk_registers *here) {
@@ -70,7 +54,7 @@ static uint32_t walk_whole(struct place *place, const struct walk_map *map,
     struct walk_result walked;
     bounds_find_call(here->value[WALK_RSP], &own_stack, &extra, &bounds);
     walk_from_registers(here, map, &place->cache, &bounds, place->pcs, WALKED_PCS, &walked);
-    tell_of_miss(map, place->pcs, &walked);
+    room_tell_of_miss(map, place->pcs, &walked);
     return walked.gap_at ? walked.gap_at : walked.depth;
 }
 

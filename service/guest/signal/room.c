@@ -90,6 +90,21 @@ int64_t room_due(const struct room_seat *seat, int64_t cpu_ns) {
     return cpu_ns - seat->base_ns - (int64_t)(counted + reported);
 }
 
+void room_tell_of_miss(const struct walk_map *map, const uint64_t *pcs,
+                       const struct walk_result *walked) {
+    if (walked->end != RING_END_NO_TABLE && walked->fp_frames == 0)
+        return;
+    if (!atomic_load_explicit(&room.misses_wanted, memory_order_relaxed))
+        return;
+    bool known = true;
+    for (uint32_t i = 0; i < walked->depth && known; i++)
+        known = walk_map_find(map, (pcs[i] & ~RING_PC_EXACT) - (i > 0)) != NULL;
+    if (known || !atomic_exchange(&room.misses_wanted, 0))
+        return;
+    atomic_store_explicit(&room.missed, 1, memory_order_release);
+    room_wake();
+}
+
 int64_t room_clock_ns(int clock) {
     struct timespec now = {0};
     clock_gettime(clock, &now);

@@ -212,6 +212,12 @@ static inline void room_wake(void) {
         raw_call3(SYS_sendmsg, room.wake_fd, (long)&empty, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
+/* A walked pc lies in no known module, since a library came or code was made: the control thread
+ * reads the map anew. */
+SONDE_SIGSAFE
+void room_tell_of_miss(const struct walk_map *map, const uint64_t *pcs,
+                       const struct walk_result *walked);
+
 /* Whether no handler is inside at this moment, or each has left since the call began; `limit` is
  * the highest seat + 1. Waits for nobody: false = ask again later. Control thread only. */
 bool room_quiet(uint32_t limit);

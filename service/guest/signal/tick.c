@@ -120,23 +120,6 @@ static bool announce(struct room_seat *seat, uint64_t weight_ns) {
     return seat->announced = push_thread(seat, weight_ns);
 }
 
-/* A pc in no known module: a library came, or code was made. The control thread reads the map anew.
- */
-static void tell_of_miss(const struct walk_map *map, const uint64_t *pcs,
-                         const struct walk_result *walked) {
-    if (walked->end != RING_END_NO_TABLE && walked->fp_frames == 0)
-        return;
-    if (!atomic_load_explicit(&room.misses_wanted, memory_order_relaxed))
-        return;
-    bool known = true;
-    for (uint32_t i = 0; i < walked->depth && known; i++)
-        known = walk_map_find(map, (pcs[i] & ~RING_PC_EXACT) - (i > 0)) != NULL;
-    if (known || !atomic_exchange(&room.misses_wanted, 0))
-        return;
-    atomic_store_explicit(&room.missed, 1, memory_order_release);
-    room_wake();
-}
-
 static void push_sample(const struct room_seat *seat, const uint64_t *pcs,
                         const struct walk_result *walked, uint32_t generation, uint64_t now,
                         uint64_t weight_ns) {
@@ -181,7 +164,7 @@ static void take_sample(struct room_seat *seat, const ucontext_t *context, uint6
                       atomic_load_explicit(&room.max_depth, memory_order_relaxed), &walked);
     if (announce(seat, weight_ns))
         push_sample(seat, pcs, &walked, map->generation, now, weight_ns);
-    tell_of_miss(&map->walk, pcs, &walked);
+    room_tell_of_miss(&map->walk, pcs, &walked);
 }
 
 static void add(_Atomic uint64_t *sum, uint64_t more) {

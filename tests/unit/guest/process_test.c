@@ -150,7 +150,7 @@ TEST(the_next_image_after_exec_inherits_nothing) {
     scene_begin(&scene, "exec", 0);
     scene_capture(&scene, HZ(2000), BEST);
     struct line before = scene_pump_line(&scene), open = scene_pump_line(&scene);
-    CHECK_INT(before.a, >=, 4); /* eventfd, socket, rings, one clock */
+    CHECK_INT(before.a, >=, 4); /* wake-up, socket, rings, one clock */
     CHECK_STR(open.word, "open");
     CHECK_INT(open.a, ==, 0);
     fake_pump(&scene.guest, 100);
