@@ -14,12 +14,12 @@ _BAZEL_RULES = {
 # name: (pkg-config module or "", libraries, headers, defines, deps, tools)
 _LIBRARIES = {
     "curl": ("libcurl", [], ["curl"], [], [], []),
-    "deflate": ("libdeflate", ["deflate"], ["libdeflate.h"], [], [], []),
     "dw": ("libdw", ["dw"], ["elfutils", "dwarf.h"], [], ["elf"], []),
     "elf": ("libelf", ["elf"], ["libelf.h", "gelf.h", "nlist.h"], [], [], []),
     "grpc": ("grpc", ["grpc", "gpr"], ["grpc"], [], [], []),
     "h2o": ("libh2o-evloop", ["h2o-evloop"], ["h2o", "h2o.h"], ["H2O_USE_LIBUV=0"], ["openssl", "zlib"], []),
     "iberty": ("", [":libiberty.a"], ["libiberty"], [], [], []),
+    "isal": ("libisal", ["isal"], ["isa-l"], [], [], []),
     "jemalloc": ("jemalloc", ["jemalloc"], ["jemalloc"], [], [], []),
     "lzma": ("liblzma", ["lzma"], ["lzma.h", "lzma"], [], [], []),
     "nanopb": ("", ["protobuf-nanopb"], ["pb.h", "pb_common.h", "pb_encode.h", "pb_decode.h"], [], [], []),

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * libdeflate packs (twice as fast as zlib, and the whole input is at hand); zlib unpacks, because
- * it can stop at a bound in the middle of a bomb. */
+ * ISA-L packs: three times as fast as libdeflate and five times as zlib at the same size, and as a
+ * stream, so that what is packed need not be in memory at once. zlib unpacks: it stops at a bound in
+ * the middle of a bomb. */
 #include "api/profile/gzip.h"
 
-#include <libdeflate.h>
+#include <isa-l/igzip_lib.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <zlib.h>
 
 #define STEP        ((size_t)64 << 10)
@@ -15,25 +17,79 @@ bool gzip_is(struct sonde_slice bytes) {
     return bytes.len >= 2 && (uint8_t)bytes.data[0] == 0x1f && (uint8_t)bytes.data[1] == 0x8b;
 }
 
-sonde_err gzip_pack(struct sonde_slice bytes, int level, struct sonde_buf *out) {
-    struct libdeflate_compressor *compressor = libdeflate_alloc_compressor(level);
-    if (!compressor)
-        return SONDE_OUT_OF_MEMORY;
-    size_t before = out->len, bound = libdeflate_gzip_compress_bound(compressor, bytes.len);
-    /* The bound is what could be needed; a limit of out is about what is needed. */
-    struct sonde_buf packed = {0};
-    char *room = sonde_buf_extend(&packed, bound);
-    size_t len = 0;
-    if (room)
-        len = libdeflate_gzip_compress(compressor, bytes.data, bytes.len, room, bound);
-    libdeflate_free_compressor(compressor);
-    if (len)
-        sonde_buf_append(out, room, len);
-    sonde_buf_finish(&packed);
-    if (len == 0)
-        return SONDE_OUT_OF_MEMORY;
-    return out->len == before + len && !out->failed ? SONDE_OK : SONDE_TOO_LARGE;
+/* ---- Packing ---- */
+
+struct gzip_packer {
+    struct isal_zstream stream;
+    struct sonde_buf *out;
+    uint8_t *memory; /* of the level */
+    bool has_failed;
+    uint8_t packed[STEP]; /* out may have a limit that holds for what is needed, not for room */
+};
+
+static const uint32_t level_memory[] = {ISAL_DEF_LVL0_DEFAULT, ISAL_DEF_LVL1_DEFAULT,
+                                        ISAL_DEF_LVL2_DEFAULT, ISAL_DEF_LVL3_DEFAULT};
+
+struct gzip_packer *gzip_packer_create(int level, struct sonde_buf *out) {
+    uint32_t known = level < 1 ? 1 : level > 3 ? 3 : (uint32_t)level;
+    struct gzip_packer *packer = malloc(sizeof *packer);
+    uint8_t *memory = malloc(level_memory[known]);
+    if (!packer || !memory) {
+        free(packer);
+        free(memory);
+        return NULL;
+    }
+    isal_deflate_init(&packer->stream);
+    packer->stream.level = known;
+    packer->stream.level_buf = packer->memory = memory;
+    packer->stream.level_buf_size = level_memory[known];
+    packer->stream.gzip_flag = IGZIP_GZIP;
+    packer->out = out;
+    packer->has_failed = false;
+    return packer;
 }
+
+/* Until all that was given is taken in and, at the end, all of it is out. */
+static void pack(struct gzip_packer *packer) {
+    struct isal_zstream *stream = &packer->stream;
+    do {
+        stream->next_out = packer->packed;
+        stream->avail_out = STEP;
+        if (isal_deflate(stream) != COMP_OK)
+            packer->has_failed = true;
+        sonde_buf_append(packer->out, packer->packed, STEP - stream->avail_out);
+    } while (!packer->has_failed && !packer->out->failed && stream->avail_out == 0);
+}
+
+void gzip_packer_add(struct gzip_packer *packer, struct sonde_slice bytes) {
+    while (bytes.len > 0 && !packer->has_failed && !packer->out->failed) {
+        uint32_t len = bytes.len < (1u << 30) ? (uint32_t)bytes.len : 1u << 30;
+        packer->stream.next_in = (uint8_t *)(uintptr_t)bytes.data;
+        packer->stream.avail_in = len;
+        pack(packer);
+        packer->has_failed |= packer->stream.avail_in > 0 && !packer->out->failed;
+        bytes = (struct sonde_slice){bytes.data + len, bytes.len - len};
+    }
+}
+
+sonde_err gzip_packer_end(struct gzip_packer *packer) {
+    packer->stream.end_of_stream = 1;
+    packer->stream.avail_in = 0;
+    pack(packer);
+    if (packer->out->failed)
+        return packer->out->limit ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY;
+    bool is_whole = !packer->has_failed && packer->stream.internal_state.state == ZSTATE_END;
+    return is_whole ? SONDE_OK : SONDE_INTERNAL;
+}
+
+void gzip_packer_destroy(struct gzip_packer *packer) {
+    if (!packer)
+        return;
+    free(packer->memory);
+    free(packer);
+}
+
+/* ---- Unpacking ---- */
 
 /* One member; *used is what it took of bytes. */
 static sonde_err unpack_member(struct sonde_slice bytes, size_t limit, struct sonde_buf *out,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing profile.proto. Each message is built in one scratch of known largest size and then
- * appended with its length, so the memory beside the output is one message. sample_type goes first:
+ * Writing profile.proto. Messages gather in one piece of memory that is handed on, to the output or
+ * the packer, when it is full; so the memory beside the output is one piece. sample_type goes first:
  * the first byte of a raw profile is then 0x0a, by which tools know one. */
 #include "api/profile/gzip.h"
 #include "api/profile/internal.h"
@@ -27,50 +27,87 @@ enum {
     PROFILE_DEFAULT_TYPE,
 };
 
+#define PIECE      ((size_t)32 << 10) /* stays in the nearest cache */
 #define FIELD_SIZE (WIRE_MAX_VARINT + 2)
 #define MAX_FIELDS 12
+#define LABEL_SIZE (5 * FIELD_SIZE)
 
 struct writer {
     const struct sonde_profile *profile;
     struct sonde_buf *out;
-    uint8_t *scratch;
+    struct gzip_packer *packer; /* NULL = out gets it as it is */
+    uint8_t *piece;
+    size_t used, size;
+    uint8_t *scratch; /* of one small message */
     size_t scratch_size;
 };
 
-static bool reserve(struct writer *writer, size_t size) {
-    if (size <= writer->scratch_size)
-        return true;
-    uint8_t *scratch = realloc(writer->scratch, size * 2);
-    if (!scratch) {
-        writer->out->failed = true;
-        return false;
-    }
-    writer->scratch = scratch;
-    writer->scratch_size = size * 2;
-    return true;
+/* ---- Pieces ---- */
+
+static void hand_on(struct writer *writer) {
+    struct sonde_slice bytes = {(const char *)writer->piece, writer->used};
+    if (writer->packer)
+        gzip_packer_add(writer->packer, bytes);
+    else
+        sonde_buf_append(writer->out, bytes.data, bytes.len);
+    writer->used = 0;
 }
 
-static void put_bytes(struct sonde_buf *out, uint32_t field, const void *data, size_t len) {
-    uint8_t head[2 * WIRE_MAX_VARINT];
-    uint8_t *at = wire_put_varint(head, field << 3 | WIRE_BYTES);
+static bool grow(struct writer *writer, uint8_t **memory, size_t *size, size_t wanted) {
+    if (wanted <= *size)
+        return true;
+    free(*memory);
+    *memory = malloc(wanted);
+    *size = *memory ? wanted : 0;
+    writer->out->failed |= !*memory;
+    return *memory != NULL;
+}
+
+/* Where at most `size` bytes may be written; NULL when out of memory. What was written is told to
+ * end_at. */
+static uint8_t *begin(struct writer *writer, size_t size) {
+    if (writer->used + size <= writer->size)
+        return writer->piece + writer->used;
+    hand_on(writer);
+    return grow(writer, &writer->piece, &writer->size, size < PIECE ? PIECE : size) ? writer->piece
+                                                                                    : NULL;
+}
+
+static void end_at(struct writer *writer, const uint8_t *at) {
+    writer->used = (size_t)(at - writer->piece);
+}
+
+static bool reserve(struct writer *writer, size_t size) {
+    return grow(writer, &writer->scratch, &writer->scratch_size, size);
+}
+
+static void put_bytes(struct writer *writer, uint32_t field, const void *data, size_t len) {
+    uint8_t *at = begin(writer, len + FIELD_SIZE);
+    if (!at)
+        return;
+    at = wire_put_varint(at, field << 3 | WIRE_BYTES);
     at = wire_put_varint(at, len);
-    sonde_buf_append(out, head, (size_t)(at - head));
-    sonde_buf_append(out, data, len);
+    if (len)
+        memcpy(at, data, len);
+    end_at(writer, at + len);
 }
 
 static void put_message(struct writer *writer, uint32_t field, const uint8_t *end) {
-    put_bytes(writer->out, field, writer->scratch, (size_t)(end - writer->scratch));
+    put_bytes(writer, field, writer->scratch, (size_t)(end - writer->scratch));
 }
 
 static void put_number(struct writer *writer, uint32_t field, uint64_t value) {
-    uint8_t *end = wire_put_field(writer->scratch, field, value);
-    sonde_buf_append(writer->out, writer->scratch, (size_t)(end - writer->scratch));
+    uint8_t *at = begin(writer, FIELD_SIZE);
+    if (at)
+        end_at(writer, wire_put_field(at, field, value));
 }
 
 static void put_type(struct writer *writer, uint32_t field, struct profile_type type) {
     uint8_t *at = wire_put_field(writer->scratch, 1, type.type);
     put_message(writer, field, wire_put_field(at, 2, type.unit));
 }
+
+/* ---- Samples: nine tenths of a profile's bytes ---- */
 
 static uint8_t *put_label(uint8_t *at, const struct sonde_label *label) {
     uint8_t body[4 * FIELD_SIZE];
@@ -87,28 +124,49 @@ static uint8_t *put_label(uint8_t *at, const struct sonde_label *label) {
     return at + len;
 }
 
-/* The hot loop: nine tenths of a profile's bytes are samples. */
+static size_t ids_size(const uint32_t *ids, uint32_t count) {
+    size_t size = count;
+    for (uint32_t i = 0; i < count; i++)
+        size += (size_t)(ids[i] >= 1u << 7) + (ids[i] >= 1u << 14) + (ids[i] >= 1u << 21) +
+                (ids[i] >= 1u << 28);
+    return size;
+}
+
+/* A packed field's head; its content follows. */
+static uint8_t *put_head(uint8_t *at, uint32_t field, size_t len) {
+    return wire_put_varint(wire_put_varint(at, field << 3 | WIRE_BYTES), len);
+}
+
+static size_t packed_size(size_t len) {
+    return 1 + wire_varint_size(len) + len;
+}
+
 static void put_sample(struct writer *writer, const struct sonde_sample *sample, size_t types) {
-    size_t ids_len = 0, values_len = 0;
-    for (uint32_t i = 0; i < sample->location_count; i++)
-        ids_len += wire_varint_size(sample->locations[i]);
+    uint8_t labels[SONDE_PROFILE_MAX_LABELS * LABEL_SIZE], *labels_end = labels;
+    size_t ids_len = ids_size(sample->locations, sample->location_count), values_len = 0;
     for (size_t i = 0; i < types; i++)
         values_len += wire_varint_size((uint64_t)sample->values[i]);
-    if (!reserve(writer, ids_len + values_len + (4 + 5 * sample->label_count) * FIELD_SIZE))
+    for (uint32_t i = 0; i < sample->label_count; i++)
+        labels_end = put_label(labels_end, &sample->labels[i]);
+    size_t labels_len = (size_t)(labels_end - labels);
+    size_t len = (ids_len ? packed_size(ids_len) : 0) + packed_size(values_len) + labels_len;
+    uint8_t *at = begin(writer, len + FIELD_SIZE);
+    if (!at)
         return;
-    uint8_t *at = writer->scratch;
-    if (sample->location_count) {
-        at = wire_put_varint(wire_put_varint(at, 1 << 3 | WIRE_BYTES), ids_len);
-        for (uint32_t i = 0; i < sample->location_count; i++)
-            at = wire_put_varint(at, sample->locations[i]);
-    }
-    at = wire_put_varint(wire_put_varint(at, 2 << 3 | WIRE_BYTES), values_len);
+    at = put_head(at, PROFILE_SAMPLE, len);
+    if (ids_len)
+        at = put_head(at, 1, ids_len);
+    for (uint32_t i = 0; i < sample->location_count; i++)
+        at = wire_put_id(at, sample->locations[i]);
+    at = put_head(at, 2, values_len);
     for (size_t i = 0; i < types; i++)
         at = wire_put_varint(at, (uint64_t)sample->values[i]);
-    for (uint32_t i = 0; i < sample->label_count; i++)
-        at = put_label(at, &sample->labels[i]);
-    put_message(writer, PROFILE_SAMPLE, at);
+    if (labels_len)
+        memcpy(at, labels, labels_len);
+    end_at(writer, at + labels_len);
 }
+
+/* ---- The tables ---- */
 
 /* What the locations of each mapping show: a flag holds when every one of them bears it out. */
 struct shown {
@@ -203,7 +261,7 @@ static void put_tables(struct writer *writer) {
         put_function(writer, id);
     for (uint32_t id = 0; id < sonde_profile_string_count(profile); id++) {
         const char *text = sonde_profile_text(profile, id);
-        put_bytes(writer->out, PROFILE_STRING, text, strlen(text));
+        put_bytes(writer, PROFILE_STRING, text, strlen(text));
     }
 }
 
@@ -217,9 +275,11 @@ static void put_facts(struct writer *writer) {
     put_number(writer, PROFILE_PERIOD, (uint64_t)info->period);
     for (uint32_t i = 0; i < profile->comments.count; i++) {
         const uint32_t *id = profile_table_item(&profile->comments, i);
-        uint8_t *at = wire_put_varint(writer->scratch, PROFILE_COMMENT << 3 | WIRE_VARINT);
-        at = wire_put_varint(at, *id); /* an empty comment is one, too */
-        sonde_buf_append(writer->out, writer->scratch, (size_t)(at - writer->scratch));
+        uint8_t *at = begin(writer, FIELD_SIZE);
+        if (!at)
+            return;
+        at = wire_put_varint(at, PROFILE_COMMENT << 3 | WIRE_VARINT);
+        end_at(writer, wire_put_varint(at, *id)); /* an empty comment is one, too */
     }
     put_number(writer, PROFILE_DEFAULT_TYPE, profile->types[info->default_type].type);
 }
@@ -233,30 +293,26 @@ static void put_profile(struct writer *writer) {
     put_facts(writer);
 }
 
-static sonde_err write_raw(const struct sonde_profile *profile, struct sonde_buf *out) {
-    struct writer writer = {.profile = profile, .out = out};
-    put_profile(&writer);
-    free(writer.scratch);
-    if (out->failed)
-        return out->limit ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY;
-    return SONDE_OK;
+static sonde_err write_all(struct writer *writer) {
+    put_profile(writer);
+    hand_on(writer);
+    free(writer->piece);
+    free(writer->scratch);
+    if (writer->out->failed)
+        return writer->out->limit ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY;
+    return writer->packer ? gzip_packer_end(writer->packer) : SONDE_OK;
 }
 
 sonde_err sonde_pprof_write(const struct sonde_profile *profile, int gzip_level,
                             struct sonde_buf *out, struct sonde_diag *diag) {
-    sonde_err err;
     if (gzip_level < 0 || gzip_level > 9)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "gzip level %d is not from 0 to 9",
                           gzip_level);
-    if (gzip_level == 0) {
-        err = write_raw(profile, out);
-    } else {
-        struct sonde_buf raw = {0};
-        err = write_raw(profile, &raw);
-        if (!err)
-            err = gzip_pack(sonde_buf_slice(&raw), gzip_level, out);
-        sonde_buf_finish(&raw);
-    }
+    struct writer writer = {.profile = profile, .out = out};
+    if (gzip_level > 0)
+        writer.packer = gzip_packer_create(gzip_level, out);
+    sonde_err err = gzip_level > 0 && !writer.packer ? SONDE_OUT_OF_MEMORY : write_all(&writer);
+    gzip_packer_destroy(writer.packer);
     if (err)
         return sonde_fail(diag, err, "the profile could not be written: %s",
                           sonde_diag_text(NULL, err));

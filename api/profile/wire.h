@@ -20,6 +20,17 @@ static inline uint8_t *wire_put_varint(uint8_t *at, uint64_t value) {
     return at;
 }
 
+/* The same for ids, which are small: without a branch up to 14 bits, and one byte more may be
+ * written over. */
+static inline uint8_t *wire_put_id(uint8_t *at, uint32_t id) {
+    if (id >= 1u << 14)
+        return wire_put_varint(at, id);
+    uint32_t is_long = id >= 0x80;
+    at[0] = (uint8_t)((id & 0x7f) | is_long << 7);
+    at[1] = (uint8_t)(id >> 7);
+    return at + 1 + is_long;
+}
+
 /* A varint field; proto3 leaves zero out. At most WIRE_MAX_VARINT + 2 bytes. */
 static inline uint8_t *wire_put_field(uint8_t *at, uint32_t field, uint64_t value) {
     if (value == 0)
