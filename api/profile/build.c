@@ -216,15 +216,14 @@ static sonde_err check_sample(const struct sonde_profile *profile,
     if (sample->location_count > SONDE_PROFILE_MAX_DEPTH ||
         sample->label_count > SONDE_PROFILE_MAX_LABELS)
         return SONDE_TOO_LARGE;
+    uint32_t known = profile->locations.count, unknown = 0;
     for (uint32_t i = 0; i < sample->location_count; i++)
-        if (sample->locations[i] == 0 || sample->locations[i] > profile->locations.count)
-            return SONDE_INVALID_ARGUMENT;
+        unknown |= sample->locations[i] - 1 >= known; /* 0 is none, and wraps */
     for (uint32_t i = 0; i < sample->label_count; i++)
-        if (!has_string(profile, sample->labels[i].key) ||
-            !has_string(profile, sample->labels[i].str) ||
-            !has_string(profile, sample->labels[i].num_unit))
-            return SONDE_INVALID_ARGUMENT;
-    return SONDE_OK;
+        unknown |= !has_string(profile, sample->labels[i].key) ||
+                   !has_string(profile, sample->labels[i].str) ||
+                   !has_string(profile, sample->labels[i].num_unit);
+    return unknown ? SONDE_INVALID_ARGUMENT : SONDE_OK;
 }
 
 static uint32_t hash_sample(const struct sonde_profile *profile, const struct sample_key *key) {
@@ -238,28 +237,47 @@ static uint32_t hash_sample(const struct sonde_profile *profile, const struct sa
                         key->sample->location_count * sizeof *key->sample->locations);
 }
 
-static sonde_err add_new_sample(struct sonde_profile *profile, uint32_t hash,
-                                const struct sample_key *key) {
+static uint32_t hash_stored(const void *context, const void *item) {
+    const struct sonde_profile *profile = context;
+    struct sonde_sample sample = profile_stored_sample(profile, item);
+    return hash_sample(profile, &(struct sample_key){&sample, sample.labels});
+}
+
+static sonde_err check_room(const struct sonde_profile *profile, const struct sonde_sample *sample,
+                            size_t *bytes) {
+    *bytes = profile->type_count * sizeof(int64_t) + sample->label_count * sizeof *sample->labels +
+             sample->location_count * sizeof *sample->locations;
+    return profile_reserve(profile, &profile->samples, *bytes);
+}
+
+static void fill_sample(struct sonde_profile *profile, struct profile_sample *item, char *block,
+                        const struct sample_key *key) {
     const struct sonde_sample *sample = key->sample;
     size_t values = profile->type_count * sizeof(int64_t);
     size_t labels = sample->label_count * sizeof *sample->labels;
-    size_t locations = sample->location_count * sizeof *sample->locations;
-    sonde_err err = profile_reserve(profile, &profile->samples, values + labels + locations);
-    if (err)
-        return err;
-    char *block = sonde_arena_alloc(&profile->arena, values + labels + locations);
-    struct profile_sample *item = block ? profile_table_add(&profile->samples, hash) : NULL;
-    if (!item)
-        return SONDE_OUT_OF_MEMORY;
     memcpy(block, sample->values, values);
     if (labels)
         memcpy(block + values, key->labels, labels);
-    if (locations)
-        memcpy(block + values + labels, sample->locations, locations);
+    if (sample->location_count)
+        memcpy(block + values + labels, sample->locations,
+               sample->location_count * sizeof *sample->locations);
     *item = (struct profile_sample){.block = (int64_t *)(void *)block,
                                     .sampled = sample->sampled,
                                     .location_count = sample->location_count,
                                     .label_count = sample->label_count};
+}
+
+static sonde_err add_new_sample(struct sonde_profile *profile, uint32_t hash,
+                                const struct sample_key *key) {
+    size_t bytes;
+    sonde_err err = check_room(profile, key->sample, &bytes);
+    if (err)
+        return err;
+    char *block = sonde_arena_alloc(&profile->arena, bytes);
+    struct profile_sample *item = block ? profile_table_add(&profile->samples, hash) : NULL;
+    if (!item)
+        return SONDE_OUT_OF_MEMORY;
+    fill_sample(profile, item, block, key);
     return SONDE_OK;
 }
 
@@ -272,6 +290,8 @@ sonde_err sonde_profile_add_sample(struct sonde_profile *profile,
     sort_labels(sorted, sample->labels, sample->label_count);
     struct sample_key key = {sample, sorted};
     uint32_t hash = hash_sample(profile, &key);
+    if (!profile_table_index(&profile->samples, hash_stored, profile))
+        return SONDE_OUT_OF_MEMORY;
     uint32_t number = profile_table_find(&profile->samples, hash, equal_sample, profile, &key);
     if (number == PROFILE_TABLE_NONE)
         return add_new_sample(profile, hash, &key);
@@ -281,6 +301,31 @@ sonde_err sonde_profile_add_sample(struct sonde_profile *profile,
     for (size_t i = 0; i < profile->type_count; i++)
         stored->block[i] = profile_add(stored->block[i], sample->values[i]);
     return SONDE_OK;
+}
+
+sonde_err sonde_profile_append_sample(struct sonde_profile *profile,
+                                      const struct sonde_sample *sample) {
+    size_t bytes;
+    sonde_err err = check_sample(profile, sample);
+    if (!err)
+        err = check_room(profile, sample, &bytes);
+    if (err)
+        return err;
+    struct sonde_label sorted[SONDE_PROFILE_MAX_LABELS];
+    sort_labels(sorted, sample->labels, sample->label_count);
+    char *block = sonde_arena_alloc(&profile->arena, bytes);
+    struct profile_sample *item = block ? profile_table_append(&profile->samples) : NULL;
+    if (!item)
+        return SONDE_OUT_OF_MEMORY;
+    fill_sample(profile, item, block, &(struct sample_key){sample, sorted});
+    return SONDE_OK;
+}
+
+sonde_err sonde_profile_expect_samples(struct sonde_profile *profile, uint32_t count) {
+    size_t bytes = count * (profile->samples.item_size + 3 * sizeof(uint32_t));
+    if (profile_reserve(profile, &profile->samples, bytes) != SONDE_OK)
+        return SONDE_TOO_LARGE;
+    return profile_table_expect(&profile->samples, count) ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
 sonde_err sonde_profile_add_comment(struct sonde_profile *profile, const char *text) {

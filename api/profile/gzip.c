@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * ISA-L packs: three times as fast as libdeflate and five times as zlib at the same size, and as a
- * stream, so that what is packed need not be in memory at once. zlib unpacks: it stops at a bound in
- * the middle of a bomb. */
+ * stream, so that what is packed need not be in memory at once. zlib unpacks: it stops at a bound
+ * in the middle of a bomb. */
 #include "api/profile/gzip.h"
 
 #include <isa-l/igzip_lib.h>

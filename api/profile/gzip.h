@@ -8,8 +8,8 @@
 #include "api/error.h"
 
 bool gzip_is(struct sonde_slice bytes);
-/* Packs one gzip member piece by piece and appends it to out, which is the caller's and outlives the
- * packer. Level 1..9; from 3 on all are the same. NULL when out of memory. */
+/* Packs one gzip member piece by piece and appends it to out, which is the caller's and outlives
+ * the packer. Level 1..9; from 3 on all are the same. NULL when out of memory. */
 struct gzip_packer *gzip_packer_create(int level, struct sonde_buf *out);
 void gzip_packer_add(struct gzip_packer *packer, struct sonde_slice bytes);
 /* Ends the member. SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE (out's limit). */

@@ -36,6 +36,10 @@ struct sonde_profile {
 SONDE_MUST_USE sonde_err profile_reserve(const struct sonde_profile *profile,
                                          const struct profile_table *table, size_t bytes);
 
+/* What an item of `samples` stands for; borrowed. */
+struct sonde_sample profile_stored_sample(const struct sonde_profile *profile,
+                                          const struct profile_sample *stored);
+
 /* Sums and products that stop at the ends of int64 instead of wrapping. */
 int64_t profile_add(int64_t a, int64_t b);
 int64_t profile_multiply(int64_t a, int64_t b);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Writing profile.proto. Messages gather in one piece of memory that is handed on, to the output or
- * the packer, when it is full; so the memory beside the output is one piece. sample_type goes first:
- * the first byte of a raw profile is then 0x0a, by which tools know one. */
+ * the packer, when it is full; so the memory beside the output is one piece. sample_type goes
+ * first: the first byte of a raw profile is then 0x0a, by which tools know one. */
 #include "api/profile/gzip.h"
 #include "api/profile/internal.h"
 #include "api/profile/pprof.h"

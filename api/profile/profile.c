@@ -175,10 +175,8 @@ const struct sonde_location *sonde_profile_location(const struct sonde_profile *
     return item(&profile->locations, id);
 }
 
-struct sonde_sample sonde_profile_sample(const struct sonde_profile *profile, size_t index) {
-    if (index >= profile->samples.count)
-        return (struct sonde_sample){0};
-    const struct profile_sample *stored = profile_table_item(&profile->samples, (uint32_t)index);
+struct sonde_sample profile_stored_sample(const struct sonde_profile *profile,
+                                          const struct profile_sample *stored) {
     const void *labels = stored->block + profile->type_count;
     const void *locations = (const struct sonde_label *)labels + stored->label_count;
     return (struct sonde_sample){.locations = locations,
@@ -187,6 +185,12 @@ struct sonde_sample sonde_profile_sample(const struct sonde_profile *profile, si
                                  .values = stored->block,
                                  .sampled = stored->sampled,
                                  .labels = labels};
+}
+
+struct sonde_sample sonde_profile_sample(const struct sonde_profile *profile, size_t index) {
+    if (index >= profile->samples.count)
+        return (struct sonde_sample){0};
+    return profile_stored_sample(profile, profile_table_item(&profile->samples, (uint32_t)index));
 }
 
 const char *sonde_profile_comment(const struct sonde_profile *profile, size_t index) {

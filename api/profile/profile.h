@@ -115,6 +115,11 @@ SONDE_MUST_USE sonde_err sonde_profile_add_location(struct sonde_profile *,
                                                     const struct sonde_location *, uint32_t *id);
 SONDE_MUST_USE sonde_err sonde_profile_add_sample(struct sonde_profile *,
                                                   const struct sonde_sample *);
+/* The same for one that is known to be equal to none that is there: nothing is looked up. */
+SONDE_MUST_USE sonde_err sonde_profile_append_sample(struct sonde_profile *,
+                                                     const struct sonde_sample *);
+/* Makes room for that many samples at once. */
+SONDE_MUST_USE sonde_err sonde_profile_expect_samples(struct sonde_profile *, uint32_t count);
 SONDE_MUST_USE sonde_err sonde_profile_add_comment(struct sonde_profile *, const char *text);
 void sonde_profile_set_info(struct sonde_profile *, const struct sonde_profile_info *);
 

@@ -44,7 +44,7 @@ void *profile_table_item(const struct profile_table *table, uint32_t number) {
 
 uint32_t profile_table_find(const struct profile_table *table, uint32_t hash,
                             profile_table_equal *equal, const void *context, const void *key) {
-    if (table->count == 0)
+    if (table->indexed == 0)
         return PROFILE_TABLE_NONE;
     uint32_t mask = table->slot_count - 1;
     for (uint32_t at = hash & mask; table->slots[at]; at = (at + 1) & mask) {
@@ -62,37 +62,77 @@ static void occupy(struct profile_table *table, uint32_t number) {
     table->slots[at] = number + 1;
 }
 
-/* Twice as many slots as items, so that probing stays short. */
-static bool grow(struct profile_table *table) {
-    if (table->capacity >= (UINT32_MAX >> 2))
-        return false;
-    uint32_t capacity = table->capacity ? table->capacity * 2 : FIRST_CAPACITY;
+static bool grow(struct profile_table *table, uint32_t capacity) {
     char *items = realloc(table->items, capacity * table->item_size);
     if (items)
         table->items = items;
     uint32_t *hashes = realloc(table->hashes, capacity * sizeof *hashes);
     if (hashes)
         table->hashes = hashes;
-    uint32_t *slots = calloc((size_t)capacity * 2, sizeof *slots);
-    if (!items || !hashes || !slots) {
-        free(slots);
+    if (!items || !hashes)
         return false;
-    }
+    table->capacity = capacity;
+    return true;
+}
+
+static bool has_room(struct profile_table *table) {
+    if (table->count < table->capacity)
+        return true;
+    if (table->capacity >= (UINT32_MAX >> 2))
+        return false;
+    return grow(table, table->capacity ? table->capacity * 2 : FIRST_CAPACITY);
+}
+
+bool profile_table_expect(struct profile_table *table, uint32_t count) {
+    uint32_t capacity = table->capacity ? table->capacity : FIRST_CAPACITY;
+    if (count > (UINT32_MAX >> 2))
+        return false;
+    while (capacity < count)
+        capacity *= 2;
+    return capacity == table->capacity || grow(table, capacity);
+}
+
+/* Twice as many slots as items, so that probing stays short. */
+static bool has_slots(struct profile_table *table) {
+    if (table->slot_count >= table->capacity * 2)
+        return true;
+    uint32_t *slots = calloc((size_t)table->capacity * 2, sizeof *slots);
+    if (!slots)
+        return false;
     free(table->slots);
     table->slots = slots;
-    table->capacity = capacity;
-    table->slot_count = capacity * 2;
-    for (uint32_t i = 0; i < table->count; i++)
+    table->slot_count = table->capacity * 2;
+    for (uint32_t i = 0; i < table->indexed; i++)
         occupy(table, i);
     return true;
 }
 
+void *profile_table_append(struct profile_table *table) {
+    if (!has_room(table))
+        return NULL;
+    return memset(profile_table_item(table, table->count++), 0, table->item_size);
+}
+
+bool profile_table_index(struct profile_table *table, profile_table_hash_of *hash_of,
+                         const void *context) {
+    if (table->indexed == table->count)
+        return true;
+    if (!has_slots(table))
+        return false;
+    for (; table->indexed < table->count; table->indexed++) {
+        table->hashes[table->indexed] = hash_of(context, profile_table_item(table, table->indexed));
+        occupy(table, table->indexed);
+    }
+    return true;
+}
+
 void *profile_table_add(struct profile_table *table, uint32_t hash) {
-    if (table->count == table->capacity && !grow(table))
+    if (!has_room(table) || !has_slots(table))
         return NULL;
     uint32_t number = table->count++;
     table->hashes[number] = hash;
     occupy(table, number);
+    table->indexed = table->count;
     return memset(profile_table_item(table, number), 0, table->item_size);
 }
 

@@ -22,12 +22,21 @@ struct profile_table {
     uint32_t *slots;  /* open addressing, item number + 1; 0 = free */
     size_t item_size;
     uint32_t count, capacity, slot_count;
+    uint32_t indexed; /* the first ones; the others cannot be found yet */
 };
 
 typedef bool profile_table_equal(const void *context, const void *item, const void *key);
 
 void profile_table_init(struct profile_table *table, size_t item_size);
 void profile_table_finish(struct profile_table *table);
+/* Room for that many items, so that adding them moves nothing; false when out of memory. */
+bool profile_table_expect(struct profile_table *table, uint32_t count);
+/* A new zeroed item that is not looked for until profile_table_index; NULL when out of memory. */
+void *profile_table_append(struct profile_table *table);
+typedef uint32_t profile_table_hash_of(const void *context, const void *item);
+/* Makes what was appended findable, before the next find or add; false when out of memory. */
+bool profile_table_index(struct profile_table *table, profile_table_hash_of *hash_of,
+                         const void *context);
 /* The number of the item equal to key, or PROFILE_TABLE_NONE. */
 uint32_t profile_table_find(const struct profile_table *table, uint32_t hash,
                             profile_table_equal *equal, const void *context, const void *key);

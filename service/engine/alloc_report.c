@@ -9,6 +9,7 @@
 #include "service/engine/alloc_report.h"
 
 #include "service/engine/heap_profile.h"
+#include "service/engine/internal.h"
 #include "service/engine/report.h"
 #include "service/guest/ring.h"
 
@@ -20,6 +21,7 @@
 #include <unistd.h>
 
 #define MAX_MAPS_BYTES ((size_t)16 << 20)
+#define USUAL_DEPTH    32u
 
 static const struct sonde_value_type types[] = {
     {"alloc_objects", "count"},
@@ -45,10 +47,16 @@ static bool has_any(const struct alloc_sum *sum, bool live) {
 
 /* ---- A profile ---- */
 
-/* Locations by their address: most stacks share most of theirs. */
+/* Locations by what the stacks have: most stacks share most of theirs. */
 struct known {
-    uint64_t address;
+    uint64_t pc;
     uint32_t location; /* 0 = free */
+};
+
+struct known_table {
+    struct known *items;
+    uint64_t factor; /* the guest cannot know it, so it cannot choose what collides */
+    uint32_t count, slots;
 };
 
 /* Stacks are copied out of the table once, as raw locations; when all those are named, samples are
@@ -57,13 +65,14 @@ struct building {
     const struct alloc_report *report;
     struct generation *mapped;
     struct sonde_profile *raw; /* mappings and locations */
-    struct known *known;
-    uint32_t known_count, known_slots;
+    struct known_table known;
     uint32_t *stacks; /* of each sum, one after the other */
     size_t used, room;
-    uint8_t *depths; /* by the sum's number; 0 = not in the report */
+    uint8_t *depths;      /* by the sum's number; 0 = not in the report */
+    uint32_t stack_count; /* in the report */
     struct heap_located named;
     uint32_t allocator; /* the location "[allocator]"; 0 = not needed yet */
+    bool has_trimmed;
 };
 
 struct sonde_profile *alloc_report_empty(void) {
@@ -103,51 +112,51 @@ static uint32_t mapping_of(const struct generation *mapped, uint64_t address) {
     return low < mapped->count && mapped->mappings[low]->start <= address ? low + 1 : 0;
 }
 
-static struct known *find_known(struct known *known, uint32_t slots, uint64_t address) {
-    uint32_t at = (uint32_t)(address * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1);
-    while (known[at].location != 0 && known[at].address != address)
-        at = (at + 1) & (slots - 1);
-    return &known[at];
+static inline struct known *find_known(const struct known_table *table, uint64_t pc) {
+    uint32_t mask = table->slots - 1, at = (uint32_t)(pc * table->factor >> 32) & mask;
+    while (table->items[at].location != 0 && table->items[at].pc != pc)
+        at = (at + 1) & mask;
+    return &table->items[at];
 }
 
-static sonde_err grow_known(struct building *building) {
-    uint32_t slots = building->known_slots ? building->known_slots * 2 : 4096;
-    struct known *known = calloc(slots, sizeof *known);
-    if (!known)
+static sonde_err grow_known(struct known_table *table) {
+    struct known_table grown = {.slots = table->slots ? table->slots * 2 : 4096,
+                                .count = table->count};
+    grown.items = calloc(grown.slots, sizeof *grown.items);
+    if (!grown.items)
         return SONDE_OUT_OF_MEMORY;
-    for (uint32_t i = 0; i < building->known_slots; i++)
-        if (building->known[i].location)
-            *find_known(known, slots, building->known[i].address) = building->known[i];
-    free(building->known);
-    building->known = known;
-    building->known_slots = slots;
+    grown.factor =
+        ((uint64_t)(uintptr_t)grown.items >> 4 ^ now_monotonic_ns()) * 0x9e3779b97f4a7c15ull | 1;
+    for (uint32_t i = 0; i < table->slots; i++)
+        if (table->items[i].location)
+            *find_known(&grown, table->items[i].pc) = table->items[i];
+    free(table->items);
+    *table = grown;
     return SONDE_OK;
-}
-
-static sonde_err locate(struct building *building, uint64_t address, uint32_t *id) {
-    sonde_err err = SONDE_OK;
-    if (building->known_count * 2 >= building->known_slots)
-        err = grow_known(building);
-    if (err)
-        return err;
-    struct known *known = find_known(building->known, building->known_slots, address);
-    if (known->location == 0) {
-        struct sonde_location location = {.mapping = mapping_of(building->mapped, address),
-                                          .address = address};
-        err = sonde_profile_add_location(building->raw, &location, &known->location);
-        known->address = address;
-        building->known_count++;
-    }
-    *id = known->location;
-    return err;
-}
-
-static int64_t whole(double value) {
-    return value >= 9e18 ? INT64_MAX : (int64_t)(value + 0.5);
 }
 
 static uint64_t inside_call(uint64_t pc) {
     return pc & RING_PC_EXACT ? pc & ~RING_PC_EXACT : pc - 1;
+}
+
+static sonde_err locate_new(struct building *building, uint64_t pc, uint32_t *id) {
+    struct known_table *table = &building->known;
+    uint64_t address = inside_call(pc);
+    struct sonde_location location = {.mapping = mapping_of(building->mapped, address),
+                                      .address = address};
+    struct known *known = find_known(table, pc);
+    sonde_err err = SONDE_OK;
+    if (known->location == 0) {
+        err = sonde_profile_add_location(building->raw, &location, &known->location);
+        known->pc = pc;
+        table->count++;
+    }
+    *id = known->location;
+    return err || table->count * 2 < table->slots ? err : grow_known(table);
+}
+
+static int64_t whole(double value) {
+    return value >= 9e18 ? INT64_MAX : (int64_t)(value + 0.5);
 }
 
 /* ---- Its stacks ---- */
@@ -155,7 +164,8 @@ static uint64_t inside_call(uint64_t pc) {
 static bool has_room(struct building *building) {
     if (building->used + ALLOC_MAX_DEPTH <= building->room)
         return true;
-    size_t room = building->room ? building->room * 2 : 1u << 16;
+    size_t room = building->room ? building->room * 2
+                                 : building->report->sums->count * USUAL_DEPTH + ALLOC_MAX_DEPTH;
     uint32_t *stacks = realloc(building->stacks, room * sizeof *stacks);
     if (!stacks)
         return false;
@@ -164,15 +174,33 @@ static bool has_room(struct building *building) {
     return true;
 }
 
+/* Those that are known, 0 for the others. True when all are: nearly always, so this loop is what a
+ * snapshot's time goes into. */
+static bool locate_known(const struct known_table *known, const uint64_t *pcs, uint32_t depth,
+                         uint32_t *ids) {
+    const struct known_table table = *known;
+    bool has_all = true;
+    for (uint32_t i = 0; i < depth; i++) {
+        ids[i] = find_known(&table, pcs[i])->location;
+        has_all &= ids[i] != 0;
+    }
+    return has_all;
+}
+
 static sonde_err gather_stack(struct building *building, uint32_t number) {
     const struct alloc_report *report = building->report;
     uint64_t pcs[ALLOC_MAX_DEPTH];
     uint32_t depth = alloc_view_stack(report->view, report->sums->items[number].place, pcs);
     sonde_err err = has_room(building) ? SONDE_OK : SONDE_OUT_OF_MEMORY;
-    for (uint32_t i = 0; i < depth && !err; i++)
-        err = locate(building, inside_call(pcs[i]), &building->stacks[building->used + i]);
+    if (err)
+        return err;
+    uint32_t *ids = &building->stacks[building->used];
+    if (!locate_known(&building->known, pcs, depth, ids))
+        for (uint32_t i = 0; i < depth && !err; i++)
+            err = ids[i] ? SONDE_OK : locate_new(building, pcs[i], &ids[i]);
     building->depths[number] = (uint8_t)depth;
     building->used += depth;
+    building->stack_count += depth > 0;
     return err;
 }
 
@@ -183,6 +211,8 @@ static sonde_err gather(struct building *building) {
     if (!building->mapped || !building->raw || !building->depths)
         return SONDE_OUT_OF_MEMORY;
     sonde_err err = add_mappings(building);
+    if (!err)
+        err = grow_known(&building->known);
     for (uint32_t i = 0; i < report->sums->count && !err; i++)
         if (has_any(&report->sums->items[i], report->live))
             err = gather_stack(building, i);
@@ -205,39 +235,57 @@ static sonde_err make_allocator(struct building *building) {
 }
 
 static sonde_err add_sample(struct building *building, const struct alloc_sum *sum,
-                            const uint32_t *stack, uint32_t depth) {
-    const struct heap_located *named = &building->named;
-    uint32_t locations[ALLOC_MAX_DEPTH], skip = 0;
-    sonde_err err = SONDE_OK;
-    for (uint32_t i = 0; i < depth; i++)
-        locations[i] = named->locations[stack[i]];
-    while (skip < depth && named->is_allocator[locations[skip]])
-        skip++;
-    if (skip == depth) {
-        if (!building->allocator)
-            err = make_allocator(building);
-        locations[--skip] = building->allocator;
-    }
+                            const uint32_t *stack, uint32_t depth, bool is_trimmed) {
     int64_t values[] = {whole(sum->objects), whole(sum->bytes), whole(sum->live_objects),
                         whole(sum->live_bytes)};
-    struct sonde_sample sample = {.locations = locations + skip,
-                                  .location_count = depth - skip,
+    struct sonde_sample sample = {.locations = stack,
+                                  .location_count = depth,
                                   .values = values,
                                   .sampled =
                                       building->report->live ? sum->live_samples : sum->samples};
-    return err ? err : sonde_profile_add_sample(named->profile, &sample);
+    return is_trimmed ? sonde_profile_add_sample(building->named.profile, &sample)
+                      : sonde_profile_append_sample(building->named.profile, &sample);
 }
 
-static sonde_err add_samples(struct building *building) {
+static sonde_err add_trimmed(struct building *building, const struct alloc_sum *sum,
+                             const uint32_t *stack, uint32_t depth) {
+    sonde_err err = SONDE_OK;
+    if (depth > 0)
+        return add_sample(building, sum, stack, depth, true);
+    if (!building->allocator)
+        err = make_allocator(building);
+    return err ? err : add_sample(building, sum, &building->allocator, 1, true);
+}
+
+/* Those with the allocator's frames taken off, or the others. */
+static sonde_err add_some(struct building *building, bool trimmed) {
     const struct alloc_sums *sums = building->report->sums;
+    const bool *is_allocator = building->named.is_allocator;
     const uint32_t *stack = building->stacks;
     sonde_err err = SONDE_OK;
     for (uint32_t i = 0; i < sums->count && !err; i++) {
-        if (building->depths[i])
-            err = add_sample(building, &sums->items[i], stack, building->depths[i]);
-        stack += building->depths[i];
+        uint32_t depth = building->depths[i], skip = 0;
+        while (skip < depth && is_allocator[stack[skip]])
+            skip++;
+        if (skip == 0 && depth > 0 && !trimmed)
+            err = add_sample(building, &sums->items[i], stack, depth, false);
+        else if (skip > 0 && trimmed)
+            err = add_trimmed(building, &sums->items[i], stack + skip, depth - skip);
+        stack += depth;
+        building->has_trimmed |= skip > 0;
     }
     return err;
+}
+
+/* The table has each stack once, so only those that were cut can be equal to others. */
+static sonde_err add_samples(struct building *building) {
+    const uint32_t *names = building->named.locations;
+    sonde_err err = sonde_profile_expect_samples(building->named.profile, building->stack_count);
+    for (size_t i = 0; i < building->used && !err; i++)
+        building->stacks[i] = names[building->stacks[i]];
+    if (!err)
+        err = add_some(building, false);
+    return err || !building->has_trimmed ? err : add_some(building, true);
 }
 
 static sonde_err add_facts(struct building *building) {
@@ -276,7 +324,7 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
     }
     heap_located_finish(&building.named);
     sonde_profile_destroy(building.raw);
-    free(building.known);
+    free(building.known.items);
     free(building.stacks);
     free(building.depths);
     generation_destroy(building.mapped);

@@ -137,6 +137,42 @@ TEST(profile_equal_samples_add_up_whatever_the_order_of_their_labels) {
     sonde_profile_destroy(profile);
 }
 
+TEST(profile_samples_that_were_appended_are_found_by_equal_ones) {
+    struct sonde_profile *profile = create(0);
+    CHECK_INT(sonde_profile_expect_samples(profile, 300), ==, SONDE_OK);
+    for (uint32_t i = 0; i < 300; i++) {
+        uint32_t stack[] = {location(profile, 100 + i), location(profile, 1)};
+        const int64_t values[] = {1, i};
+        struct sonde_sample sample = {.locations = stack, .location_count = 2, .values = values};
+        CHECK_INT(sonde_profile_append_sample(profile, &sample), ==, SONDE_OK);
+        if (i % 50 == 49)
+            CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    }
+    CHECK_INT(sonde_profile_sample_count(profile), ==, 300);
+    CHECK_INT(sonde_profile_total(profile, 0), ==, 306);
+    CHECK_INT(sonde_profile_sample(profile, 149).values[1], ==, 298);
+    CHECK_INT(sonde_profile_sample(profile, 150).values[1], ==, 150);
+    sonde_profile_destroy(profile);
+}
+
+TEST(profile_refuses_to_append_what_it_refuses_to_add) {
+    struct sonde_profile *profile = create(1 << 16);
+    const int64_t values[] = {1, 1};
+    uint32_t none = 0, far = 7;
+    struct sonde_sample sample = {.locations = &none, .location_count = 1, .values = values};
+    CHECK_INT(sonde_profile_append_sample(profile, &sample), ==, SONDE_INVALID_ARGUMENT);
+    sample.locations = &far;
+    CHECK_INT(sonde_profile_append_sample(profile, &sample), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(sonde_profile_expect_samples(profile, 1 << 20), ==, SONDE_TOO_LARGE);
+    sample.location_count = 0;
+    sonde_err err = SONDE_OK;
+    for (int i = 0; i < 100000 && !err; i++)
+        err = sonde_profile_append_sample(profile, &sample);
+    CHECK_INT(err, ==, SONDE_TOO_LARGE);
+    CHECK_INT(sonde_profile_total(profile, 0), ==, sonde_profile_sample_count(profile));
+    sonde_profile_destroy(profile);
+}
+
 TEST(profile_sums_stop_at_the_end_of_numbers) {
     struct sonde_profile *profile = create(0);
     int64_t values[] = {INT64_MAX, INT64_MIN};

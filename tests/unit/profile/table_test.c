@@ -33,6 +33,28 @@ TEST(table_tells_items_of_one_hash_apart) {
     profile_table_finish(&table);
 }
 
+static uint32_t hash_of(const void *context, const void *item) {
+    return profile_hash(1, item, sizeof(uint64_t));
+}
+
+TEST(table_finds_what_was_appended_once_it_is_indexed) {
+    struct profile_table table;
+    profile_table_init(&table, sizeof(uint64_t));
+    CHECK(profile_table_expect(&table, 1000));
+    for (uint64_t i = 0; i < 5000; i++) {
+        uint64_t hash = profile_hash(1, &i, sizeof i);
+        bool is_added = i % 3 == 0;
+        if (is_added)
+            CHECK(profile_table_index(&table, hash_of, NULL));
+        *(uint64_t *)(is_added ? profile_table_add(&table, (uint32_t)hash)
+                               : profile_table_append(&table)) = i;
+    }
+    CHECK(profile_table_index(&table, hash_of, NULL));
+    for (uint64_t i = 0; i < 5000; i++)
+        CHECK_INT(find(&table, i, profile_hash(1, &i, sizeof i)), ==, i);
+    profile_table_finish(&table);
+}
+
 TEST(table_says_what_the_next_add_will_hold) {
     struct profile_table table;
     profile_table_init(&table, 40);
