@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Protobuf's wire format by hand, both ways: the pprof hot loop is one message type, and a 20-line
- * writer for it is several times faster than any library's. Internal to api/. Thread safety: any
- * thread. */
+ * writer for it is several times faster than any library's; so it is for the messages of an
+ * exchange. Thread safety: any thread. */
 #ifndef SONDE_API_PROFILE_WIRE_H
 #define SONDE_API_PROFILE_WIRE_H
 

@@ -68,7 +68,7 @@ extern const struct client_method client_get_info, client_list_targets, client_w
     client_heap_deactivate, client_heap_reset, client_heap_snapshot, client_list_heap_dumps,
     client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump, client_capture_allocs,
     client_start_allocs, client_stop_allocs, client_list_captures, client_get_capture,
-    client_diff_captures, client_get_backtraces;
+    client_diff_captures, client_get_backtraces, client_exchange;
 /* All of them, for tables and tests. */
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;

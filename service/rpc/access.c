@@ -22,18 +22,19 @@ static bool is_local(grpc_call *call) {
     return local;
 }
 
-static const grpc_metadata *find(const grpc_metadata_array *metadata, const char *key) {
-    for (size_t i = 0; i < metadata->count; i++)
-        if (grpc_slice_str_cmp(metadata->metadata[i].key, key) == 0)
-            return &metadata->metadata[i];
-    return NULL;
+struct sonde_slice rpc_authorization(const grpc_metadata_array *metadata) {
+    for (size_t i = 0; i < metadata->count; i++) {
+        const grpc_metadata *sent = &metadata->metadata[i];
+        if (grpc_slice_str_cmp(sent->key, "authorization") == 0)
+            return (struct sonde_slice){(const char *)GRPC_SLICE_START_PTR(sent->value),
+                                        GRPC_SLICE_LENGTH(sent->value)};
+    }
+    return (struct sonde_slice){NULL, 0};
 }
 
-static sonde_err check_token(const struct rpc_server *server, const grpc_metadata *sent,
+static sonde_err check_token(const struct rpc_server *server, struct sonde_slice sent,
                              const struct rpc_method *method, struct sonde_diag *diag) {
-    struct sonde_slice value = {(const char *)GRPC_SLICE_START_PTR(sent->value),
-                                GRPC_SLICE_LENGTH(sent->value)};
-    unsigned scopes = sonde_tokens_scopes(server->tokens, value);
+    unsigned scopes = sonde_tokens_scopes(server->tokens, sent);
     if (scopes == 0)
         return sonde_fail(diag, SONDE_UNAUTHENTICATED,
                           "the token is wrong: send \"authorization: Bearer TOKEN\"");
@@ -45,13 +46,12 @@ static sonde_err check_token(const struct rpc_server *server, const grpc_metadat
 }
 
 sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
-                     const grpc_metadata_array *metadata, const struct rpc_method *method,
+                     struct sonde_slice authorization, const struct rpc_method *method,
                      struct sonde_diag *diag) {
     if (method->scope == RPC_SCOPE_NONE)
         return SONDE_OK;
-    const grpc_metadata *sent = find(metadata, "authorization");
-    if (sent && server->tokens)
-        return check_token(server, sent, method, diag);
+    if (authorization.data && server->tokens)
+        return check_token(server, authorization, method, diag);
     if (!server->tokens || (!server->token_everywhere && is_local(call)))
         return SONDE_OK;
     return sonde_fail(diag, SONDE_UNAUTHENTICATED,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Names by file and the store's files, without a store: the file "abcd" is known, "c0de" gets
- * better with the third question, uploads are kept as a count of bytes. */
+ * better with the third question and "dead" never does, uploads are kept as a count of bytes. */
 #include "service/symbol/files.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
@@ -13,6 +13,7 @@
 struct improving {
     engine_on_symbols *on_answer;
     void *context;
+    bool never;
 };
 
 static atomic_uint questions;
@@ -21,7 +22,7 @@ static void on_answer(void *context, sonde_err err, const struct sonde_diag *dia
                       const struct engine_symbol *symbols, size_t count) {
     struct improving *improving = context;
     struct engine_symbol *copy = calloc(count + 1, sizeof *copy);
-    bool is_full = atomic_fetch_add(&questions, 1) % 3 == 2;
+    bool is_full = !improving->never && atomic_fetch_add(&questions, 1) % 3 == 2;
     for (size_t i = 0; i < count; i++) {
         copy[i] = symbols[i];
         copy[i].quality = is_full ? SYMBOL_FULL : SYMBOL_NAMES;
@@ -37,7 +38,8 @@ sonde_err engine_symbolize_files(struct engine *engine, const struct engine_symb
                                  const uint64_t *addresses, size_t count, bool return_addresses,
                                  engine_on_symbols *on_symbols, void *context,
                                  struct sonde_diag *diag) {
-    bool improves = source->build_id && strcmp(source->build_id, "c0de") == 0;
+    bool never = source->build_id && strcmp(source->build_id, "dead") == 0;
+    bool improves = never || (source->build_id && strcmp(source->build_id, "c0de") == 0);
     if (source->build_id && !improves && strcmp(source->build_id, "abcd") != 0)
         return sonde_fail(diag, SONDE_NOT_FOUND, "no file with the build-id %s is known here",
                           source->build_id);
@@ -46,7 +48,7 @@ sonde_err engine_symbolize_files(struct engine *engine, const struct engine_symb
     job->context = context;
     if (improves) {
         struct improving *improving = calloc(1, sizeof *improving);
-        *improving = (struct improving){on_symbols, context};
+        *improving = (struct improving){on_symbols, context, never};
         job->on_answer = on_answer;
         job->context = improving;
     }
