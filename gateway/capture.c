@@ -145,6 +145,21 @@ static void begin_body(struct capture *capture, const Sonde__V1__ResultStart *re
     exchange_pull(&capture->exchange);
 }
 
+static void drop_chunk(void *chunk) {
+    client_chunk_destroy(chunk);
+}
+
+static void on_chunk(struct exchange *exchange, struct client_chunk *chunk) {
+    struct capture *capture = (struct capture *)exchange;
+    capture->sent += chunk->len;
+    if (capture->started && chunk->len) {
+        http_stream_lend(exchange->request, chunk->pieces, chunk->count, drop_chunk, chunk);
+    } else {
+        client_chunk_destroy(chunk);
+        exchange_pull(exchange);
+    }
+}
+
 static void on_event(struct exchange *exchange, const ProtobufCMessage *message) {
     struct capture *capture = (struct capture *)exchange;
     const Sonde__V1__CaptureEvent *event = (const void *)message;
@@ -193,6 +208,7 @@ struct exchange *capture_create(struct visit *visit, const struct capture_form *
 void capture_call(struct exchange *exchange, const struct client_method *method,
                   const ProtobufCMessage *request, uint32_t deadline_ms) {
     exchange->events = &events;
+    exchange->on_chunk = on_chunk;
     exchange_call(exchange, method, request, deadline_ms);
 }
 

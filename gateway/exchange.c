@@ -76,6 +76,19 @@ static bool on_message(void *context, struct client_call *call, const ProtobufCM
     return exchange->pulled;
 }
 
+static bool on_chunk(void *context, struct client_call *call, struct client_chunk *chunk) {
+    struct exchange *exchange = context;
+    if (!exchange->request) {
+        client_chunk_destroy(chunk);
+        return true;
+    }
+    exchange->inside = true;
+    exchange->pulled = false;
+    exchange->on_chunk(exchange, chunk);
+    exchange->inside = false;
+    return exchange->pulled;
+}
+
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
     struct exchange *exchange = context;
     exchange->call = NULL;
@@ -92,7 +105,8 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
 
 void exchange_call(struct exchange *exchange, const struct client_method *method,
                    const ProtobufCMessage *request, uint32_t deadline_ms) {
-    static const struct client_callbacks callbacks = {on_message, on_end};
+    const struct client_callbacks callbacks = {on_message, on_end,
+                                               exchange->on_chunk ? on_chunk : NULL};
     exchange->call = client_call_start(exchange->gateway->client, method, request, deadline_ms,
                                        exchange->token, &callbacks, exchange);
     if (!exchange->call)

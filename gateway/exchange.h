@@ -29,6 +29,8 @@ struct exchange {
     struct client_call *call;     /* NULL: none runs */
     const struct exchange_events *events;
     void (*finish)(struct exchange *exchange);
+    /* A chunk of a result, to be destroyed, instead of its message; NULL: all are messages. */
+    void (*on_chunk)(struct exchange *exchange, struct client_chunk *chunk);
     enum family family;
     struct target_choice target;
     char *token;

@@ -228,6 +228,10 @@ static ProtobufCMessage *decode(struct client_call *call, grpc_byte_buffer *byte
 
 /* Whether the next message may be read. */
 static bool hand_over(struct client_call *call, grpc_byte_buffer *bytes) {
+    struct client_chunk *chunk =
+        call->callbacks.on_chunk ? client_chunk_take(call->method, &bytes) : NULL;
+    if (chunk)
+        return call->callbacks.on_chunk(call->context, call, chunk);
     ProtobufCMessage *message = decode(call, bytes);
     grpc_byte_buffer_destroy(bytes);
     if (!message)

@@ -73,6 +73,16 @@ extern const struct client_method client_get_info, client_list_targets, client_w
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;
 
+/* The bytes of a CaptureEvent that is nothing but a chunk, where they were received: one after the
+ * other, the pieces. */
+struct client_chunk {
+    size_t len, count;
+    const struct sonde_slice *pieces;
+};
+#define CLIENT_MAX_PIECES 256
+/* NULL is fine. Any thread; also after the call and the client have gone. */
+void client_chunk_destroy(struct client_chunk *chunk);
+
 struct client_callbacks {
     /* One answer. For a streaming method return true to have the next one read at once, false to
      * call client_call_next later. */
@@ -80,6 +90,9 @@ struct client_callbacks {
     /* Always, exactly once, the last callback; the call is freed after it. err from "sonde-reason"
      * or the gRPC status. */
     void (*on_end)(void *context, sonde_err err, const struct sonde_diag *diag);
+    /* Takes a chunk, uncopied, instead of on_message, whose answer it gives. Chunks that are not
+     * encoded in the plain way come to on_message, as all do when this is NULL. */
+    bool (*on_chunk)(void *context, struct client_call *call, struct client_chunk *chunk);
 };
 
 /* deadline_ms 0 = none. token NULL = the client's own (the gateway passes on what it was sent);

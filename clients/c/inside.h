@@ -33,6 +33,10 @@ struct client_tag {
 SONDE_MUST_USE sonde_err client_channel_create(const struct client_options *options,
                                                grpc_channel **channel, struct sonde_diag *diag);
 
+/* lend.c: takes the bytes when they are a message with nothing but a chunk; otherwise NULL. */
+struct client_chunk *client_chunk_take(const struct client_method *method,
+                                       grpc_byte_buffer **bytes);
+
 /* call.c: for client_destroy. Under the lock. */
 void client_calls_cancel(struct client *client);
 

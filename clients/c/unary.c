@@ -46,7 +46,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
 sonde_err client_unary(struct client *client, const struct client_method *method,
                        const ProtobufCMessage *request, uint32_t deadline_ms,
                        ProtobufCMessage **response, struct sonde_diag *diag) {
-    static const struct client_callbacks callbacks = {on_message, on_end};
+    static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
     struct wait wait = {0};
     pthread_mutex_init(&wait.lock, NULL);
     pthread_cond_init(&wait.changed, NULL);

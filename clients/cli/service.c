@@ -165,7 +165,7 @@ static void wait_for_end(struct service *service, struct exchange *exchange) {
 static sonde_err perform(struct service *service, const struct client_method *method,
                          const ProtobufCMessage *request, uint32_t deadline_ms,
                          struct exchange *exchange, struct sonde_diag *diag) {
-    static const struct client_callbacks callbacks = {on_message, on_end};
+    static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
     pthread_mutex_init(&exchange->lock, NULL);
     exchange->ended = eventfd(0, EFD_CLOEXEC);
     if (exchange->ended < 0)

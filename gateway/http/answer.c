@@ -98,6 +98,13 @@ void http_answer(struct http_request *request, const struct http_answer *answer,
         h2o_send(req, &bytes, 1, H2O_SEND_STATE_FINAL);
 }
 
+void http_request_release(struct http_request *request) {
+    void (*release)(void *context) = request->release;
+    request->release = NULL;
+    if (release)
+        release(request->lender);
+}
+
 /* The last send of a stream, when nothing is in flight. */
 static void finish(struct http_request *request) {
     bool cut = request->cutting;
@@ -114,6 +121,7 @@ static void on_proceed(h2o_generator_t *generator, h2o_req_t *req) {
         H2O_STRUCT_FROM_MEMBER(struct http_request, generator, generator);
     request->in_flight = false;
     request->sending.len = 0;
+    http_request_release(request);
     if (request->ending)
         finish(request);
     else if (request->on_ready)
@@ -142,11 +150,8 @@ static void on_gathered(h2o_timeout_entry_t *entry) {
         request->on_ready(request->ready_context);
 }
 
-void http_stream_send(struct http_request *request, struct sonde_slice bytes) {
-    if (request->gzip)
-        gzip_stream_add(request->gzip, bytes, false, &request->sending);
-    else
-        sonde_buf_append(&request->sending, bytes.data, bytes.len);
+/* What was gathered in `sending`. */
+static void send_gathered(struct http_request *request) {
     h2o_iovec_t piece = sending(request);
     if (piece.len == 0) {
         request->gathered.cb = on_gathered;
@@ -156,6 +161,36 @@ void http_stream_send(struct http_request *request, struct sonde_slice bytes) {
     }
     request->in_flight = true;
     h2o_send(request->req, &piece, 1, H2O_SEND_STATE_IN_PROGRESS);
+}
+
+void http_stream_send(struct http_request *request, struct sonde_slice bytes) {
+    if (request->gzip)
+        gzip_stream_add(request->gzip, bytes, false, &request->sending);
+    else
+        sonde_buf_append(&request->sending, bytes.data, bytes.len);
+    send_gathered(request);
+}
+
+static void compress(struct http_request *request, const struct sonde_slice *pieces, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        gzip_stream_add(request->gzip, pieces[i], false, &request->sending);
+    http_request_release(request);
+    send_gathered(request);
+}
+
+void http_stream_lend(struct http_request *request, const struct sonde_slice *pieces, size_t count,
+                      void (*release)(void *context), void *context) {
+    h2o_iovec_t vectors[HTTP_MAX_PIECES];
+    request->release = release;
+    request->lender = context;
+    if (request->gzip) {
+        compress(request, pieces, count);
+        return;
+    }
+    for (size_t i = 0; i < count; i++)
+        vectors[i] = h2o_iovec_init(pieces[i].data, pieces[i].len);
+    request->in_flight = true;
+    h2o_send(request->req, vectors, count, H2O_SEND_STATE_IN_PROGRESS);
 }
 
 static void end(struct http_request *request, bool cut) {

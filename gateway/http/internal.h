@@ -77,8 +77,10 @@ struct http_request {
     void *gone_context;
     void (*on_ready)(void *context);
     void *ready_context;
-    struct gzip_stream *gzip; /* NULL = sent as it is */
-    struct sonde_buf sending; /* the bytes in flight */
+    struct gzip_stream *gzip;       /* NULL = sent as it is */
+    struct sonde_buf sending;       /* the bytes in flight, or those */
+    void (*release)(void *context); /* that were lent */
+    void *lender;
     char note[192];
 };
 
@@ -102,6 +104,8 @@ void http_request_answered(struct http_request *request);
 void http_request_abandon(struct http_request *request, int status);
 struct http_request *http_request_of(h2o_req_t *req);
 struct connection *http_connection_of(h2o_req_t *req);
+/* answer.c: what was lent goes back. */
+void http_request_release(struct http_request *request);
 /* watch.c */
 void http_watch_start(struct http_request *request);
 bool http_watch_is_wasteful(const struct connection *connection);

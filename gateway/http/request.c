@@ -59,6 +59,7 @@ static void dispose_request(void *memory) {
     tell_gone(request);
     gzip_stream_destroy(request->gzip);
     sonde_buf_finish(&request->sending);
+    http_request_release(request);
 }
 
 /* The owner is told, then the connection is made to end. */

@@ -114,10 +114,15 @@ static grpc_op *add_initial_metadata(struct rpc_call *call, grpc_op *op) {
     return op + 1;
 }
 
-static grpc_op *add_message(struct rpc_call *call, grpc_op *op, grpc_slice slice) {
+static void unref_all(const grpc_slice *slices, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        grpc_slice_unref(slices[i]);
+}
+
+static grpc_op *add_message(struct rpc_call *call, grpc_op *op, grpc_slice *slices, size_t count) {
     grpc_byte_buffer_destroy(call->outgoing);
-    call->outgoing = grpc_raw_byte_buffer_create(&slice, 1);
-    grpc_slice_unref(slice);
+    call->outgoing = grpc_raw_byte_buffer_create(slices, count);
+    unref_all(slices, count);
     op->op = GRPC_OP_SEND_MESSAGE;
     op->data.send_message.send_message = call->outgoing;
     return op + 1;
@@ -181,15 +186,19 @@ void rpc_finish(struct rpc_call *call, sonde_err err, const struct sonde_diag *d
         send_status(call);
 }
 
-void rpc_send_slice(struct rpc_call *call, grpc_slice slice) {
+void rpc_send_slices(struct rpc_call *call, grpc_slice *slices, size_t count) {
     if (rpc_call_finished(call) || call->is_sending) {
-        grpc_slice_unref(slice);
+        unref_all(slices, count);
         return;
     }
     grpc_op ops[2] = {{0}}, *end = add_initial_metadata(call, ops);
-    end = add_message(call, end, slice);
+    end = add_message(call, end, slices, count);
     call->is_sending = true;
     start(call, ops, (size_t)(end - ops), &call->send_tag);
+}
+
+void rpc_send_slice(struct rpc_call *call, grpc_slice slice) {
+    rpc_send_slices(call, &slice, 1);
 }
 
 void rpc_send(struct rpc_call *call, const ProtobufCMessage *message) {
@@ -209,7 +218,7 @@ void rpc_reply_slice(struct rpc_call *call, grpc_slice slice) {
     }
     grpc_op ops[4] = {{0}}, *end = add_initial_metadata(call, ops);
     struct status status = {0};
-    end = add_message(call, end, slice);
+    end = add_message(call, end, &slice, 1);
     end = add_status(&status, end, SONDE_OK, NULL);
     end = add_close(call, end);
     call->end_err = SONDE_OK;

@@ -87,6 +87,8 @@ void rpc_reply_slice(struct rpc_call *call, grpc_slice slice); /* takes slice */
 /* One message of a stream; not while rpc_call_sending. */
 void rpc_send(struct rpc_call *call, const ProtobufCMessage *message);
 void rpc_send_slice(struct rpc_call *call, grpc_slice slice); /* takes slice */
+/* The same in several pieces; takes them, not the array. */
+void rpc_send_slices(struct rpc_call *call, grpc_slice *slices, size_t count);
 /* The status, after a message under way has left. diag may be NULL. */
 void rpc_finish(struct rpc_call *call, sonde_err err, const struct sonde_diag *diag);
 

@@ -39,9 +39,9 @@ struct capture {
     struct sonde_diag end_diag, draw_diag;
     struct rpc_job job;
     struct keep keep;
-    struct sonde_buf drawn;
+    struct sonde_buf drawn; /* the worker's; then */
+    struct rpc_chunks chunks;
     bool is_drawn, start_was_sent;
-    size_t sent;
 };
 
 static void send_progress(struct capture *capture) {
@@ -69,7 +69,7 @@ static void send_start(struct capture *capture) {
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     int64_t ran_ns = facts->end_unix_ns - facts->start_unix_ns;
     start.media_type = (char *)capture->rendering.info->media_type;
-    start.size_bytes = capture->drawn.len;
+    start.size_bytes = rpc_chunks_size(&capture->chunks);
     start.samples = facts->samples;
     start.dropped = facts->dropped;
     start.truncated = facts->truncated;
@@ -84,7 +84,7 @@ static void send_start(struct capture *capture) {
     capture->start_was_sent = true;
     rpc_call_note(capture->call, " samples=%llu dropped=%llu bytes=%zu",
                   (unsigned long long)facts->samples, (unsigned long long)facts->dropped,
-                  capture->drawn.len);
+                  rpc_chunks_size(&capture->chunks));
     rpc_send(capture->call, &event.base);
 }
 
@@ -100,8 +100,8 @@ static void send_next(struct rpc_call *call) {
         rpc_finish(call, capture->draw_err, &capture->draw_diag);
     } else if (!capture->start_was_sent) {
         send_start(capture);
-    } else if (capture->sent < capture->drawn.len) {
-        rpc_send_chunk(call, &capture->drawn, &capture->sent);
+    } else if (rpc_chunks_has_next(&capture->chunks)) {
+        rpc_chunks_send(&capture->chunks, call);
     } else {
         rpc_finish(call, SONDE_OK, NULL);
     }
@@ -123,6 +123,7 @@ static void draw(struct rpc_job *job) {
 static void on_drawn(struct rpc_job *job) {
     struct capture *capture = loop_owner(job, struct capture, job);
     capture->is_drawn = true;
+    rpc_chunks_take(&capture->chunks, &capture->drawn);
     keep_add(&capture->keep, capture->call);
     send_next(capture->call);
     rpc_call_drop(capture->call);
@@ -209,6 +210,7 @@ static void release(struct rpc_call *call) {
     rpc_result_destroy(capture->result);
     keep_finish(&capture->keep);
     sonde_buf_finish(&capture->drawn);
+    rpc_chunks_finish(&capture->chunks);
     free(capture->progress);
     free(capture);
 }

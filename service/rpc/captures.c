@@ -52,18 +52,18 @@ struct viewing {
     bool growth_only, normalise;
     Sonde__V1__Capture *facts;
     struct rpc_job job;
-    struct sonde_buf drawn;
+    struct sonde_buf drawn; /* the worker's; then */
+    struct rpc_chunks chunks;
     sonde_err err;
     struct sonde_diag diag;
     bool is_drawn, start_was_sent;
-    size_t sent;
 };
 
 static void send_start(struct viewing *viewing) {
     Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     start.media_type = (char *)viewing->rendering.info->media_type;
-    start.size_bytes = viewing->drawn.len;
+    start.size_bytes = rpc_chunks_size(&viewing->chunks);
     start.samples = viewing->facts->samples;
     start.dropped = viewing->facts->dropped;
     start.duration_ms = viewing->facts->duration_ms;
@@ -73,7 +73,7 @@ static void send_start(struct viewing *viewing) {
     event.result = &start;
     viewing->start_was_sent = true;
     rpc_call_note(viewing->call, " capture=%llu bytes=%zu", (unsigned long long)viewing->facts->id,
-                  viewing->drawn.len);
+                  rpc_chunks_size(&viewing->chunks));
     rpc_send(viewing->call, &event.base);
 }
 
@@ -85,8 +85,8 @@ static void send_next(struct rpc_call *call) {
         rpc_finish(call, viewing->err, &viewing->diag);
     else if (!viewing->start_was_sent)
         send_start(viewing);
-    else if (viewing->sent < viewing->drawn.len)
-        rpc_send_chunk(call, &viewing->drawn, &viewing->sent);
+    else if (rpc_chunks_has_next(&viewing->chunks))
+        rpc_chunks_send(&viewing->chunks, call);
     else
         rpc_finish(call, SONDE_OK, NULL);
 }
@@ -136,6 +136,7 @@ static void draw(struct rpc_job *job) {
 static void on_drawn(struct rpc_job *job) {
     struct viewing *viewing = loop_owner(job, struct viewing, job);
     viewing->is_drawn = true;
+    rpc_chunks_take(&viewing->chunks, &viewing->drawn);
     send_next(viewing->call);
     rpc_call_drop(viewing->call);
 }
@@ -147,6 +148,7 @@ static void release(struct rpc_call *call) {
     if (viewing->base_fd >= 0)
         close(viewing->base_fd);
     sonde_buf_finish(&viewing->drawn);
+    rpc_chunks_finish(&viewing->chunks);
     free(viewing);
 }
 

@@ -34,13 +34,14 @@ struct delivery {
     sonde_err err;
     struct sonde_diag diag;
     struct rpc_job job;
-    struct sonde_buf drawn;
-    struct rpc_spool spool; /* instead of it when it is large */
-    uint64_t samples, sent;
+    struct sonde_buf drawn; /* the worker's; then */
+    struct rpc_chunks chunks;
+    struct rpc_spool spool; /* instead of them when it is large */
+    uint64_t samples;
 };
 
 static uint64_t size_of(const struct delivery *delivery) {
-    return delivery->spool.len ? delivery->spool.len : delivery->drawn.len;
+    return delivery->spool.len ? delivery->spool.len : rpc_chunks_size(&delivery->chunks);
 }
 
 static void send_start(struct delivery *delivery) {
@@ -57,15 +58,8 @@ static void send_start(struct delivery *delivery) {
     rpc_send(delivery->call, &event.base);
 }
 
-static void send_chunk(struct delivery *delivery) {
-    size_t sent = (size_t)delivery->sent;
-    if (!delivery->spool.len) {
-        rpc_send_chunk(delivery->call, &delivery->drawn, &sent);
-        delivery->sent = sent;
-        return;
-    }
-    sonde_err err =
-        rpc_spool_send(&delivery->spool, delivery->call, &delivery->sent, &delivery->diag);
+static void send_from_spool(struct delivery *delivery) {
+    sonde_err err = rpc_spool_send(&delivery->spool, delivery->call, &delivery->diag);
     if (err)
         rpc_finish(delivery->call, err, &delivery->diag);
 }
@@ -76,8 +70,10 @@ static void send_next(struct rpc_call *call) {
         return;
     if (!delivery->start_was_sent)
         send_start(delivery);
-    else if (delivery->sent < size_of(delivery))
-        send_chunk(delivery);
+    else if (rpc_chunks_has_next(&delivery->chunks))
+        rpc_chunks_send(&delivery->chunks, call);
+    else if (rpc_spool_has_next(&delivery->spool))
+        send_from_spool(delivery);
     else
         rpc_finish(call, SONDE_OK, NULL);
 }
@@ -88,6 +84,7 @@ static void end_work(struct delivery *delivery) {
         rpc_finish(delivery->call, delivery->err, &delivery->diag);
     } else {
         delivery->is_drawn = true;
+        rpc_chunks_take(&delivery->chunks, &delivery->drawn);
         send_next(delivery->call);
     }
     rpc_call_drop(delivery->call);
@@ -220,6 +217,7 @@ static void release(struct rpc_call *call) {
     sonde_profile_destroy(delivery->result.profile);
     sonde_buf_finish(&delivery->result.text);
     sonde_buf_finish(&delivery->drawn);
+    rpc_chunks_finish(&delivery->chunks);
     rpc_spool_finish(&delivery->spool);
     free(delivery);
 }

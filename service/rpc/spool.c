@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/spool.h"
 
-#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/chunk.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#define CHUNK_BYTES ((size_t)128 << 10)
 
 static bool open_file(struct rpc_spool *spool) {
     if (spool->fd < 0 && spool->dir)
@@ -62,24 +59,22 @@ sonde_err rpc_spool_end(struct rpc_spool *spool, struct sonde_buf *bytes, struct
     return spool->err;
 }
 
-sonde_err rpc_spool_send(struct rpc_spool *spool, struct rpc_call *call, uint64_t *sent,
-                         struct sonde_diag *diag) {
-    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
-    uint64_t left = spool->len - *sent;
-    uint8_t *bytes = malloc(CHUNK_BYTES);
-    if (!bytes)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for a part of the result");
-    ssize_t got =
-        pread(spool->fd, bytes, left < CHUNK_BYTES ? (size_t)left : CHUNK_BYTES, (off_t)*sent);
+bool rpc_spool_has_next(const struct rpc_spool *spool) {
+    return spool->sent < spool->len;
+}
+
+/* Read and not mapped: a disk that fails is an error here, and would be a signal there. */
+sonde_err rpc_spool_send(struct rpc_spool *spool, struct rpc_call *call, struct sonde_diag *diag) {
+    uint64_t left = spool->len - spool->sent;
+    size_t wanted = left < RPC_MAX_CHUNK_BYTES ? (size_t)left : RPC_MAX_CHUNK_BYTES;
+    grpc_slice bytes = grpc_slice_malloc(wanted);
+    ssize_t got = pread(spool->fd, GRPC_SLICE_START_PTR(bytes), wanted, (off_t)spool->sent);
     if (got <= 0) {
-        free(bytes);
+        grpc_slice_unref(bytes);
         return sonde_fail_os(diag, got < 0 ? errno : EIO, "the result cannot be read");
     }
-    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK;
-    event.chunk.data = bytes;
-    event.chunk.len = (size_t)got;
-    *sent += (uint64_t)got;
-    rpc_send(call, &event.base);
-    free(bytes);
+    GRPC_SLICE_SET_LENGTH(bytes, got);
+    spool->sent += (uint64_t)got;
+    rpc_send_chunk(call, bytes);
     return SONDE_OK;
 }

@@ -12,7 +12,7 @@
 struct rpc_spool {
     int fd; /* -1: nothing was written */
     const char *dir;
-    uint64_t len, limit;
+    uint64_t len, limit, sent;
     struct sonde_draw_sink sink; /* for the drawing */
     sonde_err err;
     struct sonde_diag diag;
@@ -24,8 +24,9 @@ void rpc_spool_finish(struct rpc_spool *spool);
 /* Puts what the sink did not get behind it, if it got anything; bytes is empty then. */
 SONDE_MUST_USE sonde_err rpc_spool_end(struct rpc_spool *spool, struct sonde_buf *bytes,
                                        struct sonde_diag *diag);
-/* The next chunk of those after *sent, which grows; there must be some. SONDE_IO. */
+bool rpc_spool_has_next(const struct rpc_spool *spool);
+/* The next chunk; there must be one. SONDE_IO. */
 SONDE_MUST_USE sonde_err rpc_spool_send(struct rpc_spool *spool, struct rpc_call *call,
-                                        uint64_t *sent, struct sonde_diag *diag);
+                                        struct sonde_diag *diag);
 
 #endif

@@ -108,7 +108,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     told.other_thread |= !pthread_equal(pthread_self(), loop.runner);
 }
 
-static const struct client_callbacks callbacks = {on_message, on_end};
+static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
 
 static struct client *posting_client(void) {
     struct client_options options = {.address = setup.address, .post = post};

@@ -124,8 +124,8 @@ TEST(a_heap_snapshot_without_a_format_is_the_raw_dump_in_chunks) {
     setup_begin(&setup);
     CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
     CHECK_INT(result.starts, ==, 1);
-    CHECK_INT(result.announced, ==, 300000);
-    CHECK_INT(result.bytes, ==, 300000);
+    CHECK_INT(result.announced, ==, 1200000);
+    CHECK_INT(result.bytes, ==, 1200000);
     CHECK_INT(result.chunks, ==, 3);
     CHECK_STR(result.media_type, "application/octet-stream");
     setup_end(&setup);
@@ -174,7 +174,7 @@ TEST(a_kept_dump_is_fetched_by_its_name) {
     setup_begin(&setup);
     request.name = (char *)"000001.heap";
     CHECK_INT(fetch(&client_get_heap_dump, &request, NULL), ==, SONDE_OK);
-    CHECK_INT(result.bytes, ==, 300000);
+    CHECK_INT(result.bytes, ==, 1200000);
     request.name = (char *)"000009.heap";
     CHECK_INT(fetch(&client_get_heap_dump, &request, NULL), ==, SONDE_NOT_FOUND);
     setup_end(&setup);

@@ -153,7 +153,7 @@ static bool on_event(struct watcher *watcher, const ProtobufCMessage *message) {
     default:
         result.chunks++;
         result.out_of_order |= result.starts == 0;
-        result.chunk_too_large |= event->chunk.len > 128 << 10;
+        result.chunk_too_large |= event->chunk.len > 512 << 10;
         result.bytes += event->chunk.len;
     }
     return true;
@@ -183,7 +183,7 @@ TEST(capture_sends_progress_then_the_result_in_chunks) {
     CHECK_INT(result.samples, ==, 40000);
     CHECK_INT(result.bytes, >, 800000);
     CHECK_INT(result.bytes, ==, result.announced);
-    CHECK_INT(result.chunks, ==, (result.bytes + (128 << 10) - 1) / (128 << 10));
+    CHECK_INT(result.chunks, ==, (result.bytes + (512 << 10) - 1) / (512 << 10));
     CHECK(!result.chunk_too_large && !result.out_of_order);
     CHECK(strncmp(result.media_type, "text/plain", 10) == 0);
     setup_end(&setup);

@@ -95,7 +95,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
 void watcher_start(struct watcher *watcher, struct client *client,
                    const struct client_method *method, const ProtobufCMessage *request,
                    uint32_t deadline_ms) {
-    static const struct client_callbacks callbacks = {on_message, on_end};
+    static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
     watcher->state = calloc(1, sizeof *watcher->state);
     pthread_mutex_init(&watcher->state->lock, NULL);
     pthread_cond_init(&watcher->state->changed, NULL);

@@ -78,7 +78,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
 }
 
 static void start_one(struct slot *slot) {
-    static const struct client_callbacks callbacks = {on_message, on_end};
+    static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
     struct load *load = slot->load;
     slot->began_ns = now_ns();
     slot->first_chunk_ns = 0;

@@ -2,7 +2,7 @@
  *
  * The heap of the fake engine, without memory of what was asked: an activation by "second" is
  * refused, a deactivation was active when dumps are to be deleted; two dumps are listed. A raw dump
- * is 300,000 bytes; a profile is main → keep, 3000 bytes; in 000001.heap 2000, and main → gone,
+ * is 1,200,000 bytes; a profile is main → keep, 3000 bytes; in 000001.heap 2000, and main → gone,
  * 400; 000003.heap is of an earlier epoch. There is no other. */
 #include "service/engine/heap.h"
 #include "tests/unit/rpc/fake_engine.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RAW_BYTES 300000
+#define RAW_BYTES 1200000
 
 struct heap_work {
     struct engine_work work;
