@@ -124,11 +124,13 @@ static uint8_t *put_label(uint8_t *at, const struct sonde_label *label) {
     return at + len;
 }
 
-static size_t ids_size(const uint32_t *ids, uint32_t count) {
+/* most: the largest id there is. Few profiles have ids of more than two bytes. */
+static size_t ids_size(const uint32_t *ids, uint32_t count, size_t most) {
     size_t size = count;
     for (uint32_t i = 0; i < count; i++)
-        size += (size_t)(ids[i] >= 1u << 7) + (ids[i] >= 1u << 14) + (ids[i] >= 1u << 21) +
-                (ids[i] >= 1u << 28);
+        size += ids[i] >= 1u << 7;
+    for (uint32_t i = 0; most >= 1u << 14 && i < count; i++)
+        size += (size_t)(ids[i] >= 1u << 14) + (ids[i] >= 1u << 21) + (ids[i] >= 1u << 28);
     return size;
 }
 
@@ -143,7 +145,8 @@ static size_t packed_size(size_t len) {
 
 static void put_sample(struct writer *writer, const struct sonde_sample *sample, size_t types) {
     uint8_t labels[SONDE_PROFILE_MAX_LABELS * LABEL_SIZE], *labels_end = labels;
-    size_t ids_len = ids_size(sample->locations, sample->location_count), values_len = 0;
+    size_t most = writer->profile->locations.count, values_len = 0;
+    size_t ids_len = ids_size(sample->locations, sample->location_count, most);
     for (size_t i = 0; i < types; i++)
         values_len += wire_varint_size((uint64_t)sample->values[i]);
     for (uint32_t i = 0; i < sample->label_count; i++)

@@ -21,7 +21,9 @@
 #include <unistd.h>
 
 #define MAX_MAPS_BYTES ((size_t)16 << 20)
-#define USUAL_DEPTH    32u
+/* Frames that are kept together: allocators give larger memory back to the system at once. */
+#define PIECE       (1u << 18)
+#define MOST_PIECES (ALLOC_STACK_BYTES / sizeof(uint64_t) / (PIECE - ALLOC_MAX_DEPTH) + 1)
 
 static const struct sonde_value_type types[] = {
     {"alloc_objects", "count"},
@@ -66,8 +68,8 @@ struct building {
     struct generation *mapped;
     struct sonde_profile *raw; /* mappings and locations */
     struct known_table known;
-    uint32_t *stacks; /* of each sum, one after the other */
-    size_t used, room;
+    uint32_t *pieces[MOST_PIECES]; /* stacks of each sum, one after the other */
+    uint32_t piece_count;
     uint8_t *depths;      /* by the sum's number; 0 = not in the report */
     uint32_t stack_count; /* in the report */
     struct heap_located named;
@@ -161,17 +163,21 @@ static int64_t whole(double value) {
 
 /* ---- Its stacks ---- */
 
-static bool has_room(struct building *building) {
-    if (building->used + ALLOC_MAX_DEPTH <= building->room)
-        return true;
-    size_t room = building->room ? building->room * 2
-                                 : building->report->sums->count * USUAL_DEPTH + ALLOC_MAX_DEPTH;
-    uint32_t *stacks = realloc(building->stacks, room * sizeof *stacks);
-    if (!stacks)
-        return false;
-    building->stacks = stacks;
-    building->room = room;
-    return true;
+/* Where the next stack lies; the same for whoever asks for the same depths. */
+struct cursor {
+    uint32_t piece, used;
+};
+
+static uint32_t *place_at(struct building *building, struct cursor *cursor) {
+    if (cursor->used + ALLOC_MAX_DEPTH > PIECE)
+        *cursor = (struct cursor){.piece = cursor->piece + 1};
+    if (cursor->piece == building->piece_count && cursor->piece < MOST_PIECES) {
+        uint32_t *piece = malloc(PIECE * sizeof *piece);
+        building->pieces[building->piece_count] = piece;
+        building->piece_count += piece != NULL;
+    }
+    return cursor->piece < building->piece_count ? building->pieces[cursor->piece] + cursor->used
+                                                 : NULL;
 }
 
 /* Those that are known, 0 for the others. True when all are: nearly always, so this loop is what a
@@ -187,25 +193,26 @@ static bool locate_known(const struct known_table *known, const uint64_t *pcs, u
     return has_all;
 }
 
-static sonde_err gather_stack(struct building *building, uint32_t number) {
+static sonde_err gather_stack(struct building *building, uint32_t number, struct cursor *cursor) {
     const struct alloc_report *report = building->report;
     uint64_t pcs[ALLOC_MAX_DEPTH];
     uint32_t depth = alloc_view_stack(report->view, report->sums->items[number].place, pcs);
-    sonde_err err = has_room(building) ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    uint32_t *ids = place_at(building, cursor);
+    sonde_err err = ids ? SONDE_OK : SONDE_TOO_LARGE;
     if (err)
         return err;
-    uint32_t *ids = &building->stacks[building->used];
     if (!locate_known(&building->known, pcs, depth, ids))
         for (uint32_t i = 0; i < depth && !err; i++)
             err = ids[i] ? SONDE_OK : locate_new(building, pcs[i], &ids[i]);
     building->depths[number] = (uint8_t)depth;
-    building->used += depth;
+    cursor->used += depth;
     building->stack_count += depth > 0;
     return err;
 }
 
 static sonde_err gather(struct building *building) {
     const struct alloc_report *report = building->report;
+    struct cursor cursor = {0};
     building->raw = sonde_profile_create(types, report->live ? 4 : 2, REPORT_MAX_BYTES);
     building->depths = calloc(report->sums->count + 1, 1);
     if (!building->mapped || !building->raw || !building->depths)
@@ -215,7 +222,7 @@ static sonde_err gather(struct building *building) {
         err = grow_known(&building->known);
     for (uint32_t i = 0; i < report->sums->count && !err; i++)
         if (has_any(&report->sums->items[i], report->live))
-            err = gather_stack(building, i);
+            err = gather_stack(building, i, &cursor);
     return err;
 }
 
@@ -261,30 +268,45 @@ static sonde_err add_trimmed(struct building *building, const struct alloc_sum *
 static sonde_err add_some(struct building *building, bool trimmed) {
     const struct alloc_sums *sums = building->report->sums;
     const bool *is_allocator = building->named.is_allocator;
-    const uint32_t *stack = building->stacks;
+    struct cursor cursor = {0};
     sonde_err err = SONDE_OK;
     for (uint32_t i = 0; i < sums->count && !err; i++) {
         uint32_t depth = building->depths[i], skip = 0;
+        if (depth == 0)
+            continue;
+        const uint32_t *stack = place_at(building, &cursor);
         while (skip < depth && is_allocator[stack[skip]])
             skip++;
-        if (skip == 0 && depth > 0 && !trimmed)
+        if (skip == 0 && !trimmed)
             err = add_sample(building, &sums->items[i], stack, depth, false);
         else if (skip > 0 && trimmed)
             err = add_trimmed(building, &sums->items[i], stack + skip, depth - skip);
-        stack += depth;
+        cursor.used += depth;
         building->has_trimmed |= skip > 0;
     }
     return err;
 }
 
+/* In place. */
+static void name_stacks(struct building *building) {
+    const uint32_t *names = building->named.locations;
+    struct cursor cursor = {0};
+    for (uint32_t i = 0; i < building->report->sums->count; i++) {
+        uint32_t depth = building->depths[i];
+        uint32_t *stack = depth ? place_at(building, &cursor) : NULL;
+        for (uint32_t k = 0; k < depth; k++)
+            stack[k] = names[stack[k]];
+        cursor.used += depth;
+    }
+}
+
 /* The table has each stack once, so only those that were cut can be equal to others. */
 static sonde_err add_samples(struct building *building) {
-    const uint32_t *names = building->named.locations;
     sonde_err err = sonde_profile_expect_samples(building->named.profile, building->stack_count);
-    for (size_t i = 0; i < building->used && !err; i++)
-        building->stacks[i] = names[building->stacks[i]];
-    if (!err)
-        err = add_some(building, false);
+    if (err)
+        return err;
+    name_stacks(building);
+    err = add_some(building, false);
     return err || !building->has_trimmed ? err : add_some(building, true);
 }
 
@@ -325,7 +347,8 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
     heap_located_finish(&building.named);
     sonde_profile_destroy(building.raw);
     free(building.known.items);
-    free(building.stacks);
+    for (uint32_t i = 0; i < building.piece_count; i++)
+        free(building.pieces[i]);
     free(building.depths);
     generation_destroy(building.mapped);
     return err;
