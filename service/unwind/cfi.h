@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The interpreter of DWARF call frame instructions: one function's program in, rows out. It keeps
- * what a row can hold (CFA, the callee-saved registers, the return address) and notes what it
- * cannot; such rows become UNWIND_CFA_NONE. */
+ * What DWARF call frame instructions do to the rules at a pc. Kept is what a row can hold (CFA, the
+ * callee-saved registers, the return address) and noted what it cannot; such rows become
+ * UNWIND_CFA_NONE. Whole programs are run by program.h. */
 #ifndef SONDE_SERVICE_UNWIND_CFI_H
 #define SONDE_SERVICE_UNWIND_CFI_H
 
@@ -18,6 +18,39 @@ struct cfi_section {
     bool debug;                      /* .debug_frame rather than .eh_frame */
 };
 
+/* Call frame instructions; of the last three the low six bits are an operand. */
+enum cfi_op {
+    OP_NOP = 0x00,
+    OP_SET_LOC,
+    OP_ADVANCE_LOC1,
+    OP_ADVANCE_LOC2,
+    OP_ADVANCE_LOC4,
+    OP_OFFSET_EXTENDED,
+    OP_RESTORE_EXTENDED,
+    OP_UNDEFINED,
+    OP_SAME_VALUE,
+    OP_REGISTER,
+    OP_REMEMBER_STATE,
+    OP_RESTORE_STATE,
+    OP_DEF_CFA,
+    OP_DEF_CFA_REGISTER,
+    OP_DEF_CFA_OFFSET,
+    OP_DEF_CFA_EXPRESSION,
+    OP_EXPRESSION,
+    OP_OFFSET_EXTENDED_SF,
+    OP_DEF_CFA_SF,
+    OP_DEF_CFA_OFFSET_SF,
+    OP_VAL_OFFSET,
+    OP_VAL_OFFSET_SF,
+    OP_VAL_EXPRESSION,
+    OP_ADVANCE_LOC8 = 0x1d,
+    OP_GNU_ARGS_SIZE = 0x2e,
+    OP_GNU_NEGATIVE_OFFSET_EXTENDED,
+    OP_ADVANCE_LOC = 0x40,
+    OP_OFFSET = 0x80,
+    OP_RESTORE = 0xc0
+};
+
 /* A pointer in a DW_EH_PE_* encoding; sets bad on the ones that need the process's memory. */
 uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
                             const struct cfi_section *section);
@@ -29,20 +62,14 @@ enum cfi_address {
     CFI_COMPLEX
 };
 
-/* The rules at one pc. Who changes them calls unwind_cfi_changed. */
+/* The rules at one pc. Equal ones have equal bytes. */
 struct cfi_state {
     struct unwind_rule rule; /* cfa NONE: none yet, or too complex */
-    uint16_t number;         /* of the rule among the rows'; 0 = not looked up since it changed */
-    bool is_initial;         /* the CIE's, unchanged */
+    uint32_t cie;            /* cfi_cie.kind: what "restore" goes back to */
+    int16_t ucontext;        /* CFI_IN_UCONTEXT: where the ucontext is, from rsp */
     uint8_t address;         /* enum cfi_address: the return address */
-    bool rsp_moved;          /* the caller's rsp is not the CFA */
-    int32_t ucontext;        /* CFI_IN_UCONTEXT: where the ucontext is, from rsp */
+    uint8_t rsp_moved;       /* the caller's rsp is not the CFA */
 };
-
-static inline void unwind_cfi_changed(struct cfi_state *state) {
-    state->number = 0;
-    state->is_initial = false;
-}
 
 struct cfi_cie {
     uint32_t offset; /* in its section */
@@ -51,22 +78,22 @@ struct cfi_cie {
     bool sized; /* augmentation data with their length ('z') */
     uint64_t code_align;
     int64_t data_align;
-    struct cfi_state initial; /* with a number as soon as a function began with it */
+    struct cfi_state initial;
+    uint32_t kind;  /* instructions do the same under CIEs of one kind */
+    uint32_t epoch; /* when `id` was initial's (memo.h) */
+    uint32_t id;
 };
 
 /* Index in unwind_rule.saved of each DWARF register, -1 = not kept. */
 extern const int8_t unwind_cfi_saved[16];
 
-void unwind_cfi_state_init(struct cfi_state *state);
+/* The state before any instruction, under CIEs of a kind. */
+void unwind_cfi_state_init(struct cfi_state *state, uint32_t kind);
 
-/* Runs a CIE's initial instructions into cie->initial; sets cie->bad. */
-void unwind_cfi_run_initial(struct cfi_cie *cie, struct cursor instructions,
-                            const struct cfi_section *section);
-/* Runs a function's instructions and adds its rows for [start, end), offsets from rows->origin. On
- * a broken program the rows end there with a gap. */
-void unwind_cfi_run(struct cfi_cie *cie, struct cursor instructions,
-                    const struct cfi_section *section, uint32_t start, uint32_t end,
-                    struct unwind_rows *rows);
+/* Does an instruction, whose operands are at code, to a state. False when op is none that changes
+ * one. What no row can hold is noted in state; operands that are cut off set code->bad. */
+bool unwind_cfi_apply(struct cfi_state *state, const struct cfi_cie *cie, uint8_t op,
+                      struct cursor *code);
 
 /* What the expression block says, into state: the CFA, or where a register is saved. In
  * cfi_expression.c. */

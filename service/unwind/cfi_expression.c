@@ -69,7 +69,6 @@ static bool is_plt(struct cursor block, int16_t *pushed_at) {
 void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block) {
     struct unwind_rule *rule = &state->rule;
     int64_t offset, sum;
-    unwind_cfi_changed(state);
     rule->cfa = UNWIND_CFA_NONE;
     rule->cfa_register = 0;
     rule->cfa_add = 0;
@@ -100,13 +99,12 @@ void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, st
     uint8_t base;
     int64_t offset;
     bool plain = take_breg(&block, &base, &offset) && cursor_left(&block) == 0;
-    unwind_cfi_changed(state);
     if (number == RSP)
         state->rsp_moved = true;
     if (number == 16) {
         bool in_ucontext = plain && base == RSP && offset > -4096 && offset < 4096;
         state->address = in_ucontext ? CFI_IN_UCONTEXT : CFI_COMPLEX;
-        state->ucontext = in_ucontext ? (int32_t)offset - UCONTEXT_RIP : 0;
+        state->ucontext = (int16_t)(in_ucontext ? offset - UCONTEXT_RIP : 0);
     }
     if (number < 16 && unwind_cfi_saved[number] >= 0 && plain && base == RBP &&
         offset >= INT16_MIN && offset < UNWIND_LOST) {

@@ -7,6 +7,10 @@
 #define RETURN_REGISTER  16u
 #define POINTER_ABSOLUTE 0x00
 #define POINTER_OMIT     0xff
+#define FEW_KINDS        16
+#define AHEAD            4
+#define RADIX_BITS       10
+#define RADIX            (1u << RADIX_BITS)
 
 /* One record: its place and its body behind the CIE pointer. */
 struct record {
@@ -101,9 +105,10 @@ static void read_augmentation(struct cfi_cie *cie, struct cursor *body, const ch
 }
 
 static void read_cie(struct cfi_cie *cie, const struct record *record,
-                     const struct cfi_section *section) {
+                     const struct cfi_section *section, struct cfi_memo *memo) {
     struct cursor body = record->body;
-    *cie = (struct cfi_cie){.offset = record->offset, .pointer_encoding = POINTER_ABSOLUTE};
+    cie->offset = record->offset;
+    cie->pointer_encoding = POINTER_ABSOLUTE;
     uint8_t version = (uint8_t)cursor_uint(&body, 1);
     const char *letters = cursor_text(&body);
     if (version == 4) {
@@ -119,7 +124,24 @@ static void read_cie(struct cfi_cie *cie, const struct record *record,
     read_augmentation(cie, &body, letters, section);
     cie->bad |= body.bad;
     if (!cie->bad)
-        unwind_cfi_run_initial(cie, body, section);
+        unwind_program_run_initial(memo, cie, body, section);
+}
+
+static bool is_of_kind(const struct cfi_cie *cie, const struct cfi_cie *other) {
+    struct cfi_state initial = cie->initial;
+    initial.cie = other->initial.cie;
+    return !other->bad && cie->data_align == other->data_align &&
+           memcmp(&initial, &other->initial, sizeof initial) == 0;
+}
+
+/* The few kinds there are come early. */
+static void find_kind(const struct frames *frames, struct cfi_cie *cie) {
+    for (size_t i = 0; i < FEW_KINDS && &frames->cies[i] < cie; i++) {
+        if (!is_of_kind(cie, &frames->cies[i]))
+            continue;
+        cie->kind = cie->initial.cie = frames->cies[i].kind;
+        return;
+    }
 }
 
 static sonde_err add_cie(struct frames *frames, const struct record *record,
@@ -127,7 +149,10 @@ static sonde_err add_cie(struct frames *frames, const struct record *record,
     if (!room_for((void **)&frames->cies, &frames->cie_capacity, frames->cie_count,
                   sizeof *frames->cies))
         return SONDE_OUT_OF_MEMORY;
-    read_cie(&frames->cies[frames->cie_count++], record, section);
+    struct cfi_cie *cie = &frames->cies[frames->cie_count];
+    *cie = (struct cfi_cie){.kind = (uint32_t)frames->cie_count++};
+    read_cie(cie, record, section, frames->memo);
+    find_kind(frames, cie);
     return SONDE_OK;
 }
 
@@ -219,6 +244,8 @@ sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *sec
     bool is_whole;
     if (section->size > MAX_SECTION || frames->section_count == 2)
         return SONDE_TOO_LARGE;
+    if (!frames->memo && !(frames->memo = unwind_memo_create(section->size)))
+        return SONDE_OUT_OF_MEMORY;
     frames->sections[frames->section_count++] = *section;
     sonde_err err = add_records(frames, first_cie, open_ended, true, &is_whole);
     if (err != SONDE_OK || is_whole)
@@ -227,45 +254,50 @@ sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *sec
     return add_records(frames, first_cie, open_ended, false, &is_whole);
 }
 
-/* One pass of a stable radix sort over a byte of the start address, the high half of each key. */
+/* One pass of a stable radix sort over some bits of the start, the high half of each key. */
 static void radix_pass(const uint64_t *from, uint64_t *to, size_t count, unsigned shift) {
-    size_t places[257] = {0};
+    uint32_t places[RADIX + 1] = {0};
     for (size_t i = 0; i < count; i++)
-        places[(from[i] >> shift & 0xff) + 1]++;
-    for (int i = 0; i < 256; i++)
+        places[(from[i] >> shift) % RADIX + 1]++;
+    for (unsigned i = 0; i < RADIX; i++)
         places[i + 1] += places[i];
     for (size_t i = 0; i < count; i++)
-        to[places[from[i] >> shift & 0xff]++] = from[i];
+        to[places[(from[i] >> shift) % RADIX]++] = from[i];
 }
 
 /* Indexes of the functions in order of start, equal starts in the order they were added: start <<
- * 32 | index. To be freed. Linkers write nearly sorted sections, so first look. */
-static uint64_t *in_order(const struct frames *frames) {
+ * 32 | index. *memory is to be freed. NULL: out of memory. Linkers write nearly sorted sections, so
+ * first look. */
+static uint64_t *in_order(const struct frames *frames, uint64_t **memory) {
     size_t count = frames->fde_count;
-    uint64_t *keys = malloc((count + 1) * 2 * sizeof *keys);
+    uint64_t *keys = *memory = malloc((count + 1) * 2 * sizeof *keys);
     if (!keys)
         return NULL;
     bool sorted = true;
+    uint32_t bits = 0; /* that are set in any start */
     for (size_t i = 0; i < count; i++) {
         keys[i] = (uint64_t)frames->fdes[i].start << 32 | i;
+        bits |= frames->fdes[i].start;
         sorted &= i == 0 || keys[i - 1] < keys[i];
     }
     uint64_t *from = keys, *to = keys + count;
-    for (unsigned shift = 32; shift < 64 && !sorted; shift += 8) {
+    for (unsigned shift = 32; shift < 64 && bits && !sorted; shift += RADIX_BITS) {
         radix_pass(from, to, count, shift);
         uint64_t *swap = from;
         from = to;
         to = swap;
+        bits >>= RADIX_BITS;
     }
-    return keys; /* four passes: back where they began */
+    return from;
 }
 
 static void run_one(const struct frames *frames, const struct frames_fde *fde, uint32_t end,
                     struct unwind_rows *rows) {
     const struct cfi_section *section = &frames->sections[fde->section];
     const uint8_t *code = section->data + fde->code;
-    unwind_cfi_run(&frames->cies[fde->cie], (struct cursor){code, code + fde->code_bytes, false},
-                   section, fde->start, end, rows);
+    unwind_program_run(frames->memo, &frames->cies[fde->cie],
+                       (struct cursor){code, code + fde->code_bytes, false}, section, fde->start,
+                       end, rows);
     unwind_rows_gap(rows, end);
     rows->fde_count++;
 }
@@ -280,13 +312,24 @@ static bool is_shadowed(const struct frames *frames, const struct frames_fde *fd
             fde->start < before->end);
 }
 
+/* Linkers put the code of objects into another order than their records: both the list and the
+ * bytes are read in jumps. */
+static void look_ahead(const struct frames *frames, const uint64_t *keys, size_t left) {
+    if (left <= 2 * AHEAD)
+        return;
+    const struct frames_fde *next = &frames->fdes[(uint32_t)keys[AHEAD]];
+    __builtin_prefetch(&frames->fdes[(uint32_t)keys[2 * AHEAD]]);
+    __builtin_prefetch(frames->sections[next->section].data + next->code);
+}
+
 sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {
-    uint64_t *keys = in_order(frames);
+    uint64_t *memory, *keys = in_order(frames, &memory);
     if (!keys)
         return SONDE_OUT_OF_MEMORY;
     const struct frames_fde *pending = NULL;
     for (size_t i = 0; i < frames->fde_count; i++) {
         const struct frames_fde *fde = &frames->fdes[(uint32_t)keys[i]];
+        look_ahead(frames, keys + i, frames->fde_count - i);
         if (is_shadowed(frames, fde, pending))
             continue;
         if (pending)
@@ -295,11 +338,12 @@ sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {
     }
     if (pending)
         run_one(frames, pending, pending->end, rows);
-    free(keys);
+    free(memory);
     return rows->failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
 }
 
 void unwind_frames_finish(struct frames *frames) {
+    unwind_memo_destroy(frames->memo);
     free(frames->cies);
     free(frames->fdes);
     *frames = (struct frames){0};

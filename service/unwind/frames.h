@@ -10,7 +10,7 @@
 #ifndef SONDE_SERVICE_UNWIND_FRAMES_H
 #define SONDE_SERVICE_UNWIND_FRAMES_H
 
-#include "service/unwind/cfi.h"
+#include "service/unwind/program.h"
 
 #define FRAMES_RANGES 16
 
@@ -32,6 +32,7 @@ struct frames {
     uint32_t range_count;
     struct cfi_section sections[2];
     uint32_t section_count;
+    struct cfi_memo *memo;
     struct cfi_cie *cies;
     size_t cie_count, cie_capacity;
     struct frames_fde *fdes;
@@ -42,7 +43,7 @@ struct frames {
  * so it ends at a zero length. SONDE_CORRUPT, SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *section,
                                            bool open_ended);
-/* Runs all functions, in order, into rows. SONDE_OUT_OF_MEMORY. */
+/* Runs all functions, in order, into rows; once. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows);
 void unwind_frames_finish(struct frames *frames);
 

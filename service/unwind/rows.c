@@ -5,6 +5,9 @@
 #include <string.h>
 
 #define FIRST_SLOTS 1024u
+#define FIRST_ROWS  4096u
+#define FIRST_PAGES 1024u
+#define NO_NUMBER   UINT32_MAX
 
 static const struct unwind_rule none = {
     .cfa = UNWIND_CFA_NONE,
@@ -84,7 +87,7 @@ static __attribute__((noinline)) uint16_t intern(struct unwind_rows *rows,
 }
 
 void unwind_rows_init(struct unwind_rows *rows) {
-    *rows = (struct unwind_rows){0};
+    *rows = (struct unwind_rows){.last_number = NO_NUMBER};
     struct unwind_rule end = none;
     end.cfa = UNWIND_CFA_END;
     rows->failed = !grow_rules(rows);
@@ -93,39 +96,60 @@ void unwind_rows_init(struct unwind_rows *rows) {
 }
 
 void unwind_rows_finish(struct unwind_rows *rows) {
-    free(rows->items);
+    free(rows->numbers);
+    free(rows->lows);
+    free(rows->page_ends);
     free(rows->rules);
     free(rows->slots);
     *rows = (struct unwind_rows){0};
 }
 
-/* The rare ends of what follows: calls at their end, so that the usual way saves no registers. */
-static __attribute__((noinline)) void add_grown(struct unwind_rows *rows, uint32_t pc,
-                                                uint16_t rule) {
-    size_t capacity = rows->item_capacity ? rows->item_capacity * 2 : 4096;
-    struct unwind_row *items = realloc(rows->items, capacity * sizeof *items);
-    if (!items) {
-        rows->failed = true;
-        return;
-    }
-    rows->items = items;
-    rows->item_capacity = capacity;
-    items[rows->item_count++] = (struct unwind_row){pc, rule};
+static bool grow_rows(struct unwind_rows *rows) {
+    size_t capacity = rows->capacity ? rows->capacity * 2 : FIRST_ROWS;
+    uint16_t *numbers = realloc(rows->numbers, capacity * sizeof *numbers);
+    if (numbers)
+        rows->numbers = numbers;
+    uint8_t *lows = realloc(rows->lows, capacity);
+    if (lows)
+        rows->lows = lows;
+    if (numbers && lows)
+        rows->capacity = capacity;
+    return numbers && lows;
 }
 
-static inline void add_row(struct unwind_rows *rows, uint32_t pc, uint16_t rule) {
-    size_t count = rows->item_count;
-    struct unwind_row *items = rows->items;
-    if (count && items[count - 1].pc == pc)
-        rows->item_count = --count;
-    if (count && items[count - 1].rule == rule)
-        return;
-    if (count == rows->item_capacity) {
-        add_grown(rows, pc, rule);
-        return;
-    }
-    items[count] = (struct unwind_row){pc, rule};
-    rows->item_count = count + 1;
+static bool grow_pages(struct unwind_rows *rows, size_t needed) {
+    size_t capacity = rows->page_capacity ? rows->page_capacity * 2 : FIRST_PAGES;
+    while (capacity < needed)
+        capacity *= 2;
+    uint32_t *ends = realloc(rows->page_ends, capacity * sizeof *ends);
+    if (!ends)
+        return false;
+    memset(ends + rows->page_capacity, 0, (capacity - rows->page_capacity) * sizeof *ends);
+    rows->page_ends = ends;
+    rows->page_capacity = capacity;
+    return true;
+}
+
+/* Takes the last row back: another begins at its pc. (Not twice without one between: the next has a
+ * higher pc than the row before.) */
+static void pop_row(struct unwind_rows *rows) {
+    rows->page_ends[(rows->last - rows->first) / UNWIND_PAGE] = (uint32_t)--rows->count;
+    rows->last_number = rows->count ? rows->numbers[rows->count - 1] : NO_NUMBER;
+    rows->covered_bytes -= rows->count && rows->last_number ? rows->last - rows->before : 0;
+    rows->last = rows->before;
+}
+
+void unwind_rows_put_slow(struct unwind_rows *rows, uint32_t pc, uint16_t rule) {
+    if (rows->count && pc == rows->last)
+        pop_row(rows);
+    if (rows->count == 0)
+        rows->first = rows->last = pc;
+    size_t page = (pc - rows->first) / UNWIND_PAGE;
+    if ((rows->count == rows->capacity && !grow_rows(rows)) ||
+        (page >= rows->page_capacity && !grow_pages(rows, page + 1)))
+        rows->failed = true;
+    else
+        unwind_rows_append(rows, pc, rule);
 }
 
 uint16_t unwind_rows_rule(struct unwind_rows *rows, const struct unwind_rule *rule) {
@@ -133,32 +157,29 @@ uint16_t unwind_rows_rule(struct unwind_rows *rows, const struct unwind_rule *ru
     return found ? (uint16_t)(found - 1) : intern(rows, rule);
 }
 
-void unwind_rows_put(struct unwind_rows *rows, uint32_t pc, uint16_t rule) {
-    add_row(rows, pc, rule);
-}
-
 void unwind_rows_add(struct unwind_rows *rows, uint32_t pc, const struct unwind_rule *rule) {
-    add_row(rows, pc, unwind_rows_rule(rows, rule));
+    unwind_rows_put(rows, pc, unwind_rows_rule(rows, rule));
 }
 
 void unwind_rows_gap(struct unwind_rows *rows, uint32_t pc) {
-    add_row(rows, pc, 0);
+    unwind_rows_put(rows, pc, 0);
 }
 
 /* The parts' places; see layout_fits in check.c. */
 static void lay_out(const struct unwind_rows *rows, struct unwind_header *header) {
-    uint32_t span = rows->items[rows->item_count - 1].pc - rows->items[0].pc;
+    uint32_t span = rows->last - rows->first;
     *header = (struct unwind_header){
         .magic = UNWIND_MAGIC,
         .version = UNWIND_VERSION,
         .header_bytes = sizeof *header,
-        .base = rows->origin + rows->items[0].pc,
+        .base = rows->origin + rows->first,
         .text_bytes = span,
-        .row_count = (uint32_t)rows->item_count - 1, /* without the gap after the last */
+        .row_count = (uint32_t)rows->count - 1, /* without the gap after the last */
         .rule_count = rows->rule_count,
         .page_count = (span + UNWIND_PAGE - 1) / UNWIND_PAGE,
         .fde_count = rows->fde_count,
         .complex_rows = rows->complex_rows,
+        .covered_bytes = rows->covered_bytes,
         .build_id_bytes = rows->build_id_bytes,
         .hot_offset = sizeof *header,
     };
@@ -169,10 +190,6 @@ static void lay_out(const struct unwind_rows *rows, struct unwind_header *header
     header->rows_offset = header->pages_offset + 4ull * header->page_count + 4;
     header->pcs_offset = header->rows_offset + 2ull * header->row_count;
     header->total_bytes = (header->pcs_offset + header->row_count + UNWIND_SLACK + 7) & ~7ull;
-    uint32_t covered = 0;
-    for (size_t i = 0; i + 1 < rows->item_count; i++)
-        covered += rows->items[i].rule ? rows->items[i + 1].pc - rows->items[i].pc : 0;
-    header->covered_bytes = covered;
 }
 
 static void write_rules(const struct unwind_rows *rows, const struct unwind_header *header,
@@ -186,32 +203,28 @@ static void write_rules(const struct unwind_rows *rows, const struct unwind_head
 static void write_rows(const struct unwind_rows *rows, const struct unwind_header *header,
                        uint8_t *bytes) {
     uint32_t *pages = (uint32_t *)(bytes + header->pages_offset);
-    uint16_t *rules = (uint16_t *)(bytes + header->rows_offset);
-    uint8_t *pcs = bytes + header->pcs_offset; /* (may alias anything: hence the copies) */
-    const struct unwind_row *items = rows->items;
-    uint32_t page = 0, first = items[0].pc, count = header->row_count;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t pc = items[i].pc - first;
-        for (uint32_t last = pc / UNWIND_PAGE; page <= last; page++)
-            pages[page] = i;
-        rules[i] = items[i].rule;
-        pcs[i] = (uint8_t)pc;
+    uint32_t behind = 0; /* all rows so far */
+    for (uint32_t page = 0; page < header->page_count; page++) {
+        pages[page] = behind;
+        behind = rows->page_ends[page] ? rows->page_ends[page] : behind;
     }
-    while (page <= header->page_count)
-        pages[page++] = count;
+    pages[header->page_count] = header->row_count;
+    memcpy(bytes + header->rows_offset, rows->numbers, 2ull * header->row_count);
+    memcpy(bytes + header->pcs_offset, rows->lows, header->row_count);
 }
 
 sonde_err unwind_rows_write(const struct unwind_rows *rows, struct sonde_buf *table) {
     if (rows->failed)
         return SONDE_OUT_OF_MEMORY;
-    if (rows->item_count < 2)
+    if (rows->count < 2)
         return SONDE_NOT_AVAILABLE;
     struct unwind_header header;
     lay_out(rows, &header);
     uint8_t *bytes = (uint8_t *)sonde_buf_extend(table, header.total_bytes);
     if (!bytes)
         return SONDE_OUT_OF_MEMORY;
-    memset(bytes + header.pcs_offset, 0, header.total_bytes - header.pcs_offset);
+    uint64_t end = header.pcs_offset + header.row_count;
+    memset(bytes + end, 0, header.total_bytes - end);
     memcpy(bytes, &header, sizeof header);
     write_rules(rows, &header, bytes);
     write_rows(rows, &header, bytes);

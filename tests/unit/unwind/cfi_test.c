@@ -268,6 +268,44 @@ TEST(states_remembered_without_end_are_broken) {
     CHECK_INT(at(0x40)->cfa, ==, UNWIND_CFA_RSP);
 }
 
+TEST(phrases_met_before_do_the_same_again_and_others_what_they_say) {
+    put_usual_cie();
+    for (uint32_t i = 0; i < 3; i++)
+        FDE(0x100 * (i + 1), 0x40, ADVANCE(1), CFA_OFFSET(16), OFFSET(6, 2), ADVANCE(2),
+            CFA_OFFSET(64), OFFSET(3, 3), OFFSET(12, 4), OFFSET(13, (uint8_t)(5 + i)), ADVANCE(2),
+            REMEMBER, CFA_OFFSET(8), ADVANCE(1), RECALL);
+    CHECK_INT(compile(), ==, SONDE_OK);
+    for (uint32_t i = 1; i <= 3; i++) {
+        CHECK_INT(at(0x100 * i)->cfa_offset, ==, 8);
+        CHECK_INT(at(0x100 * i + 1)->saved[UNWIND_RBP], ==, -16);
+        CHECK_INT(at(0x100 * i + 3)->saved[UNWIND_R12], ==, -32);
+        CHECK_INT(at(0x100 * i + 3)->saved[UNWIND_R13], ==, -8 * (4 + (int)i));
+        CHECK_INT(at(0x100 * i + 5)->cfa_offset, ==, 8);
+        CHECK_INT(at(0x100 * i + 6)->cfa_offset, ==, 64);
+    }
+}
+
+TEST(more_states_than_are_kept_are_told_apart_and_the_remembered_one_stays) {
+    uint8_t code[2700] = {CFA_OFFSET(24), REMEMBER};
+    size_t len = 3;
+    for (uint32_t i = 0; i < 600; i++) {
+        uint32_t offset = 1024 + 8 * i;
+        const uint8_t step[] = {0x0e, 0x80 | (offset & 0x7f), (uint8_t)(offset >> 7), ADVANCE(1)};
+        memcpy(code + len, step, sizeof step);
+        len += sizeof step;
+    }
+    code[len++] = RECALL;
+    put_usual_cie();
+    put_fde(0x100, 0x400, code, len);
+    put_fde(0x500, 0x400, code, len);
+    CHECK_INT(compile(), ==, SONDE_OK);
+    for (uint32_t start = 0x100; start <= 0x500; start += 0x400) {
+        for (uint32_t i = 0; i < 600; i++)
+            CHECK_INT(at(start + i)->cfa_offset, ==, 1024 + 8 * (int)i);
+        CHECK_INT(at(start + 600)->cfa_offset, ==, 24);
+    }
+}
+
 TEST(a_length_past_the_section_is_corrupt) {
     put_usual_cie();
     FDE(0, 0x40, CFA_OFFSET(16));
