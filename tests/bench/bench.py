@@ -130,7 +130,7 @@ def heap(figures, length):
     text = run(["bash", "tests/bench/heap/heap.sh"])
     part = ""
     for line in text.splitlines():
-        header = re.match(r"(\w+, depth \d+) ", line)
+        header = re.match(r"(\w+, \w+, depth \d+) ", line)
         row = re.match(r"  (\S.*?)\s{2,}([\d.]+) +([\d.]+) +(-?[\d.]+)(?: +(-?[\d.]+) us)?", line)
         if header:
             part = header.group(1)
@@ -206,8 +206,8 @@ GOALS = (
         [f"accuracy: {peer}, in step with the tick, {hz} Hz, delivered of expected"
          for peer in ("gperftools", "perf record -g")])
        for hz in (99, 249)]
-    + [(f"heap: jemalloc, depth 40, lg {lg}, our hook", goal, True,
-        [f"heap: jemalloc, depth 40, lg {lg}, its own backtrace"])
+    + [(f"heap: jemalloc, small, depth 40, lg {lg}, our hook", goal, True,
+        [f"heap: jemalloc, small, depth 40, lg {lg}, its own backtrace"])
        for lg, goal in ((16, 26), (12, 115))]
     + [("symbol: names, warm table, one core", 20, False, []),
        ("symbol: full with inlines, warm table, one core", 5, False, [])]

@@ -15,6 +15,7 @@ struct place {
     _Atomic uint64_t state; /* grows at each entry and exit: odd = taken */
     uint64_t pcs[WALKED_PCS];
     struct walk_cache cache;
+    struct walk_trail trail;
 };
 
 static struct place places[HOOK_CACHES];
@@ -53,7 +54,8 @@ static uint32_t walk_whole(struct place *place, const struct walk_map *map,
     struct walk_stack extra;
     struct walk_result walked;
     bounds_find_call(here->value[WALK_RSP], &own_stack, &extra, &bounds);
-    walk_from_registers(here, map, &place->cache, &bounds, place->pcs, WALKED_PCS, &walked);
+    walk_from_call(here, map, &place->cache, &place->trail, &bounds, place->pcs, WALKED_PCS,
+                   &walked);
     room_tell_of_miss(map, place->pcs, &walked);
     return walked.gap_at ? walked.gap_at : walked.depth;
 }

@@ -15,7 +15,8 @@
 #define BUCKET       8u
 #define NUMBER_BITS  20 /* of an entry; an address has 44 bits above its lowest 3 */
 #define NUMBER_MASK  ((1ull << NUMBER_BITS) - 1)
-#define INDEX_BYTES  (SAMPLES_SLOTS * sizeof(_Atomic uint64_t))
+#define ALL_SLOTS    (SAMPLES_FRONT + SAMPLES_SLOTS)
+#define INDEX_BYTES  (ALL_SLOTS * sizeof(_Atomic uint64_t))
 #define FILTER_STUCK 255u
 
 _Static_assert(ALLOC_ENTRIES == 1u << NUMBER_BITS, "an entry's number fits into a slot");
@@ -27,7 +28,8 @@ static struct alloc_header *header;
 static struct alloc_entry *entries;
 static _Atomic uint32_t *stack_slots;
 static uint8_t *stacks;
-static _Atomic uint64_t *index_slots;
+static _Atomic uint64_t *index_slots; /* the front's, then the others */
+static _Atomic bool front_was_full;   /* since the index was empty */
 static _Atomic uint64_t free_entries; /* head of a list through `stack`; a tag above the number */
 
 /* ---- Memory ---- */
@@ -111,6 +113,7 @@ void samples_empty(void) {
     madvise(header, ALLOC_BYTES, MADV_REMOVE);
     madvise((void *)index_slots, INDEX_BYTES, MADV_DONTNEED);
     memset((void *)samples_filter, 0, sizeof samples_filter);
+    atomic_store(&front_was_full, false);
     atomic_store(&free_entries, 0);
     write_header();
 }
@@ -124,6 +127,7 @@ void samples_after_fork(void) {
     header = NULL;
     index_slots = NULL;
     fds_close(&memory);
+    atomic_store(&front_was_full, false);
     atomic_store(&free_entries, 0);
 }
 
@@ -190,10 +194,12 @@ static void filter_change(const void *block, int change) {
         continue;
 }
 
+/* which: two in the front, two behind it. */
 static _Atomic uint64_t *bucket_of(uint64_t key, uint32_t which) {
     static const uint64_t factors[] = {0x9e3779b97f4a7c15ull, 0xc2b2ae3d27d4eb4full};
-    uint64_t hash = key * factors[which];
-    return &index_slots[(hash >> 40) % (SAMPLES_SLOTS / BUCKET) * BUCKET];
+    uint64_t hash = key * factors[which % 2] >> 40;
+    return which < 2 ? &index_slots[hash % (SAMPLES_FRONT / BUCKET) * BUCKET]
+                     : &index_slots[SAMPLES_FRONT + hash % (SAMPLES_SLOTS / BUCKET) * BUCKET];
 }
 
 static uint64_t key_of(const void *block) {
@@ -218,17 +224,25 @@ static bool put_slot(_Atomic uint64_t *bucket, uint64_t slot) {
     return false;
 }
 
-static bool put_in_index(uint64_t key, uint32_t number) {
-    _Atomic uint64_t *one = bucket_of(key, 0), *other = bucket_of(key, 1);
-    uint64_t slot = key << NUMBER_BITS | number;
+static bool put_in_either(uint64_t key, uint32_t which, uint64_t slot) {
+    _Atomic uint64_t *one = bucket_of(key, which), *other = bucket_of(key, which + 1);
     if (free_slots(other) > free_slots(one))
         return put_slot(other, slot) || put_slot(one, slot);
     return put_slot(one, slot) || put_slot(other, slot);
 }
 
+static bool put_in_index(uint64_t key, uint32_t number) {
+    uint64_t slot = key << NUMBER_BITS | number;
+    if (put_in_either(key, 0, slot))
+        return true;
+    atomic_store(&front_was_full, true); /* before it can be looked for */
+    return put_in_either(key, 2, slot);
+}
+
 /* The entry's number, 0 = not there. */
 static uint32_t take_from_index(uint64_t key) {
-    for (uint32_t which = 0; which < 2; which++) {
+    uint32_t count = atomic_load_explicit(&front_was_full, memory_order_relaxed) ? 4 : 2;
+    for (uint32_t which = 0; which < count; which++) {
         _Atomic uint64_t *bucket = bucket_of(key, which);
         for (uint32_t i = 0; i < BUCKET; i++) {
             uint64_t slot = atomic_load_explicit(&bucket[i], memory_order_relaxed);
@@ -275,7 +289,8 @@ void samples_put(const void *block, const struct sample *sample) {
 
 void samples_forget_live(void) {
     struct sample gone;
-    for (uint32_t i = 0; index_slots && i < SAMPLES_SLOTS; i++) {
+    uint32_t count = atomic_load(&front_was_full) ? ALL_SLOTS : SAMPLES_FRONT;
+    for (uint32_t i = 0; index_slots && i < count; i++) {
         uint64_t slot = atomic_load_explicit(&index_slots[i], memory_order_relaxed);
         if (slot)
             (void)samples_take((void *)(slot >> NUMBER_BITS << 3), &gone);

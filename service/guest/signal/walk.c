@@ -5,7 +5,7 @@
  * is predicted. So a slot holds tag and hot rule in 16 bytes of one line, it is found by the low
  * bits of the pc alone, and a frame whose CFA is rsp or rbp plus a number, nearly every frame,
  * never leaves the loop. The others take one step of walk_slow.c. */
-#include "service/guest/signal/walk_inside.h"
+#include "service/guest/signal/walk_trail.h"
 
 #include <string.h>
 
@@ -131,14 +131,24 @@ WALK_INLINE uint64_t place_of_rbp(uint64_t rule, uint64_t cfa) {
 }
 
 /* Frames of the simple kinds, until one is not, or leaves the stack, or the pcs are full: place and
- * walk->at then are as before that frame. False when a load faulted. */
-static bool run(struct walk *walk, struct walk_cache *cache, struct place *place) {
+ * walk->at then are as before that frame. False when a load faulted. trail NULL: without. */
+WALK_INLINE bool run_with(struct walk *walk, struct walk_cache *cache, struct place *place,
+                          struct trail_walk *trail) {
     const uint64_t tag = tag_of(walk->map);
     uint64_t *out = walk->pcs + walk->at, *const limit = walk->pcs + walk->max;
     uint64_t pc = place->pc, sp = place->sp, bp = place->bp, key = place->key;
     bool loaded = true;
     uint8_t kind = UNWIND_CFA_NONE;
     while (out < limit) {
+        if (trail && trail_meets(trail, key, sp, bp)) {
+            const uint64_t *before = out;
+            const struct walk_trail_step *step =
+                trail_follow(trail, walk, &out, (uint64_t)(limit - out));
+            pc = out > before ? out[-1] : pc;
+            key = step->key, sp = step->sp, bp = step->bp;
+            if (out == limit)
+                break;
+        }
         struct walk_slot *slot = &cache->slots[key % WALK_CACHE_SLOTS];
         uint64_t rule = slot->rule, caller, saved;
         if (WALK_UNLIKELY(slot->tag != (key ^ tag)))
@@ -159,13 +169,26 @@ static bool run(struct walk *walk, struct walk_cache *cache, struct place *place
         loaded = walk_load(cfa - 8, &caller) && walk_load(rbp_place, &saved);
         if (WALK_UNLIKELY(!loaded || !walk_is_code(caller)))
             break;
+        if (trail)
+            trail_note(trail, &(struct walk_trail_step){key, sp, bp, caller, rbp_place, saved});
         *out++ = pc = caller;
         bp ^= (bp ^ saved) & saves_rbp(rule);
         sp = cfa, key = pc - 1;
     }
+    if (trail)
+        trail_note(trail, &(struct walk_trail_step){.key = key, .sp = sp, .bp = bp});
     walk->at = (uint32_t)(out - walk->pcs);
     *place = (struct place){pc, sp, bp, key, kind};
     return loaded;
+}
+
+static bool run(struct walk *walk, struct walk_cache *cache, struct place *place) {
+    return run_with(walk, cache, place, NULL);
+}
+
+static bool run_on_trail(struct walk *walk, struct walk_cache *cache, struct place *place,
+                         struct trail_walk *trail) {
+    return run_with(walk, cache, place, trail);
 }
 
 /* The one frame that stopped run. Frame 0 has all its registers; of the others three are known. */
@@ -189,7 +212,7 @@ static enum walk_step rare_step(struct walk *walk, const struct walk_registers *
 }
 
 /* False when a rule wants registers that are not kept here. */
-static bool walk_fast(struct walk *walk, struct walk_cache *cache,
+static bool walk_fast(struct walk *walk, struct walk_cache *cache, struct trail_walk *trail,
                       const struct walk_registers *first) {
     struct place place = {first->value[WALK_RIP], first->value[WALK_RSP], first->value[WALK_RBP],
                           first->value[WALK_RIP], UNWIND_CFA_NONE};
@@ -197,7 +220,8 @@ static bool walk_fast(struct walk *walk, struct walk_cache *cache,
     uint64_t mark;
     do {
         walk->end = RING_END_BAD_STACK;
-        if (!run(walk, cache, &place) || !walk_has_room(walk))
+        bool loaded = trail ? run_on_trail(walk, cache, &place, trail) : run(walk, cache, &place);
+        if (!loaded || !walk_has_room(walk))
             return true;
         if (WALK_LIKELY(place.kind == UNWIND_CFA_END)) {
             walk->end = RING_END_ROOT;
@@ -250,7 +274,7 @@ void walk_start(struct walk *walk, const struct walk_registers *first) {
     walk->pcs[walk->at++] = first->value[WALK_RIP] & ~RING_PC_EXACT;
 }
 
-static void walk_all(struct walk *walk, struct walk_cache *cache,
+static void walk_all(struct walk *walk, struct walk_cache *cache, struct trail_walk *trail,
                      const struct walk_registers *first, struct walk_result *result) {
     uint64_t epoch = walk->map->generation >> 15;
     if (WALK_UNLIKELY(cache->epoch != epoch))
@@ -261,7 +285,7 @@ static void walk_all(struct walk *walk, struct walk_cache *cache,
     }
     walk_start(walk, first);
     if (walk_is_code(first->value[WALK_RIP]) && walk_enter_stack(walk, first->value[WALK_RSP]) &&
-        !walk_fast(walk, cache, first)) {
+        !walk_fast(walk, cache, trail, first)) {
         walk_start(walk, first);
         if (walk_enter_stack(walk, first->value[WALK_RSP]))
             walk_slowly(walk, first);
@@ -273,7 +297,18 @@ void walk_from_registers(const struct walk_registers *registers, const struct wa
                          struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                          uint32_t max_depth, struct walk_result *result) {
     struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
-    walk_all(&walk, cache, registers, result);
+    walk_all(&walk, cache, NULL, registers, result);
+}
+
+void walk_from_call(const struct walk_registers *registers, const struct walk_map *map,
+                    struct walk_cache *cache, struct walk_trail *trail,
+                    const struct walk_bounds *bounds, uint64_t *pcs, uint32_t max_depth,
+                    struct walk_result *result) {
+    struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
+    struct trail_walk on;
+    trail_begin(&on, trail, map);
+    walk_all(&walk, cache, &on, registers, result);
+    trail_end(&on);
 }
 
 void walk_from_context(const ucontext_t *context, const struct walk_map *map,
@@ -289,5 +324,5 @@ void walk_from_context(const ucontext_t *context, const struct walk_map *map,
     uint64_t sp = registers.value[WALK_RSP];
     if (sp < walk.alternate.low || sp >= walk.alternate.high) /* not on it: it may be gone by now */
         walk.alternate.high = walk.alternate.low;
-    walk_all(&walk, cache, &registers, result);
+    walk_all(&walk, cache, NULL, &registers, result);
 }

@@ -126,6 +126,30 @@ void walk_from_registers(const struct walk_registers *registers, const struct wa
                          struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                          uint32_t max_depth, struct walk_result *result);
 
+/* The way that walks of one thread took the last time, for callers who walk from the same depths
+ * again and again: where a walk comes to a frame it met before, the frames above are not looked up
+ * anew, but each word they were found by is compared with what stands there now. The result is
+ * that of the walk without, whatever the stack did meanwhile. Zeroed memory is an empty trail; it
+ * belongs to its cache's user. 12 KiB. */
+#define WALK_TRAIL_STEPS 127u
+struct walk_trail {
+    uint64_t generation;
+    uint32_t which; /* of the two ways: the last one; the other is written by the next walk */
+    struct walk_way {
+        uint32_t count;
+        struct walk_trail_step {
+            uint64_t key, sp, bp; /* before this frame: what is looked up, and its registers */
+            uint64_t caller;      /* 0 = the way was interrupted here */
+            uint64_t rbp_place, saved;
+        } steps[WALK_TRAIL_STEPS + 1];
+    } ways[2];
+};
+SONDE_SIGSAFE
+void walk_from_call(const struct walk_registers *registers, const struct walk_map *map,
+                    struct walk_cache *cache, struct walk_trail *trail,
+                    const struct walk_bounds *bounds, uint64_t *pcs, uint32_t max_depth,
+                    struct walk_result *result);
+
 /* The stack of a thread that is blocked in the kernel, from a copy of its top: nobody is stopped or
  * signalled. Only rip and rsp are known of such a thread. A rule that wants rbp while nobody has
  * saved it yet has it looked for: upwards from rsp, the first place where a frame of that rule

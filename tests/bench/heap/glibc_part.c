@@ -40,12 +40,12 @@ static const struct workload_method methods[METHODS] = {
     {"lg 12", at_12, door_close, samples, 1 << 12},
 };
 
-static void print(unsigned depth) {
+static void print(enum workload_mix mix, unsigned depth) {
     struct workload_times times[METHODS];
+    workload_choose(mix);
     workload_measure(methods, METHODS, depth, PAIRS, times);
-    printf(
-        "\nglibc, depth %u                   ns a pair: median   best        over off   a sample\n",
-        depth);
+    printf("\nglibc, %s, depth %u (%.0f B)  ns a pair: median   best        over off   a sample\n",
+           workload_name(mix), depth, workload_average());
     for (unsigned i = 0; i < METHODS; i++) {
         double over = times[i].median - times[0].median;
         printf("  %-38s %8.1f %8.1f %9.1f", methods[i].name, times[i].median, times[i].best, over);
@@ -62,8 +62,8 @@ static void print(unsigned depth) {
 int main(void) {
     modules_init(&modules);
     door_publish(&modules.map, &modules.stack);
-    printf("workload: %.0f B on average\n", workload_average());
-    print(10);
-    print(40);
+    print(WORKLOAD_SMALL, 40);
+    print(WORKLOAD_MIXED, 10);
+    print(WORKLOAD_MIXED, 40);
     return 0;
 }

@@ -11,19 +11,22 @@
 
 static uint32_t sizes[SIZES];
 
-/* 16 * 2^(11 u^s): s chosen for the average. */
-static void fill_sizes(void) {
+/* Mixed: 16 * 2^(11 u^s), s chosen for the average. */
+void workload_choose(enum workload_mix mix) {
     uint32_t state = 4711;
     for (unsigned i = 0; i < SIZES; i++) {
         state = state * 1664525u + 1013904223u;
-        sizes[i] = (uint32_t)(16 * exp2(11 * pow((state >> 8) / 16777216.0, 2.77)));
+        double u = (state >> 8) / 16777216.0;
+        sizes[i] = (uint32_t)(mix == WORKLOAD_SMALL ? 16 + 1024 * u : 16 * exp2(11 * pow(u, 2.77)));
     }
+}
+
+const char *workload_name(enum workload_mix mix) {
+    return mix == WORKLOAD_SMALL ? "small" : "mixed";
 }
 
 double workload_average(void) {
     double sum = 0;
-    if (!sizes[0])
-        fill_sizes();
     for (unsigned i = 0; i < SIZES; i++)
         sum += sizes[i];
     return sum / SIZES;
@@ -73,7 +76,6 @@ void workload_measure(const struct workload_method *methods, unsigned count, uns
                       unsigned pairs, struct workload_times *times) {
     static double values[WORKLOAD_MOST][WORKLOAD_ROUNDS];
     double samples;
-    (void)workload_average();
     for (unsigned i = 0; i < count; i++)
         (void)measure_once(&methods[i], depth, pairs / 4, &samples);
     for (unsigned round = 0; round < WORKLOAD_ROUNDS; round++)

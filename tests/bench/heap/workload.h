@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all parts of the heap bench allocate: blocks of 16 B to 32 KiB, 1,677 B on average, each
- * freed WORKLOAD_HELD operations later, at the end of a stack of a chosen depth; and how they
- * measure: in rounds in which every method gets its turn. */
+ * What all parts of the heap bench allocate, at the end of a stack of a chosen depth: blocks of one
+ * of two mixes, each freed WORKLOAD_HELD operations later; and how they measure: in rounds in which
+ * every method gets its turn. */
 #ifndef SONDE_TESTS_BENCH_HEAP_WORKLOAD_H
 #define SONDE_TESTS_BENCH_HEAP_WORKLOAD_H
 
@@ -25,6 +25,12 @@ struct workload_times {
     double samples_per_pair; /* counted, or expected by the mean */
 };
 
+enum workload_mix {
+    WORKLOAD_SMALL, /* 16 B to 1,039 B, all as often: 8 samples in 1,000 at a mean of 64 KiB */
+    WORKLOAD_MIXED, /* 16 B to 32 KiB, most of them small: 1,677 B on average, 25 in 1,000 */
+};
+void workload_choose(enum workload_mix mix);
+const char *workload_name(enum workload_mix mix);
 double workload_average(void); /* bytes */
 /* Each method at that depth, `pairs` at a time. */
 void workload_measure(const struct workload_method *methods, unsigned count, unsigned depth,

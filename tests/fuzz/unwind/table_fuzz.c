@@ -14,6 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t stack[WORDS];
 static struct walk_cache cache;
+static struct walk_trail trail;
 
 static void walk_with(const struct unwind_header *header, size_t size) {
     static uint64_t generation;
@@ -21,8 +22,8 @@ static void walk_with(const struct unwind_header *header, size_t size) {
     struct walk_map map = {.generation = ++generation, .count = 1, .modules = &module};
     struct walk_bounds bounds = {.thread = {(uint64_t)stack, (uint64_t)(stack + WORDS)}};
     struct walk_registers start = {.known = (1u << WALK_REGISTERS) - 1};
-    struct walk_result result;
-    uint64_t pcs[32];
+    struct walk_result result, again;
+    uint64_t pcs[32], same[32];
     walk_module_init(&module, TEXT, TEXT + header->text_bytes + 4096, TEXT - header->base, header);
     for (uint64_t i = 0; i < 64; i++) {
         uint64_t mix = (i + size) * 0x9e3779b97f4a7c15ull;
@@ -34,6 +35,9 @@ static void walk_with(const struct unwind_header *header, size_t size) {
             start.value[number] = (uint64_t)(stack + (mix >> number) % WORDS);
         start.value[WALK_RIP] = TEXT + mix % (header->text_bytes + 64);
         walk_from_registers(&start, &map, &cache, &bounds, pcs, 32, &result);
+        walk_from_call(&start, &map, &cache, &trail, &bounds, same, 32, &again);
+        if (memcmp(&result, &again, sizeof again) != 0 || memcmp(pcs, same, result.depth * 8) != 0)
+            abort();
         if (result.depth == 0 || result.depth > 32 || result.end >= RING_END_COUNT)
             abort();
     }

@@ -5,6 +5,8 @@
 #include "service/unwind/rows.h"
 #include "tests/unit/check.h"
 
+#include <string.h>
+
 uint64_t stack[WORDS];
 struct walk_cache cache;
 struct walk_bounds bounds;
@@ -44,6 +46,17 @@ void use_rules(const struct unwind_rule *rules, uint32_t count) {
     bounds = (struct walk_bounds){{(uint64_t)stack, (uint64_t)(stack + WORDS)}, NULL, 0, false};
 }
 
+/* The same walk beside the last ones gives the same, however those went. */
+static void walk_beside_the_trail(const struct walk_registers *registers, uint32_t max) {
+    static struct walk_trail trail;
+    struct walk_result again;
+    uint64_t same[256];
+    memset(same, 0xee, sizeof same);
+    walk_from_call(registers, &map, &cache, &trail, &bounds, same, max, &again);
+    CHECK(memcmp(&again, &result, sizeof again) == 0);
+    CHECK(memcmp(same, pcs, sizeof same) == 0);
+}
+
 void walk_at(uint64_t pc, const uint64_t *sp, const uint64_t *bp, uint32_t max) {
     struct walk_registers registers = {.known = 1u << WALK_RIP | 1u << WALK_RSP | 1u << WALK_RBP};
     registers.value[WALK_RIP] = pc;
@@ -51,6 +64,8 @@ void walk_at(uint64_t pc, const uint64_t *sp, const uint64_t *bp, uint32_t max) 
     registers.value[WALK_RBP] = (uint64_t)bp;
     memset(pcs, 0xee, sizeof pcs);
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, max, &result);
+    for (int i = 1; i < MADE_UP_WALKS; i++)
+        walk_beside_the_trail(&registers, max);
 }
 
 const struct unwind_rule end_rule = {.cfa = UNWIND_CFA_END};

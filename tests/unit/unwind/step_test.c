@@ -72,6 +72,19 @@ static void registers_of(const struct user_regs_struct *from, struct walk_regist
     to->known = (1u << WALK_REGISTERS) - 1;
 }
 
+/* As a thread's heap samples: each walk beside the one before, one instruction earlier. */
+static void check_beside_the_trail(const struct walk_registers *start,
+                                   const struct walk_bounds *bounds, const uint64_t *pcs,
+                                   const struct walk_result *result) {
+    static struct walk_trail trail;
+    struct walk_result again;
+    uint64_t same[DEPTH];
+    walk_from_call(start, &modules.map, &cache, &trail, bounds, same, DEPTH, &again);
+    CHECK_INT(again.depth, ==, result->depth);
+    CHECK_INT(again.end, ==, result->end);
+    CHECK(memcmp(same, pcs, result->depth * sizeof *pcs) == 0);
+}
+
 /* Our walk. False when the child is not on the shared stack. */
 static bool walk_ours(pid_t child, const struct user_regs_struct *registers, uint64_t *pcs,
                       struct walk_result *result) {
@@ -85,6 +98,7 @@ static bool walk_ours(pid_t child, const struct user_regs_struct *registers, uin
     struct walk_registers start;
     registers_of(registers, &start);
     walk_from_registers(&start, &modules.map, &cache, &bounds, pcs, DEPTH, result);
+    check_beside_the_trail(&start, &bounds, pcs, result);
     return true;
 }
 

@@ -372,3 +372,39 @@ TEST(a_lost_rbp_is_not_used) {
     CHECK_INT(result.depth, ==, 2);
     CHECK_INT(result.end, ==, RING_END_BAD_STACK);
 }
+
+/* walk_at compares each with the same walk beside the trail of the others. */
+TEST(stacks_that_change_a_little_are_walked_as_they_are_now) {
+    struct unwind_rule by_rbp = rule_of(UNWIND_CFA_RBP, 6, 16), saves = rsp_rule(32);
+    by_rbp.saved[UNWIND_RBP] = -16;
+    saves.saved[UNWIND_RBP] = -24;
+    struct unwind_rule rules[] = {rsp_rule(8), rsp_rule(16), saves, by_rbp, rsp_rule(40), end_rule};
+    uint64_t random = 4711, deepest = 0;
+    use_rules(rules, 6);
+    for (int i = 0; i < 512; i++)
+        stack[i] = i % 3 ? IN(i % 5) : (uint64_t)(stack + i + 2);
+    for (int round = 0; round < 20000; round++) {
+        random = random * 6364136223846793005ull + 1442695040888963407ull;
+        uint64_t place = random >> 55, what = random >> 40 & 15, sp = random >> 30 & 31;
+        stack[place] = what < 12   ? IN(what % 5)
+                       : what < 15 ? (uint64_t)(stack + place + 1 + what)
+                                   : IN(5);
+        walk_at(IN(random >> 20 & 3), stack + sp, stack + sp + 6, round % 5 ? 127 : 9);
+        deepest = result.depth > deepest ? result.depth : deepest;
+        if (round % 1000 == 0)
+            map.generation++;
+    }
+    CHECK_INT(deepest, >, 15);
+}
+
+TEST(another_rule_at_the_same_place_counts_in_the_next_generation) {
+    struct unwind_rule one[] = {rsp_rule(8), rsp_rule(16), end_rule};
+    struct unwind_rule other[] = {rsp_rule(8), rsp_rule(24), end_rule};
+    for (int i = 0; i < 2; i++) {
+        use_rules(i ? other : one, 3);
+        stack[10] = IN(1);
+        stack[12] = stack[13] = IN(2);
+        walk_at(IN(0), stack + 10, NULL, 127);
+        CHECK_INT(result.depth, ==, 3);
+    }
+}
