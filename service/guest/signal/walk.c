@@ -141,10 +141,11 @@ WALK_INLINE bool run_with(struct walk *walk, struct walk_cache *cache, struct pl
     uint8_t kind = UNWIND_CFA_NONE;
     while (out < limit) {
         if (trail && trail_meets(trail, key, sp, bp)) {
-            const uint64_t *before = out;
+            uint32_t from = trail->at;
             const struct walk_trail_step *step =
-                trail_follow(trail, walk, &out, (uint64_t)(limit - out));
-            pc = out > before ? out[-1] : pc;
+                trail_go(trail, walk, out, (uint64_t)(limit - out));
+            out += trail->at - from;
+            pc = trail->at > from ? out[-1] : pc;
             key = step->key, sp = step->sp, bp = step->bp;
             if (out == limit)
                 break;
@@ -170,7 +171,7 @@ WALK_INLINE bool run_with(struct walk *walk, struct walk_cache *cache, struct pl
         if (WALK_UNLIKELY(!loaded || !walk_is_code(caller)))
             break;
         if (trail)
-            trail_note(trail, &(struct walk_trail_step){key, sp, bp, caller, rbp_place, saved});
+            trail_note(trail, &(struct walk_trail_step){key, sp, bp, rbp_place});
         *out++ = pc = caller;
         bp ^= (bp ^ saved) & saves_rbp(rule);
         sp = cfa, key = pc - 1;

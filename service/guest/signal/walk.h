@@ -130,7 +130,7 @@ void walk_from_registers(const struct walk_registers *registers, const struct wa
  * again and again: where a walk comes to a frame it met before, the frames above are not looked up
  * anew, but each word they were found by is compared with what stands there now. The result is
  * that of the walk without, whatever the stack did meanwhile. Zeroed memory is an empty trail; it
- * belongs to its cache's user. 12 KiB. */
+ * belongs to its cache's user. 8 KiB. */
 #define WALK_TRAIL_STEPS 127u
 struct walk_trail {
     uint64_t generation;
@@ -139,8 +139,7 @@ struct walk_trail {
         uint32_t count;
         struct walk_trail_step {
             uint64_t key, sp, bp; /* before this frame: what is looked up, and its registers */
-            uint64_t caller;      /* 0 = the way was interrupted here */
-            uint64_t rbp_place, saved;
+            uint64_t rbp_place;   /* in it; the return address's = not saved; 0 = the way ends */
         } steps[WALK_TRAIL_STEPS + 1];
     } ways[2];
 };

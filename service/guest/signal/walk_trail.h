@@ -4,9 +4,10 @@
  * from the return address before it; words that are known beforehand are independent ones, and the
  * rules need not be read: 2 ns a frame, and no cold line of cache or table.
  *
- * A step is a frame: what came before it (key, sp, bp), and what was read in it. What comes after
- * it is the next step's beginning. Same key, sp and bp mean the same rule, and so the same two
- * places; same words in them mean the same next step. */
+ * A step is a frame: what came before it (key, sp, bp), and where rbp was saved in it. What comes
+ * after it is the next step's beginning: below its sp stands the return address, behind its key.
+ * Same key, sp and bp mean the same rule, and so the same two places; same words in them mean the
+ * same next step. */
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_WALK_TRAIL_H
 #define SONDE_SERVICE_GUEST_SIGNAL_WALK_TRAIL_H
 
@@ -53,25 +54,34 @@ WALK_INLINE bool trail_meets(struct trail_walk *on, uint64_t key, uint64_t sp, u
     return on->at + 1 < old->count && step->sp == sp && step->key == key && step->bp == bp;
 }
 
-WALK_INLINE bool trail_holds(const struct walk *walk, const struct walk_trail_step *step) {
-    uint64_t caller, saved, place = step[1].sp - 8;
-    return walk_holds(walk, walk->low, place) && walk_holds(walk, walk->low, step->rbp_place) &&
-           walk_load(place, &caller) && walk_load(step->rbp_place, &saved) &&
-           caller == step->caller && saved == step->saved;
+/* Steps from `step` on whose words are what they were, up to `last`: their callers are written to
+ * `out`. A function of its own: it wants all registers. */
+static __attribute__((noinline)) const struct walk_trail_step *
+trail_follow(const struct walk_trail_step *step, const struct walk_trail_step *last, uint64_t low,
+             uint64_t span, uint64_t *out) {
+    for (; step < last; step++) {
+        const struct walk_trail_step *next = step + 1;
+        uint64_t place = next->sp - 8, rbp_place = step->rbp_place, caller, saved;
+        if (WALK_UNLIKELY(place - low > span || rbp_place - low > span ||
+                          !walk_load(place, &caller) || !walk_load(rbp_place, &saved)))
+            break;
+        uint64_t bp = rbp_place == place ? caller : next->bp;
+        if (WALK_UNLIKELY(((caller ^ (next->key + 1)) | (saved ^ bp)) != 0))
+            break;
+        *out++ = caller;
+    }
+    return step;
 }
 
-/* Goes along as far as every word is what it was: writes the callers, at most `room`, and returns
- * the step that was come to. The last step of a way is its end, where nothing was read. */
-WALK_INLINE const struct walk_trail_step *
-trail_follow(struct trail_walk *on, const struct walk *walk, uint64_t **out, uint64_t room) {
+/* Goes along from where trail_meets as far as every word is what it was: writes the callers, at
+ * most `room`, and returns the step that was come to. The last step of a way is its end. */
+WALK_INLINE const struct walk_trail_step *trail_go(struct trail_walk *on, const struct walk *walk,
+                                                   uint64_t *out, uint64_t room) {
     const struct walk_way *old = on->old;
-    const struct walk_trail_step *from = &old->steps[on->at], *step = from,
-                                 *last = &old->steps[old->count - 1];
-    if (room < (uint64_t)(last - from))
-        last = from + room;
-    while (step < last && step->caller != 0 && trail_holds(walk, step))
-        *(*out)++ = step++->caller;
-    on->is_whole = on->fresh->count == on->at && step == &old->steps[old->count - 1];
+    const struct walk_trail_step *from = &old->steps[on->at], *end = &old->steps[old->count - 1];
+    const struct walk_trail_step *last = room < (uint64_t)(end - from) ? from + room : end;
+    const struct walk_trail_step *step = trail_follow(from, last, walk->low, walk->span, out);
+    on->is_whole = on->fresh->count == on->at && step == end;
     for (; !on->is_whole && from < step; from++)
         trail_note(on, from);
     on->at = (uint32_t)(step - old->steps);
