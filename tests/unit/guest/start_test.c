@@ -7,6 +7,7 @@
 #include "tests/unit/check.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static void check_said(struct fake_child *child, const char *expected) {
     char line[256];
@@ -21,6 +22,10 @@ static void check_name_of(struct fake *fake, char *const argv[], const char *exp
     struct fake_child child;
     fake_spawn(fake, argv, &child);
     fake_accept_pid(fake, &guest, child.pid);
+    if (strcmp(argv[0], "/usr/bin/env") == 0 && strcmp(guest.hello.name, "env") == 0) {
+        fake_release(&guest); /* a busy machine: it was seen before it became the other */
+        fake_accept_pid(fake, &guest, child.pid);
+    }
     CHECK_STR(guest.hello.name, expected);
     check_said(&child, fake->is_linked ? "started 1 0" : "started 0 1");
     fake_poke(&child);
