@@ -1,24 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Under the guest: holds 100,000 blocks on as many stacks, then allocates in one thread and tells
+ * Under the guest: holds 100,000 blocks on as many stacks, then allocates in some threads and tells
  * how long the slowest allocations took, one letter a line as tests/unit/heap/holder.c:
  *
- *     h  hold    b  begin to allocate    e  end, and print what it took */
+ *     h  hold    1, 8  begin to allocate in so many threads    e  end, and print what it took
+ *
+ * A slow allocation was preempted, or it waited for something (a lock, a page). On a machine with
+ * fewer cores than threads the first is the rule, so the two are told apart: by whether the thread
+ * gave its core up by itself meanwhile. */
 #include "tests/bench/walk/stacks.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
-#define STACKS 100000u
-#define SIZE   40000u /* always a sample at 4 KiB */
-#define MOST   (1u << 16)
+#define STACKS       100000u
+#define SIZE         40000u /* always a sample at 4 KiB */
+#define MOST_THREADS 8u
+#define BINS         512u  /* eight between two powers of two */
+#define SLOW_NS      50000 /* the kernel is asked why */
+
+struct times {
+    uint64_t bins[BINS], pairs;
+    uint64_t worst_ns, waited_ns; /* the longest, and of those that waited */
+    uint64_t waited_long;         /* more than a millisecond */
+    long waits;
+};
 
 static void *volatile kept[STACKS];
 static _Atomic int runs;
-static pthread_t thread;
-static uint32_t slow[MOST]; /* allocations by their ns / 64 */
-static uint64_t worst_ns, count;
+static unsigned thread_count;
+static pthread_t threads[MOST_THREADS];
+static struct times times[MOST_THREADS];
 
 static void keep(void *context) {
     kept[*(unsigned *)context] = malloc(SIZE);
@@ -29,27 +43,85 @@ static void hold(void) {
         stacks_enter(25, i * 2654435761u, keep, &i);
 }
 
-static void *allocate(void *unused) {
+static unsigned bin_of(uint64_t ns) {
+    unsigned top = 63 - (unsigned)__builtin_clzll(ns | 8);
+    return top * 8 + (ns >> (top - 3) & 7);
+}
+
+static uint64_t bin_end(unsigned bin) {
+    return (8 + bin % 8 + 1ull) << (bin / 8 - 3);
+}
+
+static long waits_so_far(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_THREAD, &usage);
+    return usage.ru_nvcsw;
+}
+
+static void ask_why(struct times *mine, uint64_t ns) {
+    long waits = waits_so_far();
+    if (waits != mine->waits) {
+        mine->waited_ns = ns > mine->waited_ns ? ns : mine->waited_ns;
+        mine->waited_long += ns > 1000000;
+    }
+    mine->waits = waits;
+}
+
+static void *allocate(void *context) {
+    struct times *mine = context;
+    *mine = (struct times){.waits = waits_so_far()};
     while (runs) {
         uint64_t start = stacks_now_ns();
-        free(malloc(64 + count % 3000));
+        void *volatile block =
+            malloc(64 + mine->pairs % 3000); /* a pair that is not used is none */
+        free(block);
         uint64_t ns = stacks_now_ns() - start;
-        worst_ns = ns > worst_ns ? ns : worst_ns;
-        slow[ns / 64 < MOST ? ns / 64 : MOST - 1]++;
-        count++;
+        if (ns > SLOW_NS)
+            ask_why(mine, ns);
+        mine->worst_ns = ns > mine->worst_ns ? ns : mine->worst_ns;
+        mine->bins[bin_of(ns)]++;
+        mine->pairs++;
     }
     return NULL;
 }
 
-static void tell(void) {
-    uint64_t seen = 0;
-    unsigned at = MOST;
-    while (at > 0 && seen < count / 1000)
-        seen += slow[--at];
-    fprintf(stderr,
-            "  a thread that allocates meanwhile: %llu pairs, p99.9 %.1f us, worst %.1f us (with "
-            "what else the machine did; goal: a stall <= 1 ms)\n",
-            (unsigned long long)count, (at + 1) * 64 / 1e3, (double)worst_ns / 1e3);
+static void begin(unsigned count) {
+    runs = 1;
+    thread_count = count;
+    for (unsigned i = 0; i < count; i++)
+        pthread_create(&threads[i], NULL, allocate, &times[i]);
+}
+
+static void add(struct times *sum, const struct times *one) {
+    for (unsigned i = 0; i < BINS; i++)
+        sum->bins[i] += one->bins[i];
+    sum->pairs += one->pairs;
+    sum->waited_long += one->waited_long;
+    sum->worst_ns = one->worst_ns > sum->worst_ns ? one->worst_ns : sum->worst_ns;
+    sum->waited_ns = one->waited_ns > sum->waited_ns ? one->waited_ns : sum->waited_ns;
+}
+
+/* In us: that many of a million took no longer. */
+static double quantile(const struct times *sum, uint64_t of_million) {
+    uint64_t longer = (uint64_t)((double)sum->pairs * (double)(1000000 - of_million) / 1e6);
+    unsigned at = BINS;
+    for (uint64_t seen = 0; at > 24 && seen <= longer; at--)
+        seen += sum->bins[at - 1];
+    return (double)bin_end(at) / 1e3;
+}
+
+static void end(void) {
+    static struct times sum;
+    sum = (struct times){0};
+    runs = 0;
+    for (unsigned i = 0; i < thread_count; i++) {
+        pthread_join(threads[i], NULL);
+        add(&sum, &times[i]);
+    }
+    fprintf(stderr, "%8.1f %8.2f %8.2f %9.1f %9.1f %9.1f %9llu\n", (double)sum.pairs / 1e6,
+            quantile(&sum, 990000), quantile(&sum, 999000), quantile(&sum, 999999),
+            (double)sum.worst_ns / 1e3, (double)sum.waited_ns / 1e3,
+            (unsigned long long)sum.waited_long);
 }
 
 int main(void) {
@@ -57,15 +129,10 @@ int main(void) {
     while (fgets(line, sizeof line, stdin)) {
         if (line[0] == 'h')
             hold();
-        if (line[0] == 'b') {
-            runs = 1;
-            pthread_create(&thread, NULL, allocate, NULL);
-        }
-        if (line[0] == 'e') {
-            runs = 0;
-            pthread_join(thread, NULL);
-            tell();
-        }
+        if (line[0] == '1' || line[0] == '8')
+            begin((unsigned)(line[0] - '0'));
+        if (line[0] == 'e')
+            end();
         putchar(line[0]);
         fflush(stdout);
     }
