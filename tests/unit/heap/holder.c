@@ -7,7 +7,12 @@
  *     f  free all of it
  *     d  hold 20 MB at the end of a recursion of 100; D of 1000
  *     t  hold from 4 new threads
- *     w  let 8 threads allocate and free without end; W ends that, once each has made progress */
+ *     w  let 8 threads allocate and free without end; W ends that, once each has made progress
+ *     p  see that each of those threads makes progress
+ *     q  sonde_stop; r  sonde_start (of the one that links the guest, which starts it first) */
+#ifdef HOLDER_LINKED
+#include "api/sonde.h"
+#endif
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
@@ -92,10 +97,14 @@ static void start_storm(void) {
     }
 }
 
-static void end_storm(void) {
+static void wait_for_progress(void) {
     for (size_t i = 0; i < STORM_THREADS; i++)
         for (unsigned long before = storm_rounds[i]; storm_rounds[i] < before + 100;)
             sched_yield();
+}
+
+static void end_storm(void) {
+    wait_for_progress();
     is_storming = 0;
     for (size_t i = 0; i < STORM_THREADS; i++)
         pthread_join(storm_threads[i], NULL);
@@ -107,8 +116,21 @@ static void free_all(void) {
     count = 0;
 }
 
+static void start_guest(void) {
+#ifdef HOLDER_LINKED
+    (void)sonde_start(NULL);
+#endif
+}
+
+static void stop_guest(void) {
+#ifdef HOLDER_LINKED
+    sonde_stop();
+#endif
+}
+
 int main(void) {
     char line[16];
+    start_guest();
     while (fgets(line, sizeof line, stdin)) {
         if (line[0] == 's') {
             hold_small();
@@ -127,6 +149,12 @@ int main(void) {
             start_storm();
         if (line[0] == 'W')
             end_storm();
+        if (line[0] == 'p')
+            wait_for_progress();
+        if (line[0] == 'q')
+            stop_guest();
+        if (line[0] == 'r')
+            start_guest();
         putchar(line[0]);
         fflush(stdout);
     }

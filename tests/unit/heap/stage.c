@@ -14,7 +14,8 @@
 static void become(struct stage *stage, const char *conf, const char *const *command,
                    const int pipes[4], const char *library) {
     static const char *const holder[] = {HOLDER, NULL};
-    setenv("LD_PRELOAD", library, 1);
+    if (library)
+        setenv("LD_PRELOAD", library, 1);
     setenv("SONDE_SOCKET", stage->place.socket, 1);
     setenv("SONDE_NAME", "holder", 1);
     if (conf)
@@ -29,7 +30,8 @@ static void become(struct stage *stage, const char *conf, const char *const *com
     _exit(127);
 }
 
-static void launch(struct stage *stage, const char *conf, const char *const *command) {
+static void launch(struct stage *stage, const char *conf, const char *const *command,
+                   bool is_linked) {
     char library[4096], cwd[2048];
     int pipes[4];
     CHECK(getcwd(cwd, sizeof cwd) != NULL);
@@ -38,7 +40,7 @@ static void launch(struct stage *stage, const char *conf, const char *const *com
     stage->pid = fork();
     CHECK(stage->pid >= 0);
     if (stage->pid == 0)
-        become(stage, conf, command, pipes, library);
+        become(stage, conf, command, pipes, is_linked ? NULL : library);
     close(pipes[0]);
     close(pipes[3]);
     stage->to = pipes[1];
@@ -55,12 +57,21 @@ void stage_wait_attached(struct stage *stage) {
     CHECK_INT(target.pid, ==, stage->pid);
 }
 
-void stage_init(struct stage *stage, const char *conf, const char *const *command) {
+static void begin(struct stage *stage, const char *conf, const char *const *command,
+                  bool is_linked) {
     place_make(&stage->place);
     stage->engine = place_engine(&stage->place);
-    launch(stage, conf, command);
+    launch(stage, conf, command, is_linked);
     stage->target = (struct engine_selector){.pid = stage->pid};
     stage_wait_attached(stage);
+}
+
+void stage_init(struct stage *stage, const char *conf, const char *const *command) {
+    begin(stage, conf, command, false);
+}
+
+void stage_init_linked(struct stage *stage, const char *const *command) {
+    begin(stage, NULL, command, true);
 }
 
 void stage_finish(struct stage *stage) {

@@ -21,6 +21,8 @@ struct stage {
 
 /* conf: MALLOC_CONF; NULL = none. command: a NULL-terminated list; NULL = the holder. */
 void stage_init(struct stage *stage, const char *conf, const char *const *command);
+/* A program that links the guest, or opens it: nothing is preloaded. */
+void stage_init_linked(struct stage *stage, const char *const *command);
 void stage_finish(struct stage *stage);
 /* A letter for the holder; waits until it is done. */
 void stage_tell(struct stage *stage, char letter);
