@@ -8,6 +8,7 @@
 #include "gateway/handlers.h"
 #include "gateway/reply.h"
 #include "gateway/symbol_body.h"
+#include "gateway/symbol_lines.h"
 
 #define BATCH       4096
 #define DEADLINE_MS 60000
@@ -22,18 +23,6 @@ struct symbols {
     struct sonde_buf text;
 };
 
-static void append_line(struct symbols *symbols, uint64_t address,
-                        const Sonde__V1__AddressSymbols *found) {
-    sonde_buf_printf(&symbols->text, "0x%llx ", (unsigned long long)address);
-    size_t count = found->n_frames;
-    /* Innermost first; the last one is the function that holds the code. */
-    for (size_t i = symbols->go && count ? count - 1 : 0; i < count; i++) {
-        symbol_body_append_name(&symbols->text, found->frames[i]->name);
-        sonde_buf_puts(&symbols->text, i + 1 < count ? "--" : "");
-    }
-    sonde_buf_puts(&symbols->text, count ? "\n" : "??\n");
-}
-
 static void ask_next(struct symbols *symbols) {
     Sonde__V1__SymbolizeRequest request = SONDE__V1__SYMBOLIZE_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = exchange_selector(&symbols->exchange.target);
@@ -44,6 +33,7 @@ static void ask_next(struct symbols *symbols) {
     request.target = &selector;
     request.addresses = symbols->addresses;
     request.n_addresses = symbols->count;
+    request.names_only = true;
     exchange_call(&symbols->exchange, &client_symbolize, &request.base, DEADLINE_MS);
 }
 
@@ -56,8 +46,7 @@ static void on_ready(void *context) {
 static void on_symbols(struct exchange *exchange, const ProtobufCMessage *message) {
     struct symbols *symbols = (struct symbols *)exchange;
     const Sonde__V1__SymbolizeResponse *response = (const void *)message;
-    for (size_t i = 0; i < response->n_symbols && i < symbols->count; i++)
-        append_line(symbols, symbols->addresses[i], response->symbols[i]);
+    symbol_lines_append(&symbols->text, symbols->addresses, symbols->count, response, symbols->go);
 }
 
 /* A batch is there. */

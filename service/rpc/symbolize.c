@@ -6,6 +6,7 @@
 #include "service/rpc/ask.h"
 #include "service/rpc/handlers.h"
 #include "service/rpc/inside.h"
+#include "service/rpc/names_only.h"
 #include "service/rpc/text.h"
 #include "service/symbol/symbol.h"
 
@@ -14,6 +15,7 @@
 struct answer {
     struct ask ask;
     struct ask_source source;
+    bool names_only;
     grpc_slice packed;
 };
 
@@ -58,6 +60,8 @@ static sonde_err pack(struct ask *ask, const struct engine_symbol *symbols, size
     Sonde__V1__SymbolizeResponse response = SONDE__V1__SYMBOLIZE_RESPONSE__INIT;
     struct sonde_arena arena = {0};
     sonde_err err = SONDE_OK;
+    if (answer->names_only)
+        return names_only_pack(symbols, count, &answer->packed);
     response.symbols = sonde_arena_alloc(&arena, (count + 1) * sizeof *response.symbols);
     for (size_t i = 0; response.symbols && i < count; i++)
         if ((response.symbols[i] = make_symbols(&arena, &symbols[i])))
@@ -101,6 +105,7 @@ void rpc_symbolize(struct rpc_call *call, const ProtobufCMessage *message) {
         rpc_finish(call, err, &diag);
         return;
     }
+    answer->names_only = request->names_only;
     answer->ask.call = call;
     answer->ask.source = &answer->source;
     answer->ask.pack = pack;

@@ -263,7 +263,15 @@ class Service:
                      0xdead: []}.get(address, [f"function_{address:x}"])
             for name in names:
                 one.frames.add(name=name)
-        return answer
+        return self.names_only(answer) if request.names_only else answer
+
+    def names_only(self, answer):
+        short, numbers = self.m.SymbolizeResponse(), {}
+        for symbol in answer.symbols:
+            short.frame_counts.append(len(symbol.frames))
+            short.frames.extend(numbers.setdefault(frame.name, len(numbers)) for frame in symbol.frames)
+        short.names.extend(numbers)
+        return short
 
     def GetCommandLine(self, request, context):
         target = self.find(request.target, context)

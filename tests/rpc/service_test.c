@@ -109,6 +109,27 @@ TEST(symbolize_answers_in_the_order_of_the_request) {
     setup_end(&setup);
 }
 
+TEST(symbolize_of_names_only_tells_each_name_once) {
+    Sonde__V1__SymbolizeRequest request = SONDE__V1__SYMBOLIZE_REQUEST__INIT;
+    Sonde__V1__SymbolizeResponse *response = NULL;
+    uint64_t addresses[] = {7, 4, 9};
+    setup_begin(&setup);
+    request.addresses = addresses;
+    request.n_addresses = 3;
+    request.names_only = true;
+    CHECK_INT(unary(&client_symbolize, &request, &response, NULL), ==, SONDE_OK);
+    CHECK_INT(response->n_symbols, ==, 0);
+    CHECK_INT(response->n_names, ==, 1);
+    CHECK_STR(response->names[0], "odd\\xff");
+    CHECK_INT(response->n_frame_counts, ==, 3);
+    CHECK_INT(response->frame_counts[0], ==, 1);
+    CHECK_INT(response->frame_counts[1], ==, 0);
+    CHECK_INT(response->n_frames, ==, 2);
+    CHECK_INT(response->frames[1], ==, 0);
+    free_message(response);
+    setup_end(&setup);
+}
+
 TEST(symbolize_takes_65536_addresses) {
     Sonde__V1__SymbolizeRequest request = SONDE__V1__SYMBOLIZE_REQUEST__INIT;
     Sonde__V1__SymbolizeResponse *response = NULL;

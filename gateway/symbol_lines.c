@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/symbol_lines.h"
+
+#include "gateway/symbol_body.h"
+
+#include <stdlib.h>
+
+/* Names as they stand in a line, one behind the other: each is looked at once. */
+struct names {
+    struct sonde_buf text;
+    size_t *ends;
+    size_t count;
+};
+
+static void append_address(struct sonde_buf *out, uint64_t address) {
+    char text[2 + 16 + 1];
+    size_t at = sizeof text;
+    text[--at] = ' ';
+    for (; address || at == sizeof text - 1; address >>= 4)
+        text[--at] = "0123456789abcdef"[address & 0xf];
+    text[--at] = 'x';
+    text[--at] = '0';
+    sonde_buf_append(out, text + at, sizeof text - at);
+}
+
+static void append_name(struct sonde_buf *out, const struct names *names, uint32_t number) {
+    if (number >= names->count)
+        return;
+    size_t start = number ? names->ends[number - 1] : 0;
+    sonde_buf_append(out, names->text.data + start, names->ends[number] - start);
+}
+
+/* Innermost first; the last one is the function that holds the code. */
+static void append_line(struct sonde_buf *out, uint64_t address, const struct names *names,
+                        const uint32_t *frames, size_t count, bool outermost) {
+    append_address(out, address);
+    for (size_t i = outermost && count ? count - 1 : 0; i < count; i++) {
+        append_name(out, names, frames[i]);
+        sonde_buf_puts(out, i + 1 < count ? "--" : "");
+    }
+    sonde_buf_puts(out, count ? "\n" : "??\n");
+}
+
+static void read_names(struct names *names, const Sonde__V1__SymbolizeResponse *response) {
+    names->ends = calloc(response->n_names + 1, sizeof *names->ends);
+    if (!names->ends)
+        abort();
+    for (; names->count < response->n_names; names->count++) {
+        symbol_body_append_name(&names->text, response->names[names->count]);
+        names->ends[names->count] = names->text.len;
+    }
+}
+
+static void append_from_tables(struct sonde_buf *out, const uint64_t *addresses, size_t count,
+                               const Sonde__V1__SymbolizeResponse *response, bool outermost) {
+    struct names names = {.count = 0};
+    size_t at = 0;
+    read_names(&names, response);
+    for (size_t i = 0; i < response->n_frame_counts && i < count; i++) {
+        size_t left = response->n_frames - at, frames = response->frame_counts[i];
+        frames = frames < left ? frames : left;
+        append_line(out, addresses[i], &names, response->frames + at, frames, outermost);
+        at += frames;
+    }
+    sonde_buf_finish(&names.text);
+    free(names.ends);
+}
+
+static void append_whole(struct sonde_buf *out, uint64_t address,
+                         const Sonde__V1__AddressSymbols *found, bool outermost) {
+    size_t count = found->n_frames;
+    append_address(out, address);
+    for (size_t i = outermost && count ? count - 1 : 0; i < count; i++) {
+        symbol_body_append_name(out, found->frames[i]->name);
+        sonde_buf_puts(out, i + 1 < count ? "--" : "");
+    }
+    sonde_buf_puts(out, count ? "\n" : "??\n");
+}
+
+void symbol_lines_append(struct sonde_buf *out, const uint64_t *addresses, size_t count,
+                         const Sonde__V1__SymbolizeResponse *response, bool outermost) {
+    if (response->n_frame_counts) {
+        append_from_tables(out, addresses, count, response, outermost);
+        return;
+    }
+    for (size_t i = 0; i < response->n_symbols && i < count; i++)
+        append_whole(out, addresses[i], response->symbols[i], outermost);
+}
