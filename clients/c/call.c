@@ -16,7 +16,7 @@
  * The lock of the call guards its state; the event is in the caller's hand (`in_hand`) or not. */
 #include "clients/c/inside.h"
 
-#include "clients/c/tsan.h"
+#include "bazel/shims/grpc_core/tsan.h"
 
 #include <grpc/byte_buffer.h>
 #include <grpc/byte_buffer_reader.h>
@@ -49,7 +49,7 @@ struct client_call {
 
 static void batch(struct client_call *call, const grpc_op *ops, size_t count,
                   struct client_tag *tag) {
-    client_tag_sent(tag);
+    core_tag_sent(tag);
     if (grpc_call_start_batch(call->call, ops, count, tag, NULL) != GRPC_CALL_OK)
         abort(); /* our own misuse; a client may end its program */
 }

@@ -4,8 +4,8 @@
  * mean is call.c's business. */
 #include "clients/c/inside.h"
 
-#include "clients/c/abseil.h"
-#include "clients/c/tsan.h"
+#include "bazel/shims/grpc_core/abseil.h"
+#include "bazel/shims/grpc_core/tsan.h"
 
 #include <grpc/support/log.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void *run(void *context) {
         if (event.type == GRPC_QUEUE_SHUTDOWN)
             return NULL;
         struct client_tag *tag = event.tag;
-        client_tag_came(tag);
+        core_tag_came(tag);
         tag->run(tag, event.success != 0);
     }
 }
@@ -66,7 +66,7 @@ sonde_err client_create(const struct client_options *options, struct client **ou
     pthread_cond_init(&client->changed, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    client_skip_lock_checks();
+    core_skip_lock_checks();
     grpc_init();
     gpr_set_log_function(on_core_log);
     sonde_err err = start(client, options, diag);

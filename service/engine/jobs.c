@@ -108,7 +108,7 @@ static bool is_ready(struct engine_capture *capture, const struct report_input *
 
 static uint64_t names_deadline(const struct engine_capture *capture, uint64_t now_ns) {
     uint64_t patience_ns = now_ns + ENGINE_NAMES_NS, by_ns = capture->spec.result_by_ns;
-    if (by_ns == 0 || by_ns - ENGINE_NAMES_SPARE_NS > patience_ns)
+    if (by_ns == 0 || by_ns > patience_ns + ENGINE_NAMES_SPARE_NS)
         return patience_ns;
     return by_ns > now_ns + ENGINE_NAMES_SPARE_NS ? by_ns - ENGINE_NAMES_SPARE_NS : now_ns;
 }

@@ -190,11 +190,18 @@ static sonde_err intern(struct sonde_profile *profile, const char *text, uint32_
     return sonde_profile_string(profile, text, strlen(text), id);
 }
 
+/* What the process calls the file; copies of one file are one module, which is called after any. */
+static const char *path_of(const struct mapping *mapping) {
+    const struct symbol_module *module = mapping_module(mapping);
+    if (mapping->path[0])
+        return mapping->path;
+    /* memory; of a program that copied itself there it is the program */
+    return module && !symbol_module_is_memory(module) ? symbol_module_path(module) : "[anon]";
+}
+
 static sonde_err add_mapping(struct locating *locating, struct located_mapping *mapping) {
     const struct symbol_module *module = mapping_module(mapping->mapping);
-    const char *path = mapping->mapping->path;
-    if (!path[0]) /* memory; of a program that copied itself there it is the program */
-        path = module && !symbol_module_is_memory(module) ? symbol_module_path(module) : "[anon]";
+    const char *path = path_of(mapping->mapping);
     struct sonde_mapping *facts = &mapping->facts;
     sonde_err err = intern(locating->profile, path, &facts->filename);
     if (!err && module)
@@ -217,12 +224,13 @@ static void tell_shortfalls(struct locating *locating) {
         last = module;
         if (!lacks)
             continue;
+        const char *path = path_of(locating->mappings[i].mapping), *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
         if (symbol_module_is_converting(module))
             sonde_buf_printf(text, "%s%s: no lines yet, they are being made; take another",
-                             text->len ? "; " : "", symbol_module_base_name(module));
+                             text->len ? "; " : "", name);
         else if (symbol_module_failure(module, sentence))
-            sonde_buf_printf(text, "%s%s: no lines, %s", text->len ? "; " : "",
-                             symbol_module_base_name(module), sentence);
+            sonde_buf_printf(text, "%s%s: no lines, %s", text->len ? "; " : "", name, sentence);
     }
 }
 

@@ -2,8 +2,8 @@
  *
  * Arrivals: one request stands open per method, and one for every path that no method has (without
  * it such a client would wait until its own deadline). */
+#include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/inside.h"
-#include "service/rpc/tsan.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -26,7 +26,7 @@ static void arm(struct rpc_request *request) {
     arrival->call = NULL;
     arrival->payload = NULL;
     grpc_metadata_array_init(&arrival->metadata);
-    rpc_tag_sent(&request->tag);
+    core_tag_sent(&request->tag);
     if (!request->method)
         grpc_server_request_call(request->server->core, &arrival->call, &request->details,
                                  &arrival->metadata, queue, queue, &request->tag);

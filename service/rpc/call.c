@@ -8,9 +8,9 @@
  *     send     SEND_MESSAGE (the first with SEND_INITIAL_METADATA), one at a time
  *     status   SEND_STATUS_FROM_SERVER, after the last send; also after a cancellation
  */
+#include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/inside.h"
 #include "service/rpc/text.h"
-#include "service/rpc/tsan.h"
 
 #include <grpc/byte_buffer.h>
 #include <grpc/support/alloc.h>
@@ -96,7 +96,7 @@ void rpc_call_drop(struct rpc_call *call) {
 /* A refused batch would be a mistake of ours; the call ends, the service does not. */
 static void start(struct rpc_call *call, const grpc_op *ops, size_t count, struct loop_tag *tag) {
     rpc_call_take(call);
-    rpc_tag_sent(tag);
+    core_tag_sent(tag);
     grpc_call_error error = grpc_call_start_batch(call->call, ops, count, tag, NULL);
     if (error == GRPC_CALL_OK)
         return;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/chunk.h"
 
-#include "service/rpc/tsan.h"
+#include "bazel/shims/grpc_core/tsan.h"
 
 #include <stdlib.h>
 
@@ -10,7 +10,7 @@
 
 /* On whatever thread of the core let go of the last view. */
 static void free_bytes(void *bytes) {
-    rpc_tag_came(bytes);
+    core_tag_came(bytes);
     free(bytes);
 }
 
@@ -20,7 +20,7 @@ void rpc_chunks_take(struct rpc_chunks *chunks, struct sonde_buf *bytes) {
     rpc_chunks_finish(chunks);
     if (!data)
         return;
-    rpc_tag_sent(data);
+    core_tag_sent(data);
     chunks->whole = grpc_slice_new(data, len, free_bytes);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/loop.h"
 
-#include "service/rpc/tsan.h"
+#include "bazel/shims/grpc_core/tsan.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -74,7 +74,7 @@ void loop_post(struct loop *loop, struct loop_message *message) {
     loop->last = &message->next;
     if (!loop->woken) {
         loop->woken = true;
-        rpc_tag_sent(&loop->wake);
+        core_tag_sent(&loop->wake);
         grpc_call_start_batch(loop->waker, NULL, 0, &loop->wake, NULL);
     }
     pthread_mutex_unlock(&loop->lock);
@@ -130,7 +130,7 @@ void loop_run(struct loop *loop) {
             return;
         if (event.type == GRPC_OP_COMPLETE) {
             struct loop_tag *tag = event.tag;
-            rpc_tag_came(tag);
+            core_tag_came(tag);
             tag->run(tag, event.success != 0);
         }
         run_timers(loop);

@@ -3,11 +3,11 @@
  * The server's life. The end, in order: no new calls and the endless ones told (on the loop), the
  * core counts down to its last call, the engine's last events come in, the queue is closed, the
  * thread joined; only then can everything be freed. */
-#include "service/rpc/abseil.h"
+#include "bazel/shims/grpc_core/abseil.h"
+#include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/files.h"
 #include "service/rpc/inside.h"
 #include "service/rpc/kept.h"
-#include "service/rpc/tsan.h"
 
 #include <grpc/support/log.h>
 #include <signal.h>
@@ -126,7 +126,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     gpr_set_log_function(on_core_log);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    rpc_skip_lock_checks();
+    core_skip_lock_checks();
     grpc_init();
     sonde_err err = start(server, options, diag);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -169,7 +169,7 @@ static void on_grace_over(struct loop_timer *timer) {
 static void begin_shutdown(struct rpc_server *server) {
     server->stopping = true;
     server->down_tag.run = on_down;
-    rpc_tag_sent(&server->down_tag);
+    core_tag_sent(&server->down_tag);
     grpc_server_shutdown_and_notify(server->core, loop_queue(server->loop), &server->down_tag);
 }
 

@@ -51,7 +51,7 @@ static void scene_with_worker(struct scene *scene, const char *action) {
     collect_init(&scene->collected);
 }
 
-static void capture(struct scene *scene, struct engine_cpu_spec *spec, uint64_t pc) {
+static void feed(struct scene *scene, struct engine_cpu_spec *spec, uint64_t pc) {
     spec->frequency_hz = 100;
     begin(scene, spec);
     start_clock(scene);
@@ -59,6 +59,10 @@ static void capture(struct scene *scene, struct engine_cpu_spec *spec, uint64_t 
     for (int i = 0; i < 50; i++)
         CHECK(fake_push_sample(&scene->guest, 1, 10 * MS, pcs, 2));
     settle(scene);
+}
+
+static void capture(struct scene *scene, struct engine_cpu_spec *spec, uint64_t pc) {
+    feed(scene, spec, pc);
     engine_capture_finish(scene->capture);
     fake_stop(&scene->guest);
 }
@@ -116,20 +120,45 @@ TEST(a_report_that_waited_in_vain_says_so_and_progress_went_on) {
     scene_finish(&scene);
 }
 
-TEST(a_report_does_not_wait_until_its_client_has_gone) {
+/* Two reports want the same lines; the client of one has gone when it is asked for. Whether that
+ * one took less than half of the other's time, which is ENGINE_NAMES_NS at least. */
+static bool hurried_comes_first(int attempt) {
     struct scene scene;
-    uint64_t pc = load_library("libhurry.so");
+    struct collected patient;
+    struct engine_capture *other;
+    char name[32];
+    snprintf(name, sizeof name, "libhurry%d.so", attempt);
+    uint64_t pc = load_library(name);
     scene_with_worker(&scene, "exec sleep 100");
-    struct engine_cpu_spec spec = {.result_by_ns = monotonic_ns() + 1500000000ull};
-    capture(&scene, &spec, pc);
+    collect_init(&patient);
+    struct engine_cpu_spec spec = {.frequency_hz = 100};
+    CHECK_INT(engine_capture_cpu(scene.engine, &spec, &collect_events, &patient, &other, NULL), ==,
+              SONDE_OK);
+    spec.result_by_ns = 1;
+    feed(&scene, &spec, pc);
+    uint64_t start_ns = monotonic_ns();
+    engine_capture_finish(other);
+    engine_capture_finish(scene.capture);
+    fake_stop(&scene.guest);
     collect_wait_end(&scene.collected);
+    uint64_t hurried_ns = monotonic_ns() - start_ns;
+    collect_wait_end(&patient);
+    uint64_t patient_ns = monotonic_ns() - start_ns;
     CHECK_INT(scene.collected.err, ==, SONDE_OK);
-    CHECK(strstr(collect_comment(scene.collected.profiles[0], "symbols: "), "libhurry.so"));
-    uint64_t now_ns = monotonic_ns(); /* without the deadline it would be 500 ms too late */
-    if (now_ns >= spec.result_by_ns && now_ns < spec.result_by_ns + 400000000ull)
-        check_skip("this machine is too busy to tell");
-    CHECK(now_ns < spec.result_by_ns);
+    CHECK(strstr(collect_comment(scene.collected.profiles[0], "symbols: "), name));
+    CHECK(strstr(collect_comment(patient.profiles[0], "symbols: "), name));
+    engine_capture_release(other);
     scene_finish(&scene);
+    collect_finish(&patient);
+    return 2 * hurried_ns < patient_ns;
+}
+
+/* Without the deadline both take the same time, in every attempt. */
+TEST(a_report_does_not_wait_until_its_client_has_gone) {
+    bool comes_first = false;
+    for (int attempt = 0; attempt < 5 && !comes_first; attempt++)
+        comes_first = hurried_comes_first(attempt);
+    CHECK(comes_first);
 }
 
 TEST(a_capture_whose_report_waits_can_be_cancelled) {

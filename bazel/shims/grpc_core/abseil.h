@@ -2,15 +2,14 @@
  *
  * Debian builds abseil with its debug checks: each lock that gRPC takes goes through one graph of
  * lock orders, under one lock of the whole process. It is a seventh of the work of a small call.
- * The switch exists only in C++, so it is looked up by its name; without it nothing changes.
- * (clients/c has its own: the two sides share no code.) */
-#ifndef SONDE_SERVICE_RPC_ABSEIL_H
-#define SONDE_SERVICE_RPC_ABSEIL_H
+ * The switch exists only in C++, so it is looked up by its name; without it nothing changes. */
+#ifndef SONDE_BAZEL_GRPC_CORE_ABSEIL_H
+#define SONDE_BAZEL_GRPC_CORE_ABSEIL_H
 
 #include <dlfcn.h>
 #include <string.h>
 
-static inline void rpc_skip_lock_checks(void) {
+static inline void core_skip_lock_checks(void) {
     void (*set_mode)(int) = NULL;
     void *found = dlsym(RTLD_DEFAULT,
                         "_ZN4absl7debian329SetMutexDeadlockDetectionModeENS0_15OnDeadlockCycleE");
