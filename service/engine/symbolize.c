@@ -103,6 +103,20 @@ static const char *shortfall_of(struct shortfalls *shortfalls, struct symbol_mod
     return shortfalls->known[at].text;
 }
 
+/* Frames as profiles show them. */
+static sonde_err set_frames(struct engine_symbol *symbol, const struct symbol_answer *answer,
+                            struct sonde_arena *arena) {
+    struct symbol_frame unnamed, *copy;
+    symbol->frame_count = symbol_answer_frames(answer, &unnamed, &symbol->frames);
+    if (symbol->frame_count == 0 || symbol->frames != &unnamed)
+        return SONDE_OK;
+    copy = sonde_arena_alloc(arena, sizeof *copy);
+    if (copy)
+        *copy = unnamed;
+    symbol->frames = copy;
+    return copy ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
 sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *queries,
                            struct engine_symbol *symbols, size_t count,
                            engine_on_symbols *on_answer, void *context) {
@@ -114,8 +128,7 @@ sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *que
         err = symbol_resolve(engine->symbols, queries, count, &arena, answers);
     for (size_t i = 0; i < count && !err; i++) {
         struct engine_symbol *symbol = &symbols[i];
-        symbol->frames = answers[i].frames;
-        symbol->frame_count = answers[i].frame_count;
+        err = set_frames(symbol, &answers[i], &arena);
         symbol->quality = answers[i].quality;
         symbol->is_folded = answers[i].is_folded;
         if (queries[i].module && symbol->quality != SYMBOL_FULL)

@@ -260,17 +260,20 @@ static sonde_err answer_by_chain(struct batch *batch, uint64_t vaddr, uint32_t n
     return err;
 }
 
+static uint64_t start_of(const struct batch *batch, uint32_t symbol) {
+    const struct symbol_names *names = &batch->table->names;
+    return names->header->base + names->symbols[symbol].start;
+}
+
 /* All that is known of a function whose file is stripped: where it begins. */
 static const char *place_of(struct batch *batch, uint32_t symbol) {
     struct memo_slot *slot = remember(batch, batch->table, symbol);
     if (!slot || slot->name)
         return slot ? slot->name : NULL;
-    const struct symbol_names *names = &batch->table->names;
     const char *module = symbol_module_base_name(batch->module);
-    uint64_t start = names->header->base + names->symbols[symbol].start;
     struct sonde_buf text = {0};
     sonde_buf_printf(&text, module[0] == '[' ? "%s+0x%llx" : "[%s]+0x%llx", module,
-                     (unsigned long long)start);
+                     (unsigned long long)start_of(batch, symbol));
     slot->name = text.failed ? NULL : clean_copy(batch->arena, text.data);
     sonde_buf_finish(&text);
     return slot->name;
@@ -300,6 +303,7 @@ static sonde_err answer_from_names(struct batch *batch, uint64_t vaddr, uint32_t
         return SONDE_OK;
     if (batch->table->names.symbols[symbol].flags & SYMBOL_IS_UNNAMED) {
         answer->place = place_of(batch, symbol);
+        answer->place_offset = vaddr - start_of(batch, symbol);
         return answer->place ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     }
     struct symbol_frame *frame = sonde_arena_alloc(batch->arena, sizeof *frame);
@@ -348,7 +352,8 @@ static sonde_err answer_one(struct batch *batch, const struct symbol_query *quer
 
 uint32_t symbol_answer_frames(const struct symbol_answer *answer, struct symbol_frame *unnamed,
                               const struct symbol_frame **frames) {
-    *unnamed = (struct symbol_frame){.name = answer->place, .system_name = "", .file = ""};
+    *unnamed = (struct symbol_frame){
+        .name = answer->place, .system_name = "", .file = "", .offset = answer->place_offset};
     *frames = answer->frame_count > 0 ? answer->frames : unnamed;
     return answer->frame_count > 0 ? answer->frame_count : answer->place != NULL;
 }

@@ -135,6 +135,7 @@ struct symbol_answer {
     /* Without frames: "[libx.so]+0x1230", where the function begins that holds the code; NULL =
      * not known either. In the arena. */
     const char *place;
+    uint64_t place_offset; /* of the address from there */
 };
 
 /* Frames as profiles show them: the answer's own, or, of a function without a name, one called by

@@ -172,8 +172,12 @@ def test_a_stripped_program_is_named_once_its_debug_file_was_uploaded():
         with open(f"/proc/{server.pid}/maps", encoding="utf-8") as maps:
             address = next(int(line.split("-")[0], 16) for line in maps if bare in line) + knead
         out, err = stack.sonde("symbol", str(server.pid), hex(address))
-        check.contains(out, f"bare+{hex(knead)}")
+        check.contains(out, f"[bare]+{hex(knead)}")  # the function that holds it, as profiles say it
         check.contains(err, "STRIPPED")
+        out, _ = stack.sonde("symbol", str(server.pid), hex(address + 1))
+        check.contains(out, f"[bare]+{hex(knead)} (+0x1)")
+        _, _, body = server.get("/debug/pprof/symbol", method="POST", body=f"{address + 1:#x}+0x10".encode())
+        check.equal(body, f"{address + 1:#x} [bare]+{hex(knead)}\n0x10 ??\n".encode())
         out, _ = stack.sonde("symbol", "--upload", debug)
         check.contains(out, build_id)
         out, _ = stack.sonde("symbol", str(server.pid), hex(address), "--wait-ms", "10000")
