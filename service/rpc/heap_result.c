@@ -142,13 +142,16 @@ static sonde_err ask(struct delivery *delivery) {
     return engine_heap_get(engine, &query, on_result, delivery, &delivery->diag);
 }
 
+/* A worker may have the answer, and write into the delivery, before the question's call is over. */
 static void ask_again(struct delivery *delivery) {
-    delivery->err = ask(delivery);
-    if (delivery->err == SONDE_TARGET_NOT_FOUND)
+    sonde_err err = ask(delivery);
+    if (!err)
+        return;
+    delivery->err = err;
+    if (err == SONDE_TARGET_NOT_FOUND)
         delivery->err = sonde_fail(&delivery->diag, SONDE_TARGET_GONE,
                                    "the target ended before there was a difference to tell");
-    if (delivery->err)
-        end_work(delivery);
+    end_work(delivery);
 }
 
 static void on_time(struct loop_timer *timer) {
