@@ -12,6 +12,7 @@
 
 #define BATCH       4096
 #define DEADLINE_MS 60000
+#define MAX_TEXT    CLIENT_MAX_MESSAGE_BYTES /* of a batch: a name may be told often */
 
 struct symbols {
     struct exchange exchange;
@@ -50,18 +51,18 @@ static void on_symbols(struct exchange *exchange, const ProtobufCMessage *messag
 }
 
 /* A batch is there. */
-static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
-    struct symbols *symbols = (struct symbols *)exchange;
+static void answer_batch(struct symbols *symbols, sonde_err err, const struct sonde_diag *diag) {
+    struct exchange *exchange = &symbols->exchange;
     struct sonde_slice text = sonde_buf_slice(&symbols->text);
+    struct http_answer answer = {.status = 200, .content_type = REPLY_TEXT};
     bool last = symbols->body.len == 0;
     if (err && !symbols->started) {
         exchange_refuse(exchange, err, diag);
     } else if (err) {
         http_stream_cut(exchange_take_request(exchange));
     } else if (last && !symbols->started) {
-        reply_bytes(exchange_take_request(exchange), REPLY_TEXT, text);
+        http_answer_take(exchange_take_request(exchange), &answer, &symbols->text);
     } else {
-        struct http_answer answer = {.status = 200, .content_type = REPLY_TEXT};
         if (!symbols->started)
             http_stream_start(exchange->request, &answer, HTTP_UNKNOWN, on_ready, symbols);
         symbols->started = true;
@@ -69,6 +70,18 @@ static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_
         if (last)
             http_stream_end(exchange_take_request(exchange));
     }
+}
+
+static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+    struct symbols *symbols = (struct symbols *)exchange;
+    struct sonde_diag too_large = {0};
+    if (err == SONDE_OK && symbols->text.failed) {
+        err = sonde_fail(&too_large, SONDE_TOO_LARGE,
+                         "the names are longer than %u MiB: ask for fewer addresses at once",
+                         MAX_TEXT >> 20);
+        diag = &too_large;
+    }
+    answer_batch(symbols, err, diag);
 }
 
 static void finish(struct exchange *exchange) {
@@ -93,6 +106,7 @@ void handle_symbol(struct visit *visit) {
     struct symbols *symbols = exchange_create(visit, sizeof *symbols, &events);
     symbols->body = http_request_body(visit->request);
     symbols->go = negotiate_is_go(&visit->headers);
+    symbols->text.limit = MAX_TEXT;
     if (!sonde_slice_equals(http_request_method(visit->request), "POST"))
         exchange_check_target(&symbols->exchange, answer_count);
     else if (!has_address(symbols->body))

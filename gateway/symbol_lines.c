@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+#define ADDRESS_BYTES (sizeof "0x0123456789abcdef") /* and a blank */
+
 /* Names as they stand in a line, one behind the other: each is looked at once. */
 struct names {
     struct sonde_buf text;
@@ -13,7 +15,7 @@ struct names {
 };
 
 static void append_address(struct sonde_buf *out, uint64_t address) {
-    char text[2 + 16 + 1];
+    char text[ADDRESS_BYTES];
     size_t at = sizeof text;
     text[--at] = ' ';
     for (; address || at == sizeof text - 1; address >>= 4)
@@ -23,11 +25,17 @@ static void append_address(struct sonde_buf *out, uint64_t address) {
     sonde_buf_append(out, text + at, sizeof text - at);
 }
 
+static size_t start_of(const struct names *names, uint32_t number) {
+    return number ? names->ends[number - 1] : 0;
+}
+
+static size_t len_of(const struct names *names, uint32_t number) {
+    return names->ends[number] - start_of(names, number);
+}
+
 static void append_name(struct sonde_buf *out, const struct names *names, uint32_t number) {
-    if (number >= names->count)
-        return;
-    size_t start = number ? names->ends[number - 1] : 0;
-    sonde_buf_append(out, names->text.data + start, names->ends[number] - start);
+    if (number < names->count)
+        sonde_buf_append(out, names->text.data + start_of(names, number), len_of(names, number));
 }
 
 /* Innermost first; the last one is the function that holds the code. */
@@ -51,11 +59,23 @@ static void read_names(struct names *names, const Sonde__V1__SymbolizeResponse *
     }
 }
 
+/* Room for about all of it at once: growing copies. */
+static void reserve(struct sonde_buf *out, const struct names *names,
+                    const Sonde__V1__SymbolizeResponse *response) {
+    size_t total = response->n_frame_counts * ADDRESS_BYTES;
+    for (size_t i = 0; i < response->n_frames; i++)
+        if (response->frames[i] < names->count)
+            total += len_of(names, response->frames[i]) + 2;
+    if (sonde_buf_extend(out, total))
+        out->len -= total;
+}
+
 static void append_from_tables(struct sonde_buf *out, const uint64_t *addresses, size_t count,
                                const Sonde__V1__SymbolizeResponse *response, bool outermost) {
     struct names names = {.count = 0};
     size_t at = 0;
     read_names(&names, response);
+    reserve(out, &names, response);
     for (size_t i = 0; i < response->n_frame_counts && i < count; i++) {
         size_t left = response->n_frames - at, frames = response->frame_counts[i];
         frames = frames < left ? frames : left;

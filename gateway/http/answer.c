@@ -78,14 +78,9 @@ static h2o_iovec_t sending(struct http_request *request) {
     return h2o_iovec_init(request->sending.data, request->sending.len);
 }
 
-void http_answer(struct http_request *request, const struct http_answer *answer,
-                 struct sonde_slice body) {
+/* All of it is in `sending`. */
+static void answer_gathered(struct http_request *request, const struct http_answer *answer) {
     h2o_req_t *req = request->req;
-    bool gzip = !answer->no_gzip && body.len >= SMALL && client_takes_gzip(request);
-    if (gzip && (request->gzip = gzip_stream_create()))
-        gzip_stream_add(request->gzip, body, true, &request->sending);
-    else
-        sonde_buf_append(&request->sending, body.data, body.len);
     http_request_answered(request);
     begin(request, answer, request->gzip != NULL);
     if (!is_head(request) || request->sending.len) /* HEAD: what GET would send, if it is known */
@@ -96,6 +91,31 @@ void http_answer(struct http_request *request, const struct http_answer *answer,
         h2o_send(req, NULL, 0, H2O_SEND_STATE_FINAL);
     else
         h2o_send(req, &bytes, 1, H2O_SEND_STATE_FINAL);
+}
+
+static bool compress_whole(struct http_request *request, const struct http_answer *answer,
+                           struct sonde_slice body) {
+    bool gzip = !answer->no_gzip && body.len >= SMALL && client_takes_gzip(request);
+    if (gzip && (request->gzip = gzip_stream_create()))
+        gzip_stream_add(request->gzip, body, true, &request->sending);
+    return request->gzip != NULL;
+}
+
+void http_answer(struct http_request *request, const struct http_answer *answer,
+                 struct sonde_slice body) {
+    if (!compress_whole(request, answer, body))
+        sonde_buf_append(&request->sending, body.data, body.len);
+    answer_gathered(request, answer);
+}
+
+void http_answer_take(struct http_request *request, const struct http_answer *answer,
+                      struct sonde_buf *body) {
+    if (!compress_whole(request, answer, sonde_buf_slice(body))) {
+        request->sending = *body;
+        *body = (struct sonde_buf){0};
+    }
+    sonde_buf_finish(body);
+    answer_gathered(request, answer);
 }
 
 void http_request_release(struct http_request *request) {

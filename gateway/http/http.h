@@ -114,6 +114,10 @@ struct http_answer {
 void http_answer(struct http_request *request, const struct http_answer *answer,
                  struct sonde_slice body);
 
+/* The same, but takes a body that may be long; *body is empty then. */
+void http_answer_take(struct http_request *request, const struct http_answer *answer,
+                      struct sonde_buf *body);
+
 /* A streamed answer. The first send may follow start at once; each later one waits for on_ready,
  * which comes once per send and never from within it. send copies its bytes. size: of the whole
  * body, HTTP_UNKNOWN = not known. A client that lists gzip gets it compressed, unless no_gzip. end

@@ -3,6 +3,8 @@
 
 #include "tests/unit/check.h"
 
+#include <string.h>
+
 static const uint64_t addresses[] = {0x10, 0xffffffffffffffff, 0x0, 0x4abc};
 
 static const char *lines(const Sonde__V1__SymbolizeResponse *response, bool outermost) {
@@ -66,4 +68,19 @@ TEST(numbers_that_cannot_be_harm_nobody) {
     response.n_names = 0;
     response.names = NULL;
     CHECK_STR(lines(&response, false), "0x10 \n0xffffffffffffffff --\n0x0 ??\n0x4abc ??\n");
+}
+
+TEST(what_does_not_fit_fails_and_takes_no_memory) {
+    static uint32_t counts[] = {100000}, frames[100000];
+    static char long_name[5001];
+    char *one[] = {long_name};
+    struct sonde_buf out = {.limit = 1 << 20};
+    Sonde__V1__SymbolizeResponse response = tables(counts, 1, frames, 100000);
+    memset(long_name, 'x', sizeof long_name - 1);
+    response.names = one;
+    response.n_names = 1;
+    symbol_lines_append(&out, addresses, 1, &response, false);
+    CHECK(out.failed);
+    CHECK_INT(out.capacity, <=, 1 << 20);
+    sonde_buf_finish(&out);
 }
