@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define OWNER        "sonde heap"
+#define UUID_DIGITS  32
 #define LEAST_SAMPLE 4096 /* of the live heap: each sample costs memory */
 
 /* The answer as text. */
@@ -40,12 +41,25 @@ static void tell_dumps(const ProtobufCMessage *answer) {
     heap_tell_dumps((const Sonde__V1__ListHeapDumpsResponse *)answer);
 }
 
+static void tell_ended(const ProtobufCMessage *answer) {
+    heap_tell_ended((const Sonde__V1__ListHeapDumpsResponse *)answer);
+}
+
 static void tell_deactivated(const ProtobufCMessage *answer) {
     const Sonde__V1__HeapDeactivated *done = (const Sonde__V1__HeapDeactivated *)answer;
     if (!done->was_active)
         puts("heap profiling was off already");
     if (done->state)
         heap_tell_state(done->state);
+}
+
+void heap_select(const struct heap_settings *settings, const char *target,
+                 Sonde__V1__TargetSelector *selector) {
+    bool is_uuid = settings->ended && target && strlen(target) == UUID_DIGITS &&
+                   strspn(target, "0123456789abcdef") == UUID_DIGITS;
+    service_select(is_uuid ? NULL : target, selector);
+    if (is_uuid)
+        selector->uuid = (char *)target;
 }
 
 static bool read_backend(const struct heap_settings *settings,
@@ -101,9 +115,11 @@ static int reset(const char *const *words, int count, const struct heap_settings
 static int list(const char *const *words, int count, const struct heap_settings *settings) {
     Sonde__V1__TargetSelector selector;
     Sonde__V1__ListHeapDumpsRequest request = SONDE__V1__LIST_HEAP_DUMPS_REQUEST__INIT;
-    service_select(words[0], &selector);
+    heap_select(settings, words[0], &selector);
     request.target = &selector;
-    return ask(settings, &client_list_heap_dumps, &request.base, tell_dumps);
+    request.ended = settings->ended;
+    return ask(settings, &client_list_heap_dumps, &request.base,
+               settings->ended ? tell_ended : tell_dumps);
 }
 
 enum {
@@ -116,6 +132,7 @@ enum {
     TAKES_GROWTH = 64,
     TAKES_BACKEND = 128,
     TAKES_DUMP = 256, /* what only a dump has: a name, an age, all-one */
+    TAKES_ENDED = 512,
 };
 
 static const struct {
@@ -127,8 +144,8 @@ static const struct {
     {"on", on, TAKES_INTERVAL | TAKES_SAMPLE | TAKES_BACKEND, 1},
     {"off", off, TAKES_DELETE, 1},
     {"status", status, 0, 1},
-    {"dump", heap_dump, TAKES_FILE | TAKES_DUMP, 1},
-    {"list", list, 0, 1},
+    {"dump", heap_dump, TAKES_FILE | TAKES_DUMP | TAKES_ENDED, 1},
+    {"list", list, TAKES_ENDED, 1},
     {"diff", heap_diff, TAKES_FILE | TAKES_TIME | TAKES_GROWTH, 3},
     {"allocs", heap_allocs, TAKES_FILE | TAKES_TIME | TAKES_SAMPLE | TAKES_PROBABILITY, 1},
     {"reset", reset, TAKES_SAMPLE, 1},
@@ -149,6 +166,7 @@ static const char *find_useless(const struct heap_settings *settings, unsigned t
         {TAKES_PROBABILITY, settings->probability > 0, "--probability"},
         {TAKES_GROWTH, settings->growth_only, "--growth-only"},
         {TAKES_BACKEND, settings->backend, "--backend"},
+        {TAKES_ENDED, settings->ended, "--ended"},
         {TAKES_FILE, settings->format || settings->type, "what a profile looks like"},
         {TAKES_DUMP, settings->name || settings->all_one || settings->older_than_s > 0,
          "--name, --all-one or --older-than"},
@@ -209,6 +227,7 @@ static const struct sonde_option table[] = {
               "on: jemalloc or interposed; else the best there is"),
     HEAP_FLAG("growth-only", growth_only, "diff: only who holds more"),
     HEAP_FLAG("delete-dumps", delete_dumps, "off: do not keep the dumps"),
+    HEAP_FLAG("ended", ended, "list, dump: what processes that have ended left"),
     HEAP_TEXT("output", 'o', "FILE", output,
               "dump, diff, allocs: the extension is the format, - is stdout"),
     HEAP_TEXT("format", 0, "NAME", format, "the format when the extension does not say it"),
@@ -220,11 +239,11 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde heap on|off|status|dump|list|diff|allocs|reset [WORDS] [options]",
-    .about = "Who holds a target's memory, and who allocates: jemalloc samples (`sonde run "
-             "--heap`), else\n"
-             "Sonde. The words: a TARGET; for diff a kept dump or a file, and now, another one or "
-             "a file.",
+    .usage = "sonde heap on|off|status|dump|list|allocs|reset|diff [TARGET | BASE [NEW [TARGET]]] "
+             "[options]",
+    .about =
+        "Who holds a target's memory, and who allocates: jemalloc samples (`sonde run --heap`), "
+        "else Sonde.",
     .examples = "  sonde heap on redis-server --interval 60\n"
                 "  sonde heap dump redis-server -o heap.svg\n"
                 "  sonde heap diff 000001.heap now redis-server --growth-only\n"

@@ -14,8 +14,12 @@ struct heap_settings {
     uint64_t interval, sample; /* 0 = not said, as the next three */
     double seconds, probability, older_than_s;
     const char *output, *format, *name, *type, *backend;
-    bool delete_dumps, all_one, growth_only, json;
+    bool delete_dumps, all_one, growth_only, ended, json;
 };
+
+/* TARGET; of a process that has ended its uuid as well. */
+void heap_select(const struct heap_settings *settings, const char *target,
+                 Sonde__V1__TargetSelector *selector);
 
 /* What an action does with the words behind it, words[count] being NULL. Returns the exit code. */
 typedef int heap_action(const char *const *words, int count, const struct heap_settings *settings);
@@ -42,5 +46,7 @@ int heap_refuse_format(const struct heap_settings *settings, const char *path);
 /* Whether it is on, and if not, what to do. */
 void heap_tell_state(const Sonde__V1__HeapState *state);
 void heap_tell_dumps(const Sonde__V1__ListHeapDumpsResponse *list);
+/* Those of processes that have ended. */
+void heap_tell_ended(const Sonde__V1__ListHeapDumpsResponse *list);
 
 #endif

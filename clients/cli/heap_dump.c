@@ -17,7 +17,7 @@ struct dump {
 
 static void fill(struct dump *dump, const char *target, const struct heap_settings *settings,
                  enum sonde_format format) {
-    service_select(target, &dump->selector);
+    heap_select(settings, target, &dump->selector);
     dump->rendering = (Sonde__V1__Rendering)SONDE__V1__RENDERING__INIT;
     dump->rendering.format = (Sonde__V1__Format)format;
     dump->snapshot = (Sonde__V1__HeapSnapshotRequest)SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
@@ -29,6 +29,7 @@ static void fill(struct dump *dump, const char *target, const struct heap_settin
     dump->kept.target = &dump->selector;
     dump->kept.rendering = &dump->rendering;
     dump->kept.all_one = settings->all_one;
+    dump->kept.ended = settings->ended;
     if (settings->name)
         dump->kept.name = (char *)settings->name;
     if (settings->type)
@@ -99,6 +100,8 @@ int heap_dump(const char *const *words, int count, const struct heap_settings *s
     const struct sonde_format_info *format = heap_choose_format(settings, path);
     if (!format)
         return heap_refuse_format(settings, path);
+    if (settings->ended && !settings->name)
+        return cli_usage(&verb_heap, "--ended: say which dump by --name (sonde heap list --ended)");
     sonde_err err = receive(words[0], settings, format, path, &bytes, &diag);
     if (err)
         return cli_fail(&verb_heap, err, &diag);

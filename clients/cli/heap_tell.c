@@ -82,14 +82,28 @@ void heap_tell_state(const Sonde__V1__HeapState *state) {
     tell_dumps(state);
 }
 
+static void tell_dump(const Sonde__V1__HeapDump *dump) {
+    printf("%s  ", dump->name);
+    put_time(dump->unix_ns);
+    fputs("  ", stdout);
+    put_bytes(dump->size_bytes);
+    putchar('\n');
+}
+
+void heap_tell_ended(const Sonde__V1__ListHeapDumpsResponse *list) {
+    if (list->n_dumps == 0)
+        puts("no process that has ended left a dump");
+    for (size_t i = 0; i < list->n_dumps; i++) {
+        const Sonde__V1__HeapDump *dump = list->dumps[i];
+        cli_put_name(stdout, dump->target[0] ? dump->target : "?");
+        printf("  %d  %s  ", dump->pid, dump->uuid);
+        tell_dump(dump);
+    }
+}
+
 void heap_tell_dumps(const Sonde__V1__ListHeapDumpsResponse *list) {
     if (list->n_dumps == 0)
         puts("no dump is kept; `sonde heap on --interval 60` keeps one every minute");
-    for (size_t i = 0; i < list->n_dumps; i++) {
-        printf("%s  ", list->dumps[i]->name);
-        put_time(list->dumps[i]->unix_ns);
-        fputs("  ", stdout);
-        put_bytes(list->dumps[i]->size_bytes);
-        putchar('\n');
-    }
+    for (size_t i = 0; i < list->n_dumps; i++)
+        tell_dump(list->dumps[i]);
 }

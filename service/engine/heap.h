@@ -87,6 +87,7 @@ struct engine_heap_query {
     bool require_active; /* now: NOT_ACTIVE when sampling is off */
     /* Now: objects at least so old only. INTERPOSED only: others NOT_AVAILABLE. 0 = all. */
     uint64_t older_than_ms;
+    bool ended; /* a dump of a process that has ended; with a name. The newest that fits */
 };
 
 struct engine_heap_result {
@@ -104,5 +105,23 @@ SONDE_MUST_USE sonde_err engine_heap_get(struct engine *engine,
                                          const struct engine_heap_query *query,
                                          engine_on_heap_result *on_result, void *context,
                                          struct sonde_diag *diag);
+
+/* What processes that have ended left: a dump each, newest first, at most ENGINE_HEAP_MAX_DUMPS of
+ * them. They are kept for a week, within bounds (heap_sweep.h). */
+struct engine_heap_left {
+    char process[64], uuid[33]; /* process "" = its name is not known */
+    pid_t pid;
+    struct engine_heap_dump dump;
+};
+
+/* Once, on a worker. */
+typedef void engine_on_heap_left(void *context, sonde_err err, const struct sonde_diag *diag,
+                                 const struct engine_heap_left *items, size_t count);
+/* selector: those that fit; nothing said = all. None is no error. NOT_AVAILABLE: no data directory.
+ */
+SONDE_MUST_USE sonde_err engine_heap_list_ended(struct engine *engine,
+                                                const struct engine_selector *selector,
+                                                engine_on_heap_left *on_answer, void *context,
+                                                struct sonde_diag *diag);
 
 #endif

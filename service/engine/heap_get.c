@@ -56,22 +56,21 @@ static sonde_err note_origin(int fd, struct sonde_profile *profile) {
                                      "sizes)");
 }
 
-static sonde_err make_result(struct delivery *delivery, struct engine_heap_result *result,
-                             struct sonde_diag *diag) {
+sonde_err heap_read_dump(struct engine *engine, int fd, pid_t pid, bool raw,
+                         struct engine_heap_result *result, struct sonde_diag *diag) {
     struct sonde_buf text = {0};
-    sonde_err err = read_all(delivery->fd, &text, diag);
+    sonde_err err = read_all(fd, &text, diag);
     if (!err && !sonde_jemalloc_is_dump(sonde_buf_slice(&text)))
         err = sonde_fail(diag, SONDE_CORRUPT, "the heap dump is not one of jemalloc's");
-    if (!err && !delivery->call->raw)
-        err =
-            heap_profile_build(delivery->job.engine, delivery->pid, &text, &result->profile, diag);
-    if (!err && !delivery->call->raw)
-        err = note_origin(delivery->fd, result->profile);
+    if (!err && !raw)
+        err = heap_profile_build(engine, pid, &text, &result->profile, diag);
+    if (!err && !raw)
+        err = note_origin(fd, result->profile);
     if (err) {
         sonde_profile_destroy(result->profile);
         result->profile = NULL;
     }
-    if (!err && delivery->call->raw) {
+    if (!err && raw) {
         result->text = text;
         text = (struct sonde_buf){0};
     }
@@ -95,7 +94,8 @@ static void perform(struct job *base) {
     struct engine_heap_result result = {.unix_ns = now_unix_ns(), .epoch = delivery->call->epoch};
     struct sonde_diag diag = {0};
     sonde_err err = delivery->fd < 0 ? read_table(delivery, &result, &diag)
-                                     : make_result(delivery, &result, &diag);
+                                     : heap_read_dump(base->engine, delivery->fd, delivery->pid,
+                                                      delivery->call->raw, &result, &diag);
     delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
                               err ? NULL : &result);
     if (delivery->fd >= 0)
@@ -208,6 +208,8 @@ sonde_err engine_heap_get(struct engine *engine, const struct engine_heap_query 
     if (query->name && !heap_dumps_parse_name(query->name, &number))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "name: this is not six digits and \".heap\", as ListHeapDumps gives it");
+    if (query->ended)
+        return heap_get_ended(engine, query, on_result, context, diag);
     sonde_err err = heap_call_create(engine, &query->target, &call, diag);
     if (err)
         return err;

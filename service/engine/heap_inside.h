@@ -138,8 +138,17 @@ SONDE_MUST_USE sonde_err table_read_text(const struct table_reading *reading,
                                          struct sonde_buf *text, struct sonde_diag *diag);
 
 /* heap_get.c */
+/* Worker. jemalloc's text in fd (borrowed), as it is or as a profile; pid: whose files it names. */
+SONDE_MUST_USE sonde_err heap_read_dump(struct engine *engine, int fd, pid_t pid, bool raw,
+                                        struct engine_heap_result *result, struct sonde_diag *diag);
 /* Does with the dump in fd, which it takes, what the call asked; frees the call. -1: with our own
  * sampler's table. */
 void heap_deliver(struct heap_call *call, int fd);
+
+/* heap_ended.c: a query with `ended`. */
+SONDE_MUST_USE sonde_err heap_get_ended(struct engine *engine,
+                                        const struct engine_heap_query *query,
+                                        engine_on_heap_result *on_result, void *context,
+                                        struct sonde_diag *diag);
 
 #endif

@@ -4,16 +4,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_LINES 100100 /* a dump each, and the first four */
+#define MAX_LINES 100100 /* a dump each, and the first five */
 
 void heap_memory_write(const struct heap_memory *memory, const struct heap_dumps *dumps,
                        FILE *file) {
     fprintf(file,
             "sonde-heap 1\nprocess %" PRId32 " ticks %" PRIu64 "\nactive %d since %" PRId64
-            " lease %" PRId64 " interval %u keep %u %" PRIu64 " epoch %" PRIu64 "\nowner %s\n",
+            " lease %" PRId64 " interval %u keep %u %" PRIu64 " epoch %" PRIu64
+            "\nowner %s\nname %s\n",
             memory->pid, memory->ticks, memory->active, memory->since_unix_ns,
             memory->lease_until_unix_ns, memory->interval_s, memory->keep_dumps, memory->keep_bytes,
-            memory->epoch, memory->owner);
+            memory->epoch, memory->owner, memory->name);
     for (uint32_t i = 0; i < dumps->count; i++)
         fprintf(file, "dump %06u epoch %" PRIu64 "\n", dumps->items[i].number,
                 dumps->items[i].epoch);
@@ -39,12 +40,13 @@ static void read_activity(struct heap_memory *memory, const char *line) {
     *memory = said;
 }
 
-static void read_owner(struct heap_memory *memory, const char *text) {
+/* One that is too long is none of ours. */
+static void read_text(char *into, size_t size, const char *text) {
     size_t len = strcspn(text, "\n");
-    if (len >= sizeof memory->owner)
+    if (len >= size)
         return;
-    memcpy(memory->owner, text, len);
-    memory->owner[len] = 0;
+    memcpy(into, text, len);
+    into[len] = 0;
 }
 
 static void read_dump(struct heap_dumps *dumps, const char *line) {
@@ -70,7 +72,9 @@ void heap_memory_read(struct heap_memory *memory, struct heap_dumps *dumps, FILE
         } else if (strncmp(line, "active ", 7) == 0) {
             read_activity(memory, line);
         } else if (strncmp(line, "owner ", 6) == 0) {
-            read_owner(memory, line + 6);
+            read_text(memory->owner, sizeof memory->owner, line + 6);
+        } else if (strncmp(line, "name ", 5) == 0) {
+            read_text(memory->name, sizeof memory->name, line + 5);
         } else {
             read_dump(dumps, line);
         }

@@ -6,6 +6,7 @@
  *     process <pid> ticks <n>                 who, and when it began: for heap_sweep.h
  *     active 1 since <ns> lease <ns> interval <s> keep <dumps> <bytes> epoch <n>
  *     owner <text>
+ *     name <text>                             of the target, for whoever looks when it has ended
  *     dump 000001 epoch 1                     one a kept dump
  *
  * The file is ours, but a line that breaks off or is out of bounds must do no harm: it is passed
@@ -26,7 +27,7 @@ struct heap_memory {
     int64_t since_unix_ns, lease_until_unix_ns;
     uint32_t interval_s, keep_dumps;
     uint64_t keep_bytes, epoch;
-    char owner[65];
+    char owner[65], name[64];
 };
 
 void heap_memory_write(const struct heap_memory *memory, const struct heap_dumps *dumps,

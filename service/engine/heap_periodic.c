@@ -44,6 +44,9 @@ static void write_state(const struct heap *heap, FILE *file) {
         .epoch = state->epoch,
     };
     memcpy(memory.owner, state->owner, sizeof memory.owner);
+    snprintf(memory.name, sizeof memory.name, "%s", heap->target->info.name);
+    for (char *at = memory.name; *at; at++)
+        *at = (unsigned char)*at < ' ' ? '?' : *at; /* a line's end would end the line */
     heap_memory_write(&memory, &heap->dumps, file);
 }
 

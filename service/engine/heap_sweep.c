@@ -71,7 +71,7 @@ static uint64_t remembered_ticks(int dir, const char *name) {
 }
 
 /* One that began at another time is another process with the same pid. */
-static bool is_alive(int dir, const char *name, int32_t pid) {
+bool heap_sweep_is_alive(int dir, const char *name, int32_t pid) {
     uint64_t began = heap_sweep_ticks(pid);
     uint64_t remembered = began ? remembered_ticks(dir, name) : 0;
     return began != 0 && (remembered == 0 || remembered == began);
@@ -102,7 +102,7 @@ static bool read_leftover(int dir, const char *name, struct leftover *leftover) 
         fstatat(dir, name, &folder, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(folder.st_mode))
         return false;
     leftover->changed_ns = (int64_t)folder.st_mtim.tv_sec * NS_PER_S + folder.st_mtim.tv_nsec;
-    if (is_alive(dir, name, pid))
+    if (heap_sweep_is_alive(dir, name, pid))
         return false;
     snprintf(leftover->name, sizeof leftover->name, "%s", name);
     leftover->bytes = bytes_in(dir, name);

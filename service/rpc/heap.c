@@ -5,13 +5,13 @@
 #include "service/engine/heap.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/handlers.h"
+#include "service/rpc/heap_ended.h"
 #include "service/rpc/inside.h"
 #include "service/rpc/params.h"
 #include "service/rpc/text.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define MAX_OWNER 64
 
@@ -67,12 +67,6 @@ static void reply_deactivated(struct answer *answer) {
     rpc_reply(answer->call, &deactivated.base);
 }
 
-static int32_t utc_offset_s(int64_t unix_ns) {
-    time_t seconds = (time_t)(unix_ns / 1000000000);
-    struct tm local;
-    return localtime_r(&seconds, &local) ? (int32_t)local.tm_gmtoff : 0;
-}
-
 static void reply_dumps(struct answer *answer) {
     Sonde__V1__ListHeapDumpsResponse response = SONDE__V1__LIST_HEAP_DUMPS_RESPONSE__INIT;
     struct sonde_arena *arena = rpc_call_arena(answer->call);
@@ -83,12 +77,7 @@ static void reply_dumps(struct answer *answer) {
         return;
     }
     for (size_t i = 0; i < answer->dump_count; i++) {
-        sonde__v1__heap_dump__init(&dumps[i]);
-        dumps[i].name = answer->dumps[i].name;
-        dumps[i].unix_ns = answer->dumps[i].unix_ns;
-        dumps[i].size_bytes = answer->dumps[i].bytes;
-        dumps[i].epoch = answer->dumps[i].epoch;
-        dumps[i].utc_offset_s = utc_offset_s(dumps[i].unix_ns);
+        rpc_heap_fill_dump(&answer->dumps[i], &dumps[i]);
         response.dumps[i] = &dumps[i];
     }
     response.n_dumps = answer->dump_count;
@@ -221,7 +210,10 @@ void rpc_heap_reset(struct rpc_call *call, const ProtobufCMessage *message) {
 
 void rpc_list_heap_dumps(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__ListHeapDumpsRequest *request = (const void *)message;
-    ask_verb(call, request->target, ENGINE_HEAP_LIST, reply_dumps);
+    if (request->ended)
+        rpc_list_ended_dumps(call, request->target);
+    else
+        ask_verb(call, request->target, ENGINE_HEAP_LIST, reply_dumps);
 }
 
 void rpc_get_heap_gdump(struct rpc_call *call, const ProtobufCMessage *message) {

@@ -137,6 +137,7 @@ static sonde_err ask(struct delivery *delivery) {
         .raw = !wish->info->is_drawn,
         .require_active = wish->require_active,
         .older_than_ms = wish->older_than_ms,
+        .ended = wish->ended,
     };
     struct engine *engine = rpc_call_server(delivery->call)->engine;
     return engine_heap_get(engine, &query, on_result, delivery, &delivery->diag);
@@ -233,6 +234,10 @@ static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) 
     struct engine_target found;
     if (!heap_wish_compares(&delivery->wish))
         return SONDE_OK;
+    if (delivery->wish.ended) { /* nobody else comes by its uuid */
+        delivery->wants_base = true;
+        return SONDE_OK;
+    }
     if (delivery->wish.delta_ms && server->heap_deltas >= MAX_DELTAS)
         return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
                           "%d snapshots over a time are running; the limit is %d", MAX_DELTAS,

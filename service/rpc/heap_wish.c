@@ -77,7 +77,13 @@ sonde_err heap_wish_of_dump(const Sonde__V1__GetHeapDumpRequest *request, struct
         .base = unless_empty(request->base_dump),
         .all_one = request->all_one,
         .growth_only = request->growth_only,
+        .ended = request->ended,
     };
+    bool has_uuid = request->target && *request->target->uuid;
+    if (wish->ended && wish->base && !has_uuid)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "base_dump: dumps of processes that have ended are compared within one: "
+                          "give target.uuid, as ListHeapDumps tells it");
     return read_rendering(request->rendering, wish, diag);
 }
 

@@ -18,6 +18,7 @@ struct heap_wish {
     uint32_t delta_ms;               /* to compare with the heap so long before; 0 = not */
     uint64_t older_than_ms;          /* 0 = all */
     bool merge_threads, raw, all_one, growth_only, require_active;
+    bool ended; /* of a process that has ended */
 };
 
 SONDE_MUST_USE sonde_err heap_wish_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,

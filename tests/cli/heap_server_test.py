@@ -75,6 +75,46 @@ def test_dumps_of_the_interval_are_listed_and_fetched():
         check.contains(stack.sonde("heap", "list")[0], "no dump is kept")
 
 
+def test_what_a_server_that_was_killed_left_is_listed_and_written():
+    folder = os.path.join(stack.WORK, "left")
+    os.makedirs(folder)
+    service = f"unix:{folder}/grpc.sock"
+    sonded = subprocess.Popen([f"{stack.PREFIX}/bin/sonded", "--socket", f"{folder}/guest.sock", "--grpc", service,
+                               "--data-dir", f"{folder}/data"], env=stack.environment(), stdout=subprocess.PIPE, text=True)
+    try:
+        assert sonded.stdout.readline().startswith("grpc: ")
+        redis = subprocess.Popen(
+            REDIS, stdout=subprocess.DEVNULL,
+            env={**stack.environment(), "LD_PRELOAD": f"{stack.PREFIX}/lib/libsonde.so", "SONDE_SOCKET": f"{folder}/guest.sock",
+                 "MALLOC_CONF": "prof:true,prof_active:false"})
+        try:
+            ask = ("--service", service)
+            check.until(lambda: "redis" in stack.sonde("targets", *ask)[0], what="redis at sonded")
+            check.contains(stack.sonde("heap", "list", "--ended", *ask)[0], "no process that has ended left a dump")
+            stack.sonde("heap", "on", "--interval", "1", "--sample", "16384", *ask)
+            fill()
+            check.until(lambda: len(stack.sonde("heap", "list", *ask)[0].splitlines()) >= 3, what="three dumps")
+        finally:
+            redis.kill()
+            redis.wait()
+        lines = check.until(lambda: [line.split() for line in stack.sonde("heap", "list", "--ended", *ask)[0].splitlines()
+                                     if line.startswith("redis-server")], what="what redis left")
+        name, pid, uuid, dump = lines[0][:4]
+        check.equal((name, int(pid)), ("redis-server", redis.pid))
+        path = os.path.join(folder, "left.collapsed")
+        for target in (uuid, pid, name):
+            stack.sonde("heap", "dump", target, "--ended", "--name", dump, "-o", path, *ask)
+            with open(path, encoding="utf-8") as file:
+                check.contains(file.read(), "debugCommand")
+        check.contains(stack.sonde("heap", "dump", "other", "--ended", "--name", dump, "-o", path, *ask, status=1)[1],
+                       "no process that has ended left")
+        check.contains(stack.sonde("heap", "dump", "--ended", *ask, status=2)[1], "--name")
+        check.equal(len(json.loads(stack.sonde("heap", "list", "--ended", uuid, "--json", *ask)[0])["dumps"]), len(lines))
+    finally:
+        sonded.terminate()
+        sonded.wait()
+
+
 def test_without_heap_the_line_to_set_is_told():
     with stack.Server(*REDIS, ready=READY):
         check.contains(stack.sonde("heap", "on", "--backend", "jemalloc", status=4)[1],

@@ -87,6 +87,30 @@ TEST(heap_dumps_are_listed_as_the_engine_gives_them) {
     setup_end(&setup);
 }
 
+TEST(heap_dumps_of_processes_that_have_ended_say_whose_they_are) {
+    Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
+    Sonde__V1__ListHeapDumpsRequest request = SONDE__V1__LIST_HEAP_DUMPS_REQUEST__INIT;
+    Sonde__V1__ListHeapDumpsResponse *list = NULL;
+    setup_begin(&setup);
+    request.ended = true;
+    CHECK_INT(unary(&client_list_heap_dumps, &request, &list, NULL), ==, SONDE_OK);
+    CHECK_INT(list->n_dumps, ==, 2);
+    CHECK_STR(list->dumps[0]->target, "crashed");
+    CHECK_STR(list->dumps[0]->uuid, "00112233445566778899aabbccddeeff");
+    CHECK_INT(list->dumps[0]->pid, ==, 4711);
+    CHECK_STR(list->dumps[0]->name, "000002.heap");
+    CHECK_STR(list->dumps[1]->target, "");
+    free_message(list);
+    request.target = &selector;
+    selector.name = (char *)"other";
+    CHECK_INT(unary(&client_list_heap_dumps, &request, &list, NULL), ==, SONDE_OK);
+    CHECK_INT(list->n_dumps, ==, 0);
+    free_message(list);
+    selector.pid = 1;
+    CHECK_INT(unary(&client_list_heap_dumps, &request, &list, NULL), ==, SONDE_NOT_AVAILABLE);
+    setup_end(&setup);
+}
+
 /* A result as it arrives. */
 static struct {
     uint32_t starts, chunks, duration_ms;

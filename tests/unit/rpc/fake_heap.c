@@ -3,7 +3,8 @@
  * The heap of the fake engine, without memory of what was asked: an activation by "second" is
  * refused, a deactivation was active when dumps are to be deleted; two dumps are listed. A raw dump
  * is 1,200,000 bytes; a profile is main → keep, 3000 bytes; in 000001.heap 2000, and main → gone,
- * 400; 000003.heap is of an earlier epoch. There is no other. */
+ * 400; 000003.heap is of an earlier epoch. There is no other. Of processes that have ended two left
+ * a dump, none of them one named "other"; pid 1 stands for a service without a data directory. */
 #include "service/engine/heap.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
@@ -71,6 +72,42 @@ sonde_err engine_heap(struct engine *engine, const struct engine_heap_request *r
     work->on_answer = on_answer;
     work->context = context;
     return submit(engine, &request->target, work, diag);
+}
+
+struct left_work {
+    struct engine_work work;
+    engine_on_heap_left *on_answer;
+    void *context;
+    bool is_other;
+};
+
+static void list_left(struct engine_work *base) {
+    static const struct engine_heap_left left[] = {
+        {.process = "crashed",
+         .uuid = "00112233445566778899aabbccddeeff",
+         .pid = 4711,
+         .dump = {"000002.heap", 2000, 20, 1}},
+        {.uuid = "ff", .pid = 4712, .dump = {"000001.heap", 1000, 10, 1}},
+    };
+    struct left_work *work = (struct left_work *)base;
+    work->on_answer(work->context, SONDE_OK, NULL, left, work->is_other ? 0 : 2);
+    free(work);
+}
+
+sonde_err engine_heap_list_ended(struct engine *engine, const struct engine_selector *selector,
+                                 engine_on_heap_left *on_answer, void *context,
+                                 struct sonde_diag *diag) {
+    if (selector->pid == 1)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "no data directory");
+    struct left_work *work = calloc(1, sizeof *work);
+    work->work.run = list_left;
+    work->on_answer = on_answer;
+    work->context = context;
+    work->is_other = strcmp(selector->name, "other") == 0;
+    if (engine_submit(engine, &work->work))
+        return SONDE_OK;
+    free(work);
+    return SONDE_UNAVAILABLE;
 }
 
 static void add(struct sonde_profile *profile, const char *leaf, int64_t objects, int64_t bytes) {
