@@ -97,6 +97,13 @@ static void on_post(void *context, struct http_post *post) {
         (struct client_event *)(void *)((char *)post - offsetof(struct client_event, data)));
 }
 
+/* What the requests of one turn ask goes to the service together. */
+static void on_turn(void *context) {
+    struct gateway *gateway = context;
+    if (gateway->client)
+        client_flush(gateway->client);
+}
+
 static bool is_busy(void *context) {
     return ((struct gateway *)context)->exchanges > 0;
 }
@@ -167,6 +174,7 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
         .max_connections = (uint32_t)settings->max_connections,
         .on_request = gateway_on_request,
         .on_post = on_post,
+        .on_turn = on_turn,
         .is_pprof_path = is_pprof_path,
         .context = gateway,
     };
@@ -198,6 +206,7 @@ static sonde_err start_client(const struct settings *settings, struct gateway *g
         .key_file = settings->service_key,
         .post = post_event,
         .post_context = gateway,
+        .gathers = true,
     };
     return client_create(&client, &gateway->client, diag);
 }

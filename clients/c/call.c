@@ -25,6 +25,7 @@
 #include <string.h>
 
 struct client_call {
+    struct client_way way;
     struct client *client;
     const struct client_method *method;
     struct client_callbacks callbacks;
@@ -142,9 +143,8 @@ static void unlink_call(struct client_call *call) {
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
-    client->call_count--;
-    pthread_cond_signal(&client->changed);
     pthread_mutex_unlock(&client->lock);
+    client_uncount_call(client);
 }
 
 static void free_call(struct client_call *call) {
@@ -251,12 +251,14 @@ static void end(struct client_call *call) {
     free_call(call);
 }
 
-/* One message, if there is one; then whether the call is over. */
+/* One message, if there is one; then whether the call is over. While a message is being received
+ * `received` is the core's, who may have set it already: its tag comes yet. */
 static bool run(struct client_call *call) {
     pthread_mutex_lock(&call->lock);
-    grpc_byte_buffer *bytes = call->received;
+    grpc_byte_buffer *bytes = call->is_receiving ? NULL : call->received;
     bool has_sent = call->has_sent;
-    call->received = NULL;
+    if (bytes)
+        call->received = NULL;
     call->has_sent = false;
     pthread_mutex_unlock(&call->lock);
     if (has_sent)
@@ -272,7 +274,7 @@ static bool run(struct client_call *call) {
     return is_over;
 }
 
-void client_event_run(struct client_event *event) {
+static void run_event(struct client_event *event) {
     struct client_call *call = client_owner(event, struct client_call, event);
     client_delivered(call->client, &call->is_posted);
     if (run(call))
@@ -298,7 +300,8 @@ static void cancel(struct client_call *call) {
     batch(call, NULL, 0, &call->wake_tag);
 }
 
-void client_call_cancel(struct client_call *call) {
+static void on_cancel(struct client_way *way) {
+    struct client_call *call = client_owner(way, struct client_call, way);
     pthread_mutex_lock(&call->lock);
     cancel(call);
     pthread_mutex_unlock(&call->lock);
@@ -326,6 +329,8 @@ static struct client_call *create(struct client *client, const struct client_met
     if (deadline_ms)
         deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                 gpr_time_from_millis(deadline_ms, GPR_TIMESPAN));
+    call->way.cancel = on_cancel;
+    call->event.run = run_event;
     call->client = client;
     call->method = method;
     call->unary_tag.run = on_answered;
@@ -393,9 +398,8 @@ static void start(struct client_call *call, const char *token) {
     explicit_bzero(value, sizeof value);
 }
 
-/* Nothing when the call is over already: on_end says so. */
-void client_call_send(struct client_call *call, const ProtobufCMessage *request) {
-    grpc_byte_buffer *bytes = request ? pack(request) : NULL;
+/* Nothing when the call is over already: on_end says so. bytes NULL: the end of the requests. */
+static void send(struct client_call *call, grpc_byte_buffer *bytes) {
     grpc_op op = {.op = bytes ? GRPC_OP_SEND_MESSAGE : GRPC_OP_SEND_CLOSE_FROM_CLIENT};
     if (bytes)
         op.data.send_message.send_message = bytes;
@@ -412,6 +416,16 @@ void client_call_send(struct client_call *call, const ProtobufCMessage *request)
     pthread_mutex_unlock(&call->lock);
     if (!may_send)
         grpc_byte_buffer_destroy(bytes);
+}
+
+void client_call_send(struct client_call *call, const ProtobufCMessage *request) {
+    send(call, request ? pack(request) : NULL);
+}
+
+void client_call_send_slice(struct client_call *call, grpc_slice slice) {
+    grpc_byte_buffer *bytes = grpc_raw_byte_buffer_create(&slice, 1);
+    grpc_slice_unref(slice);
+    send(call, bytes);
 }
 
 /* False while the client is being destroyed. */
@@ -431,12 +445,12 @@ static bool enlist(struct client_call *call) {
     return is_open;
 }
 
-struct client_call *
-client_call_start_sending(struct client *client, const struct client_method *method,
-                          const ProtobufCMessage *request, uint32_t deadline_ms, const char *token,
-                          const struct client_callbacks *callbacks,
-                          void (*on_sent)(void *context, struct client_call *call), void *context) {
-    struct client_call *call = create(client, method, deadline_ms);
+/* call NULL: out of memory. */
+static struct client_call *start_created(struct client_call *call, const ProtobufCMessage *request,
+                                         const char *token,
+                                         const struct client_callbacks *callbacks,
+                                         void (*on_sent)(void *context, struct client_call *call),
+                                         void *context) {
     if (!call)
         return NULL;
     call->callbacks = *callbacks;
@@ -450,15 +464,26 @@ client_call_start_sending(struct client *client, const struct client_method *met
         free_call(call);
         return NULL;
     }
-    start(call, token ? token : client->token);
+    start(call, token ? token : call->client->token);
     pthread_mutex_unlock(&call->lock);
     return call;
 }
 
-struct client_call *client_call_start(struct client *client, const struct client_method *method,
-                                      const ProtobufCMessage *request, uint32_t deadline_ms,
-                                      const char *token, const struct client_callbacks *callbacks,
-                                      void *context) {
-    return client_call_start_sending(client, method, request, deadline_ms, token, callbacks, NULL,
-                                     context);
+struct client_call *
+client_call_start_sending(struct client *client, const struct client_method *method,
+                          const ProtobufCMessage *request, uint32_t deadline_ms, const char *token,
+                          const struct client_callbacks *callbacks,
+                          void (*on_sent)(void *context, struct client_call *call), void *context) {
+    return start_created(create(client, method, deadline_ms), request, token, callbacks, on_sent,
+                         context);
+}
+
+struct client_call *
+client_call_start_here(struct client *client, const struct client_method *method,
+                       const ProtobufCMessage *request, const struct client_callbacks *callbacks,
+                       void (*on_sent)(void *context, struct client_call *call), void *context) {
+    struct client_call *call = create(client, method, 0);
+    if (call)
+        call->event.stays = true;
+    return start_created(call, request, NULL, callbacks, on_sent, context);
 }

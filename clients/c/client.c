@@ -21,13 +21,23 @@ static void on_core_log(gpr_log_func_args *args) {
     (void)args;
 }
 
+/* Of the calls that go together; the core sees to the others' deadlines. */
+static gpr_timespec next_deadline(struct client *client) {
+    uint64_t due_ns = client->gathering ? client_gathering_expire(client->gathering) : 0;
+    if (due_ns == 0)
+        return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    return (gpr_timespec){(int64_t)(due_ns / 1000000000), (int32_t)(due_ns % 1000000000),
+                          GPR_CLOCK_MONOTONIC};
+}
+
 static void *run(void *context) {
     struct client *client = context;
     for (;;) {
-        grpc_event event =
-            grpc_completion_queue_next(client->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+        grpc_event event = grpc_completion_queue_next(client->queue, next_deadline(client), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN)
             return NULL;
+        if (event.type == GRPC_QUEUE_TIMEOUT)
+            continue;
         struct client_tag *tag = event.tag;
         core_tag_came(tag);
         tag->run(tag, event.success != 0);
@@ -41,6 +51,8 @@ static sonde_err start(struct client *client, const struct client_options *optio
     sonde_err err = client_channel_create(options, &client->channel, diag);
     if (err)
         return err;
+    if (options->gathers && !(client->gathering = client_gathering_create(client)))
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the client");
     client->queue = grpc_completion_queue_create_for_next(NULL);
     int error = pthread_create(&client->thread, NULL, run, client);
     if (error) {
@@ -92,10 +104,34 @@ void client_deliver(struct client *client, struct client_event *event, bool *is_
     pthread_mutex_unlock(&client->lock);
     if (is_late)
         return;
-    if (client->post)
+    if (client->post && !event->stays)
         client->post(client->post_context, event);
     else
         client_event_run(event);
+}
+
+bool client_count_call(struct client *client) {
+    pthread_mutex_lock(&client->lock);
+    bool is_open = !client->is_closing;
+    client->call_count += is_open;
+    pthread_mutex_unlock(&client->lock);
+    return is_open;
+}
+
+void client_uncount_call(struct client *client) {
+    pthread_mutex_lock(&client->lock);
+    client->call_count--;
+    pthread_cond_signal(&client->changed);
+    pthread_mutex_unlock(&client->lock);
+}
+
+void client_event_run(struct client_event *event) {
+    event->run(event);
+}
+
+void client_call_cancel(struct client_call *call) {
+    struct client_way *way = (void *)call;
+    way->cancel(way);
 }
 
 void client_delivered(struct client *client, bool *is_posted) {
@@ -133,6 +169,7 @@ void client_destroy(struct client *client) {
         pthread_join(client->thread, NULL);
         grpc_completion_queue_destroy(client->queue);
     }
+    client_gathering_destroy(client->gathering);
     if (client->channel)
         grpc_channel_destroy(client->channel);
     if (client->token)

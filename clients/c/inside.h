@@ -9,7 +9,10 @@
 #include <grpc/grpc.h>
 #include <pthread.h>
 
+struct client_gathering;
+
 struct client {
+    struct client_gathering *gathering; /* NULL = every call goes by itself */
     grpc_channel *channel;
     grpc_completion_queue *queue;
     pthread_t thread;
@@ -22,6 +25,11 @@ struct client {
     size_t call_count, posted_count; /* calls, and those of them whose event the poster has */
     bool is_closing;
     struct client_event *late; /* while closing: events for the closing thread, newest first */
+};
+
+/* What every call begins with, whichever way it goes: a struct client_call points here. */
+struct client_way {
+    void (*cancel)(struct client_way *way);
 };
 
 /* What a batch carries; embedded in the call. */
@@ -39,8 +47,24 @@ struct client_chunk *client_chunk_take(const struct client_method *method,
 
 /* call.c: for client_destroy. Under the lock. */
 void client_calls_cancel(struct client *client);
+/* A call whose events run on the client's own thread, not at the poster's. */
+struct client_call *
+client_call_start_here(struct client *client, const struct client_method *method,
+                       const ProtobufCMessage *request, const struct client_callbacks *callbacks,
+                       void (*on_sent)(void *context, struct client_call *call), void *context);
+/* client_call_send, of a packed message; takes slice. */
+void client_call_send_slice(struct client_call *call, grpc_slice slice);
 
-/* client.c: hands a call's one event on; *is_posted, guarded by the client's lock, says whether the
+/* gather.c. NULL when out of memory. */
+struct client_gathering *client_gathering_create(struct client *client);
+void client_gathering_destroy(struct client_gathering *gathering); /* after every call's end */
+/* Client's thread: ends the calls whose time is over; when to look again, 0 = not at all. */
+uint64_t client_gathering_expire(struct client_gathering *gathering);
+
+/* client.c: a call more, or less; false while the client is being destroyed. */
+bool client_count_call(struct client *client);
+void client_uncount_call(struct client *client);
+/* Hands a call's one event on; *is_posted, guarded by the client's lock, says whether the
  * poster has it. */
 void client_deliver(struct client *client, struct client_event *event, bool *is_posted);
 /* The event is being run: it is nobody's any more. */

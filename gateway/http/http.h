@@ -41,6 +41,7 @@ struct http_options {
     uint32_t max_connections; /* 0 = 4096 */
     void (*on_request)(void *context, struct http_request *request);
     void (*on_post)(void *context, struct http_post *post);
+    void (*on_turn)(void *context); /* a turn ends; may be NULL */
     /* Adds headers to answers that the server writes itself (413, broken requests). May be NULL. */
     bool (*is_pprof_path)(struct sonde_slice path);
     void *context;

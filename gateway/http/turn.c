@@ -81,6 +81,8 @@ static void work(struct http_server *server, int rounds) {
     do {
         drain(server);
         h2o_evloop_run(server->loop, 0);
+        if (server->options.on_turn)
+            server->options.on_turn(server->options.context);
     } while (has_work(server) && --rounds > 0);
 }
 

@@ -10,7 +10,8 @@
  *
  * To its handler a call in here looks like any other. Answers gather while a message is under way,
  * and while the calls of a message that came are being started. The next message is read when the
- * answers to be sent are not too many: a client that does not read is read no more. */
+ * answers to be sent, and those that may come, are not too many: who does not read is read no more.
+ */
 #include "api/profile/wire.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/handlers.h"
@@ -21,11 +22,13 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_CALLS       256 /* of a message, and running */
+#define MAX_CALLS       1024 /* of a message, and running */
 #define MESSAGE_BYTES   (1u << 20)
-#define MAX_UNSENT      (4u << 20) /* answers that wait; above it nothing more is read */
+#define MAX_HELD        (4u << 20) /* answers that wait or may come; above it nothing is read */
+#define SMALL_ANSWER    2048       /* what a call may be answered, at a guess: this */
+#define ANSWER_TIMES    10         /* and so many times its request */
 #define MAX_DEADLINE_MS 3600000
-#define SLOTS           64
+#define SLOTS           256
 #define SERVICE         "/sonde.v1.Profiler/"
 
 /* A message to be sent, packed. */
@@ -39,7 +42,7 @@ struct exchange {
     struct entry *running[SLOTS]; /* by id */
     uint32_t running_count;
     struct letter *first, **last;
-    size_t unsent_bytes;
+    size_t unsent_bytes, expected_bytes;
     uint64_t calls, messages;
     bool is_reading;  /* calls of a message are being started */
     bool owes_a_read; /* the next message waits until the answers are fewer */
@@ -53,6 +56,7 @@ struct entry {
     struct exchange *exchange;
     struct rpc_call *call;
     uint64_t id;
+    size_t expected_bytes;
     struct entry *next, **link; /* in its slot; link NULL: not there */
     struct loop_timer timer;
 };
@@ -186,7 +190,7 @@ static void settle(struct exchange *exchange) {
     }
     if (exchange->first && !rpc_call_sending(stream))
         send_first(exchange);
-    if (exchange->owes_a_read && exchange->unsent_bytes <= MAX_UNSENT) {
+    if (exchange->owes_a_read && exchange->unsent_bytes + exchange->expected_bytes <= MAX_HELD) {
         exchange->owes_a_read = false;
         rpc_receive(stream);
     }
@@ -257,6 +261,7 @@ static void enlist(struct entry *entry, uint32_t deadline_ms) {
         entry->next->link = &entry->next;
     *slot = entry;
     exchange->running_count++;
+    exchange->expected_bytes += entry->expected_bytes;
     rpc_call_take(entry->call);
     entry->timer.run = on_time_over;
     if (deadline_ms)
@@ -273,6 +278,7 @@ static void leave(struct entry *entry) {
         entry->next->link = entry->link;
     entry->link = NULL;
     exchange->running_count--;
+    exchange->expected_bytes -= entry->expected_bytes;
     if (entry->timer.is_set)
         loop_timer_clear(rpc_call_server(exchange->stream)->loop, &entry->timer);
     settle(exchange);
@@ -368,6 +374,7 @@ static void start(struct exchange *exchange, const Sonde__V1__ExchangeRequest__C
     }
     if (authorization.len == 0)
         authorization = rpc_call_authorization(exchange->stream);
+    entry->expected_bytes = SMALL_ANSWER + ANSWER_TIMES * asked->request.len;
     struct rpc_call *call = entry->call; /* the entry ends with its call */
     rpc_call_begin_carried(
         call, authorization,

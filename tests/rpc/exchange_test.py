@@ -223,22 +223,22 @@ def test_an_id_may_be_used_again_after_its_answer():
 
 def test_more_calls_than_may_run_are_refused_each():
     with exchange() as stream:
-        for start in (0, 200):
-            stream.ask(*(stream.call(start + n, "Symbolize", wait_ms=10000, **SLOW) for n in range(1, 201)))
-        refused = [stream.answer(number) for number in range(257, 401)]
+        for start in (0, 600):
+            stream.ask(*(stream.call(start + n, "Symbolize", wait_ms=60000, **SLOW) for n in range(1, 601)))
+        refused = [stream.answer(number) for number in range(1025, 1201)]
         check.equal({answer.reason for answer in refused}, {"TOO_MANY_CAPTURES"})
-        stream.ask(cancelled=range(1, 257))
-        check.equal({stream.code(number) for number in range(1, 257)}, {CANCELLED})
-        stream.ask(stream.call(1000, "GetInfo"))
-        check.equal(stream.code(1000), OK)
+        stream.ask(cancelled=range(1, 1025))
+        check.equal({stream.code(number) for number in range(1, 1025)}, {CANCELLED})
+        stream.ask(stream.call(2000, "GetInfo"))
+        check.equal(stream.code(2000), OK)
 
 
 def test_a_message_of_too_many_calls_ends_the_stream():
-    for message in ({"calls": 257}, {"cancelled": 257}):
+    for message in ({"calls": 1025}, {"cancelled": 1025}):
         with exchange() as stream:
             stream.ask(*(stream.call(n, "GetInfo") for n in range(message.get("calls", 0))),
                        cancelled=range(message.get("cancelled", 0)))
-            check.contains(stream.end()[1], "256")
+            check.contains(stream.end()[1], "1024")
 
 
 def test_bytes_that_are_no_message_end_their_stream_and_no_other():
@@ -333,11 +333,11 @@ def test_a_client_that_reads_nothing_is_read_no_more():
             pages = int(before.read().split()[1])
         stub = server.service.channel.stream_stream("/sonde.v1.Profiler/Exchange", response_deserializer=None,
                                                     request_serializer=server.service.message("ExchangeRequest").SerializeToString)
-        request = server.service.message("SymbolizeRequest")(build_id="abcd", addresses=range(8192)).SerializeToString()
+        request = server.service.message("SymbolizeRequest")(build_id="abcd", addresses=range(65536)).SerializeToString()
         sent = []
 
         def requests():
-            for number in range(1, 3000):
+            for number in range(1, 400):
                 sent.append(number)
                 yield server.service.message("ExchangeRequest")(calls=[{"id": number, "method": "Symbolize", "request": request}])
         call = stub(requests())
@@ -349,7 +349,7 @@ def test_a_client_that_reads_nothing_is_read_no_more():
         server.service.GetInfo()
         call.cancel()
         assert grown < 200 or sanitized, f"{grown} MB for a client that reads nothing"
-        assert len(sent) < 2999, "everything was read"
+        assert len(sent) < 399, "everything was read"
 
 
 check.main(globals())
