@@ -21,6 +21,8 @@ static enum symbol_failure_cause cause_of_exit(int code) {
         return SYMBOL_FAILURE_IO;
     case SYMBOL_WORKER_CONFINED:
         return SYMBOL_FAILURE_CONFINED;
+    case SYMBOL_WORKER_NO_SPACE:
+        return SYMBOL_FAILURE_NO_SPACE;
     case 127: /* posix_spawn's child could not become the program */
         return SYMBOL_FAILURE_NOT_STARTED;
     case SYMBOL_WORKER_DONE: /* it says so, but its table is not whole */
@@ -68,6 +70,7 @@ void symbol_failure_text(const struct symbol_failure *failure, char text[SYMBOL_
         [SYMBOL_FAILURE_IO] = "the table could not be written: is the data directory's disk full?",
         [SYMBOL_FAILURE_CONFINED] = "the converter could not give up its rights, and did not begin",
         [SYMBOL_FAILURE_NOT_STARTED] = "the converter could not be started",
+        [SYMBOL_FAILURE_NO_SPACE] = "no space left in the data directory for the converter's work",
     };
     bool is_known = failure->cause > SYMBOL_FAILURE_NONE && failure->cause < SYMBOL_FAILURE_CAUSES;
     text[0] = 0;

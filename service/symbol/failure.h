@@ -20,6 +20,7 @@ enum symbol_failure_cause {
     SYMBOL_FAILURE_IO,          /* the table could not be written */
     SYMBOL_FAILURE_CONFINED,    /* the worker could not give up its rights, and did not begin */
     SYMBOL_FAILURE_NOT_STARTED, /* there was no worker */
+    SYMBOL_FAILURE_NO_SPACE,    /* for what the worker keeps on disk meanwhile */
     SYMBOL_FAILURE_CAUSES
 };
 

@@ -7,6 +7,7 @@
 #include "service/symbol/elf.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -94,12 +95,27 @@ static int make_names(const char *identity) {
     return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
 }
 
+/* Scratch files are mapped, and a disk that is full shows at a touch of their pages. Whether it is
+ * full a write tells; when it is not, an input has shrunk: back to the touch, which ends us. */
+static void on_bus_error(int number) {
+    static const char page[4096];
+    if (lseek(SYMBOL_WORKER_SCRATCH, 0, SEEK_END) >= 0 &&
+        write(SYMBOL_WORKER_SCRATCH, page, sizeof page) != (ssize_t)sizeof page)
+        _exit(SYMBOL_WORKER_NO_SPACE);
+}
+
+static bool watch_scratch(void) {
+    struct sigaction action = {.sa_handler = on_bus_error, .sa_flags = (int)SA_RESETHAND};
+    return sigaction(SIGBUS, &action, NULL) == 0;
+}
+
 static int work(int argc, char **argv) {
     if (!symbol_worker_is_asked(argc, argv))
         return SYMBOL_WORKER_BROKEN;
     bool names = strcmp(argv[2], SYMBOL_WORKER_NAMES) == 0;
     /* Somebody waits for names. */
-    if ((!names && setpriority(PRIO_PROCESS, 0, 15) != 0) || !symbol_confine())
+    if ((!names && (setpriority(PRIO_PROCESS, 0, 15) != 0 || !watch_scratch())) ||
+        !symbol_confine())
         return SYMBOL_WORKER_CONFINED;
     return names ? make_names(argv[3]) : convert(argv[3]);
 }

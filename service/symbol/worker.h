@@ -48,6 +48,7 @@ enum symbol_worker_exit {
     SYMBOL_WORKER_MEMORY,
     SYMBOL_WORKER_IO,
     SYMBOL_WORKER_CONFINED, /* it could not give up its rights, and did not begin */
+    SYMBOL_WORKER_NO_SPACE, /* for a scratch file */
 };
 
 #endif

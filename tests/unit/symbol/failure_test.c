@@ -9,10 +9,12 @@
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>
@@ -115,6 +117,41 @@ TEST(a_failed_conversion_keeps_its_reason_and_the_names) {
     symbol_store_destroy(store);
 }
 
+/* A file whose debug information is packed, and unpacked larger than `small_disk`. */
+static void compile_large(void) {
+    compile();
+    fixture_must("gcc",
+                 "for i in $(seq 8000); do "
+                 "echo \"int a_function_with_a_long_name_$i(int x) { return x + $i; }\"; done "
+                 "> many.c && gcc -g -O0 -gz=zlib -no-pie planted.c many.c -o planted");
+}
+
+/* In a name space of this process, so that it ends with it. */
+static void small_disk(void) {
+    CHECK_INT(fixture_run("mkdir cache"), ==, 0);
+    if (unshare(CLONE_NEWNS) != 0 || mount("", "/", "", MS_REC | MS_PRIVATE, NULL) != 0 ||
+        mount("tmpfs", fixture_path("cache"), "tmpfs", 0, "size=256k,mode=700") != 0)
+        check_skip("this machine lets nobody mount");
+}
+
+TEST(a_disk_without_space_for_the_converter_is_a_reason_and_no_crash) {
+    char sentence[SYMBOL_SENTENCE];
+    compile_large();
+    make_worker("true", "true");
+    small_disk();
+    struct symbol_store *store = open_store();
+    struct symbol_module *module = fixture_module(store, fixture_path("planted"));
+    struct sonde_arena arena = {0};
+    struct symbol_answer answer = ask(store, &arena, module);
+    CHECK_INT(answer.quality, ==, SYMBOL_NAMES); /* their table is then in memory */
+    CHECK(symbol_module_failure(module, sentence));
+    CHECK(strstr(sentence, "no space left in the data directory"));
+    sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+    CHECK_INT(umount(fixture_path("cache")), ==, 0);
+}
+
 TEST(a_failed_conversion_is_tried_again_when_the_file_or_the_converter_changed) {
     compile();
     make_worker("true", "exit 11");
@@ -188,6 +225,7 @@ TEST(each_end_of_a_worker_has_its_cause_and_its_sentence) {
         {KILLED(SIGXFSZ), 0, false, SYMBOL_FAILURE_IO, "disk"},
         {EXITED(SYMBOL_WORKER_CONFINED), 0, false, SYMBOL_FAILURE_CONFINED, "rights"},
         {EXITED(127), 0, false, SYMBOL_FAILURE_NOT_STARTED, "started"},
+        {EXITED(SYMBOL_WORKER_NO_SPACE), 0, false, SYMBOL_FAILURE_NO_SPACE, "no space left"},
     };
     char text[SYMBOL_FAILURE_TEXT];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
