@@ -12,10 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-#define MAX_DUMP   (1ull << 30)
-#define READ_BYTES (1u << 20)
 
 /* ---- Our own sampler ---- */
 
@@ -64,31 +60,14 @@ static sonde_err build_from_table(struct allocs_window *window, struct sonde_pro
 
 /* ---- jemalloc's dumps ---- */
 
-/* Read, not mapped: its sender could cut it while we look. */
-static sonde_err read_dump(int fd, struct sonde_buf *text) {
-    text->limit = MAX_DUMP;
-    for (;;) {
-        size_t before = text->len;
-        char *room = sonde_buf_extend(text, READ_BYTES);
-        ssize_t got = room ? pread(fd, room, READ_BYTES, (off_t)before) : -1;
-        text->len = before + (got > 0 ? (size_t)got : 0);
-        if (got == 0)
-            return SONDE_OK;
-        if (got < 0)
-            return room ? SONDE_IO : SONDE_TOO_LARGE;
-    }
-}
-
 static sonde_err build_dump(struct allocs_window *window, int which, struct sonde_profile **profile,
                             struct sonde_diag *diag) {
-    struct sonde_buf text = {0};
+    struct heap_text text;
     *profile = NULL;
-    sonde_err err = read_dump(window->dumps[which], &text);
-    if (err)
-        (void)sonde_fail(diag, err, "a dump of the window could not be read");
-    else
+    sonde_err err = heap_text_open(window->dumps[which], &text, diag);
+    if (!err)
         err = heap_profile_build(window->handle.engine, window->pid, &text, profile, diag);
-    sonde_buf_finish(&text);
+    heap_text_finish(&text);
     return err;
 }
 

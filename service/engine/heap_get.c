@@ -13,8 +13,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define READ_BYTES (1u << 20)
-
 struct delivery {
     struct job job;
     struct heap_call *call;
@@ -22,26 +20,6 @@ struct delivery {
     pid_t pid;
     struct table_reading reading;
 };
-
-/* Read, not mapped: its sender could cut it while we look. */
-static sonde_err read_all(int fd, struct sonde_buf *text, struct sonde_diag *diag) {
-    text->limit = HEAP_MAX_DUMP;
-    for (;;) {
-        size_t before = text->len;
-        char *room = sonde_buf_extend(text, READ_BYTES);
-        ssize_t got = room ? pread(fd, room, READ_BYTES, (off_t)before) : -1;
-        int error = errno;
-        text->len = before + (got > 0 ? (size_t)got : 0);
-        if (!room)
-            return sonde_fail(diag, SONDE_TOO_LARGE,
-                              "the heap dump is larger than %llu bytes; sample less often",
-                              (unsigned long long)HEAP_MAX_DUMP);
-        if (got < 0 && error != EINTR)
-            return sonde_fail_os(diag, error, "the heap dump cannot be read");
-        if (got == 0)
-            return SONDE_OK;
-    }
-}
 
 /* When it was taken, and by whom. */
 static sonde_err note_origin(int fd, struct sonde_profile *profile) {
@@ -58,23 +36,22 @@ static sonde_err note_origin(int fd, struct sonde_profile *profile) {
 
 sonde_err heap_read_dump(struct engine *engine, int fd, pid_t pid, bool raw,
                          struct engine_heap_result *result, struct sonde_diag *diag) {
-    struct sonde_buf text = {0};
-    sonde_err err = read_all(fd, &text, diag);
-    if (!err && !sonde_jemalloc_is_dump(sonde_buf_slice(&text)))
+    struct heap_text text;
+    sonde_err err = heap_text_open(fd, &text, diag);
+    if (!err && !sonde_jemalloc_is_dump(text.bytes))
         err = sonde_fail(diag, SONDE_CORRUPT, "the heap dump is not one of jemalloc's");
-    if (!err && !raw)
+    if (!err && raw)
+        err = heap_text_take(&text, &result->text);
+    else if (!err)
         err = heap_profile_build(engine, pid, &text, &result->profile, diag);
     if (!err && !raw)
         err = note_origin(fd, result->profile);
     if (err) {
         sonde_profile_destroy(result->profile);
         result->profile = NULL;
+        sonde_buf_finish(&result->text);
     }
-    if (!err && raw) {
-        result->text = text;
-        text = (struct sonde_buf){0};
-    }
-    sonde_buf_finish(&text);
+    heap_text_finish(&text);
     return err;
 }
 

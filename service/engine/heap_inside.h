@@ -22,7 +22,7 @@
 #define HEAP_MAX_CALLS  256u
 #define HEAP_KEEP_DUMPS 100u
 #define HEAP_KEEP_BYTES (1ull << 30)
-#define HEAP_MAX_DUMP   (1ull << 30) /* that is read into memory */
+#define HEAP_MAX_DUMP   (1ull << 30) /* as text in memory */
 
 /* Something the guest was asked, or is to be. */
 struct heap_call {

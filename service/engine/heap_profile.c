@@ -321,14 +321,14 @@ void heap_located_finish(struct heap_located *located) {
     *located = (struct heap_located){0};
 }
 
-sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct sonde_buf *dump,
+sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct heap_text *dump,
                              struct sonde_profile **profile, struct sonde_diag *diag) {
-    struct sonde_slice text = sonde_buf_slice(dump);
+    struct sonde_slice text = dump->bytes;
     struct sonde_profile *raw = NULL;
     *profile = NULL;
     sonde_err err = sonde_jemalloc_read(text, REPORT_MAX_BYTES, &raw, diag);
     struct generation *mapped = err ? NULL : heap_mappings(mapped_libraries(text));
-    sonde_buf_finish(dump);
+    heap_text_finish(dump);
     if (err)
         return err;
     err = mapped ? name(engine, pid, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;

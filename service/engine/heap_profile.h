@@ -7,6 +7,7 @@
 #define SONDE_SERVICE_ENGINE_HEAP_PROFILE_H
 
 #include "service/engine/engine.h"
+#include "service/engine/heap_text.h"
 #include "service/engine/maps.h"
 
 #include "api/profile/profile.h"
@@ -16,10 +17,10 @@
 /* The executable ones of lines as in /proc/PID/maps, sorted; NULL when out of memory. */
 struct generation *heap_mappings(struct sonde_slice lines);
 
-/* *profile is the caller's to destroy, NULL on failure. pid: whose files they are. The dump's text,
- * 70 MB for 100,000 stacks, is freed as soon as it is read: dump is empty afterwards. */
+/* *profile is the caller's to destroy, NULL on failure. pid: whose files they are. The dump's text
+ * is let go as soon as it is read: dump is empty afterwards. */
 SONDE_MUST_USE sonde_err heap_profile_build(struct engine *engine, pid_t pid,
-                                            struct sonde_buf *dump, struct sonde_profile **profile,
+                                            struct heap_text *dump, struct sonde_profile **profile,
                                             struct sonde_diag *diag);
 
 /* Addresses named without their samples: raw has mappings and locations with addresses that lie
