@@ -25,7 +25,7 @@ struct settings {
     const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc;
     struct sonde_option_list debuginfod;
-    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling;
+    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody;
     uint64_t workers, grace_ms, upload_mib, captures, captures_mib;
 };
 
@@ -39,6 +39,9 @@ static const struct sonde_option table[] = {
     OPTION("socket", 's', "PATH", "SONDE_SOCKET", TEXT, socket, 0, 0,
            "where guests connect; @NAME for the abstract space; default: /run/sonde/guest.sock for "
            "root, otherwise $XDG_RUNTIME_DIR/sonde/guest.sock"),
+    OPTION(
+        "everybody", 0, NULL, "SONDE_EVERYBODY", FLAG, everybody, 0, 0,
+        "for root: guests of every user may connect to the socket (the gRPC socket stays yours)"),
     OPTION("grpc", 'g', "ADDR", "SONDE_GRPC", LIST, grpc, 0, 0,
            "where to serve gRPC: unix:PATH or HOST:PORT, port 0 takes any; may be repeated; "
            "default: unix:grpc.sock beside the default --socket"),
@@ -83,6 +86,7 @@ static const struct sonde_options options = {
     .usage = "sonded [--socket PATH] [--grpc ADDR]... [--data-dir DIR]",
     .about = "The service between profiled processes (guests) and whoever looks at them over gRPC.",
     .examples = "  sonded\n"
+                "  sonded --everybody\n"
                 "  sonded --grpc 127.0.0.1:20179\n"
                 "  sonded --grpc 0.0.0.0:20179 --tls-cert cert.pem --tls-key key.pem "
                 "--token-file /etc/sonde.tokens\n",
@@ -162,6 +166,7 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
         .symbol_worker = "/proc/self/exe",
         .upload_bytes = settings->upload_mib << 20,
         .debuginfod = debuginfod,
+        .serves_everybody = settings->everybody,
     };
     struct engine *engine = NULL;
     struct rpc_server *server = NULL;

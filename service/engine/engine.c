@@ -103,7 +103,8 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     sonde_err err = SONDE_OUT_OF_MEMORY;
     engine->data_dir = strdup(options->data_dir ? options->data_dir : "");
     if (engine->socket_path && engine->data_dir)
-        err = listen_open(engine->socket_path, &engine->listen_fd, &engine->lock_fd, diag);
+        err = listen_open(engine->socket_path, options->serves_everybody, &engine->listen_fd,
+                          &engine->lock_fd, diag);
     if (!err)
         err = open_caches(engine, options, diag);
     if (!err)

@@ -33,6 +33,9 @@ struct engine_options {
     /* debuginfod servers, separated by blanks (service/symbol/fetch.h); NULL or "" = none. */
     const char *debuginfod;
     uint64_t upload_bytes; /* bound of all uploaded debug files; 0 = 16 GiB */
+    /* Guests of every user may connect: the socket's mode is 0666, its directory can be entered.
+     * Each of them still says who it is by the kernel's word, and may have so many targets. */
+    bool serves_everybody;
 };
 
 /* Binds the socket and starts the threads. SONDE_IO, SONDE_NOT_AVAILABLE (another sonded serves

@@ -21,6 +21,7 @@
 #include "service/locks.h"
 
 #define ENGINE_MAX_TARGETS     4096u
+#define ENGINE_MAX_OF_USER     1024u /* of another user than sonded's; their links, too */
 #define ENGINE_DRAIN_NS        20000000ull
 #define ENGINE_DRAIN_SLOW_NS   200000000ull /* at low rates */
 #define ENGINE_DRAIN_TICKS     20u          /* in between, after so many ticks of one thread */
@@ -118,8 +119,8 @@ SONDE_MUST_USE sonde_err engine_open(const struct engine_options *options, struc
 void engine_close(struct engine *engine);
 
 /* listen.c */
-SONDE_MUST_USE sonde_err listen_open(const char *path, int *listen_fd, int *lock_fd,
-                                     struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err listen_open(const char *path, bool for_everybody, int *listen_fd,
+                                     int *lock_fd, struct sonde_diag *diag);
 void listen_close(const char *path, int listen_fd, int lock_fd);
 
 #endif

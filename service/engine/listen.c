@@ -41,8 +41,20 @@ static sonde_err fill_address(const char *path, struct sockaddr_un *address, soc
     return SONDE_OK;
 }
 
+/* Others may pass through the directory: not see what is in it. */
+static sonde_err let_in(const char *directory, struct sonde_diag *diag) {
+    struct stat status;
+    if (stat(directory, &status) != 0)
+        return sonde_fail_os(diag, errno, "cannot look at %s", directory);
+    if (status.st_mode & S_IXOTH)
+        return SONDE_OK;
+    if (chmod(directory, (status.st_mode & 07777) | S_IXGRP | S_IXOTH) != 0)
+        return sonde_fail_os(diag, errno, "cannot let other users into %s", directory);
+    return SONDE_OK;
+}
+
 /* The missing directory is made for us alone; one that is there keeps its mode. */
-static sonde_err make_directory(const char *path, struct sonde_diag *diag) {
+static sonde_err make_directory(const char *path, bool for_everybody, struct sonde_diag *diag) {
     char parent[sizeof((struct sockaddr_un *)0)->sun_path];
     snprintf(parent, sizeof parent, "%s", path);
     char *slash = strrchr(parent, '/');
@@ -51,7 +63,7 @@ static sonde_err make_directory(const char *path, struct sonde_diag *diag) {
     *slash = 0;
     if (mkdir(parent, 0700) != 0 && errno != EEXIST)
         return sonde_fail_os(diag, errno, "cannot make the directory %s", parent);
-    return SONDE_OK;
+    return for_everybody ? let_in(parent, diag) : SONDE_OK;
 }
 
 static sonde_err take_lock(const char *path, int *lock_fd, struct sonde_diag *diag) {
@@ -82,16 +94,21 @@ static sonde_err sweep_stale(const char *path, struct sonde_diag *diag) {
     return SONDE_OK;
 }
 
-static sonde_err bind_and_listen(const char *path, int *listen_fd, struct sonde_diag *diag) {
+static bool is_bound(int fd, const char *path, bool for_everybody) {
     struct sockaddr_un address;
     socklen_t len;
-    sonde_err err = fill_address(path, &address, &len, diag);
-    if (err)
-        return err;
+    struct sonde_diag none;
+    return fill_address(path, &address, &len, &none) == SONDE_OK &&
+           bind(fd, (struct sockaddr *)&address, len) == 0 &&
+           (!for_everybody || path[0] == '@' || chmod(path, 0666) == 0) && listen(fd, BACKLOG) == 0;
+}
+
+static sonde_err bind_and_listen(const char *path, bool for_everybody, int *listen_fd,
+                                 struct sonde_diag *diag) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return sonde_fail_os(diag, errno, "cannot make a socket");
-    if (bind(fd, (struct sockaddr *)&address, len) == 0 && listen(fd, BACKLOG) == 0) {
+    if (is_bound(fd, path, for_everybody)) {
         *listen_fd = fd;
         return SONDE_OK;
     }
@@ -102,20 +119,21 @@ static sonde_err bind_and_listen(const char *path, int *listen_fd, struct sonde_
     return sonde_fail_os(diag, os_error, "cannot listen on %s", path);
 }
 
-sonde_err listen_open(const char *path, int *listen_fd, int *lock_fd, struct sonde_diag *diag) {
+sonde_err listen_open(const char *path, bool for_everybody, int *listen_fd, int *lock_fd,
+                      struct sonde_diag *diag) {
     *listen_fd = *lock_fd = -1;
     struct sockaddr_un address;
     socklen_t len;
     sonde_err err = fill_address(path, &address, &len, diag);
     if (!err && path[0] != '@') {
-        err = make_directory(path, diag);
+        err = make_directory(path, for_everybody, diag);
         if (!err)
             err = take_lock(path, lock_fd, diag);
         if (!err)
             err = sweep_stale(path, diag);
     }
     if (!err)
-        err = bind_and_listen(path, listen_fd, diag);
+        err = bind_and_listen(path, for_everybody, listen_fd, diag);
     if (err && *lock_fd >= 0) {
         close(*lock_fd);
         *lock_fd = -1;

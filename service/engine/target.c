@@ -8,6 +8,17 @@
 
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <unistd.h>
+
+/* Whether another user than our own has what one may have. */
+static bool is_crowded(const struct engine *engine, uid_t uid) {
+    uint32_t count = 0;
+    if (uid == 0 || uid == geteuid())
+        return false;
+    for (const struct target *target = engine->targets; target; target = target->next)
+        count += target->link.fd >= 0 && target->link.uid == uid;
+    return count >= ENGINE_MAX_OF_USER;
+}
 
 struct target *target_create(struct engine *engine, int fd) {
     struct target *target = calloc(1, sizeof *target);
@@ -17,7 +28,8 @@ struct target *target_create(struct engine *engine, int fd) {
     target->engine = engine;
     bool is_known = link_open(&target->link, fd);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = target};
-    if (!is_known || epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+    if (!is_known || is_crowded(engine, target->link.uid) ||
+        epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
         free(target);
         return NULL;
     }

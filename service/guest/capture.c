@@ -64,18 +64,17 @@ static void send_state(bool running, int os_error) {
     state->os_error = os_error;
     limits_append(state->clock, sizeof state->clock, running ? clock_name(now.plan.clock) : "");
     limits_append(state->note, sizeof state->note, now.plan.note);
-    uint32_t others = threads_with(ROOM_CLOCK_TIMER), silent = threads_with(ROOM_CLOCK_NONE);
-    if (now.plan.clock == ROOM_CLOCK_PERF && others) {
-        limits_append(state->note, sizeof state->note, *state->note ? "; " : "");
-        limits_append_number(state->note, sizeof state->note, others);
-        limits_append(state->note, sizeof state->note, " threads by timer (RLIMIT_NOFILE)");
-    }
-    if (silent) {
-        limits_append(state->note, sizeof state->note, *state->note ? "; " : "");
-        limits_append_number(state->note, sizeof state->note, silent);
-        limits_append(state->note, sizeof state->note, " threads without a clock");
-    }
+    if (now.plan.clock == ROOM_CLOCK_PERF)
+        threads_note(state->note, sizeof state->note, ROOM_CLOCK_TIMER,
+                     " threads by timer (RLIMIT_NOFILE)");
+    threads_note(state->note, sizeof state->note, ROOM_CLOCK_NONE, " threads without a clock");
     link_send(-1);
+}
+
+void capture_step_aside(void) {
+    int64_t used_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    now.own_start_ns -= used_ns; /* the next thread's clock begins at 0 */
+    now.own_running_ns -= used_ns;
 }
 
 static void send_account(void) {

@@ -5,6 +5,7 @@
 #include "service/guest/limits.h"
 #include "service/guest/raw.h"
 #include "service/guest/seats.h"
+#include "service/guest/trial.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -17,10 +18,10 @@ static _Atomic int perf_budget; /* descriptors we may still take */
 
 /* Not enabled yet: a first phase of 10 us would tick many times before anybody knew the descriptor
  * to set the period with. */
-static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t ticket) {
-    struct perf_event_attr attr = {
+static struct perf_event_attr perf_attr(uint64_t period_ns, bool user_only, uint64_t ticket) {
+    return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,
-        .size = sizeof attr,
+        .size = sizeof(struct perf_event_attr),
         .config = PERF_COUNT_SW_CPU_CLOCK,
         .sample_period = period_ns,
         .disabled = 1,
@@ -30,7 +31,16 @@ static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t
         .remove_on_exec = 1,
         .sig_data = ticket,
     };
+}
+
+static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t ticket) {
+    struct perf_event_attr attr = perf_attr(period_ns, user_only, ticket);
     return raw_call(SYS_perf_event_open, (long)&attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static bool perf_kills(void) {
+    struct perf_event_attr attr = perf_attr(1u << 30, true, 0);
+    return trial_kills(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 /* A timer of the thread's CPU clock; `every` 0 = not armed. */
@@ -63,6 +73,8 @@ const char *clock_name(enum room_clock clock) {
 static int try_perf(bool *user_only) {
     if (!limits_kernel_at_least(5, 18))
         return ENOSYS;
+    if (perf_kills())
+        return ECANCELED;
     long fd = -EACCES;
     for (int without_kernel = 0; without_kernel < 2; without_kernel++) {
         *user_only = without_kernel;
@@ -114,7 +126,10 @@ void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *p
             plan_perf(plan);
             return;
         }
-        note(plan, "perf refused", plan->os_error);
+        if (plan->os_error == ECANCELED)
+            note(plan, "perf refused: a seccomp filter ends who asks for it", 0);
+        else
+            note(plan, "perf refused", plan->os_error);
         plan->user_only = false;
     }
     if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_TIMER) {

@@ -10,7 +10,9 @@
 #include "service/guest/limits.h"
 #include "service/guest/link.h"
 #include "service/guest/raw.h"
+#include "service/guest/rights.h"
 #include "service/guest/signal/room.h"
+#include "service/guest/threads.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -28,7 +30,8 @@
 
 static struct fds_file watch = FDS_NONE;
 static int pause_ms, tries_left;
-static bool attached; /* the greeting went out; the link may have been closed since */
+static bool stepped_aside; /* the thread before left everything as it is, for the next */
+static bool attached;      /* the greeting went out; the link may have been closed since */
 static int64_t away_since_s;
 
 static void set_state(enum guest_state state) {
@@ -136,6 +139,7 @@ static void on_refusal(const sonde_guest_v1_Refusal *refusal) {
 }
 
 static void on_message(const link_in *in, int fd) {
+    rights_limit_to((int)room.pid); /* a server that has given something up meant all of itself */
     switch (in->which_message) {
     case sonde_guest_v1_ToGuest_refusal_tag:
         on_refusal(&in->message.refusal);
@@ -214,20 +218,47 @@ static int sooner(int a, int b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-void control_run(void) {
+static bool is_asked_to_go(void) {
+    return atomic_load(&guest.stopping) || atomic_load(&guest.stepping_aside);
+}
+
+static void begin(void) {
     pause_ms = tries_left = 0;
     memset(&hello, 0, sizeof hello);
     set_state(GUEST_AWAY);
     be_patient((int)guest.start_delay_ms);
-    if (!atomic_load(&guest.stopping))
+    if (!is_asked_to_go())
         try_to_connect();
-    while (!atomic_load(&guest.stopping)) {
+}
+
+/* In the place of a thread that stepped aside: what is a thread's own is this one's from now on. */
+static void take_over(void) {
+    stepped_aside = false;
+    threads_take_over();
+    heap_take_over();
+}
+
+void control_run(void) {
+    if (stepped_aside)
+        take_over();
+    else
+        begin();
+    while (!is_asked_to_go()) {
         int due_ms = attached ? sooner(capture_tick(), heap_tick()) : pause_ms;
         if (attached && link_fd() < 0)
             after_hang_up();
         else
             wait_for_events(due_ms);
     }
+    stepped_aside = !atomic_load(&guest.stopping);
+    if (stepped_aside)
+        capture_step_aside();
+    else
+        control_end();
+}
+
+void control_end(void) {
+    stepped_aside = false;
     heap_stop();
     capture_abandon();
     attached = false;
@@ -237,7 +268,7 @@ void control_run(void) {
 }
 
 void control_after_fork(void) {
-    attached = false;
+    attached = stepped_aside = false;
     link_close();
     forget_watch();
     heap_after_fork();

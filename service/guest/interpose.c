@@ -14,6 +14,7 @@
  *                         library
  *     exec...             interpose_exec.c
  *     close...            interpose_close.c
+ *     setuid..., capset   interpose_ids.c
  *
  * dlopen is none of them: it looks at its caller (RUNPATH, $ORIGIN). While nobody profiles each
  * costs one load and one branch. */
@@ -154,6 +155,13 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_
     if (error)
         give_begin(begin);
     return error;
+}
+
+int guest_create_thread(pthread_t *thread, const pthread_attr_t *attr, thread_start *start,
+                        void *argument) {
+    if (!real_create)
+        find_real();
+    return real_create ? real_create(thread, attr, start, argument) : EAGAIN;
 }
 
 EXPORT int sigaction(int signal, const struct sigaction *action, struct sigaction *old) {

@@ -10,6 +10,7 @@
 #include "service/guest/install.h"
 #include "service/guest/limits.h"
 #include "service/guest/raw.h"
+#include "service/guest/rights.h"
 #include "service/guest/threads.h"
 
 #include <errno.h>
@@ -30,10 +31,14 @@ static struct fds_file waker = FDS_NONE; /* the end that room_wake writes to */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* start against stop */
 static pthread_t control;
-static bool running;
+static _Atomic bool running;
 static bool wanted_in_child; /* the parent of this process had a control thread */
 
+static _Atomic int control_tid; /* 0 = it has not begun */
+static long control_securebits; /* its maker's */
+
 static void *control_thread(void *unused) {
+    atomic_store(&control_tid, raw_gettid());
     prctl(PR_SET_NAME, "sonde");
     control_run();
     return NULL;
@@ -47,11 +52,13 @@ static int make_thread(void) {
     int error = EINVAL;
     if (pthread_attr_init(&attr) != 0)
         return EAGAIN;
+    atomic_store(&control_tid, 0);
+    control_securebits = prctl(PR_GET_SECUREBITS);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     for (size_t stack = GUEST_STACK; error == EINVAL && stack <= 64 * GUEST_STACK; stack *= 4)
         if (pthread_attr_setstacksize(&attr, stack) == 0)
-            error = pthread_create(&control, &attr, control_thread, NULL);
+            error = guest_create_thread(&control, &attr, control_thread, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     return error ? EAGAIN : 0;
@@ -103,12 +110,57 @@ int guest_start(uint32_t delay_ms) {
     return error;
 }
 
+/* ---- Stepping aside ---- */
+
+bool guest_rights_differ(void) {
+    struct rights own, control_rights;
+    int tid = atomic_load(&control_tid);
+    if (!atomic_load(&running) || raw_call3(SYS_getpid, 0, 0, 0) != (long)room.pid)
+        return false; /* the child of a vfork has its parent's memory */
+    if (tid == 0)
+        return true; /* who knows */
+    if (!rights_of(0, &own) || !rights_of(tid, &control_rights))
+        return false;
+    control_rights.securebits = control_securebits;
+    return !rights_equal(&own, &control_rights);
+}
+
+bool guest_step_aside(void) {
+    pthread_mutex_lock(&lock);
+    if (!running) {
+        pthread_mutex_unlock(&lock);
+        return false;
+    }
+    atomic_store(&guest.stepping_aside, true);
+    room_wake();
+    pthread_join(control, NULL);
+    return true;
+}
+
+static void end_running(void) {
+    install_restore();
+    close_wake();
+    running = false;
+}
+
+void guest_step_back(void) {
+    atomic_store(&guest.stepping_aside, false);
+    if (make_thread() != 0) {
+        control_end();
+        end_running();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* ---- Forks ---- */
+
 /* Runs before other libraries' handlers have released their locks: nothing here allocates or makes
  * a thread. */
 static void on_fork_child(void) {
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     wanted_in_child = running || wanted_in_child;
     running = false;
+    atomic_store(&guest.stepping_aside, false);
     room.pid = (uint32_t)raw_call3(SYS_getpid, 0, 0, 0);
     close_wake();
     atomic_store(&guest.state, GUEST_OFF);
@@ -251,9 +303,7 @@ void sonde_stop(void) {
         atomic_store(&guest.stopping, true);
         room_wake();
         pthread_join(control, NULL);
-        install_restore();
-        close_wake();
-        running = false;
+        end_running();
     }
     pthread_mutex_unlock(&lock);
 }

@@ -107,6 +107,13 @@ static void scan_tasks(void) {
     drop_ended();
 }
 
+void threads_take_over(void) {
+    uint64_t mask;
+    seats_lock(&mask);
+    own_tid = (uint32_t)raw_gettid();
+    seats_unlock(&mask);
+}
+
 void threads_open(const struct clock_plan *chosen, uint64_t period_ns) {
     uint64_t mask;
     seats_lock(&mask);
@@ -279,6 +286,15 @@ uint32_t threads_with(enum room_clock clock) {
     for (uint32_t i = 0; i < seats_limit(); i++)
         count += room.seats[i].tid && room.seats[i].clock == clock;
     return count;
+}
+
+void threads_note(char *note, size_t size, enum room_clock clock, const char *words) {
+    uint32_t count = threads_with(clock);
+    if (count == 0)
+        return;
+    limits_append(note, size, *note ? "; " : "");
+    limits_append_number(note, size, count);
+    limits_append(note, size, words);
 }
 
 /* The child has no clock and one thread; its copies of the descriptors are closed, the parent's

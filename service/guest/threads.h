@@ -9,6 +9,8 @@
 
 #include "service/guest/clock.h"
 
+/* The calling thread is the control thread from now on: never sampled. */
+void threads_take_over(void);
 /* Opens the room and seats every thread there is, with this plan and period. Control thread. */
 void threads_open(const struct clock_plan *plan, uint64_t period_ns);
 /* Another rate from now on. Control thread. */
@@ -37,6 +39,8 @@ void threads_release_own_clock(void);
 uint32_t threads_count(void);
 /* How many seats have which clock, for the note. Control thread. */
 uint32_t threads_with(enum room_clock clock);
+/* Appends "; COUNT" and the words to a note when there are threads with that clock. */
+void threads_note(char *note, size_t size, enum room_clock clock, const char *words);
 void threads_after_fork(void);
 
 #endif

@@ -268,6 +268,10 @@ void heap_on_tables(void) {
     send_late();
 }
 
+void heap_take_over(void) {
+    sampler_mute();
+}
+
 void heap_on_command(const sonde_guest_v1_HeapCommand *command, bool maps_are_known) {
     sonde_guest_v1_HeapAnswer answer = {.sequence = command->sequence};
     send_late(); /* answers keep their order */

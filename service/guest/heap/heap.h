@@ -28,6 +28,8 @@ int heap_tick(void);
 bool heap_wants_maps(void);
 /* sonded is away, and was not there since `since_s` (monotonic seconds). */
 void heap_while_away(int64_t since_s);
+/* The calling thread is the control thread from now on: its allocations are never shown. */
+void heap_take_over(void);
 /* sonde_stop: everything as we found it. */
 void heap_stop(void);
 /* In the child of a fork. */

@@ -29,6 +29,7 @@ static const struct {
     {"forks", verb_forks},
     {"exec", verb_exec},
     {"refused", verb_refused},
+    {"drops", verb_drops},
     {"embedded", verb_embedded},
     {"plain", verb_plain},
     {"children", verb_children},

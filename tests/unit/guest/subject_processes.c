@@ -114,7 +114,7 @@ void verb_exec(int step) {
 
 /* ---- refused: seccomp says no ---- */
 
-static void refuse(const int *calls, int count) {
+static void refuse(const int *calls, int count, unsigned how) {
     struct sock_filter filter[16] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
     };
@@ -122,7 +122,7 @@ static void refuse(const int *calls, int count) {
     for (int i = 0; i < count; i++) {
         filter[len++] =
             (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i], 0, 1);
-        filter[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM);
+        filter[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, how);
     }
     filter[len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog program = {(unsigned short)len, filter};
@@ -131,10 +131,13 @@ static void refuse(const int *calls, int count) {
         abort();
 }
 
-/* 1: perf_event_open; 2: timer_create as well. */
-void verb_refused(int how_many) {
+/* 1: perf_event_open; 2: timer_create as well; 3: perf_event_open ends the process. */
+void verb_refused(int what) {
     const int calls[] = {SYS_perf_event_open, SYS_timer_create};
-    refuse(calls, how_many);
+    if (what == 3)
+        refuse(calls, 1, SECCOMP_RET_KILL_PROCESS);
+    else
+        refuse(calls, what, SECCOMP_RET_ERRNO | EPERM);
     subject_say("ready", 0, 0);
     subject_wait();
     int64_t before = subject_clock(CLOCK_PROCESS_CPUTIME_ID);

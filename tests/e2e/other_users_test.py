@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One sonded of root's for the whole machine: servers that run as another user come to it, when it lets everybody in."""
+
+import os
+import shutil
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+
+NOBODY = 65534
+SOCKETS = os.path.join(stack.WORK, "host")
+GUESTS = os.path.join(SOCKETS, "guest.sock")
+RPC = "unix:" + os.path.join(SOCKETS, "grpc.sock")
+started = []
+
+
+def start(*words, **more):
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, text=True, **more)
+    started.append(process)
+    return process
+
+
+def sonded(*flags):
+    if os.geteuid() != 0:
+        raise check.Skip("only root can start a program as another user")
+    process = start(os.path.join(stack.PREFIX, "bin/sonded"), "--socket", GUESTS, "--grpc", RPC, *flags,
+                    env=stack.environment(), stdout=subprocess.PIPE)
+    assert process.stdout.readline().startswith("grpc: ")
+    return process
+
+
+def as_nobody(*words):
+    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--", *words)
+
+
+def server():
+    """The demo's program in the place of a server that its own user runs."""
+    env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": GUESTS,
+           "SONDE_NAME": "others"}
+    return start(*as_nobody(os.path.join(stack.WORK, "busy")), env=env, stdout=subprocess.DEVNULL)
+
+
+def targets():
+    out, _ = stack.sonde("targets", "--service", RPC)
+    return out
+
+
+def stop(process):
+    check.stop(process)
+    started.remove(process)
+
+
+def test_a_server_of_another_user_is_profiled():
+    service, other = sonded("--everybody"), server()
+    try:
+        check.until(lambda: "others" in targets(), what="the other user's server")
+        profile = os.path.join(stack.WORK, "others.collapsed")
+        stack.sonde("record", "others", "--service", RPC, "-d", "1", "-F", "499", "-o", profile)
+        with open(profile, encoding="utf-8") as file:
+            check.contains(file.read(), "burn")
+        assert other.poll() is None
+    finally:
+        stop(other)
+        stop(service)
+
+
+def test_the_grpc_socket_stays_ours():
+    service = sonded("--everybody")
+    try:
+        done = subprocess.run(as_nobody(stack.SONDE, "targets", "--service", RPC), env=stack.environment(), text=True,
+                              capture_output=True, timeout=60, check=False)
+        assert done.returncode != 0 and not done.stdout, done.stdout
+        check.equal(oct(os.stat(GUESTS).st_mode & 0o777), "0o666")
+        check.equal(oct(os.stat(SOCKETS).st_mode & 0o777), "0o711")
+    finally:
+        stop(service)
+
+
+def test_by_itself_it_serves_its_own_user_alone():
+    shutil.rmtree(SOCKETS, ignore_errors=True)
+    service, other, mine = sonded(), server(), None
+    try:
+        env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": GUESTS,
+               "SONDE_NAME": "mine"}
+        mine = start(os.path.join(stack.WORK, "busy"), env=env, stdout=subprocess.DEVNULL)
+        check.until(lambda: "mine" in targets(), what="our own server")
+        assert "others" not in targets(), targets()
+        assert other.poll() is None
+    finally:
+        for process in filter(None, (mine, other, service)):
+            stop(process)
+
+
+BUSY = "int burn(void) { volatile unsigned n = 0; for (unsigned i = 0; i < 1000000; i++) n += i; return (int)n; }\n" \
+       "int main(void) { for (;;) burn(); }\n"
+
+stack.install()
+os.chmod(stack.WORK, 0o755)
+subprocess.run(["gcc", "-g", "-O1", "-x", "c", "-", "-o", os.path.join(stack.WORK, "busy")], input=BUSY, text=True, check=True)
+check.main(globals())
