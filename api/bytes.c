@@ -67,7 +67,12 @@ void sonde_buf_puts(struct sonde_buf *buf, const char *text) {
 }
 
 void sonde_buf_putc(struct sonde_buf *buf, char byte) {
-    sonde_buf_append(buf, &byte, 1);
+    if (buf->len + 1 >= buf->capacity || buf->limit || buf->failed) {
+        sonde_buf_append(buf, &byte, 1);
+        return;
+    }
+    buf->data[buf->len++] = byte;
+    buf->data[buf->len] = 0;
 }
 
 void sonde_buf_printf(struct sonde_buf *buf, const char *format, ...) {

@@ -3,7 +3,6 @@
 
 #include "api/profile/utf8.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -18,10 +17,28 @@ static void append_ascii(struct sonde_buf *out, char byte) {
         sonde_buf_putc(out, byte);
 }
 
+static bool is_plain(char byte) {
+    return byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\' && byte != '<' &&
+           byte != '>' && byte != '&';
+}
+
+/* How many bytes from the start of text stand for themselves: mostly all. */
+static size_t plain_run(struct sonde_slice text) {
+    size_t len = 0;
+    while (len < text.len && is_plain(text.data[len]))
+        len++;
+    return len;
+}
+
 void sonde_json_string(struct sonde_buf *out, struct sonde_slice text) {
     uint32_t unused;
     sonde_buf_putc(out, '"');
     for (size_t i = 0; i < text.len;) {
+        size_t run = plain_run((struct sonde_slice){text.data + i, text.len - i});
+        sonde_buf_append(out, text.data + i, run);
+        i += run;
+        if (i == text.len)
+            break;
         size_t len = profile_utf8_next(text.data + i, text.len - i, &unused);
         if (len == 1)
             append_ascii(out, text.data[i]);
@@ -58,12 +75,33 @@ static void append_double(struct sonde_buf *out, double number, int digits) {
         sonde_buf_printf(out, "%.*g", digits, number);
 }
 
+/* By hand: in a small answer printf would be half of the work. */
+static void append_unsigned(struct sonde_buf *out, uint64_t number) {
+    char digits[20], *at = digits + sizeof digits;
+    do
+        *--at = (char)('0' + number % 10);
+    while (number /= 10);
+    sonde_buf_append(out, at, (size_t)(digits + sizeof digits - at));
+}
+
+static void append_signed(struct sonde_buf *out, int64_t number) {
+    if (number < 0)
+        sonde_buf_putc(out, '-');
+    append_unsigned(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+}
+
+static void append_quoted(struct sonde_buf *out, const char *name) {
+    sonde_buf_putc(out, '"');
+    sonde_buf_puts(out, name);
+    sonde_buf_putc(out, '"');
+}
+
 static void append_enum(struct sonde_buf *out, const ProtobufCEnumDescriptor *type, int value) {
     const ProtobufCEnumValue *found = protobuf_c_enum_descriptor_get_value(type, value);
     if (found)
-        sonde_buf_printf(out, "\"%s\"", found->name);
+        append_quoted(out, found->name);
     else
-        sonde_buf_printf(out, "%d", value);
+        append_signed(out, value);
 }
 
 static void append_bytes(struct sonde_buf *out, const ProtobufCBinaryData *bytes) {
@@ -81,20 +119,24 @@ static void append_value(struct sonde_buf *out, const ProtobufCFieldDescriptor *
     case PROTOBUF_C_TYPE_INT32:
     case PROTOBUF_C_TYPE_SINT32:
     case PROTOBUF_C_TYPE_SFIXED32:
-        sonde_buf_printf(out, "%" PRId32, *(const int32_t *)member);
+        append_signed(out, *(const int32_t *)member);
         break;
     case PROTOBUF_C_TYPE_UINT32:
     case PROTOBUF_C_TYPE_FIXED32:
-        sonde_buf_printf(out, "%" PRIu32, *(const uint32_t *)member);
+        append_unsigned(out, *(const uint32_t *)member);
         break;
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_SINT64:
     case PROTOBUF_C_TYPE_SFIXED64:
-        sonde_buf_printf(out, "\"%" PRId64 "\"", *(const int64_t *)member);
+        sonde_buf_putc(out, '"');
+        append_signed(out, *(const int64_t *)member);
+        sonde_buf_putc(out, '"');
         break;
     case PROTOBUF_C_TYPE_UINT64:
     case PROTOBUF_C_TYPE_FIXED64:
-        sonde_buf_printf(out, "\"%" PRIu64 "\"", *(const uint64_t *)member);
+        sonde_buf_putc(out, '"');
+        append_unsigned(out, *(const uint64_t *)member);
+        sonde_buf_putc(out, '"');
         break;
     case PROTOBUF_C_TYPE_FLOAT:
         append_double(out, *(const float *)member, 9);
@@ -162,15 +204,22 @@ static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescript
     return true;
 }
 
+/* "start_unix_ns" is "startUnixNs". */
 static void append_name(struct sonde_buf *out, const char *name) {
-    sonde_buf_putc(out, '"');
-    for (; *name; name++) {
+    size_t len = strlen(name);
+    char *at = sonde_buf_extend(out, len + 3), *start = at;
+    if (!at)
+        return;
+    for (*at++ = '"'; *name; name++) {
         if (*name == '_' && name[1] >= 'a' && name[1] <= 'z')
-            sonde_buf_putc(out, (char)(*++name - 'a' + 'A'));
+            *at++ = (char)(*++name - 'a' + 'A');
         else if (*name != '_')
-            sonde_buf_putc(out, *name);
+            *at++ = *name;
     }
-    sonde_buf_puts(out, "\":");
+    *at++ = '"';
+    *at++ = ':';
+    *at = 0;
+    out->len -= (size_t)(start + len + 3 - at);
 }
 
 void sonde_json_message(struct sonde_buf *out, const ProtobufCMessage *message) {

@@ -47,6 +47,15 @@ TEST(a_message_is_written_with_every_name) {
               "\"residentBytes\":\"0\"}");
 }
 
+TEST(numbers_are_whole_at_both_ends) {
+    Sonde__V1__Info info = SONDE__V1__INFO__INIT;
+    info.pid = INT32_MIN;
+    info.targets = UINT32_MAX;
+    info.start_unix_ns = INT64_MIN;
+    CHECK(strstr(json(&info.base), "\"pid\":-2147483648,\"startUnixNs\":\"-9223372036854775808\","
+                                   "\"targets\":4294967295,") != NULL);
+}
+
 TEST(of_a_oneof_only_the_member_that_is_set_is_written) {
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     CHECK_STR(json(&event.base), "{}");
