@@ -92,6 +92,10 @@ static void post_event(void *context, struct client_event *event) {
     http_server_post(gateway->server, (struct http_post *)(void *)event->data);
 }
 
+static void on_posted(void *context) {
+    http_server_posted(((struct gateway *)context)->server);
+}
+
 static void on_post(void *context, struct http_post *post) {
     client_event_run(
         (struct client_event *)(void *)((char *)post - offsetof(struct client_event, data)));
@@ -205,6 +209,7 @@ static sonde_err start_client(const struct settings *settings, struct gateway *g
         .cert_file = settings->service_cert,
         .key_file = settings->service_key,
         .post = post_event,
+        .posted = on_posted,
         .post_context = gateway,
         .gathers = true,
     };

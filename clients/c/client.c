@@ -74,6 +74,7 @@ sonde_err client_create(const struct client_options *options, struct client **ou
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the client");
     client->post = options->post;
     client->post_context = options->post_context;
+    client->posted = options->posted;
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->changed, NULL);
     sigfillset(&all);
@@ -90,7 +91,7 @@ sonde_err client_create(const struct client_options *options, struct client **ou
     return err;
 }
 
-void client_deliver(struct client *client, struct client_event *event, bool *is_posted) {
+void client_hand_on(struct client *client, struct client_event *event, bool *is_posted) {
     pthread_mutex_lock(&client->lock);
     bool is_late = client->is_closing;
     if (is_late) {
@@ -108,6 +109,16 @@ void client_deliver(struct client *client, struct client_event *event, bool *is_
         client->post(client->post_context, event);
     else
         client_event_run(event);
+}
+
+void client_posted(struct client *client) {
+    if (client->posted)
+        client->posted(client->post_context);
+}
+
+void client_deliver(struct client *client, struct client_event *event, bool *is_posted) {
+    client_hand_on(client, event, is_posted);
+    client_posted(client);
 }
 
 bool client_count_call(struct client *client) {

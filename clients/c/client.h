@@ -41,6 +41,7 @@ struct client_options {
     const char *ca_file, *cert_file, *key_file; /* TLS when ca_file is set; PEM */
     client_post *post;                          /* NULL: events run on the client's thread */
     void *post_context;
+    void (*posted)(void *context); /* after one post or several; may be NULL */
     /* Unary calls go together over one stream (Exchange) where the service knows it, which makes
      * each of them several times cheaper when many run. They leave with client_flush. */
     bool gathers;

@@ -123,8 +123,9 @@ static struct gathered *find(struct client_gathering *gathering, uint64_t id) {
 static void deliver_all(struct client_gathering *gathering, struct gathered *call) {
     for (struct gathered *next; call; call = next) {
         next = call->next;
-        client_deliver(gathering->client, &call->event, &call->is_posted);
+        client_hand_on(gathering->client, &call->event, &call->is_posted);
     }
+    client_posted(gathering->client);
 }
 
 /* --- what goes out ---------------------------------------------------------------------------- */

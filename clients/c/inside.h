@@ -18,6 +18,7 @@ struct client {
     pthread_t thread;
     client_post *post;
     void *post_context;
+    void (*posted)(void *context);
     char *token;
     pthread_mutex_t lock; /* guards what follows; taken before a call's */
     pthread_cond_t changed;
@@ -67,6 +68,9 @@ void client_uncount_call(struct client *client);
 /* Hands a call's one event on; *is_posted, guarded by the client's lock, says whether the
  * poster has it. */
 void client_deliver(struct client *client, struct client_event *event, bool *is_posted);
+/* The same of several, and then once: */
+void client_hand_on(struct client *client, struct client_event *event, bool *is_posted);
+void client_posted(struct client *client);
 /* The event is being run: it is nobody's any more. */
 void client_delivered(struct client *client, bool *is_posted);
 

@@ -4,7 +4,7 @@
  *
  * A server owns one loop. It is turned by the thread that calls http_server_run and, when that one
  * sleeps, by threads that post, one at a time: every callback comes out of a turn, and everything
- * here but http_server_post and http_server_stop may be called from callbacks only. For each
+ * here but http_server_post(ed) and http_server_stop may be called from callbacks only. For each
  * request the server calls on_request, whose owner answers once: with a whole body (http_answer),
  * or with a stream that is pulled by the reader's speed (http_stream_*), at once or later. Until
  * then a client may go away: the owner hears it through http_request_on_gone. Security headers go
@@ -60,9 +60,11 @@ bool http_server_is_open(const struct http_server *server);
 void http_server_run(struct http_server *server, uint32_t grace_ms, bool (*busy)(void *context));
 /* Any thread. A second call ends the grace time. */
 void http_server_stop(struct http_server *server);
-/* Any thread: hands the post to on_post, before this returns when nobody else turns the loop, which
- * is why it may come from within a callback, too. After http_server_run nothing happens any more. */
+/* Any thread: a post, or several, and then once http_server_posted, which hands them to on_post,
+ * before it returns when nobody else turns the loop; so both may come from within a callback, too.
+ * After http_server_run nothing happens any more. */
 void http_server_post(struct http_server *server, struct http_post *post);
+void http_server_posted(struct http_server *server);
 void http_server_destroy(struct http_server *server);
 
 /* Who speaks. */

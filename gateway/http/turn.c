@@ -95,6 +95,9 @@ void http_server_post(struct http_server *server, struct http_post *post) {
     post->next = atomic_load(&server->posted);
     while (!atomic_compare_exchange_weak(&server->posted, &post->next, post))
         ;
+}
+
+void http_server_posted(struct http_server *server) {
     if (atomic_load(&server->requests) > FEW_REQUESTS) {
         if (atomic_load(&server->sleeps))
             wake(server);

@@ -27,6 +27,8 @@ from concurrent import futures
 
 import grpc
 
+import fake_exchange
+
 SPEED = 10
 REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
     "TARGET_NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "no such target is attached"),
@@ -419,6 +421,7 @@ def main():
     parser.add_argument("--proto", default="proto/sonde/v1/profiler.proto")
     parser.add_argument("--grpc", required=True)
     parser.add_argument("--targets", default="redis")
+    parser.add_argument("--no-exchange", action="store_true", help="an older service: every call goes by itself")
     options = parser.parse_args()
     messages = load_messages(options.proto)
     service = Service(messages, [name for name in options.targets.split(",") if name])
@@ -427,6 +430,8 @@ def main():
         make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
         handlers[name] = make(getattr(service, name), getattr(messages, request).FromString,
                               lambda message: message.SerializeToString())
+    if not options.no_exchange:
+        handlers["Exchange"] = fake_exchange.handler(service, messages, METHODS)
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=100))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("sonde.v1.Profiler", handlers),))
     if not server.add_insecure_port(options.grpc):
