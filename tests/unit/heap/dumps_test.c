@@ -5,10 +5,13 @@
 #include "tests/unit/check.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -171,6 +174,36 @@ TEST(h8_a_full_disk_leaves_nothing_behind) {
     CHECK_INT(dumps.count, ==, 0);
     free(path);
     close(fd);
+    end();
+}
+
+/* A file system of our own, of 256 KiB. False where that is not allowed. */
+static bool mount_small(const char *path) {
+    return mkdir(path, 0700) == 0 &&
+           (unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
+           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", path, "tmpfs", 0, "size=256k") == 0;
+}
+
+TEST(h8_a_file_system_without_space_keeps_what_is_whole_and_goes_on_when_there_is_some) {
+    char small[64];
+    struct sonde_diag diag = {0};
+    begin();
+    heap_dumps_finish(&dumps);
+    snprintf(small, sizeof small, "%s/small", base);
+    if (!mount_small(small))
+        check_skip("no file system may be mounted here");
+    snprintf(dir, sizeof dir, "%s/small/1-abc", base);
+    CHECK_INT(heap_dumps_open(&dumps, dir), ==, SONDE_OK);
+    CHECK_INT(keep(100000, 1 << 20, &diag), ==, SONDE_OK);
+    CHECK_INT(keep(400000, 1 << 20, &diag), ==, SONDE_IO);
+    CHECK(strstr(diag.text, "No space left") != NULL);
+    CHECK_INT(files(), ==, 1);
+    CHECK_INT(dumps.count, ==, 1);
+    CHECK_INT(keep(120000, 1 << 20, &diag), ==, SONDE_OK); /* nothing of it takes space */
+    CHECK_INT(files(), ==, 2);
+    heap_dumps_delete(&dumps);
+    CHECK_INT(umount(small), ==, 0);
     end();
 }
 

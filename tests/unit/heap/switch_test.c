@@ -162,6 +162,40 @@ TEST(h2_h6_a_known_live_set_is_estimated_by_site_also_after_a_reset) {
     stage_finish(&stage);
 }
 
+static bool has_mapping(const struct sonde_profile *profile, const struct sonde_sample *sample,
+                        const char *file) {
+    for (uint32_t i = 0; i < sample->location_count; i++) {
+        uint32_t id = sonde_profile_location(profile, sample->locations[i])->mapping;
+        const struct sonde_mapping *mapping = sonde_profile_mapping(profile, id);
+        if (mapping && strstr(sonde_profile_text(profile, mapping->filename), file))
+            return true;
+    }
+    return false;
+}
+
+TEST(h11_nothing_that_the_guest_allocates_is_in_jemallocs_profile) {
+    struct stage stage;
+    stage_init(&stage, STAGE_PROF, NULL);
+    struct engine_heap_request on = {.verb = ENGINE_HEAP_ACTIVATE, .sample_bytes = 4096};
+    CHECK_INT(stage_ask(&stage, on).err, ==, SONDE_OK);
+    stage_tell(&stage, 's');
+    for (int i = 0; i < 20; i++) { /* the guest works: dumps, states */
+        struct got dump = stage_get(&stage, (struct engine_heap_query){.raw = true});
+        CHECK_INT(dump.err, ==, SONDE_OK);
+        got_finish(&dump);
+        CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_STATUS).err, ==, SONDE_OK);
+    }
+    struct got got = stage_get(&stage, (struct engine_heap_query){0});
+    CHECK_INT(got.err, ==, SONDE_OK);
+    CHECK_INT(sonde_profile_sample_count(got.result.profile), >, 0);
+    for (size_t i = 0; i < sonde_profile_sample_count(got.result.profile); i++) {
+        struct sonde_sample sample = sonde_profile_sample(got.result.profile, i);
+        CHECK(!has_mapping(got.result.profile, &sample, "libsonde"));
+    }
+    got_finish(&got);
+    stage_finish(&stage);
+}
+
 TEST(a_raw_snapshot_is_the_dump_as_jemalloc_wrote_it) {
     struct stage stage;
     stage_init(&stage, STAGE_PROF, NULL);
