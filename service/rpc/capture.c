@@ -21,6 +21,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define KIND "cpu"
+
 struct progress {
     struct loop_message message;
     struct capture *capture;
@@ -218,15 +220,21 @@ static void release(struct rpc_call *call) {
 static const struct rpc_call_events call_events = {send_next, on_gone, NULL, release};
 const struct engine_capture_events rpc_capture_events = {on_progress, on_profile, on_end};
 
-struct capture *rpc_capture_create(struct rpc_call *call, const struct rpc_rendering *rendering) {
-    struct capture *capture = calloc(1, sizeof *capture);
+sonde_err rpc_capture_begin(struct rpc_call *call, const struct rpc_rendering *rendering,
+                            const struct rpc_capture_kept *kept, struct capture **created,
+                            struct sonde_diag *diag) {
+    struct capture *capture = *created = calloc(1, sizeof *capture);
     if (!capture)
-        return NULL;
+        return SONDE_OUT_OF_MEMORY;
     capture->call = call;
     capture->rendering = *rendering;
     rpc_call_set(call, &call_events, capture);
     rpc_call_take(call); /* until on_end */
-    return capture;
+    if (!kept->note)
+        return SONDE_OK;
+    sonde_err err = keep_begin(&capture->keep, call, kept->target, kept->kind, kept->note, diag);
+    capture->keep.is_session = !err && kept->is_session;
+    return err;
 }
 
 void rpc_capture_refuse(struct rpc_call *call, sonde_err err, const struct sonde_diag *diag) {
@@ -239,10 +247,6 @@ struct engine_capture **rpc_capture_handle(struct capture *capture) {
     return &capture->engine_capture;
 }
 
-struct keep *rpc_capture_keep(struct capture *capture) {
-    return &capture->keep;
-}
-
 void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__CaptureCpuRequest *request = (const void *)message;
     struct engine_cpu_spec spec;
@@ -250,10 +254,10 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     struct capture *capture = NULL;
     struct sonde_diag diag = {0};
     sonde_err err = rpc_capture_spec(request, &spec, &rendering, &diag);
-    if (!err && !(capture = rpc_capture_create(call, &rendering)))
-        err = SONDE_OUT_OF_MEMORY;
-    if (!err && request->keep)
-        err = keep_begin(&capture->keep, call, &spec.target, "cpu", request->note, &diag);
+    struct rpc_capture_kept kept = {&spec.target, KIND, request->keep ? request->note : NULL,
+                                    false};
+    if (!err)
+        err = rpc_capture_begin(call, &rendering, &kept, &capture, &diag);
     if (!err) {
         spec.result_by_ns = rpc_call_deadline_ns(call);
         rpc_call_note(call, " target=%s pid=%d hz=%u",
@@ -275,15 +279,12 @@ void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     sonde_err err = rpc_selector(request->target, &selector, &diag);
     if (!err)
         err = rpc_rendering(request->rendering, &rendering, &diag);
-    if (!err && !(capture = rpc_capture_create(call, &rendering)))
-        err = SONDE_OUT_OF_MEMORY;
+    struct rpc_capture_kept kept = {&selector, KIND, "session", true};
     if (!err)
-        err = keep_begin(&capture->keep, call, &selector, "cpu", "session", &diag);
-    if (!err) {
-        capture->keep.is_session = true;
+        err = rpc_capture_begin(call, &rendering, &kept, &capture, &diag);
+    if (!err)
         err = engine_session_stop(rpc_call_server(call)->engine, &selector, &rpc_capture_events,
                                   capture, &diag);
-    }
     if (err)
         rpc_capture_refuse(call, err, &diag);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/remote.h"
 
+#include "service/unwind/call_site.h"
 #include "service/unwind/lookup.h"
 
 #include <stddef.h>
@@ -242,17 +243,15 @@ static bool is_one_function(const struct state *state, uint64_t from, uint64_t t
     return row == last;
 }
 
-/* Whether the code before a return address calls. The bytes before it: 8 in a word, last one
- * highest. Direct calls must go into the function of pc. */
+/* Whether the code before a return address calls. Direct calls must go into the function of pc. */
 static bool follows_a_call(const struct state *state, uint64_t address, uint64_t pc, bool *direct) {
     struct unwind_code code;
-    uint64_t word;
+    uint64_t before, callee;
     if (!is_code(address) || !state->remote->find(state->remote->context, address - 1, &code) ||
-        !read_word(state, address - 8, &word))
+        !read_word(state, address - 8, &before))
         return false;
     *direct = false;
-    if ((word >> 24 & 0xff) == 0xe8) {
-        uint64_t callee = address + (uint64_t)(int64_t)(int32_t)(word >> 32);
+    if (unwind_is_direct_call(before, address, &callee)) {
         struct unwind_code there;
         *direct = is_one_function(state, callee, pc);
         if (*direct)
@@ -261,13 +260,7 @@ static bool follows_a_call(const struct state *state, uint64_t address, uint64_t
         return state->remote->find(state->remote->context, callee, &there) && there.image &&
                unwind_table_rule(there.image, callee - there.bias)->cfa == UNWIND_CFA_PLT;
     }
-    /* ff /2 with an address in a register or in memory: 2 to 7 bytes long, without prefix. */
-    for (unsigned len = 2; len <= 7; len++) {
-        uint64_t bytes = word >> (8 * (8 - len));
-        if ((bytes & 0xff) == 0xff && (bytes >> 11 & 7) == 2)
-            return true;
-    }
-    return false;
+    return unwind_is_pointer_call(before);
 }
 
 /* Follows the frame at `frame` to the root, with the walk as it was when it does not lead there. */

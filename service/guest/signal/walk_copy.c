@@ -12,16 +12,17 @@
  * a direct call names its target, which is checked; a call through a pointer is believed only when
  * the saved rbp beside it is a place further up the stack, or none at all (0, as at a root). */
 #include "service/guest/signal/walk_inside.h"
+#include "service/unwind/call_site.h"
 
 #define SEARCH_BYTES   (32u << 10)
 #define FUNCTION_BYTES (64u << 10) /* a direct call's target lies at most so far before rip */
-#define CALL_BYTES     8u
+#define STUB_BYTES     8u
 
 /* jmp *n(%rip), perhaps behind endbr64 or bnd: a stub of the procedure linkage table, whose way
  * cannot be seen here. */
 static bool is_stub(const struct walk_copy *copy, uint64_t target) {
-    uint8_t code[CALL_BYTES];
-    if (!copy->read(copy->context, target, code, CALL_BYTES))
+    uint8_t code[STUB_BYTES];
+    if (!copy->read(copy->context, target, code, STUB_BYTES))
         return false;
     const uint8_t *at = code[0] == 0xf3 ? code + 4 : code;
     at += at[0] == 0xf2;
@@ -39,32 +40,17 @@ static bool may_call(const struct walk_map *map, const struct walk_copy *copy, u
     return (target <= key && key - target < FUNCTION_BYTES) || is_stub(copy, target);
 }
 
-/* ff /2 with each length an address form can have. */
-static bool is_indirect_call(const uint8_t *end) {
-    static const uint8_t lengths[] = {2, 3, 4, 6, 7};
-    for (uint32_t i = 0; i < sizeof lengths; i++) {
-        const uint8_t *at = end - lengths[i];
-        if (at[0] == 0xff && (at[1] >> 3 & 7) == 2)
-            return true;
-    }
-    return false;
-}
-
 enum verdict { NO_CALL, DIRECT_CALL, POINTER_CALL };
 
 static enum verdict judge(const struct walk *walk, const struct walk_copy *copy, uint64_t pc,
                           uint64_t key) {
-    uint8_t before[CALL_BYTES];
+    uint64_t before, target;
     if (!walk_is_code(pc) || !walk_map_find(walk->map, pc - 1) ||
-        !copy->read(copy->context, pc - CALL_BYTES, before, CALL_BYTES))
+        !copy->read(copy->context, pc - sizeof before, &before, sizeof before))
         return NO_CALL;
-    if (before[3] == 0xe8) {
-        int32_t jump = (int32_t)(before[4] | (uint32_t)before[5] << 8 | (uint32_t)before[6] << 16 |
-                                 (uint32_t)before[7] << 24);
-        if (may_call(walk->map, copy, pc + (uint64_t)(int64_t)jump, key))
-            return DIRECT_CALL;
-    }
-    return is_indirect_call(before + CALL_BYTES) ? POINTER_CALL : NO_CALL;
+    if (unwind_is_direct_call(before, pc, &target) && may_call(walk->map, copy, target, key))
+        return DIRECT_CALL;
+    return unwind_is_pointer_call(before) ? POINTER_CALL : NO_CALL;
 }
 
 /* Whether a saved rbp leads on: to a place further up in the stack, or to none. */
