@@ -9,6 +9,7 @@
 
 #define MAX_PEM      (1u << 20)
 #define WINDOW_BYTES (512 << 10)
+#define FRAME_BYTES  (256 << 10)
 
 static sonde_err read_file(const char *path, struct sonde_buf *out, struct sonde_diag *diag) {
     char bytes[4096];
@@ -76,6 +77,9 @@ static grpc_channel *make_channel(const char *address, grpc_channel_credentials 
         /* A fixed window: measuring lets it grow to megabytes for each reader that is slow. */
         {GRPC_ARG_HTTP2_BDP_PROBE, 0},
         {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, WINDOW_BYTES},
+        /* A result comes in fewer pieces: a tenth less work on both sides. Larger windows, buffered
+         * writes and larger reads were tried, and change nothing that can be measured. */
+        {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, FRAME_BYTES},
     };
     grpc_arg args[sizeof settings / sizeof settings[0]];
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
