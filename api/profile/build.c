@@ -217,8 +217,9 @@ static sonde_err check_sample(const struct sonde_profile *profile,
         sample->label_count > SONDE_PROFILE_MAX_LABELS)
         return SONDE_TOO_LARGE;
     uint32_t known = profile->locations.count, unknown = 0;
-    for (uint32_t i = 0; i < sample->location_count; i++)
-        unknown |= sample->locations[i] - 1 >= known; /* 0 is none, and wraps */
+    const uint32_t *end = sample->locations + sample->location_count;
+    for (const uint32_t *id = sample->locations; id < end; id++)
+        unknown |= *id - 1 >= known; /* 0 is none, and wraps */
     for (uint32_t i = 0; i < sample->label_count; i++)
         unknown |= !has_string(profile, sample->labels[i].key) ||
                    !has_string(profile, sample->labels[i].str) ||

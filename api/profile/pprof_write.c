@@ -31,6 +31,7 @@ enum {
 #define FIELD_SIZE (WIRE_MAX_VARINT + 2)
 #define MAX_FIELDS 12
 #define LABEL_SIZE (5 * FIELD_SIZE)
+#define ID_SIZE    5
 
 struct writer {
     const struct sonde_profile *profile;
@@ -124,14 +125,10 @@ static uint8_t *put_label(uint8_t *at, const struct sonde_label *label) {
     return at + len;
 }
 
-/* most: the largest id there is. Few profiles have ids of more than two bytes. */
-static size_t ids_size(const uint32_t *ids, uint32_t count, size_t most) {
-    size_t size = count;
-    for (uint32_t i = 0; i < count; i++)
-        size += ids[i] >= 1u << 7;
-    for (uint32_t i = 0; most >= 1u << 14 && i < count; i++)
-        size += (size_t)(ids[i] >= 1u << 14) + (ids[i] >= 1u << 21) + (ids[i] >= 1u << 28);
-    return size;
+static uint8_t *put_ids(uint8_t *at, const uint32_t *ids, uint32_t count) {
+    for (const uint32_t *end = ids + count; ids < end; ids++)
+        at = wire_put_id(at, *ids);
+    return at;
 }
 
 /* A packed field's head; its content follows. */
@@ -145,8 +142,9 @@ static size_t packed_size(size_t len) {
 
 static void put_sample(struct writer *writer, const struct sonde_sample *sample, size_t types) {
     uint8_t labels[SONDE_PROFILE_MAX_LABELS * LABEL_SIZE], *labels_end = labels;
-    size_t most = writer->profile->locations.count, values_len = 0;
-    size_t ids_len = ids_size(sample->locations, sample->location_count, most);
+    uint8_t ids[SONDE_PROFILE_MAX_DEPTH * ID_SIZE + 1];
+    size_t ids_len = (size_t)(put_ids(ids, sample->locations, sample->location_count) - ids);
+    size_t values_len = 0;
     for (size_t i = 0; i < types; i++)
         values_len += wire_varint_size((uint64_t)sample->values[i]);
     for (uint32_t i = 0; i < sample->label_count; i++)
@@ -157,10 +155,11 @@ static void put_sample(struct writer *writer, const struct sonde_sample *sample,
     if (!at)
         return;
     at = put_head(at, PROFILE_SAMPLE, len);
-    if (ids_len)
+    if (ids_len) {
         at = put_head(at, 1, ids_len);
-    for (uint32_t i = 0; i < sample->location_count; i++)
-        at = wire_put_id(at, sample->locations[i]);
+        memcpy(at, ids, ids_len);
+        at += ids_len;
+    }
     at = put_head(at, 2, values_len);
     for (size_t i = 0; i < types; i++)
         at = wire_put_varint(at, (uint64_t)sample->values[i]);

@@ -8,6 +8,8 @@
 
 #include "api/bytes.h"
 
+#include <string.h>
+
 #define WIRE_VARINT     0
 #define WIRE_BYTES      2
 #define WIRE_MAX_VARINT 10
@@ -26,8 +28,8 @@ static inline uint8_t *wire_put_id(uint8_t *at, uint32_t id) {
     if (id >= 1u << 14)
         return wire_put_varint(at, id);
     uint32_t is_long = id >= 0x80;
-    at[0] = (uint8_t)((id & 0x7f) | is_long << 7);
-    at[1] = (uint8_t)(id >> 7);
+    uint16_t both = (uint16_t)(id + (id & ~0x7fu) + is_long * 0x80);
+    memcpy(at, &both, sizeof both);
     return at + 1 + is_long;
 }
 
