@@ -77,8 +77,6 @@ static struct client_call *start_slow(struct client *client, uint32_t deadline_m
     return start(client, &client_symbolize, &request.base, deadline_ms);
 }
 
-/* A slow call that goes together with others has no call of its own in the engine's eyes, so what
- * tells is the stream: a call after which the service has answered on it. */
 static struct client *gathering_client(void) {
     struct client_options options = {.address = setup.address, .gathers = true};
     struct client *client = NULL;
@@ -251,6 +249,20 @@ TEST(many_threads_may_share_a_gathering_client) {
         pthread_join(threads[i], NULL);
     wait_for(1200);
     CHECK_INT(told.ends, ==, 1200);
+    client_destroy(client);
+    setup_end(&setup);
+}
+
+TEST(gathering_client_may_be_asked_and_waited_for) {
+    Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
+    ProtobufCMessage *info = NULL;
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    struct client *client = gathering_client();
+    warm_up(client);
+    CHECK_INT(client_unary(client, &client_get_info, &request.base, 5000, &info, &diag), ==,
+              SONDE_OK);
+    protobuf_c_message_free_unpacked(info, NULL);
     client_destroy(client);
     setup_end(&setup);
 }

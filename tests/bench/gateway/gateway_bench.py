@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What REST costs over the call beneath it: bazel run -c opt //tests/bench/gateway -- [--rounds N] [--seconds S] [--out FILE].
 
-In one run, interleaved: the call itself (our C client, unix socket), the same call through sonde-gateway, through
-Debian's golang-grpc-gateway before the same service, and the same bytes from nothing but h2o. Then a large result as a
-stream. Prints medians, ratios and goals; --out appends one JSON line. Needs wrk; for the peer golang-go,
+In one run, interleaved: the call itself (our C client, unix socket), many of them over one stream (Exchange), the same call
+through sonde-gateway, through Debian's golang-grpc-gateway before the same service, and the same bytes from nothing but h2o.
+Then a large result as a stream. Prints medians, ratios and goals; --out appends one JSON line. Needs wrk; for the peer golang-go,
 golang-github-grpc-ecosystem-grpc-gateway-dev, golang-google-grpc-dev and protobuf-compiler (without them it is left out).
 A quiet machine is needed for figures, not for ratios."""
 
@@ -69,8 +69,8 @@ def build_peer():
     return peer
 
 
-def rpc(address, concurrency, seconds):
-    done = subprocess.run([f"{RUNFILES}/tests/bench/rpc/rpc_load", address, "ListTargets", str(concurrency), str(seconds)],
+def rpc(address, concurrency, seconds, *how):
+    done = subprocess.run([f"{RUNFILES}/tests/bench/rpc/rpc_load", address, "ListTargets", str(concurrency), str(seconds), *how],
                           capture_output=True, text=True, check=True)
     row = json.loads(done.stdout)
     return {"rps": row["calls_per_s"], "p50_us": row["p50_us"], "p99_us": row["p99_us"]}
@@ -110,8 +110,8 @@ def serve_small(peer):
     with open(f"{FOLDER}/answer", "wb") as out:
         out.write(subprocess.run(["curl", "-s", f"{ours}/v1/targets"], capture_output=True, check=True).stdout)
     floor = start(f"{RUNFILES}/tests/bench/gateway/floor", f"{FOLDER}/answer")
-    subjects = {"direct": lambda c, s: rpc(service, c, s), "gateway": lambda c, s: http(f"{ours}/v1/targets", c, s),
-                "h2o": lambda c, s: http(floor, c, s)}
+    subjects = {"direct": lambda c, s: rpc(service, c, s), "exchange": lambda c, s: rpc(service, c, s, "together"),
+                "gateway": lambda c, s: http(f"{ours}/v1/targets", c, s), "h2o": lambda c, s: http(floor, c, s)}
     if peer:
         go = start(peer, service)
         subjects["grpc-gateway"] = lambda c, s: http(f"{go}/v1/targets", c, s)
@@ -147,7 +147,7 @@ def measure(options, peer):
 
 def show(rows):
     print(f"\n{'':14}" + "".join(f"{f'c={c}: rps':>12}{'p50 us':>9}{'p99 us':>9}" for c in CONCURRENCIES) + f"{'stream GB/s':>13}")
-    for name in ("direct", "gateway", "grpc-gateway", "h2o"):
+    for name in ("direct", "exchange", "gateway", "grpc-gateway", "h2o"):
         cells = [rows.get((name, c)) for c in CONCURRENCIES]
         if not any(cells):
             continue

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hostile messages of Exchange, at a service over the fake engine: whatever calls a message has, each
- * is answered once if the stream ends well, none twice, and the next stream is served. */
+ * Hostile messages of Exchange, at a service over the fake engine: whatever calls a message has,
+ * each is answered once if the stream ends well, none twice, and the next stream is served. */
 #include "clients/c/client.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/server.h"
