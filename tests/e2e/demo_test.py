@@ -26,16 +26,22 @@ def three_sigma(share, samples):
     return 3 * (share * (1 - share) / max(samples, 1)) ** 0.5 + 0.005
 
 
-def check_shares(stacks):
-    samples = stack.total(stacks)
+def check_shares(seconds, frequency):
+    """Of a machine that is busy with other things the demo gets less: then more is taken."""
+    stacks = []
+    for _ in range(5):
+        stacks += SERVER.stacks(seconds=seconds, frequency=frequency)
+        samples = stack.total(stacks)
+        if samples > 200:
+            break
     assert samples > 200, f"only {samples} samples"
     for name, share in SHARES.items():
         check.near(stack.leaf_share(stacks, name), share, three_sigma(share, samples), f"share of {name}")
 
 
 def test_shares_are_true_at_99_and_999_hz():
-    check_shares(SERVER.stacks(seconds=6, frequency=99))
-    check_shares(SERVER.stacks(seconds=3, frequency=999))
+    check_shares(6, 99)
+    check_shares(3, 999)
 
 
 def test_callers_are_right_down_to_the_leaf():

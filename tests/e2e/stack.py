@@ -108,7 +108,7 @@ class Server:
         status, _, body = self.get(f"{prefix}/debug/pprof/profile?seconds={seconds}&frequency={frequency}"
                                    "&output=collapsed")
         text = body.decode("utf-8", "replace")
-        assert status == 200, f"{status}: {text}"
+        assert status == 200, f"{status}: {text}; sonde run said: {''.join(self.err[-5:])}"
         return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in text.splitlines()]
 
     def stop(self):
