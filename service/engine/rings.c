@@ -94,9 +94,9 @@ static struct count_key unseen_key(struct target *target, const struct ring_unse
     static const enum stack_note notes[] = {
         [RING_UNSEEN_BLOCKED] = STACK_NOTE_BLOCKED, [RING_UNSEEN_NO_CLOCK] = STACK_NOTE_NO_CLOCK,
         [RING_UNSEEN_SHORT] = STACK_NOTE_SHORT,     [RING_UNSEEN_ASLEEP] = STACK_NOTE_ASLEEP,
-        [RING_UNSEEN_WAITING] = STACK_NOTE_WAITING,
+        [RING_UNSEEN_WAITING] = STACK_NOTE_WAITING, [RING_UNSEEN_KERNEL] = STACK_NOTE_KERNEL,
     };
-    bool is_known = unseen->cause >= RING_UNSEEN_BLOCKED && unseen->cause <= RING_UNSEEN_WAITING;
+    bool is_known = unseen->cause >= RING_UNSEEN_BLOCKED && unseen->cause <= RING_UNSEEN_LAST;
     enum stack_note note = is_known ? notes[unseen->cause] : STACK_NOTE_NO_CLOCK;
     return (struct count_key){
         .stack = stacks_add_note(target->stacks, note),

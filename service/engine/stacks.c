@@ -9,6 +9,7 @@ static const char *const note_texts[STACK_NOTE_COUNT] = {
     [STACK_NOTE_EMPTY] = "[no stack]",           [STACK_NOTE_BLOCKED] = "[blocked signals]",
     [STACK_NOTE_NO_CLOCK] = "[no clock]",        [STACK_NOTE_SHORT] = "[short-lived thread]",
     [STACK_NOTE_ASLEEP] = "[blocked, not seen]", [STACK_NOTE_WAITING] = "[waiting for a CPU]",
+    [STACK_NOTE_KERNEL] = "[in the kernel]",
 };
 
 const char *stack_note_text(uint64_t note) {

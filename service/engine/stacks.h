@@ -34,6 +34,7 @@ enum stack_note {
     STACK_NOTE_SHORT,
     STACK_NOTE_ASLEEP,
     STACK_NOTE_WAITING,
+    STACK_NOTE_KERNEL,
     STACK_NOTE_COUNT
 };
 const char *stack_note_text(uint64_t note);

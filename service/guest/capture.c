@@ -89,10 +89,9 @@ static void send_account(void) {
     out->which_message = sonde_guest_v1_FromGuest_cpu_account_tag;
     account->process_cpu_ns =
         (uint64_t)(room_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - now.process_start_ns);
-    account->guest_cpu_ns =
-        handler_ns + (uint64_t)(room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - now.own_start_ns);
-    account->control_cpu_ns =
-        (uint64_t)(room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - now.own_running_ns);
+    int64_t own_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    account->guest_cpu_ns = handler_ns + (uint64_t)(own_ns - now.own_start_ns);
+    account->control_cpu_ns = (uint64_t)(own_ns - now.own_running_ns);
     account->threads = threads_count();
     now.account_ns = maps_watch_next(clock_now() + ACCOUNT_NS / 2);
     link_send(-1);
@@ -146,12 +145,13 @@ static bool wait_quiet(int tries) {
 }
 
 /* Reads the maps; a changed set becomes a new generation, is published and sent. */
-static void refresh_maps(bool force) {
+/* False when they are not to be had. */
+static bool refresh_maps(bool force) {
     int64_t begin = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     atomic_store(&guest.reread_maps, false);
     maps_watch_before(&now.watch);
     if (!wait_quiet(10) || maps_init(&now.next_maps) != 0 || maps_read(&now.next_maps) != 0)
-        return;
+        return false;
     now.maps_cost_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     bool changed = force || !maps_same_modules(&now.maps, &now.next_maps);
     struct maps swap = now.maps;
@@ -159,10 +159,11 @@ static void refresh_maps(bool force) {
     now.next_maps = swap;
     atomic_store(&room.areas, now.maps.areas);
     if (!changed)
-        return;
+        return true;
     tables_collect(is_quiet());
     if (tables_set_modules(&now.maps, ++now.generation) == 0 && tables_publish() == 0)
         send_maps();
+    return true;
 }
 
 static struct maps_reasons reasons(void) {
@@ -234,6 +235,10 @@ static void prepare(void) {
     now.plan = (struct clock_plan){.clock = ROOM_CLOCK_NONE};
     now.own_start_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int error = prepare_parts();
+    if (!error && !refresh_maps(true) && now.maps.module_count == 0) {
+        limits_append(now.plan.note, sizeof now.plan.note, "it sees no /proc in its chroot");
+        error = ENOENT;
+    }
     if (error) {
         refuse(error);
         return;
@@ -241,7 +246,6 @@ static void prepare(void) {
     now.stage = PREPARING;
     atomic_store(&guest.state, GUEST_PREPARING);
     now.deadline_ns = clock_now() + TABLES_NS;
-    refresh_maps(true);
     if (now.maps.main_stack.high)
         room.main_stack.high = now.maps.main_stack.high;
 }

@@ -12,6 +12,7 @@
  *                         allocator's locks are released in its own)
  *     dlclose             the map is read anew at once, before the addresses are given to another
  *                         library
+ *     chroot              /proc is out of sight afterwards (jail.h)
  *     exec...             interpose_exec.c
  *     close...            interpose_close.c
  *     setuid..., capset   interpose_ids.c
@@ -20,6 +21,8 @@
  * costs one load and one branch. */
 #include "service/guest/guest.h"
 #include "service/guest/install.h"
+#include "service/guest/jail.h"
+#include "service/guest/raw.h"
 #include "service/guest/threads.h"
 
 #include <dlfcn.h>
@@ -75,8 +78,11 @@ static _Atomic bool key_made;
 /* In the second round: the other keys' destructors are this thread's work as well. */
 static void on_thread_end(void *value) {
     static char again;
-    if (value == &again || pthread_setspecific(leave_key, &again) != 0)
-        threads_leave();
+    if (value != &again && pthread_setspecific(leave_key, &again) == 0)
+        return;
+    threads_leave();
+    if (atomic_load_explicit(&jail_entered, memory_order_relaxed))
+        jail_remove((uint32_t)raw_gettid());
 }
 
 __attribute__((constructor(101))) static void find_real(void) {
@@ -105,6 +111,8 @@ static __attribute__((noinline)) void *sonde_thread(void *packed) {
     struct walk_registers here;
     give_begin(packed);
     walk_registers_here(&here);
+    if (atomic_load_explicit(&jail_entered, memory_order_relaxed))
+        jail_add((uint32_t)raw_gettid());
     threads_enter(own_stack(begin.stack), &here);
     pthread_setspecific(leave_key, &leave_key);
     void *result = begin.start(begin.argument);
@@ -143,7 +151,9 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_
         find_real();
     if (!real_create)
         return EAGAIN;
-    if (!atomic_load_explicit(&room.open, memory_order_relaxed) || !atomic_load(&key_made))
+    bool is_told = atomic_load_explicit(&room.open, memory_order_relaxed) ||
+                   atomic_load_explicit(&jail_entered, memory_order_relaxed);
+    if (!is_told || !atomic_load(&key_made))
         return real_create(thread, attr, start, argument);
     struct begin *begin = take_begin();
     if (!begin)
@@ -192,6 +202,15 @@ EXPORT __sighandler_t __sysv_signal(int number, __sighandler_t handler) {
     bool done;
     __sighandler_t old = set_handler(number, handler, (int)(SA_RESETHAND | SA_NODEFER), &done);
     return done ? old : sysv_signal(number, handler);
+}
+
+EXPORT int chroot(const char *path) {
+    jail_prepare();
+    long result = raw_call3(SYS_chroot, (long)path, 0, 0);
+    if (result == 0)
+        return 0;
+    errno = (int)-result;
+    return -1;
 }
 
 EXPORT pid_t fork(void) {

@@ -2,10 +2,11 @@
  *
  * setuid and its kin, and capset: a server that gives up its privileges does so without us. libc
  * changes ids in every thread, and aborts the process when one thread may and another may not. Our
- * thread would be such another where the server keeps capabilities across the change (PR_SET_KEEPCAPS
- * and capset concern the calling thread alone). So where the caller's rights differ from our
- * thread's, our thread ends before the change, and another goes on in its place afterwards, with the
- * caller's rights. Nothing else of the guest notices: connection, captures and samples stay.
+ * thread would be such another where the server keeps capabilities across the change
+ * (PR_SET_KEEPCAPS and capset concern the calling thread alone). So where the caller's rights
+ * differ from our thread's, our thread ends before the change, and another goes on in its place
+ * afterwards, with the caller's rights. Nothing else of the guest notices: connection, captures and
+ * samples stay.
  *
  * Not for handlers: the call then joins a thread. In the child of a vfork it does nothing. */
 #include "service/guest/guest.h"

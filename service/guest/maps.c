@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/maps.h"
 
+#include "service/guest/jail.h"
 #include "service/guest/raw.h"
 
 #include <errno.h>
@@ -118,7 +119,7 @@ int maps_read(struct maps *maps) {
     maps->module_count = 0;
     maps->truncated = false;
     maps->areas->count = 0;
-    long fd = raw_call(SYS_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC, 0, 0);
+    long fd = jail_open_maps();
     if (fd < 0)
         return (int)-fd;
     size_t used = 0;
@@ -128,7 +129,7 @@ int maps_read(struct maps *maps) {
         if (used == PIECE) /* a line of 16 KiB is none */
             used = 0;
     }
-    raw_close((int)fd);
+    jail_close_maps(fd);
     return got < 0 ? (int)-got : 0;
 }
 

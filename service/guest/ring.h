@@ -117,6 +117,9 @@ enum ring_unseen_cause {
     /* Wall time off the CPU, when that is asked for */
     RING_UNSEEN_ASLEEP = 4,  /* nobody saw where */
     RING_UNSEEN_WAITING = 5, /* for a CPU */
+    /* CPU time */
+    RING_UNSEEN_KERNEL = 6, /* in the kernel, which the clock may not look into */
+    RING_UNSEEN_LAST = RING_UNSEEN_KERNEL
 };
 
 struct ring_unseen {

@@ -8,6 +8,7 @@
 #include "api/sonde.h"
 #include "service/guest/guest.h"
 #include "service/guest/install.h"
+#include "service/guest/jail.h"
 #include "service/guest/limits.h"
 #include "service/guest/raw.h"
 #include "service/guest/rights.h"
@@ -166,6 +167,7 @@ static void on_fork_child(void) {
     atomic_store(&guest.state, GUEST_OFF);
     install_after_fork();
     threads_after_fork();
+    jail_after_fork();
     control_after_fork();
 }
 

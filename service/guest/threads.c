@@ -2,6 +2,7 @@
 #include "service/guest/threads.h"
 
 #include "service/guest/blocked.h"
+#include "service/guest/jail.h"
 #include "service/guest/limits.h"
 #include "service/guest/raw.h"
 #include "service/guest/seats.h"
@@ -99,7 +100,7 @@ static void scan_tasks(void) {
     for (uint32_t pass = 0; pass < SCAN_PASSES; pass++) {
         scan++;
         found = 0;
-        if (!limits_each_number("/proc/self/task", on_task, NULL))
+        if (!jail_each_task(on_task, NULL))
             return;
         if (found == 0)
             break;
@@ -152,6 +153,13 @@ void threads_replan(const struct clock_plan *chosen) {
     seats_unlock(&mask);
 }
 
+static enum ring_unseen_cause why_unseen(const struct room_seat *seat) {
+    if (seat->clock != ROOM_CLOCK_NONE && signal_blocked(seat))
+        return RING_UNSEEN_BLOCKED;
+    return seat->clock == ROOM_CLOCK_PERF && seat->user_only ? RING_UNSEEN_KERNEL
+                                                             : RING_UNSEEN_NO_CLOCK;
+}
+
 /* The last word on a thread: a rest of up to two periods is what a random first phase stands for,
  * more was never shown. */
 static void settle(struct room_seat *seat) {
@@ -160,7 +168,7 @@ static void settle(struct room_seat *seat) {
     int64_t due = due_now(seat);
     if (due <= 2 * (int64_t)seat->period_ns + UNSEEN_LEAST)
         return;
-    report(seat, due, signal_blocked(seat) ? RING_UNSEEN_BLOCKED : RING_UNSEEN_NO_CLOCK);
+    report(seat, due, why_unseen(seat));
 }
 
 void threads_close(void) {
@@ -190,12 +198,8 @@ static void look_at(struct room_seat *seat) {
     int64_t due = due_now(seat);
     if (due <= 4 * (int64_t)seat->period_ns + UNSEEN_LEAST)
         return;
-    if (seat->clock == ROOM_CLOCK_NONE)
-        report(seat, due, RING_UNSEEN_NO_CLOCK);
-    else if (signal_blocked(seat))
-        report(seat, due, RING_UNSEEN_BLOCKED);
-    else if (seat->user_only)
-        report(seat, due, RING_UNSEEN_NO_CLOCK);
+    if (seat->clock == ROOM_CLOCK_NONE || seat->user_only || signal_blocked(seat))
+        report(seat, due, why_unseen(seat));
 }
 
 void threads_look(void) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Whether a system call may be made at all. A seccomp filter can end the process for asking, as
- * systemd's SystemCallFilter= does, and nothing tells beforehand: so where a filter is, a child that
- * shares our memory for that moment asks first. Control thread. */
+ * systemd's SystemCallFilter= does, and nothing tells beforehand: so where a filter is, a child
+ * that shares our memory for that moment asks first. Control thread. */
 #ifndef SONDE_SERVICE_GUEST_TRIAL_H
 #define SONDE_SERVICE_GUEST_TRIAL_H
 

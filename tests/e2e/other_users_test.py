@@ -34,11 +34,11 @@ def as_nobody(*words):
     return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--", *words)
 
 
-def server():
-    """The demo's program in the place of a server that its own user runs."""
+def server(*words):
+    """A program in the place of a server that its own user runs."""
     env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": GUESTS,
            "SONDE_NAME": "others"}
-    return start(*as_nobody(os.path.join(stack.WORK, "busy")), env=env, stdout=subprocess.DEVNULL)
+    return start(*as_nobody(os.path.join(stack.WORK, "busy"), *words), env=env, stdout=subprocess.DEVNULL)
 
 
 def targets():
@@ -60,6 +60,24 @@ def test_a_server_of_another_user_is_profiled():
         with open(profile, encoding="utf-8") as file:
             check.contains(file.read(), "burn")
         assert other.poll() is None
+    finally:
+        stop(other)
+        stop(service)
+
+
+def test_time_in_the_kernel_that_may_not_be_looked_into_is_called_so():
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+        if int(file.read()) < 2:
+            raise check.Skip("kernel.perf_event_paranoid lets everybody look into the kernel")
+    service, other = sonded("--everybody"), server("kernel")
+    try:
+        check.until(lambda: "others" in targets(), what="the other user's server")
+        profile = os.path.join(stack.WORK, "kernel.collapsed")
+        stack.sonde("record", "others", "--service", RPC, "-d", "3", "-F", "499", "-o", profile)
+        with open(profile, encoding="utf-8") as file:
+            text = file.read()
+        check.contains(text, "[in the kernel]")
+        assert "[no clock]" not in text, text
     finally:
         stop(other)
         stop(service)
@@ -93,7 +111,10 @@ def test_by_itself_it_serves_its_own_user_alone():
 
 
 BUSY = "int burn(void) { volatile unsigned n = 0; for (unsigned i = 0; i < 1000000; i++) n += i; return (int)n; }\n" \
-       "int main(void) { for (;;) burn(); }\n"
+       "#include <fcntl.h>\n#include <unistd.h>\nstatic char zeros[1 << 26];\n" \
+       "int main(int argc, char **argv) {\n" \
+       "    int fd = open(\"/dev/zero\", O_RDONLY);\n" \
+       "    for (;;) argc > 1 ? (int)read(fd, zeros, sizeof zeros) : burn();\n}\n"
 
 stack.install()
 os.chmod(stack.WORK, 0o755)

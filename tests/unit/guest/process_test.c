@@ -211,6 +211,29 @@ TEST(and_so_does_one_that_gives_them_up_past_libc) {
     check_drop(1);
 }
 
+/* The threads of the first capture were made in the jail before it began; those of the second
+ * after. */
+TEST(a_server_in_a_chroot_is_sampled_whole) {
+    struct scene scene;
+    if (geteuid() != 0)
+        check_skip("only root may chroot");
+    scene_begin(&scene, "jail", 3);
+    fake_poke(&scene.child);
+    struct line jailed = scene_line(&scene);
+    CHECK_INT(jailed.a, ==, 0);
+    CHECK_INT(jailed.b, ==, -1); /* no /proc there */
+    fake_configure(&scene.guest, HZ(999), BEST);
+    CHECK(scene.guest.state.running);
+    CHECK_STR(scene_pump_line(&scene).word, "worked");
+    CHECK_INT(fake_weight(&scene.guest, 0), >, 400000000); /* 900 ms, less what was over by then */
+    uint64_t before = fake_weight(&scene.guest, 0);
+    fake_poke(&scene.child);
+    CHECK_STR(scene_pump_line(&scene).word, "again");
+    fake_stop(&scene.guest);
+    CHECK_NEAR((double)(fake_weight(&scene.guest, 0) - before), 600e6, 60e6);
+    scene_end(&scene);
+}
+
 TEST(a_clock_that_was_asked_for_and_is_refused_is_an_error) {
     struct scene scene;
     scene_begin(&scene, "refused", 2);

@@ -60,3 +60,30 @@ void verb_drops(int past_libc) {
     subject_say("late", count_others(), 0);
     subject_wait();
 }
+
+/* ---- jail: chroot, then threads that work ---- */
+
+static void *work_in_jail(void *unused) {
+    SUBJECT_BURN(300 * SUBJECT_MS);
+    return unused;
+}
+
+void verb_jail(int threads) {
+    pthread_t ids[8];
+    char folder[] = "/tmp/subject.XXXXXX";
+    subject_say("ready", 0, 0);
+    subject_wait();
+    int failed = !mkdtemp(folder) || chdir(folder) != 0 || rmdir(folder) != 0 || chroot(".") != 0;
+    for (int i = 0; i < threads; i++)
+        failed += pthread_create(&ids[i], NULL, work_in_jail, NULL) != 0;
+    subject_say("jailed", failed, access("/proc/self", F_OK));
+    for (int i = 0; i < threads; i++)
+        pthread_join(ids[i], NULL);
+    subject_say("worked", 0, 0);
+    subject_wait();
+    pthread_create(&ids[0], NULL, work_in_jail, NULL);
+    subject_work(300 * SUBJECT_MS);
+    pthread_join(ids[0], NULL);
+    subject_say("again", subject_clock(CLOCK_PROCESS_CPUTIME_ID), 0);
+    subject_wait();
+}
