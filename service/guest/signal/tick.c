@@ -234,7 +234,7 @@ static void on_tick(uint64_t ticket, const ucontext_t *context, bool late) {
     add(&seat->counted_ns, periods * period);
     if (periods > 1 && (late || seat->user_only)) {
         ring_push_unseen(&room.rings, seat->tid, (periods - 1) * period,
-                         late ? RING_UNSEEN_BLOCKED : RING_UNSEEN_NO_CLOCK);
+                         late ? RING_UNSEEN_BLOCKED : RING_UNSEEN_KERNEL);
         periods = 1;
     }
     take_sample(seat, context, now, periods * period);
