@@ -60,6 +60,9 @@ bool guest_rights_differ(void);
  * rights, that goes on in its place. */
 bool guest_step_aside(void);
 void guest_step_back(void);
+/* Lets a control thread that is still waiting to begin connect at once, and waits for it, 50 ms at
+ * most: the socket's path will be out of sight. */
+void guest_connect_now(void);
 /* pthread_create without a clock for the new thread (interpose.c). */
 int guest_create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
                         void *argument);

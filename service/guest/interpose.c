@@ -206,6 +206,7 @@ EXPORT __sighandler_t __sysv_signal(int number, __sighandler_t handler) {
 
 EXPORT int chroot(const char *path) {
     jail_prepare();
+    guest_connect_now();
     long result = raw_call3(SYS_chroot, (long)path, 0, 0);
     if (result == 0)
         return 0;

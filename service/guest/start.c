@@ -22,6 +22,7 @@
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #define START_DELAY_MS 20
@@ -151,6 +152,28 @@ void guest_step_back(void) {
         end_running();
     }
     pthread_mutex_unlock(&lock);
+}
+
+/* ---- Before a jail ---- */
+
+#define CONNECT_TRIES 50
+
+static bool is_away(void) {
+    uint32_t state = atomic_load(&guest.state);
+    return state == GUEST_OFF || state == GUEST_AWAY;
+}
+
+void guest_connect_now(void) {
+    int saved = errno;
+    struct timespec pause = {0, 1000000};
+    bool is_there = guest.socket_path[0] == '@' || access(guest.socket_path, F_OK) == 0;
+    bool is_ours = raw_call3(SYS_getpid, 0, 0, 0) == (long)room.pid;
+    if (atomic_load(&running) && is_there && is_ours && is_away()) {
+        room_wake();
+        for (int i = 0; i < CONNECT_TRIES && is_away(); i++)
+            nanosleep(&pause, NULL);
+    }
+    errno = saved;
 }
 
 /* ---- Forks ---- */

@@ -39,6 +39,11 @@ def free_port():
         return probe.getsockname()[1]
 
 
+def is_served(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 def comments(server, name, seconds=4):
     """The profile's own words about itself: {"dropped": "none", ...}."""
     path = os.path.join(stack.WORK, f"{name}.pb.gz")
@@ -66,6 +71,40 @@ def test_redis():
     load = ("redis-benchmark", "-p", port, "-q", "-l", "-t", "set,get,lpush", "-c", "20", "-P", "16")
     with stack.Server(*command, ready="Ready to accept connections") as server, stack.Load(*load):
         check_nothing_is_lost(comments(server, "redis"), 0.3)
+
+
+HAPROXY = """global
+  chroot {jail}
+  user nobody
+  nbthread 2
+  stats socket {jail}/stats
+defaults
+  mode http
+  timeout client 5s
+  timeout server 5s
+  timeout connect 1s
+frontend hello
+  bind 127.0.0.1:{port}
+  http-request return status 200 content-type text/plain string "hello"
+"""
+
+
+def test_haproxy_in_its_chroot():
+    """The worker is a child that chroots, becomes another user and makes its threads then."""
+    if os.geteuid() != 0:
+        raise check.Skip("only root may chroot")
+    port, jail, path = free_port(), os.path.join(stack.WORK, "jail"), os.path.join(stack.WORK, "haproxy.cfg")
+    os.mkdir(jail)
+    with open(path, "w", encoding="ascii") as file:
+        file.write(HAPROXY.format(jail=jail, port=port))
+    load = (need("wrk"), "-t1", "-c8", "-d60s", f"http://127.0.0.1:{port}/")
+    with stack.Server(need("haproxy"), "-W", "-db", "-f", path) as server:
+        worker = check.until(lambda: [t["pid"] for t in server.targets() if t["pid"] != server.pid], what="the worker")[0]
+        check.until(lambda: is_served(port), what="haproxy's port")
+        with stack.Load(*load):
+            status, _, body = server.get(f"/t/{worker}/debug/pprof/profile?seconds=3&frequency=999&output=collapsed")
+        assert status == 200, body
+        check.contains(body.decode(), "run_poll_loop")
 
 
 def ask_clickhouse(port, query):
