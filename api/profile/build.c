@@ -6,6 +6,7 @@
 #include "api/profile/internal.h"
 #include "api/profile/utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_LINES 1024 /* inlined functions at one address */
@@ -207,7 +208,7 @@ static bool equal_sample(const void *context, const void *item, const void *key)
             label_before(&wanted->labels[i], &labels[i]))
             return false;
     return stored->location_count == 0 ||
-           memcmp(labels + stored->label_count, sample->locations,
+           memcmp(stored->locations, sample->locations,
                   stored->location_count * sizeof *sample->locations) == 0;
 }
 
@@ -244,25 +245,21 @@ static uint32_t hash_stored(const void *context, const void *item) {
     return hash_sample(profile, &(struct sample_key){&sample, sample.labels});
 }
 
-static sonde_err check_room(const struct sonde_profile *profile, const struct sonde_sample *sample,
-                            size_t *bytes) {
-    *bytes = profile->type_count * sizeof(int64_t) + sample->label_count * sizeof *sample->labels +
-             sample->location_count * sizeof *sample->locations;
-    return profile_reserve(profile, &profile->samples, *bytes);
+/* Of values and labels. */
+static size_t block_size(const struct sonde_profile *profile, const struct sonde_sample *sample) {
+    return profile->type_count * sizeof(int64_t) + sample->label_count * sizeof *sample->labels;
 }
 
+/* The locations stay where the sample has them. */
 static void fill_sample(struct sonde_profile *profile, struct profile_sample *item, char *block,
                         const struct sample_key *key) {
     const struct sonde_sample *sample = key->sample;
     size_t values = profile->type_count * sizeof(int64_t);
-    size_t labels = sample->label_count * sizeof *sample->labels;
     memcpy(block, sample->values, values);
-    if (labels)
-        memcpy(block + values, key->labels, labels);
-    if (sample->location_count)
-        memcpy(block + values + labels, sample->locations,
-               sample->location_count * sizeof *sample->locations);
+    if (sample->label_count)
+        memcpy(block + values, key->labels, sample->label_count * sizeof *sample->labels);
     *item = (struct profile_sample){.block = (int64_t *)(void *)block,
+                                    .locations = sample->locations,
                                     .sampled = sample->sampled,
                                     .location_count = sample->location_count,
                                     .label_count = sample->label_count};
@@ -270,15 +267,19 @@ static void fill_sample(struct sonde_profile *profile, struct profile_sample *it
 
 static sonde_err add_new_sample(struct sonde_profile *profile, uint32_t hash,
                                 const struct sample_key *key) {
-    size_t bytes;
-    sonde_err err = check_room(profile, key->sample, &bytes);
+    size_t fixed = block_size(profile, key->sample);
+    size_t stack = key->sample->location_count * sizeof *key->sample->locations;
+    sonde_err err = profile_reserve(profile, &profile->samples, fixed + stack);
     if (err)
         return err;
-    char *block = sonde_arena_alloc(&profile->arena, bytes);
+    char *block = sonde_arena_alloc(&profile->arena, fixed + stack);
     struct profile_sample *item = block ? profile_table_add(&profile->samples, hash) : NULL;
     if (!item)
         return SONDE_OUT_OF_MEMORY;
     fill_sample(profile, item, block, key);
+    item->locations = (const uint32_t *)(const void *)(block + fixed);
+    if (stack)
+        memcpy(block + fixed, key->sample->locations, stack);
     return SONDE_OK;
 }
 
@@ -304,12 +305,26 @@ sonde_err sonde_profile_add_sample(struct sonde_profile *profile,
     return SONDE_OK;
 }
 
+sonde_err sonde_profile_adopt(struct sonde_profile *profile, void *memory, size_t bytes) {
+    if (profile_reserve(profile, &profile->samples, bytes) != SONDE_OK)
+        return SONDE_TOO_LARGE;
+    size_t count = profile->adopted_count;
+    void **adopted = realloc(profile->adopted, (count + 1) * sizeof *adopted);
+    if (!adopted)
+        return SONDE_OUT_OF_MEMORY;
+    adopted[count] = memory;
+    profile->adopted = adopted;
+    profile->adopted_count = count + 1;
+    profile->adopted_bytes += bytes;
+    return SONDE_OK;
+}
+
 sonde_err sonde_profile_append_sample(struct sonde_profile *profile,
                                       const struct sonde_sample *sample) {
-    size_t bytes;
+    size_t bytes = block_size(profile, sample);
     sonde_err err = check_sample(profile, sample);
     if (!err)
-        err = check_room(profile, sample, &bytes);
+        err = profile_reserve(profile, &profile->samples, bytes);
     if (err)
         return err;
     struct sonde_label sorted[SONDE_PROFILE_MAX_LABELS];

@@ -12,9 +12,10 @@ struct profile_text {
     size_t len;
 };
 
-/* `block` holds the values, then the labels, then the location ids. */
+/* `block` holds the values, then the labels; the location ids follow, or lie in adopted memory. */
 struct profile_sample {
     int64_t *block;
+    const uint32_t *locations;
     uint64_t sampled;
     uint32_t location_count, label_count;
 };
@@ -25,6 +26,8 @@ struct profile_type {
 
 struct sonde_profile {
     struct sonde_arena arena;
+    void **adopted;
+    size_t adopted_count, adopted_bytes;
     struct profile_table strings, mappings, functions, locations, samples, comments;
     struct profile_type types[SONDE_PROFILE_MAX_TYPES], period_type;
     size_t type_count, limit_bytes;

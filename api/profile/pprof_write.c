@@ -125,7 +125,25 @@ static uint8_t *put_label(uint8_t *at, const struct sonde_label *label) {
     return at + len;
 }
 
+/* Whether each is one byte long; room holds them then. Four a step, for most bytes are these. */
+static bool put_short_ids(uint8_t *room, const uint32_t *ids, uint32_t count) {
+    uint32_t all = 0, i = 0;
+    for (; i + 4 <= count; i += 4) {
+        uint32_t a = ids[i], b = ids[i + 1], c = ids[i + 2], d = ids[i + 3];
+        uint32_t four = a | b << 8 | c << 16 | d << 24;
+        all |= a | b | c | d;
+        memcpy(room + i, &four, sizeof four);
+    }
+    for (; i < count; i++) {
+        all |= ids[i];
+        room[i] = (uint8_t)ids[i];
+    }
+    return all < 0x80;
+}
+
 static uint8_t *put_ids(uint8_t *at, const uint32_t *ids, uint32_t count) {
+    if (put_short_ids(at, ids, count))
+        return at + count;
     for (const uint32_t *end = ids + count; ids < end; ids++)
         at = wire_put_id(at, *ids);
     return at;

@@ -27,7 +27,7 @@ sonde_err profile_reserve(const struct sonde_profile *profile, const struct prof
     const struct profile_table *const tables[] = {&profile->strings,   &profile->mappings,
                                                   &profile->functions, &profile->locations,
                                                   &profile->samples,   &profile->comments};
-    size_t used = profile->arena.total + profile_table_growth(table);
+    size_t used = profile->arena.total + profile->adopted_bytes + profile_table_growth(table);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         used += profile_table_bytes(tables[i]);
     if (bytes > profile->limit_bytes || used > profile->limit_bytes - bytes)
@@ -87,6 +87,9 @@ void sonde_profile_destroy(struct sonde_profile *profile) {
     profile_table_finish(&profile->samples);
     profile_table_finish(&profile->comments);
     sonde_arena_finish(&profile->arena);
+    for (size_t i = 0; i < profile->adopted_count; i++)
+        free(profile->adopted[i]);
+    free(profile->adopted);
     free(profile);
 }
 
@@ -178,8 +181,7 @@ const struct sonde_location *sonde_profile_location(const struct sonde_profile *
 struct sonde_sample profile_stored_sample(const struct sonde_profile *profile,
                                           const struct profile_sample *stored) {
     const void *labels = stored->block + profile->type_count;
-    const void *locations = (const struct sonde_label *)labels + stored->label_count;
-    return (struct sonde_sample){.locations = locations,
+    return (struct sonde_sample){.locations = stored->locations,
                                  .location_count = stored->location_count,
                                  .label_count = stored->label_count,
                                  .values = stored->block,

@@ -115,7 +115,11 @@ SONDE_MUST_USE sonde_err sonde_profile_add_location(struct sonde_profile *,
                                                     const struct sonde_location *, uint32_t *id);
 SONDE_MUST_USE sonde_err sonde_profile_add_sample(struct sonde_profile *,
                                                   const struct sonde_sample *);
-/* The same for one that is known to be equal to none that is there: nothing is looked up. */
+/* The profile frees memory (of malloc) when it is destroyed; its bytes count against the limit. It
+ * stays the caller's on failure. */
+SONDE_MUST_USE sonde_err sonde_profile_adopt(struct sonde_profile *, void *memory, size_t bytes);
+/* As add_sample, for one that is known to be equal to none that is there: nothing is looked up.
+ * Its locations lie in adopted memory: they are not copied and must not change any more. */
 SONDE_MUST_USE sonde_err sonde_profile_append_sample(struct sonde_profile *,
                                                      const struct sonde_sample *);
 /* Makes room for that many samples at once. */

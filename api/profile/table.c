@@ -136,10 +136,6 @@ void *profile_table_add(struct profile_table *table, uint32_t hash) {
     return memset(profile_table_item(table, number), 0, table->item_size);
 }
 
-size_t profile_table_bytes(const struct profile_table *table) {
-    return table->capacity * (table->item_size + 3 * sizeof(uint32_t));
-}
-
 size_t profile_table_growth(const struct profile_table *table) {
     if (table->count < table->capacity)
         return 0;

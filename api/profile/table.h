@@ -44,7 +44,9 @@ uint32_t profile_table_find(const struct profile_table *table, uint32_t hash,
 void *profile_table_add(struct profile_table *table, uint32_t hash);
 void *profile_table_item(const struct profile_table *table, uint32_t number);
 /* Bytes held, and bytes more that the next add would hold. */
-size_t profile_table_bytes(const struct profile_table *table);
+static inline size_t profile_table_bytes(const struct profile_table *table) {
+    return table->capacity * (table->item_size + 3 * sizeof(uint32_t));
+}
 size_t profile_table_growth(const struct profile_table *table);
 
 uint32_t profile_hash(uint64_t seed, const void *data, size_t len);

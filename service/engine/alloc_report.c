@@ -61,17 +61,17 @@ struct known_table {
     uint32_t count, slots;
 };
 
-/* Stacks are copied out of the table once, as raw locations; when all those are named, samples are
- * made of them. */
+/* Stacks are copied out of the table once, as raw locations; when all those are named, the profile
+ * adopts them, and samples are made of them. */
 struct building {
     const struct alloc_report *report;
     struct generation *mapped;
     struct sonde_profile *raw; /* mappings and locations */
     struct known_table known;
-    uint32_t *pieces[MOST_PIECES]; /* stacks of each sum, one after the other */
-    uint32_t piece_count;
-    uint8_t *depths;      /* by the sum's number; 0 = not in the report */
-    uint32_t stack_count; /* in the report */
+    uint32_t *pieces[MOST_PIECES];       /* stacks of each sum, one after the other */
+    uint32_t piece_count, adopted_count; /* the first ones are the profile's */
+    uint8_t *depths;                     /* by the sum's number; 0 = not in the report */
+    uint32_t stack_count;                /* in the report */
     struct heap_located named;
     uint32_t allocator; /* the location "[allocator]"; 0 = not needed yet */
     bool has_trimmed;
@@ -264,7 +264,15 @@ static sonde_err add_trimmed(struct building *building, const struct alloc_sum *
     return err ? err : add_sample(building, sum, &building->allocator, 1, true);
 }
 
-/* Those with the allocator's frames taken off, or the others. */
+/* In place. */
+static void name_stack(const struct building *building, uint32_t *stack, uint32_t depth) {
+    const uint32_t *names = building->named.locations;
+    for (uint32_t *end = stack + depth; stack < end; stack++)
+        *stack = names[*stack];
+}
+
+/* Those with the allocator's frames taken off, or the others, which come first: all are named then.
+ */
 static sonde_err add_some(struct building *building, bool trimmed) {
     const struct alloc_sums *sums = building->report->sums;
     const bool *is_allocator = building->named.is_allocator;
@@ -274,7 +282,9 @@ static sonde_err add_some(struct building *building, bool trimmed) {
         uint32_t depth = building->depths[i], skip = 0;
         if (depth == 0)
             continue;
-        const uint32_t *stack = place_at(building, &cursor);
+        uint32_t *stack = place_at(building, &cursor);
+        if (!trimmed)
+            name_stack(building, stack, depth);
         while (skip < depth && is_allocator[stack[skip]])
             skip++;
         if (skip == 0 && !trimmed)
@@ -287,26 +297,23 @@ static sonde_err add_some(struct building *building, bool trimmed) {
     return err;
 }
 
-/* In place. */
-static void name_stacks(struct building *building) {
-    const uint32_t *names = building->named.locations;
-    struct cursor cursor = {0};
-    for (uint32_t i = 0; i < building->report->sums->count; i++) {
-        uint32_t depth = building->depths[i];
-        uint32_t *stack = depth ? place_at(building, &cursor) : NULL;
-        for (uint32_t k = 0; k < depth; k++)
-            stack[k] = names[stack[k]];
-        cursor.used += depth;
+static sonde_err adopt_pieces(struct building *building) {
+    sonde_err err = SONDE_OK;
+    while (building->adopted_count < building->piece_count && !err) {
+        uint32_t *piece = building->pieces[building->adopted_count];
+        err = sonde_profile_adopt(building->named.profile, piece, PIECE * sizeof *piece);
+        building->adopted_count += !err;
     }
+    return err;
 }
 
 /* The table has each stack once, so only those that were cut can be equal to others. */
 static sonde_err add_samples(struct building *building) {
     sonde_err err = sonde_profile_expect_samples(building->named.profile, building->stack_count);
-    if (err)
-        return err;
-    name_stacks(building);
-    err = add_some(building, false);
+    if (!err)
+        err = adopt_pieces(building);
+    if (!err)
+        err = add_some(building, false);
     return err || !building->has_trimmed ? err : add_some(building, true);
 }
 
@@ -347,7 +354,7 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
     heap_located_finish(&building.named);
     sonde_profile_destroy(building.raw);
     free(building.known.items);
-    for (uint32_t i = 0; i < building.piece_count; i++)
+    for (uint32_t i = building.adopted_count; i < building.piece_count; i++)
         free(building.pieces[i]);
     free(building.depths);
     generation_destroy(building.mapped);

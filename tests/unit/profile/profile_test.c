@@ -3,6 +3,7 @@
 #include "tests/unit/check.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
 
@@ -139,9 +140,13 @@ TEST(profile_equal_samples_add_up_whatever_the_order_of_their_labels) {
 
 TEST(profile_samples_that_were_appended_are_found_by_equal_ones) {
     struct sonde_profile *profile = create(0);
+    uint32_t *stacks = calloc(600, sizeof *stacks);
     CHECK_INT(sonde_profile_expect_samples(profile, 300), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_adopt(profile, stacks, 600 * sizeof *stacks), ==, SONDE_OK);
     for (uint32_t i = 0; i < 300; i++) {
-        uint32_t stack[] = {location(profile, 100 + i), location(profile, 1)};
+        uint32_t *stack = stacks + 2 * i;
+        stack[0] = location(profile, 100 + i);
+        stack[1] = location(profile, 1);
         const int64_t values[] = {1, i};
         struct sonde_sample sample = {.locations = stack, .location_count = 2, .values = values};
         CHECK_INT(sonde_profile_append_sample(profile, &sample), ==, SONDE_OK);
@@ -152,6 +157,7 @@ TEST(profile_samples_that_were_appended_are_found_by_equal_ones) {
     CHECK_INT(sonde_profile_total(profile, 0), ==, 306);
     CHECK_INT(sonde_profile_sample(profile, 149).values[1], ==, 298);
     CHECK_INT(sonde_profile_sample(profile, 150).values[1], ==, 150);
+    CHECK(sonde_profile_sample(profile, 150).locations == stacks + 300); /* not copied */
     sonde_profile_destroy(profile);
 }
 
@@ -170,6 +176,15 @@ TEST(profile_refuses_to_append_what_it_refuses_to_add) {
         err = sonde_profile_append_sample(profile, &sample);
     CHECK_INT(err, ==, SONDE_TOO_LARGE);
     CHECK_INT(sonde_profile_total(profile, 0), ==, sonde_profile_sample_count(profile));
+    sonde_profile_destroy(profile);
+}
+
+TEST(profile_leaves_memory_that_exceeds_its_limit_to_the_caller) {
+    struct sonde_profile *profile = create(1 << 16);
+    void *memory = calloc(1, 1 << 15), *more = calloc(1, 1 << 15);
+    CHECK_INT(sonde_profile_adopt(profile, memory, 1 << 15), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_adopt(profile, more, 1 << 15), ==, SONDE_TOO_LARGE);
+    free(more);
     sonde_profile_destroy(profile);
 }
 
