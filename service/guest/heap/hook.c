@@ -5,6 +5,8 @@
 #include "service/guest/signal/bounds.h"
 #include "service/guest/signal/room.h"
 
+#include <string.h>
+
 #define MOST_PCS   128u /* jemalloc's limit */
 #define OWN_FRAME  1u
 #define WALKED_PCS (2 * (MOST_PCS + OWN_FRAME)) /* the leaf-most half of a deeper stack is whole */
@@ -49,7 +51,7 @@ static struct place *take_place(uint64_t sp) {
 
 /* How many of place->pcs are the leaf-most ones without a gap. */
 static uint32_t walk_whole(struct place *place, const struct walk_map *map,
-                           const struct walk_registers *here) {
+                           const struct walk_registers *here, bool *has_exact) {
     struct walk_bounds bounds;
     struct walk_stack extra;
     struct walk_result walked;
@@ -57,18 +59,21 @@ static uint32_t walk_whole(struct place *place, const struct walk_map *map,
     walk_from_call(here, map, &place->cache, &place->trail, &bounds, place->pcs, WALKED_PCS,
                    &walked);
     room_tell_of_miss(map, place->pcs, &walked);
+    *has_exact = walked.has_exact;
     return walked.gap_at ? walked.gap_at : walked.depth;
 }
 
 /* The callers, without our own frame; 0 when there are none. */
 static uint32_t walk(struct place *place, const struct walk_map *map,
                      const struct walk_registers *here, void **pcs, uint32_t most) {
-    uint32_t whole = walk_whole(place, map, here);
+    bool has_exact;
+    uint32_t whole = walk_whole(place, map, here, &has_exact);
     uint32_t count = whole > OWN_FRAME ? whole - OWN_FRAME : 0;
     if (count > most)
         count = most;
-    for (uint32_t i = 0; i < count; i++)
-        pcs[i] = (void *)(place->pcs[i + OWN_FRAME] & ~RING_PC_EXACT);
+    for (uint32_t i = 0; has_exact && i < whole; i++)
+        place->pcs[i] &= ~RING_PC_EXACT;
+    memcpy(pcs, place->pcs + OWN_FRAME, count * sizeof *pcs);
     return count > 1 ? count : 0; /* one is the allocator's own */
 }
 
@@ -103,7 +108,8 @@ uint32_t hook_stack(const struct walk_registers *here, uint64_t caller, uint64_t
     uint32_t depth = 0;
     if (place) {
         const struct room_map *map = atomic_load(&room.map);
-        uint32_t whole = map ? walk_whole(place, &map->walk, here) : 0;
+        bool has_exact;
+        uint32_t whole = map ? walk_whole(place, &map->walk, here, &has_exact) : 0;
         uint32_t first = skip_own(place->pcs, whole, caller);
         for (; first < whole && depth < most; depth++)
             pcs[depth] = place->pcs[first++];

@@ -247,8 +247,11 @@ static void reverse(uint64_t *from, uint64_t *to) {
 /* Turns the ring of root-most pcs so that it reads in order, and tells how it ended. */
 void walk_finish(struct walk *walk, struct walk_result *result) {
     uint32_t half = walk->max / 2, ring = walk->max - half;
-    *result = (struct walk_result){
-        .depth = walk->at, .end = walk->end, .fp_frames = walk->fp_frames, .frames = walk->at};
+    *result = (struct walk_result){.depth = walk->at,
+                                   .end = walk->end,
+                                   .fp_frames = walk->fp_frames,
+                                   .has_exact = walk->has_exact,
+                                   .frames = walk->at};
     if (walk->laps == 0)
         return;
     if (walk->laps == 1 && walk->at == half) { /* the root was the last that fitted */

@@ -98,6 +98,7 @@ struct walk_result {
     uint8_t fp_frames; /* frames that came by frame pointer, capped at 255 */
     uint16_t gap_at; /* RING_END_DEPTH: index of the first root-most pc; 0 when even WALK_MAX_FRAMES
                         did not reach the root */
+    bool has_exact;  /* some pcs are marked RING_PC_EXACT */
     uint32_t frames; /* frames walked, also those between leaf-most and root-most */
 };
 

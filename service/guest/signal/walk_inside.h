@@ -35,6 +35,7 @@ struct walk {
     uint32_t switches; /* of stacks */
     uint8_t end;
     uint8_t fp_frames;
+    bool has_exact;
 };
 
 #define WALK_ALWAYS_KNOWN (1u << WALK_RSP | 1u << WALK_RBP | 1u << WALK_RIP)
@@ -92,6 +93,7 @@ WALK_INLINE bool walk_push(struct walk *walk, uint64_t pc, uint64_t mark) {
         walk->end = pc == 0 ? RING_END_ROOT : RING_END_BAD_STACK;
         return false;
     }
+    walk->has_exact |= mark != 0;
     walk->pcs[walk->at++] = pc | mark;
     return true;
 }

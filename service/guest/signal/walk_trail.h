@@ -60,13 +60,12 @@ static __attribute__((noinline)) const struct walk_trail_step *
 trail_follow(const struct walk_trail_step *step, const struct walk_trail_step *last, uint64_t low,
              uint64_t span, uint64_t *out) {
     for (; step < last; step++) {
-        const struct walk_trail_step *next = step + 1;
-        uint64_t place = next->sp - 8, rbp_place = step->rbp_place, caller, saved;
-        if (WALK_UNLIKELY(place - low > span || rbp_place - low > span ||
-                          !walk_load(place, &caller) || !walk_load(rbp_place, &saved)))
+        uint64_t place = step[1].sp - 8, rbp_place = step->rbp_place, caller, saved;
+        if (rbp_place != place &&
+            (rbp_place - low > span || !walk_load(rbp_place, &saved) || saved != step[1].bp))
             break;
-        uint64_t bp = rbp_place == place ? caller : next->bp;
-        if (WALK_UNLIKELY(((caller ^ (next->key + 1)) | (saved ^ bp)) != 0))
+        if (WALK_UNLIKELY(place - low > span || !walk_load(place, &caller) ||
+                          caller != step[1].key + 1))
             break;
         *out++ = caller;
     }
