@@ -11,13 +11,16 @@
 #include "gateway/reply.h"
 
 #define DEADLINE_MS 5000
+#define MOST_BYTES  1000 /* of an answer, mostly: room for them is made at once */
 
 static void on_json(struct exchange *exchange, const ProtobufCMessage *message) {
+    static const struct http_answer answer = {.status = 200, .content_type = REPLY_JSON};
     struct sonde_buf text = {0};
+    sonde_buf_extend(&text, MOST_BYTES);
+    text.len = 0;
     sonde_json_message(&text, message);
     sonde_buf_putc(&text, '\n');
-    reply_bytes(exchange_take_request(exchange), REPLY_JSON, sonde_buf_slice(&text));
-    sonde_buf_finish(&text);
+    http_answer_take(exchange_take_request(exchange), &answer, &text);
 }
 
 void handle_targets(struct visit *visit) {

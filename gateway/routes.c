@@ -162,7 +162,7 @@ static bool has_tail(struct sonde_slice path, const char *pattern) {
            !memchr(path.data + len, '/', path.len - len);
 }
 
-/* Byte by byte: most rows differ in the first few. */
+/* Byte by byte: most rows that are left differ in the first few. */
 static bool is_same(struct sonde_slice path, const char *pattern) {
     size_t i = 0;
     while (i < path.len && pattern[i] && pattern[i] == path.data[i])
@@ -171,10 +171,14 @@ static bool is_same(struct sonde_slice path, const char *pattern) {
 }
 
 const struct route *route_find(struct sonde_slice path) {
+    bool has_slash = path.len > 1 && path.data[path.len - 1] == '/';
+    char second = path.len > 1 ? path.data[1] : 0;
     for (size_t i = 0; i < COUNT; i++) {
         const struct route *route = &table[i];
         struct sonde_slice shorter = path;
-        if ((route->flags & ROUTE_SLASH) && path.len > 1 && path.data[path.len - 1] == '/')
+        if (route->path[1] && route->path[1] != second)
+            continue;
+        if (has_slash && (route->flags & ROUTE_SLASH))
             shorter.len--;
         bool fits = (route->flags & ROUTE_TAIL) ? has_tail(path, route->path)
                                                 : is_same(shorter, route->path);

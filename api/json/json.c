@@ -17,9 +17,11 @@ static void append_ascii(struct sonde_buf *out, char byte) {
         sonde_buf_putc(out, byte);
 }
 
+/* Printable ASCII but for " & < > and the backslash, a bit for each. */
 static bool is_plain(char byte) {
-    return byte >= ' ' && byte < 0x7f && byte != '"' && byte != '\\' && byte != '<' &&
-           byte != '>' && byte != '&';
+    static const uint64_t plain[4] = {0xafffffbb00000000u, 0x7fffffffefffffffu, 0, 0};
+    unsigned char index = (unsigned char)byte;
+    return plain[index >> 6] >> (index & 63) & 1;
 }
 
 /* How many bytes from the start of text stand for themselves: mostly all. */
@@ -30,10 +32,26 @@ static size_t plain_run(struct sonde_slice text) {
     return len;
 }
 
+static void append_quoted(struct sonde_buf *out, const char *text, size_t len) {
+    char *at = sonde_buf_extend(out, len + 2);
+    if (!at)
+        return;
+    at[0] = '"';
+    if (len)
+        memcpy(at + 1, text, len);
+    at[len + 1] = '"';
+}
+
 void sonde_json_string(struct sonde_buf *out, struct sonde_slice text) {
     uint32_t unused;
+    size_t plain = plain_run(text);
+    if (plain == text.len) {
+        append_quoted(out, text.data, text.len);
+        return;
+    }
     sonde_buf_putc(out, '"');
-    for (size_t i = 0; i < text.len;) {
+    sonde_buf_append(out, text.data, plain);
+    for (size_t i = plain; i < text.len;) {
         size_t run = plain_run((struct sonde_slice){text.data + i, text.len - i});
         sonde_buf_append(out, text.data + i, run);
         i += run;
@@ -75,33 +93,41 @@ static void append_double(struct sonde_buf *out, double number, int digits) {
         sonde_buf_printf(out, "%.*g", digits, number);
 }
 
-/* By hand: in a small answer printf would be half of the work. */
-static void append_unsigned(struct sonde_buf *out, uint64_t number) {
-    char digits[20], *at = digits + sizeof digits;
+/* By hand: in a small answer printf would be half of the work. The end of the digits is `end`. */
+static char *put_digits(char *end, uint64_t number) {
     do
-        *--at = (char)('0' + number % 10);
+        *--end = (char)('0' + number % 10);
     while (number /= 10);
-    sonde_buf_append(out, at, (size_t)(digits + sizeof digits - at));
+    return end;
 }
 
-static void append_signed(struct sonde_buf *out, int64_t number) {
-    if (number < 0)
-        sonde_buf_putc(out, '-');
-    append_unsigned(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+/* `quote`: 64 bits are a string in JSON. */
+static void append_number(struct sonde_buf *out, bool is_negative, uint64_t size, bool quote) {
+    char text[24], *end = text + sizeof text, *at = end - quote;
+    if (quote)
+        *at = '"';
+    at = put_digits(at, size);
+    if (is_negative)
+        *--at = '-';
+    if (quote)
+        *--at = '"';
+    sonde_buf_append(out, at, (size_t)(end - at));
 }
 
-static void append_quoted(struct sonde_buf *out, const char *name) {
-    sonde_buf_putc(out, '"');
-    sonde_buf_puts(out, name);
-    sonde_buf_putc(out, '"');
+static void append_unsigned(struct sonde_buf *out, uint64_t number, bool quote) {
+    append_number(out, false, number, quote);
+}
+
+static void append_signed(struct sonde_buf *out, int64_t number, bool quote) {
+    append_number(out, number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number, quote);
 }
 
 static void append_enum(struct sonde_buf *out, const ProtobufCEnumDescriptor *type, int value) {
     const ProtobufCEnumValue *found = protobuf_c_enum_descriptor_get_value(type, value);
     if (found)
-        append_quoted(out, found->name);
+        append_quoted(out, found->name, strlen(found->name));
     else
-        append_signed(out, value);
+        append_signed(out, value, false);
 }
 
 static void append_bytes(struct sonde_buf *out, const ProtobufCBinaryData *bytes) {
@@ -119,24 +145,20 @@ static void append_value(struct sonde_buf *out, const ProtobufCFieldDescriptor *
     case PROTOBUF_C_TYPE_INT32:
     case PROTOBUF_C_TYPE_SINT32:
     case PROTOBUF_C_TYPE_SFIXED32:
-        append_signed(out, *(const int32_t *)member);
+        append_signed(out, *(const int32_t *)member, false);
         break;
     case PROTOBUF_C_TYPE_UINT32:
     case PROTOBUF_C_TYPE_FIXED32:
-        append_unsigned(out, *(const uint32_t *)member);
+        append_unsigned(out, *(const uint32_t *)member, false);
         break;
     case PROTOBUF_C_TYPE_INT64:
     case PROTOBUF_C_TYPE_SINT64:
     case PROTOBUF_C_TYPE_SFIXED64:
-        sonde_buf_putc(out, '"');
-        append_signed(out, *(const int64_t *)member);
-        sonde_buf_putc(out, '"');
+        append_signed(out, *(const int64_t *)member, true);
         break;
     case PROTOBUF_C_TYPE_UINT64:
     case PROTOBUF_C_TYPE_FIXED64:
-        sonde_buf_putc(out, '"');
-        append_unsigned(out, *(const uint64_t *)member);
-        sonde_buf_putc(out, '"');
+        append_unsigned(out, *(const uint64_t *)member, true);
         break;
     case PROTOBUF_C_TYPE_FLOAT:
         append_double(out, *(const float *)member, 9);
@@ -204,12 +226,13 @@ static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescript
     return true;
 }
 
-/* "start_unix_ns" is "startUnixNs". */
-static void append_name(struct sonde_buf *out, const char *name) {
+/* "start_unix_ns" is "startUnixNs". `before` is what stands before the name: '{' or ','. */
+static void append_name(struct sonde_buf *out, char before, const char *name) {
     size_t len = strlen(name);
-    char *at = sonde_buf_extend(out, len + 3), *start = at;
+    char *at = sonde_buf_extend(out, len + 4), *start = at;
     if (!at)
         return;
+    *at++ = before;
     for (*at++ = '"'; *name; name++) {
         if (*name == '_' && name[1] >= 'a' && name[1] <= 'z')
             *at++ = (char)(*++name - 'a' + 'A');
@@ -219,21 +242,18 @@ static void append_name(struct sonde_buf *out, const char *name) {
     *at++ = '"';
     *at++ = ':';
     *at = 0;
-    out->len -= (size_t)(start + len + 3 - at);
+    out->len -= (size_t)(start + len + 4 - at);
 }
 
 void sonde_json_message(struct sonde_buf *out, const ProtobufCMessage *message) {
     const char *bytes = (const char *)message;
-    bool first = true;
-    sonde_buf_putc(out, '{');
+    char before = '{';
     for (unsigned i = 0; i < message->descriptor->n_fields; i++) {
         const ProtobufCFieldDescriptor *field = &message->descriptor->fields[i];
         if (!is_set(message, field))
             continue;
-        if (!first)
-            sonde_buf_putc(out, ',');
-        first = false;
-        append_name(out, field->name);
+        append_name(out, before, field->name);
+        before = ',';
         const void *member = bytes + field->offset;
         if (field->label == PROTOBUF_C_LABEL_REPEATED)
             append_repeated(out, field, member,
@@ -241,5 +261,7 @@ void sonde_json_message(struct sonde_buf *out, const ProtobufCMessage *message) 
         else
             append_value(out, field, member);
     }
+    if (before == '{')
+        sonde_buf_putc(out, '{');
     sonde_buf_putc(out, '}');
 }

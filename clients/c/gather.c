@@ -227,7 +227,8 @@ static struct gathered *take_answer(struct client_gathering *gathering,
     take_out(gathering, call, answer->code ? err : SONDE_OK);
     if (answer->code && !err)
         call->diag.code = SONDE_PROTOCOL;
-    snprintf(call->diag.text, sizeof call->diag.text, "%s", answer->code ? answer->message : "");
+    if (answer->code)
+        snprintf(call->diag.text, sizeof call->diag.text, "%s", answer->message);
     call->response = answer->response;
     answer->response = (ProtobufCBinaryData){0};
     return call;
@@ -295,17 +296,30 @@ static void open_stream(struct client_gathering *gathering) {
 
 /* --- one call --------------------------------------------------------------------------------- */
 
+static void *take_piece(void *arena, size_t size) {
+    return sonde_arena_alloc(arena, size);
+}
+
+static void leave_piece(void *arena, void *piece) {
+    (void)arena;
+    (void)piece;
+}
+
+/* A message is many small pieces: they come out of one block. */
 static void hand_over(struct gathered *call) {
-    ProtobufCMessage *message = protobuf_c_message_unpack(call->method->response, NULL,
+    struct sonde_arena arena = {0};
+    ProtobufCAllocator pieces = {take_piece, leave_piece, &arena};
+    ProtobufCMessage *message = protobuf_c_message_unpack(call->method->response, &pieces,
                                                           call->response.len, call->response.data);
     if (!message) {
         call->diag.code =
             sonde_fail(&call->diag, SONDE_PROTOCOL, "the service's answer is no %s message",
                        call->method->response->name);
-        return;
+    } else {
+        call->callbacks.on_message(call->context, (struct client_call *)(void *)&call->way,
+                                   message);
     }
-    call->callbacks.on_message(call->context, (struct client_call *)(void *)&call->way, message);
-    protobuf_c_message_free_unpacked(message, NULL);
+    sonde_arena_finish(&arena);
 }
 
 static void run_event(struct client_event *event) {

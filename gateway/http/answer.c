@@ -24,6 +24,12 @@ static void add_header(h2o_req_t *req, const char *name, const char *value) {
                           own.base, own.len);
 }
 
+/* The same for names that h2o knows. */
+static void add_known(h2o_req_t *req, const h2o_token_t *name, const char *value) {
+    h2o_iovec_t own = h2o_strdup(&req->pool, value, SIZE_MAX);
+    h2o_add_header(&req->pool, &req->res.headers, name, NULL, own.base, own.len);
+}
+
 static const char *reason_of(int status) {
     static const struct {
         int status;
@@ -62,15 +68,17 @@ static void begin(struct http_request *request, const struct http_answer *answer
     req->res.status = answer->status;
     req->res.reason = reason_of(answer->status);
     if (answer->content_type)
-        add_header(req, "content-type", answer->content_type);
+        add_known(req, H2O_TOKEN_CONTENT_TYPE, answer->content_type);
     if (answer->content_security_policy)
         add_header(req, "content-security-policy", answer->content_security_policy);
     for (size_t i = 0; i < answer->header_count; i++)
         add_header(req, answer->headers[i].name, answer->headers[i].value);
     if (gzip)
-        add_header(req, "content-encoding", "gzip");
+        h2o_add_header(&req->pool, &req->res.headers, H2O_TOKEN_CONTENT_ENCODING, NULL,
+                       H2O_STRLIT("gzip"));
     if (!answer->no_gzip)
-        add_header(req, "vary", "Accept-Encoding");
+        h2o_add_header(&req->pool, &req->res.headers, H2O_TOKEN_VARY, NULL,
+                       H2O_STRLIT("Accept-Encoding"));
     req->compress_hint = H2O_COMPRESS_HINT_DISABLE;
 }
 

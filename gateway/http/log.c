@@ -19,9 +19,12 @@ struct our_logger {
     struct http_server *server;
 };
 
-static void set_if_missing(h2o_req_t *req, const char *name, const char *value) {
-    h2o_set_header_by_str(&req->pool, &req->res.headers, name, strlen(name), 1, value,
-                          strlen(value), 0);
+/* Of literals: nothing is copied. */
+static void set_if_missing(h2o_req_t *req, const char *name, size_t name_len, const char *value,
+                           size_t value_len) {
+    if (h2o_find_header_by_str(&req->res.headers, name, name_len, -1) < 0)
+        h2o_add_header_by_str(&req->pool, &req->res.headers, name, name_len, 0, NULL, value,
+                              value_len);
 }
 
 static bool is_pprof(const struct our_filter *filter, h2o_req_t *req) {
@@ -33,11 +36,12 @@ static bool is_pprof(const struct our_filter *filter, h2o_req_t *req) {
 }
 
 static void on_setup_ostream(h2o_filter_t *self, h2o_req_t *req, h2o_ostream_t **slot) {
-    set_if_missing(req, "x-content-type-options", "nosniff");
-    set_if_missing(req, "cache-control", "no-store");
-    set_if_missing(req, "content-security-policy", NOTHING_LOADS);
+    set_if_missing(req, H2O_STRLIT("x-content-type-options"), H2O_STRLIT("nosniff"));
+    h2o_set_header(&req->pool, &req->res.headers, H2O_TOKEN_CACHE_CONTROL, H2O_STRLIT("no-store"),
+                   0);
+    set_if_missing(req, H2O_STRLIT("content-security-policy"), H2O_STRLIT(NOTHING_LOADS));
     if (req->res.status >= 400 && is_pprof((struct our_filter *)(void *)self, req))
-        set_if_missing(req, "x-go-pprof", "1");
+        set_if_missing(req, H2O_STRLIT("x-go-pprof"), H2O_STRLIT("1"));
     h2o_setup_next_ostream(req, slot);
 }
 
