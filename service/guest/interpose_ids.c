@@ -34,22 +34,26 @@ static void end(bool is_aside) {
     errno = saved;
 }
 
-#define CHANGES(name, parameters, ...)                                \
-    static int(*real_##name) parameters;                              \
-    EXPORT int name parameters {                                      \
-        if (!real_##name)                                             \
-            real_##name = (int(*) parameters)dlsym(RTLD_NEXT, #name); \
-        if (!real_##name) {                                           \
-            errno = ENOSYS;                                           \
-            return -1;                                                \
-        }                                                             \
-        bool is_aside = begin();                                      \
-        int result = real_##name(__VA_ARGS__);                        \
-        end(is_aside);                                                \
-        return result;                                                \
+/* libc's own are found as the library is loaded: in the child of a fork dlsym might wait for a lock
+ * that nobody will release. */
+#define CHANGES(name, parameters, ...)         \
+    static int(*real_##name) parameters;       \
+    EXPORT int name parameters {               \
+        if (!real_##name)                      \
+            find_real();                       \
+        if (!real_##name) {                    \
+            errno = ENOSYS;                    \
+            return -1;                         \
+        }                                      \
+        bool is_aside = begin();               \
+        int result = real_##name(__VA_ARGS__); \
+        end(is_aside);                         \
+        return result;                         \
     }
 
 typedef void *pointer; /* capset's two */
+
+static void find_real(void);
 
 CHANGES(setuid, (uid_t id), id)
 CHANGES(setgid, (gid_t id), id)
@@ -63,3 +67,19 @@ CHANGES(setgroups, (size_t count, const gid_t *groups), count, groups)
 CHANGES(initgroups, (const char *user, gid_t group), user, group)
 EXPORT int capset(pointer header, const pointer data);
 CHANGES(capset, (pointer header, const pointer data), header, data)
+
+#define FIND(name) real_##name = (__typeof__(real_##name))dlsym(RTLD_NEXT, #name)
+
+__attribute__((constructor(101))) static void find_real(void) {
+    FIND(setuid);
+    FIND(setgid);
+    FIND(seteuid);
+    FIND(setegid);
+    FIND(setreuid);
+    FIND(setregid);
+    FIND(setresuid);
+    FIND(setresgid);
+    FIND(setgroups);
+    FIND(initgroups);
+    FIND(capset);
+}
