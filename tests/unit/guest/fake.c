@@ -452,8 +452,8 @@ uint64_t fake_unseen_sum(const struct fake_guest *guest, uint32_t tid, uint32_t 
     return sum;
 }
 
-static bool is_in(const struct fake_sample *sample, uint64_t low, uint64_t high, int frames) {
-    for (int at = 0; at < frames && at < sample->depth && at < FAKE_PCS; at++) {
+static bool is_in(const struct fake_sample *sample, uint64_t low, uint64_t high) {
+    for (int at = 0; at < sample->depth && at < FAKE_PCS; at++) {
         uint64_t pc = (sample->pcs[at] & ~RING_PC_EXACT) - (at > 0);
         if (pc >= low && pc < high)
             return true;
@@ -461,10 +461,10 @@ static bool is_in(const struct fake_sample *sample, uint64_t low, uint64_t high,
     return false;
 }
 
-uint64_t fake_weight_in(const struct fake_guest *guest, uint64_t low, uint64_t high, int frames) {
+uint64_t fake_weight_in(const struct fake_guest *guest, uint64_t low, uint64_t high) {
     uint64_t sum = 0;
     for (size_t i = 0; i < guest->sample_count; i++)
-        if (is_in(&guest->samples[i], low, high, frames))
+        if (is_in(&guest->samples[i], low, high))
             sum += guest->samples[i].weight_ns;
     return sum;
 }
@@ -473,8 +473,7 @@ uint64_t fake_blocked_in(const struct fake_guest *guest, uint32_t tid, uint64_t 
                          uint64_t high) {
     uint64_t sum = 0;
     for (size_t i = 0; i < guest->blocked_count; i++)
-        if ((!tid || guest->blocked[i].tid == tid) &&
-            is_in(&guest->blocked[i], low, high, FAKE_PCS))
+        if ((!tid || guest->blocked[i].tid == tid) && is_in(&guest->blocked[i], low, high))
             sum += guest->blocked[i].weight_ns;
     return sum;
 }

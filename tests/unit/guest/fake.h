@@ -97,8 +97,9 @@ void fake_stop(struct fake_guest *guest);
 /* Sums over what came. tid 0 = all. */
 uint64_t fake_weight(const struct fake_guest *guest, uint32_t tid);
 uint64_t fake_unseen_sum(const struct fake_guest *guest, uint32_t tid, uint32_t cause);
-/* Weight of samples with a pc in [low, high) among the first `frames`. */
-uint64_t fake_weight_in(const struct fake_guest *guest, uint64_t low, uint64_t high, int frames);
+/* Weight of the samples with a pc in [low, high) in any of their frames: code in that range, and
+ * all that it calls. */
+uint64_t fake_weight_in(const struct fake_guest *guest, uint64_t low, uint64_t high);
 /* The same of the time threads were blocked for, over all frames. */
 uint64_t fake_blocked(const struct fake_guest *guest, uint32_t tid);
 uint64_t fake_blocked_in(const struct fake_guest *guest, uint32_t tid, uint64_t low, uint64_t high);

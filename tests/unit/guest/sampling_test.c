@@ -15,13 +15,13 @@ static double accounted(const struct fake_guest *guest) {
 
 /* Percentage points between what the samples say of a part and what it burned. */
 static double share_error(const struct fake_guest *guest, struct line part, double truth) {
-    double weight = (double)fake_weight_in(guest, (uint64_t)part.a, (uint64_t)part.b, 2);
+    double weight = (double)fake_weight_in(guest, (uint64_t)part.a, (uint64_t)part.b);
     return 100 * (weight / (double)fake_weight(guest, 0) - truth);
 }
 
-static void check_shares(uint64_t period_ns, int ms, double tolerance) {
+static void check_shares(struct speed speed, uint64_t period_ns, int ms, double tolerance) {
     struct scene scene;
-    struct line ten = scene_begin(&scene, "shares", ms);
+    struct line ten = scene_begin_at(&scene, speed, "shares", ms);
     struct line twenty = scene_line(&scene), seventy = scene_line(&scene);
     scene_capture(&scene, period_ns, PERF);
     struct line burned = scene_pump_line(&scene), more = scene_line(&scene);
@@ -38,11 +38,24 @@ static void check_shares(uint64_t period_ns, int ms, double tolerance) {
 }
 
 TEST(shares_come_out_at_999_hz) {
-    check_shares(HZ(999), 700, 4.0); /* 2,100 samples: sigma of the 70 % is 1.0 */
+    check_shares(USUAL_SPEED, HZ(999), 700, 4.0); /* 2,100 samples: sigma of the 70 % is 1.0 */
 }
 
 TEST(shares_come_out_at_99_hz) {
-    check_shares(HZ(99), 1500, 9.0); /* 450 samples: sigma 2.2 */
+    check_shares(USUAL_SPEED, HZ(99), 1500, 9.0); /* 450 samples: sigma 2.2 */
+}
+
+/* Issue 11: the time that a part spends in the clock belongs to that part. */
+TEST(shares_come_out_when_a_loop_is_slow) {
+    check_shares(SLOW_LOOP, HZ(999), 700, 4.0);
+}
+
+TEST(shares_come_out_when_a_loop_is_fast) {
+    check_shares(FAST_LOOP, HZ(999), 700, 4.0);
+}
+
+TEST(shares_come_out_when_the_clock_is_slow) {
+    check_shares(SLOW_CLOCK, HZ(999), 700, 4.0);
 }
 
 TEST(ten_thousand_hz_are_delivered) {
@@ -88,9 +101,9 @@ TEST(the_first_function_of_a_short_thread_has_its_own_share) {
     struct line burned = scene_pump_line(&scene), more = scene_line(&scene);
     fake_stop(&scene.guest);
     double parts[3] = {
-        (double)fake_weight_in(&scene.guest, (uint64_t)ten.a, (uint64_t)ten.b, 2),
-        (double)fake_weight_in(&scene.guest, (uint64_t)twenty.a, (uint64_t)twenty.b, 2),
-        (double)fake_weight_in(&scene.guest, (uint64_t)seventy.a, (uint64_t)seventy.b, 2)};
+        (double)fake_weight_in(&scene.guest, (uint64_t)ten.a, (uint64_t)ten.b),
+        (double)fake_weight_in(&scene.guest, (uint64_t)twenty.a, (uint64_t)twenty.b),
+        (double)fake_weight_in(&scene.guest, (uint64_t)seventy.a, (uint64_t)seventy.b)};
     double all = (double)(burned.b + more.a + more.b), sum = parts[0] + parts[1] + parts[2];
     /* about 4,800 samples: sigma of the 10 % is 0.43 */
     CHECK_NEAR(100 * (parts[0] / sum - (double)burned.b / all), 0, 2.0);

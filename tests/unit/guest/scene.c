@@ -5,6 +5,7 @@
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define SUBJECT "tests/unit/guest/subject"
@@ -30,6 +31,22 @@ struct line scene_begin(struct scene *scene, const char *verb, int argument) {
     fake_spawn(&scene->fake, argv, &scene->child);
     fake_accept_pid(&scene->fake, &scene->guest, scene->child.pid);
     return scene_line(scene);
+}
+
+static void set_number(const char *name, int number) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", number);
+    setenv(name, text, 1);
+}
+
+struct line scene_begin_at(struct scene *scene, struct speed speed, const char *verb,
+                           int argument) {
+    set_number("SUBJECT_SPINS", speed.spins);
+    set_number("SUBJECT_READINGS", speed.readings);
+    struct line line = scene_begin(scene, verb, argument);
+    unsetenv("SUBJECT_SPINS");
+    unsetenv("SUBJECT_READINGS");
+    return line;
 }
 
 struct line scene_pump_long(struct scene *scene, int seconds) {

@@ -26,6 +26,15 @@ struct scene {
 
 /* Starts `subject verb argument`, waits for its first line and for its guest. */
 struct line scene_begin(struct scene *scene, const char *verb, int argument);
+/* The same on a CPU of another speed (see subject.h). */
+struct speed {
+    int spins, readings;
+};
+#define USUAL_SPEED ((struct speed){8000, 1})
+#define SLOW_LOOP   ((struct speed){80000, 1})
+#define FAST_LOOP   ((struct speed){800, 1})
+#define SLOW_CLOCK  ((struct speed){800, 20}) /* nearly all time passes in the clock */
+struct line scene_begin_at(struct scene *scene, struct speed speed, const char *verb, int argument);
 struct line scene_line(struct scene *scene);
 /* Reads records until the program's next line. */
 struct line scene_pump_line(struct scene *scene);

@@ -120,10 +120,6 @@ TEST(a_pending_tick_of_the_process_clock_does_nothing_after_the_end) {
     stop_with_pending_tick(ITIMER);
 }
 
-static uint64_t weight_with_root_in(const struct fake_guest *guest, uint64_t low, uint64_t high) {
-    return fake_weight_in(guest, low, high, FAKE_PCS);
-}
-
 /* E20. */
 TEST(the_caller_of_a_hot_leaf_is_there) {
     struct scene scene;
@@ -172,8 +168,7 @@ TEST(an_unknown_stack_is_walked_as_far_as_it_goes) {
     scene_capture(&scene, HZ(499), BEST);
     scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    uint64_t in_coroutine =
-        weight_with_root_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
+    uint64_t in_coroutine = fake_weight_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
     CHECK_INT(in_coroutine * 10, >, fake_weight(&scene.guest, 0) * 8);
     scene_end(&scene);
 }
@@ -185,7 +180,7 @@ static double share_with_root(int tell) {
     scene_capture(&scene, HZ(499), BEST);
     scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    uint64_t rooted = weight_with_root_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
+    uint64_t rooted = fake_weight_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
     double share = (double)rooted / (double)fake_weight(&scene.guest, 0);
     scene_end(&scene);
     return share;
@@ -216,8 +211,8 @@ TEST(a_handler_on_an_alternate_stack_is_walked_through) {
     scene_pump_line(&scene);
     fake_stop(&scene.guest);
     uint64_t all = fake_weight(&scene.guest, 0);
-    uint64_t handler = weight_with_root_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
-    uint64_t below = weight_with_root_in(&scene.guest, (uint64_t)ready.b, (uint64_t)ready.b + 512);
+    uint64_t handler = fake_weight_in(&scene.guest, (uint64_t)ready.a, (uint64_t)ready.a + 64);
+    uint64_t below = fake_weight_in(&scene.guest, (uint64_t)ready.b, (uint64_t)ready.b + 512);
     CHECK_INT(handler * 10, >, all * 9);
     CHECK_INT(below * 10, >, all * 9);
     scene_end(&scene);

@@ -11,21 +11,33 @@
 #include <time.h>
 #include <unistd.h>
 
+/* How fast the CPU is, for tests that must pass on any. SUBJECT_SPINS and SUBJECT_READINGS in the
+ * environment set them. */
+extern int subject_spins;    /* turns of the loop between two looks at the clock: 8000 */
+extern int subject_readings; /* readings of the clock for one look at it: 1 */
+
 static inline int64_t subject_clock(clockid_t clock) {
     struct timespec now;
-    clock_gettime(clock, &now);
+    for (int reading = 0; reading < subject_readings; reading++)
+        clock_gettime(clock, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
 #define SUBJECT_MS 1000000ll
+
+/* Runs for a moment without a look at the clock. */
+#define SUBJECT_SPIN()                                   \
+    do {                                                 \
+        for (volatile int i = 0; i < subject_spins; i++) \
+            continue;                                    \
+    } while (0)
 
 /* Burns so much CPU time of the calling thread in the calling function. */
 #define SUBJECT_BURN(ns)                                                     \
     do {                                                                     \
         int64_t subject_end = subject_clock(CLOCK_THREAD_CPUTIME_ID) + (ns); \
         while (subject_clock(CLOCK_THREAD_CPUTIME_ID) < subject_end)         \
-            for (volatile int subject_i = 0; subject_i < 8000; subject_i++)  \
-                continue;                                                    \
+            SUBJECT_SPIN();                                                  \
     } while (0)
 
 /* Waits for the tester's newline. */

@@ -27,8 +27,7 @@
     __attribute__((noinline, section(#name))) static int64_t name(int64_t begin, int64_t ns) { \
         int64_t now = begin;                                                                   \
         while (now - begin < ns) {                                                             \
-            for (volatile int i = 0; i < 8000; i++)                                            \
-                continue;                                                                      \
+            SUBJECT_SPIN();                                                                    \
             now = subject_clock(CLOCK_THREAD_CPUTIME_ID);                                      \
         }                                                                                      \
         return now;                                                                            \
