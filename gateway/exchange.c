@@ -5,7 +5,7 @@
  * exchange_settle, which frees the exchange once both are gone. */
 #include "gateway/exchange.h"
 
-#include "gateway/reply.h"
+#include "gateway/request/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>

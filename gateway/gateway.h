@@ -8,9 +8,9 @@
 #define SONDE_GATEWAY_GATEWAY_H
 
 #include "gateway/http/http.h"
-#include "gateway/negotiate.h"
-#include "gateway/path.h"
-#include "gateway/query.h"
+#include "gateway/request/negotiate.h"
+#include "gateway/request/path.h"
+#include "gateway/request/query.h"
 
 struct client;
 

@@ -6,8 +6,8 @@
 #ifndef SONDE_GATEWAY_HANDLERS_H
 #define SONDE_GATEWAY_HANDLERS_H
 
-#include "gateway/formats.h"
 #include "gateway/gateway.h"
+#include "gateway/request/formats.h"
 
 /* How a path sends profiles. */
 enum {

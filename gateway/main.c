@@ -4,7 +4,7 @@
  * thread's; the RPC client's thread hands every event to it as a post, and turns the loop itself
  * while the main thread sleeps. One of them has it at a time, so nothing here needs a lock. */
 #include "gateway/gateway.h"
-#include "gateway/policy.h"
+#include "gateway/request/policy.h"
 #include "gateway/routes.h"
 
 #include "api/options.h"

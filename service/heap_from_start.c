@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/heap_from_start.h"
 
-#include "service/engine/heap.h"
+#include "service/engine/heap/heap.h"
 
 #include <stdio.h>
 #include <stdlib.h>

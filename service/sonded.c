@@ -7,9 +7,9 @@
 #include "api/paths.h"
 #include "service/engine/engine.h"
 #include "service/heap_from_start.h"
-#include "service/rpc/server.h"
-#include "service/symbol/fetch.h"
-#include "service/symbol/worker.h"
+#include "service/rpc/core/server.h"
+#include "service/symbol/debuginfod/debuginfod.h"
+#include "service/symbol/worker/worker.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -4,7 +4,7 @@
 #include "api/draw/draw.h"
 #include "api/draw/render.h"
 #include "api/profile/memory.h"
-#include "api/profile/pprof.h"
+#include "api/profile/pprof/pprof.h"
 
 #include <string.h>
 

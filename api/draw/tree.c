@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/tree.h"
-#include "api/draw/frames.h"
+#include "api/draw/display_frames.h"
 
 #include <stdlib.h>
 #include <string.h>

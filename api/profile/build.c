@@ -3,8 +3,8 @@
  * Adding to a profile. Each function is the same three steps: check the ids, look the equal thing
  * up, and only when there is none ask for room and add. Nothing is changed before the room is
  * there, so a refusal leaves a valid profile behind. */
-#include "api/profile/internal.h"
-#include "api/profile/utf8.h"
+#include "api/profile/profile_tables.h"
+#include "api/utf8.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,7 @@
 #ifndef SONDE_API_PROFILE_COPY_H
 #define SONDE_API_PROFILE_COPY_H
 
-#include "api/profile/internal.h"
+#include "api/profile/profile_tables.h"
 
 struct profile_copy {
     struct sonde_profile *into;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The life of a profile and everything that reads it; adding is in build.c. */
-#include "api/profile/internal.h"
+#include "api/profile/profile_tables.h"
 
 #include <stdlib.h>
 #include <string.h>

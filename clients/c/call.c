@@ -14,7 +14,7 @@
  *     caller          client_event_run: on_message ... on_end, free
  *
  * The lock of the call guards its state; the event is in the caller's hand (`in_hand`) or not. */
-#include "clients/c/inside.h"
+#include "clients/c/client_state.h"
 
 #include "bazel/shims/grpc_core/tsan.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/c/inside.h"
+#include "clients/c/client_state.h"
 
 #include <errno.h>
 #include <fcntl.h>

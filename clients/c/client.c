@@ -2,7 +2,7 @@
  *
  * The client's life and its thread, which only takes tags out of the completion queue: what they
  * mean is call.c's business. */
-#include "clients/c/inside.h"
+#include "clients/c/client_state.h"
 
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"

@@ -14,9 +14,9 @@
  * A call is in the table until it has its outcome (an answer, its time over, cancelled, the end of
  * the stream); whoever takes it out delivers its event. Ids are never used twice, so what comes for
  * a call that is out is nobody's. Order of locks: the gathering's, a call's, the client's. */
-#include "clients/c/inside.h"
+#include "clients/c/client_state.h"
 
-#include "api/profile/wire.h"
+#include "api/profile/pprof/wire.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 #include <stdio.h>

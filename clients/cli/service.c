@@ -2,7 +2,7 @@
 #include "clients/cli/service.h"
 
 #include "api/paths.h"
-#include "clients/cli/rundir.h"
+#include "clients/cli/run/rundir.h"
 
 #include <errno.h>
 #include <poll.h>

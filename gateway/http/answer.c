@@ -3,8 +3,8 @@
  * Answers, whole and streamed. h2o's rules that this file keeps: bytes given to h2o_send live until
  * `proceed`, and no other send may come before it; after FINAL or ERROR neither `proceed` nor
  * `stop` is called, but the last bytes must live until the pool is cleared (`sending` does). */
-#include "gateway/http/internal.h"
-#include "gateway/negotiate.h"
+#include "gateway/http/http_server.h"
+#include "gateway/request/negotiate.h"
 
 #define SMALL 1024 /* bodies below are not worth compressing */
 

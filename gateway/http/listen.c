@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Addresses and sockets. */
-#include "gateway/http/internal.h"
+#include "gateway/http/http_server.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
  *
  * What happens to every answer, our own and h2o's: security headers before it leaves, one line when
  * it has ended. The line never holds a header's value. */
-#include "gateway/http/internal.h"
+#include "gateway/http/http_server.h"
 
 #include <time.h>
 

@@ -3,7 +3,7 @@
  * The server's life: configure h2o, bind, turn the loop, stop. One path configuration serves all:
  * the fallback, so that h2o's own errors (413, broken requests) pass the same header filter and the
  * same log as our answers. */
-#include "gateway/http/internal.h"
+#include "gateway/http/http_server.h"
 
 #define REQUEST_TIMEOUT_MS  10000 /* for head and body to arrive; not for the answer */
 #define WATCH_MS            500

@@ -4,7 +4,7 @@
  * client is gone, and before an answer has started nobody is told. So our request is allocated in
  * that pool with a dispose callback: it runs exactly once in all cases, and that is where "gone"
  * comes from. */
-#include "gateway/http/internal.h"
+#include "gateway/http/http_server.h"
 
 #include <stdarg.h>
 

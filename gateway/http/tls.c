@@ -3,7 +3,7 @@
  * TLS for the TCP listeners: 1.2 or newer, no renegotiation, ALPN. A client certificate is asked
  * for but not demanded, because a token does as well; who it is, is noted on the connection during
  * the handshake and judged at the request, where a refusal can be told in words. */
-#include "gateway/http/internal.h"
+#include "gateway/http/http_server.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>

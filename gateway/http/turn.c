@@ -17,7 +17,7 @@
  * sleeps: the loop's thread polls h2o's epoll descriptor, unlocked, and runs the loop with no wait
  * afterwards. What h2o wants to hear of reaches that descriptor only in the next run: a loop that
  * has such changes (`_statechanged`) is run again before anybody sleeps. */
-#include "gateway/http/internal.h"
+#include "gateway/http/http_server.h"
 
 #include <fcntl.h>
 #include <poll.h>

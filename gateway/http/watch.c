@@ -12,7 +12,7 @@
  * Wasteful: an HTTP/2 client may take requests back as fast as it sends them, within any limit of
  * streams (rapid reset, 2023), and each has become a call by then. A connection has a budget of
  * requests it may take back; past it its requests are no longer handled and it is shut down. */
-#include "gateway/http/internal.h"
+#include "gateway/http/http_server.h"
 
 #include <linux/sockios.h>
 #include <linux/tcp.h>

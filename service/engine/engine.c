@@ -2,10 +2,10 @@
  *
  * The engine's birth and death. The end: the flag is set, the engine thread ends captures and
  * connections and leaves when the last job is back; then the workers go, then what they used. */
-#include "service/engine/capture.h"
-#include "service/engine/heap_inside.h"
+#include "service/engine/capture/capture.h"
+#include "service/engine/heap/heap_state.h"
 
-#include "service/unwind/cache.h"
+#include "service/unwind/table/table_cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

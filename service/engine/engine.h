@@ -28,9 +28,9 @@ struct engine_options {
         *socket_path;     /* where guests connect: unix path, or "@name" for the abstract space */
     const char *data_dir; /* unwind and symbol caches; made 0700 when missing */
     uint32_t workers;     /* 0 = 2 */
-    /* The program that converts DWARF (service/symbol/worker.h); NULL = names only. */
+    /* The program that converts DWARF (service/symbol/worker/worker.h); NULL = names only. */
     const char *symbol_worker;
-    /* debuginfod servers, separated by blanks (service/symbol/fetch.h); NULL or "" = none. */
+    /* debuginfod servers, separated by blanks (service/symbol/debuginfod); NULL or "" = none. */
     const char *debuginfod;
     uint64_t upload_bytes; /* bound of all uploaded debug files; 0 = 16 GiB */
     /* Guests of every user may connect: the socket's mode is 0666, its directory can be entered.
@@ -258,7 +258,8 @@ SONDE_MUST_USE sonde_err engine_symbolize_files(struct engine *engine,
                                                 bool return_addresses, engine_on_symbols *on_answer,
                                                 void *context, struct sonde_diag *diag);
 
-/* What service/symbol/files.h says, of the engine's store. These block: call them on a worker. */
+/* The operations of service/symbol/files/files.h on the engine's store. They block: call them on a
+ * worker. */
 struct symbol_file;
 struct symbol_evicted;
 struct symbol_upload;

@@ -3,7 +3,7 @@
  * The engine thread: sockets, messages, one timer. The timer is set to the earliest thing any
  * target waits for, and off when nobody does: an idle engine is never woken. Targets are freed only
  * at the end of a round, so that a stale event of the same round still finds its memory. */
-#include "service/engine/capture.h"
+#include "service/engine/capture/capture.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>

@@ -2,7 +2,7 @@
  *
  * Names for addresses that come without a target, and the store's files for service/rpc. */
 #include "service/engine/symbolize.h"
-#include "service/symbol/files.h"
+#include "service/symbol/files/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

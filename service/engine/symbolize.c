@@ -4,8 +4,8 @@
  * captured: its map is read from /proc now; what the last captured map knew beside that (a library
  * that was unloaded since) is asked second. */
 #include "service/engine/symbolize.h"
-#include "service/engine/find.h"
-#include "service/symbol/files.h"
+#include "service/engine/find_target.h"
+#include "service/symbol/files/files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
 #ifndef SONDE_SERVICE_ENGINE_SYMBOLIZE_H
 #define SONDE_SERVICE_ENGINE_SYMBOLIZE_H
 
-#include "service/engine/internal.h"
+#include "service/engine/engine_state.h"
 
 /* The executable mappings of a process now, with equal ones taken over from `known` (may be NULL).
  * NULL when they cannot be read. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/target.h"
 
-#include "service/engine/allocs.h"
-#include "service/engine/capture.h"
-#include "service/engine/heap_inside.h"
+#include "service/engine/allocs/allocs.h"
+#include "service/engine/capture/capture.h"
+#include "service/engine/heap/heap_state.h"
 #include "service/engine/watch.h"
 
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #ifndef SONDE_SERVICE_ENGINE_TARGET_H
 #define SONDE_SERVICE_ENGINE_TARGET_H
 
-#include "service/engine/internal.h"
+#include "service/engine/engine_state.h"
 
 enum clock_state {
     CLOCK_IDLE = 0,

@@ -4,7 +4,7 @@
 #ifndef SONDE_SERVICE_ENGINE_WATCH_H
 #define SONDE_SERVICE_ENGINE_WATCH_H
 
-#include "service/engine/internal.h"
+#include "service/engine/engine_state.h"
 
 void watch_tell(struct engine *engine, bool attached, const struct engine_target *info);
 

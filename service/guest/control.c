@@ -4,15 +4,15 @@
  * away, an inotify watch on the folder its socket will appear in. Attached and idle it waits for
  * ever; away it tries again when the socket appears, and after 1, 2, 4 ... 60 s in case nothing
  * tells (an abstract socket, a folder that is not there yet: at most 10 s). */
-#include "service/guest/capture.h"
 #include "service/guest/guest.h"
-#include "service/guest/heap/heap.h"
-#include "service/guest/limits.h"
+#include "service/guest/heap/heap_commands.h"
 #include "service/guest/link.h"
+#include "service/guest/process/capabilities.h"
+#include "service/guest/process/limits.h"
 #include "service/guest/raw.h"
-#include "service/guest/rights.h"
-#include "service/guest/signal/room.h"
-#include "service/guest/threads.h"
+#include "service/guest/sampling/capture_state.h"
+#include "service/guest/sampling/thread_scan.h"
+#include "service/guest/signal/handler_state.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -6,7 +6,7 @@
 #ifndef SONDE_SERVICE_GUEST_GUEST_H
 #define SONDE_SERVICE_GUEST_GUEST_H
 
-#include "service/guest/fds.h"
+#include "service/guest/process/fds.h"
 
 #include <limits.h>
 #include <pthread.h>

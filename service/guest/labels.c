@@ -4,7 +4,7 @@
  * either finds its place by compare-and-swap in a fixed table or gives up. */
 #include "api/sonde.h"
 
-#include "service/guest/signal/room.h"
+#include "service/guest/signal/handler_state.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,12 +7,12 @@
  * by sonded. The constructor stays out of set-uid programs and where SONDE_DISABLE is set. */
 #include "api/sonde.h"
 #include "service/guest/guest.h"
-#include "service/guest/install.h"
-#include "service/guest/jail.h"
-#include "service/guest/limits.h"
+#include "service/guest/process/capabilities.h"
+#include "service/guest/process/chroot.h"
+#include "service/guest/process/limits.h"
 #include "service/guest/raw.h"
-#include "service/guest/rights.h"
-#include "service/guest/threads.h"
+#include "service/guest/sampling/install.h"
+#include "service/guest/sampling/thread_scan.h"
 
 #include <errno.h>
 #include <fcntl.h>

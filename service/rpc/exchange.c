@@ -12,11 +12,11 @@
  * and while the calls of a message that came are being started. The next message is read when the
  * answers to be sent, and those that may come, are not too many: who does not read is read no more.
  */
-#include "api/profile/wire.h"
+#include "api/profile/pprof/wire.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/handlers.h"
-#include "service/rpc/inside.h"
-#include "service/rpc/text.h"
+#include "service/rpc/core/handlers.h"
+#include "service/rpc/core/server_state.h"
+#include "service/rpc/core/text.h"
 
 #include <stdlib.h>
 #include <string.h>

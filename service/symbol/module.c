@@ -3,8 +3,8 @@
  * From a mapping to a module. The identity of a file is its build-id with a hash of its size, head,
  * tail and program headers behind it: a build-id alone is only a claim, and the stripped and the
  * full form of one program share it while their symbols differ. */
-#include "service/symbol/files.h"
-#include "service/symbol/locate.h"
+#include "service/symbol/files/files.h"
+#include "service/symbol/locate/locate.h"
 #include "service/symbol/store.h"
 
 #include <fcntl.h>

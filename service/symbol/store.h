@@ -9,15 +9,15 @@
 #ifndef SONDE_SERVICE_SYMBOL_STORE_H
 #define SONDE_SERVICE_SYMBOL_STORE_H
 
+#include "service/elf/elf.h"
 #include "service/locks.h"
-#include "service/symbol/cache.h"
-#include "service/symbol/elf.h"
-#include "service/symbol/failure.h"
-#include "service/symbol/fetch.h"
-#include "service/symbol/full.h"
-#include "service/symbol/names.h"
-#include "service/symbol/shown.h"
+#include "service/symbol/debuginfod/debuginfod.h"
+#include "service/symbol/display_names.h"
+#include "service/symbol/files/failure.h"
+#include "service/symbol/files/table_cache.h"
+#include "service/symbol/lines/line_table.h"
 #include "service/symbol/symbol.h"
+#include "service/symbol/symtab/symbol_table.h"
 
 #include <sys/stat.h>
 #include <time.h>

@@ -14,7 +14,7 @@ DOORS = [
     (re.compile(r"#include <grpc/"), ("service/rpc/", "clients/c/", "tests/")),
     (re.compile(r'#include [<"]h2o'), ("gateway/http", "tests/")),
     (re.compile(r"#include <libunwind"), ("service/unwind/", "tests/")),
-    (re.compile(r"#include <curl/"), ("service/symbol/fetch_worker",)),
+    (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker",)),
     (re.compile(r"\bmallctl\w*\("), ("service/guest/heap", "tests/")),
     (re.compile(r'#include "service/'), ("service/", "tests/")),
     (re.compile(r'#include "gateway/'), ("gateway/", "tests/")),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The bytes of a result from the worker's buffer to a client's hands, without a copy. */
-#include "service/rpc/chunk.h"
+#include "service/rpc/core/chunk.h"
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 

@@ -4,7 +4,7 @@
  * "grpc: ADDR" per address. SIGTERM stops it, SIGUSR1 attaches the target "other" (pid 77), SIGUSR2
  * ends it. */
 #include "api/options.h"
-#include "service/rpc/server.h"
+#include "service/rpc/core/server.h"
 #include "tests/unit/rpc/fake_engine.h"
 
 #include <pthread.h>

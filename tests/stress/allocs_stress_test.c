@@ -3,7 +3,7 @@
  * The hostile program (libraries that come and go, exceptions, walks over the loaded objects) while
  * its imports of malloc are patched and put back, again and again, windows are taken, and its CPU
  * is sampled: no hang, no crash, no wrong result. STRESS_SECONDS makes it longer. */
-#include "tests/unit/heap/stage.h"
+#include "tests/unit/engine/heap/stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 
 #include "service/guest/heap/allocator.h"
 #include "service/guest/raw.h"
-#include "service/guest/signal/room.h"
+#include "service/guest/signal/handler_state.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -5,10 +5,10 @@
  * and nobody will be. */
 #include "service/guest/heap/sampler.h"
 
-#include "service/guest/heap/chance.h"
-#include "service/guest/heap/hook.h"
+#include "service/guest/heap/jemalloc_backtrace.h"
+#include "service/guest/heap/random.h"
 #include "service/guest/raw.h"
-#include "service/guest/signal/room.h"
+#include "service/guest/signal/handler_state.h"
 
 #include <errno.h>
 #include <sys/mman.h>

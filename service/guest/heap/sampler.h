@@ -16,7 +16,7 @@
 #ifndef SONDE_SERVICE_GUEST_HEAP_SAMPLER_H
 #define SONDE_SERVICE_GUEST_HEAP_SAMPLER_H
 
-#include "service/guest/heap/samples.h"
+#include "service/guest/heap/sample_table.h"
 
 #pragma GCC visibility push(hidden)
 

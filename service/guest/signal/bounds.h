@@ -17,7 +17,7 @@
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_BOUNDS_H
 #define SONDE_SERVICE_GUEST_SIGNAL_BOUNDS_H
 
-#include "service/guest/signal/room.h"
+#include "service/guest/signal/handler_state.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -6,7 +6,7 @@
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_PUSH_H
 #define SONDE_SERVICE_GUEST_SIGNAL_PUSH_H
 
-#include "service/guest/signal/room.h"
+#include "service/guest/signal/handler_state.h"
 
 #include <stddef.h>
 

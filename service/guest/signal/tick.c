@@ -12,7 +12,7 @@
  * reading less all that was counted before, and a rest below half a period is carried on. That read
  * costs 0.3 us and is left out where nothing can have been lost: the wall clock, which is read
  * anyway, has moved less than one and a half periods. */
-#include "service/guest/signal/room.h"
+#include "service/guest/signal/handler_state.h"
 
 #include "service/guest/raw.h"
 #include "service/guest/signal/bounds.h"

@@ -5,7 +5,7 @@
  * is predicted. So a slot holds tag and hot rule in 16 bytes of one line, it is found by the low
  * bits of the pc alone, and a frame whose CFA is rsp or rbp plus a number, nearly every frame,
  * never leaves the loop. The others take one step of walk_slow.c. */
-#include "service/guest/signal/walk_trail.h"
+#include "service/guest/signal/walk_memo.h"
 
 #include <string.h>
 

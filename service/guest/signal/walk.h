@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The stack walk of the signal handler, over compact unwind tables (service/unwind/table.h). It
+ * The stack walk of the signal handler, over compact unwind tables (service/unwind/table). It
  * takes no lock, calls nothing, and allocates nothing: modules, tables, cache and stacks are handed
  * in. sonded and the tests link it as any library.
  *

@@ -11,8 +11,8 @@
  * return addresses of ended calls may lie among the locals, but they return from other functions:
  * a direct call names its target, which is checked; a call through a pointer is believed only when
  * the saved rbp beside it is a place further up the stack, or none at all (0, as at a root). */
-#include "service/guest/signal/walk_inside.h"
-#include "service/unwind/call_site.h"
+#include "service/guest/signal/walk_shared.h"
+#include "service/unwind/remote/call_site.h"
 
 #define SEARCH_BYTES   (32u << 10)
 #define FUNCTION_BYTES (64u << 10) /* a direct call's target lies at most so far before rip */

@@ -2,7 +2,7 @@
  *
  * The slow half of the walker: one frame by its whole rule with all registers, stack changes, and
  * the table of faults. A stack of ordinary frames comes here once, for its root. */
-#include "service/guest/signal/walk_inside.h"
+#include "service/guest/signal/walk_shared.h"
 
 /* rax rdx rcx rbx rsi rdi rbp rsp r8 ... r15 rip */
 const uint8_t walk_greg[WALK_REGISTERS] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,

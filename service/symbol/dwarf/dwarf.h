@@ -14,7 +14,7 @@
 #define SONDE_SERVICE_SYMBOL_DWARF_DWARF_H
 
 #include "service/symbol/dwarf/sections.h"
-#include "service/symbol/full_build.h"
+#include "service/symbol/lines/line_table_build.h"
 
 struct dwarf_input {
     const struct dwarf_sections *main;

@@ -6,7 +6,7 @@
 #define SONDE_SERVICE_SYMBOL_DWARF_LINES_H
 
 #include "service/symbol/dwarf/ranges.h"
-#include "service/symbol/full_build.h"
+#include "service/symbol/lines/line_table_build.h"
 
 #define DWARF_NO_FILE UINT32_MAX
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/dwarf/sections.h"
 
-#include "service/symbol/elf.h"
-#include "service/symbol/inflate.h"
+#include "service/elf/elf.h"
+#include "service/elf/inflate.h"
 
 #include <string.h>
 #include <sys/mman.h>

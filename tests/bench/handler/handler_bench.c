@@ -9,9 +9,9 @@
  *
  * HANDLER_TICKS says how many. The seat has no descriptor, so drawing a new period (every 3 to 6
  * ticks) costs one ioctl less here than it does in life. */
-#include "service/guest/seats.h"
+#include "service/guest/sampling/module_map.h"
+#include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/push.h"
-#include "service/guest/tables.h"
 
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/check.h"

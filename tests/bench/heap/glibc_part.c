@@ -3,7 +3,7 @@
  * glibc's malloc with our own sampler in its place: imports not patched, patched with nothing
  * taken, and at the three densities. */
 #include "tests/bench/heap/workload.h"
-#include "tests/unit/guest/allocs/door.h"
+#include "tests/unit/guest/heap/sampler_fixture.h"
 #include "tests/unit/unwind/modules.h"
 
 #include <stdio.h>

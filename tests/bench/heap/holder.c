@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Under the guest: holds 100,000 blocks on as many stacks, then allocates in some threads and tells
- * how long the slowest allocations took, one letter a line as tests/unit/heap/holder.c:
+ * how long the slowest allocations took, one letter a line as tests/unit/engine/heap/holder.c:
  *
  *     h  hold    1, 8  begin to allocate in so many threads    e  end, and print what it took
  *

@@ -5,7 +5,7 @@
  * work); and its own dump of many stacks. */
 #include "tests/bench/heap/workload.h"
 #include "tests/bench/walk/stacks.h"
-#include "tests/unit/guest/allocs/door.h"
+#include "tests/unit/guest/heap/sampler_fixture.h"
 #include "tests/unit/unwind/modules.h"
 
 #include <jemalloc/jemalloc.h>

@@ -3,9 +3,9 @@
  * A snapshot of 100,000 stacks of a program under the guest, by a real engine with sonded's
  * allocator: its CPU time here (the program has no part in it), phase by phase, and the size of the
  * result. */
-#include "api/profile/pprof.h"
+#include "api/profile/pprof/pprof.h"
 #include "tests/bench/walk/stacks.h"
-#include "tests/unit/heap/stage.h"
+#include "tests/unit/engine/heap/stage.h"
 
 #include <stdio.h>
 #include <stdlib.h>

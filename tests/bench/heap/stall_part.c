@@ -4,7 +4,7 @@
  * table sonded reads by itself, and jemalloc's prof.dump into memory, which runs in the program
  * under the allocator's locks. Each without a snapshot first: what preemption does is in both. */
 #include "tests/bench/walk/stacks.h"
-#include "tests/unit/heap/stage.h"
+#include "tests/unit/engine/heap/stage.h"
 
 #include <stdio.h>
 #include <unistd.h>

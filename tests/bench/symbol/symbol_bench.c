@@ -8,9 +8,9 @@
  * FILE has .symtab, and DWARF where lines are to be compared; without one a large C++ program is
  * compiled. Addresses are drawn over functions, weighted by their size. Times are CPU time; peers'
  * times are of their whole process. Memory is the peak of a process. */
-#include "service/symbol/cache.h"
-#include "service/symbol/elf.h"
-#include "service/symbol/full.h"
+#include "service/elf/elf.h"
+#include "service/symbol/files/table_cache.h"
+#include "service/symbol/lines/line_table.h"
 #include "tests/bench/symbol/peers.h"
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"

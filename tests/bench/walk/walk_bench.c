@@ -5,8 +5,8 @@
  * is the slope between depths 10 and 100.
  *
  *     walk_bench [ELF files to build tables of...] */
-#include "service/unwind/build.h"
-#include "service/unwind/table.h"
+#include "service/unwind/table/table.h"
+#include "service/unwind/table/table_build.h"
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/unwind/modules.h"
 

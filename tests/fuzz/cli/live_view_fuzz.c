@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Windows of a service that lies: messages one behind the other, 0xff between them. */
-#include "clients/cli/live_view.h"
+#include "clients/cli/verbs/live_view.h"
 
 #include <stdlib.h>
 #include <string.h>

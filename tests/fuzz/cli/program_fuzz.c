@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as a program file: looked at by `sonde run` before it starts and by `sonde doctor`. */
-#include "clients/cli/program.h"
+#include "clients/cli/run/executable.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * The reader of chunks beside protobuf-c. What it finds must be the message that protobuf-c reads;
  * what it does not find must not be the form in which protobuf-c packs a chunk. The first two bytes
  * of the input say where its pieces end. */
-#include "clients/c/chunk.h"
+#include "clients/c/chunk_bytes.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
 

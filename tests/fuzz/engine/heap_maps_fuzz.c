@@ -2,7 +2,7 @@
  *
  * Any text as the mappings of a heap dump: what comes out is in order, not empty, and found
  * again. */
-#include "service/engine/heap_profile.h"
+#include "service/engine/heap/dump_profile.h"
 #include "service/engine/target.h"
 
 #include <stdio.h>

@@ -2,9 +2,9 @@
  *
  * Ring records: the input is what a hostile guest left in a ring, and where it says that head and
  * tail are. What the drain hands out is fed to the stacks, as the engine does. */
-#include "service/engine/drain.h"
-#include "service/engine/stacks.h"
-#include "service/engine/thread_names.h"
+#include "service/engine/guest_link/drain.h"
+#include "service/engine/report/stacks.h"
+#include "service/engine/report/thread_names.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Host headers: whatever they hold, a name that was given is neither loopback's nor an address. */
-#include "gateway/host.h"
+#include "gateway/request/host.h"
 
 #include <stdint.h>
 #include <stdlib.h>

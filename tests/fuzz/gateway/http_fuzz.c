@@ -2,7 +2,7 @@
  *
  * Raw bytes, HTTP/1 or HTTP/2, through h2o into every handler. The input: the script's length, the
  * script, the bytes. */
-#include "tests/fuzz/gateway/door.h"
+#include "tests/fuzz/gateway/gateway_fixture.h"
 
 #include <stdint.h>
 

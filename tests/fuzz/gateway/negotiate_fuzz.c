@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/negotiate.h"
+#include "gateway/request/negotiate.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/path.h"
+#include "gateway/request/path.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/query.h"
+#include "gateway/request/query.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/symbol_body.h"
+#include "gateway/request/symbol_body.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

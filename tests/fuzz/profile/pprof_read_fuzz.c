@@ -4,7 +4,7 @@
  * same meaning, and must draw in every format. */
 #include "api/draw/draw.h"
 #include "api/profile/memory.h"
-#include "api/profile/pprof.h"
+#include "api/profile/pprof/pprof.h"
 
 #include <stdio.h>
 #include <stdlib.h>

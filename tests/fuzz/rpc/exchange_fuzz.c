@@ -4,7 +4,7 @@
  * each is answered once if the stream ends well, none twice, and the next stream is served. */
 #include "clients/c/client.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/server.h"
+#include "service/rpc/core/server.h"
 #include "tests/unit/rpc/fake_engine.h"
 
 #include <pthread.h>

@@ -3,10 +3,10 @@
  * Hostile requests: the first byte chooses the method, the rest is decoded as its request and
  * judged as the handler would. What is accepted must be within the bounds. */
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/ask.h"
-#include "service/rpc/inside.h"
-#include "service/rpc/params.h"
-#include "service/rpc/text.h"
+#include "service/rpc/core/server_state.h"
+#include "service/rpc/core/text.h"
+#include "service/rpc/methods/params.h"
+#include "service/rpc/symbols/symbol_query.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * The service's small texts: token files with "authorization" headers, and text for answers. (Not
  * addresses: they would be looked up.) */
 #include "api/tokens.h"
-#include "service/rpc/text.h"
+#include "service/rpc/core/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as a compressed section, by each of the three ways; bounded output. */
-#include "service/symbol/inflate.h"
+#include "service/elf/inflate.h"
 
 #include <stdlib.h>
 

@@ -2,9 +2,9 @@
  *
  * Any bytes as an ELF file: read its sections, notes and links, collect its symbols (with the same
  * bytes as its debug file), build the table and ask it. */
-#include "service/symbol/collect.h"
-#include "service/symbol/elf.h"
-#include "service/symbol/names.h"
+#include "service/elf/elf.h"
+#include "service/symbol/symtab/collect_symbols.h"
+#include "service/symbol/symtab/symbol_table.h"
 
 #include <stdlib.h>
 

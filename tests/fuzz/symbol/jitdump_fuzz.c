@@ -2,7 +2,7 @@
  *
  * Any bytes as a jitdump's records, read in two looks: everything kept lies within what is kept,
  * and two looks see what one sees. */
-#include "service/symbol/jitdump.h"
+#include "service/symbol/jit/jitdump.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  *
  * Any bytes as a perf map and as kallsyms: what comes out makes a table, and of a map's symbols no
  * two overlap. */
-#include "service/symbol/names.h"
-#include "service/symbol/perf_map.h"
+#include "service/symbol/jit/perf_map.h"
+#include "service/symbol/symtab/symbol_table.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Any bytes as an ELF file: the build ends in an error or in an image that passes the check. */
-#include "service/unwind/build.h"
+#include "service/unwind/table/table_build.h"
 
 #include <stdlib.h>
 

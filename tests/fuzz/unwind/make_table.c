@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * make_table FILE OUT: the table of an ELF file, as a seed. */
-#include "service/unwind/build.h"
+#include "service/unwind/table/table_build.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  *
  * Any bytes as a table image, its checksum made right so that the rest of the check is reached.
  * What passes is walked with: each look-up must stay inside the image, whatever the rules say. */
-#include "service/guest/signal/walk_inside.h"
+#include "service/guest/signal/walk_shared.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/live_view.h"
+#include "clients/cli/verbs/live_view.h"
 
 #include "tests/unit/check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/program.h"
+#include "clients/cli/run/executable.h"
 
 #include "tests/unit/check.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/c/chunk.h"
+#include "clients/c/chunk_bytes.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "tests/unit/check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/draw/graph.h"
+#include "api/draw/svg/graph.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/host.h"
+#include "gateway/request/host.h"
 
 #include "tests/unit/check.h"
 

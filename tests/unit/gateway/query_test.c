@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/query.h"
+#include "gateway/request/query.h"
 
 #include "tests/unit/check.h"
 

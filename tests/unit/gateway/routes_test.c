@@ -5,7 +5,7 @@
 #include "gateway/routes.h"
 
 #include "gateway/contract.h"
-#include "gateway/formats.h"
+#include "gateway/request/formats.h"
 #include "tests/unit/check.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/symbol_body.h"
+#include "gateway/request/symbol_body.h"
 
 #include "tests/unit/check.h"
 

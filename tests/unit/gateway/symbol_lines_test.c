@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/symbol_lines.h"
+#include "gateway/request/symbol_lines.h"
 
 #include "tests/unit/check.h"
 

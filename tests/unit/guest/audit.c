@@ -3,7 +3,7 @@
  * A program whose own malloc, locks and loader calls stand in front of libc's for everybody, the
  * guest included, and count who comes by while `watched`. The watched code calls nothing at all, so
  * whatever is counted came from a signal handler. Usage: audit MILLISECONDS. */
-#include "tests/unit/guest/subject.h"
+#include "tests/unit/guest/subject/subject.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -3,8 +3,8 @@
  * A million interrupted contexts that no program would have: the walk within the room's bounds
  * never reads what it may not. There is no SIGSEGV handler here either: one wrong load ends the
  * test. */
+#include "service/guest/sampling/module_map.h"
 #include "service/guest/signal/bounds.h"
-#include "service/guest/tables.h"
 
 #include "tests/unit/check.h"
 #include "tests/unit/guest/fake_tables.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/guest/fake_tables.h"
 
-#include "service/unwind/build.h"
+#include "service/unwind/table/table_build.h"
 #include "tests/unit/check.h"
 
 #include <elf.h>

@@ -2,10 +2,10 @@
  *
  * The tick handler called by hand: how much stack it takes, what it does with late and foreign
  * tickets, with a full ring and with a tick inside a tick. */
-#include "service/guest/seats.h"
+#include "service/guest/sampling/module_map.h"
+#include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/chain.h"
 #include "service/guest/signal/push.h"
-#include "service/guest/tables.h"
 
 #include "tests/unit/check.h"
 

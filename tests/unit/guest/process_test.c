@@ -89,7 +89,7 @@ TEST(short_lived_programs_are_not_seen_and_end_well) {
     struct fake_guest guest;
     fake_open(&fake);
     for (int i = 0; i < 60; i++) {
-        char *const argv[] = {"tests/unit/guest/subject", "plain", "0", NULL};
+        char *const argv[] = {"tests/unit/guest/subject/subject", "plain", "0", NULL};
         struct fake_child child;
         fake_spawn(&fake, argv, &child);
         CHECK_INT(fake_wait(&child), ==, 0);

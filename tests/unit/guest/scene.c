@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SUBJECT "tests/unit/guest/subject"
+#define SUBJECT "tests/unit/guest/subject/subject"
 
 static struct line parse(const char *text) {
     struct line line = {"", 0, 0};

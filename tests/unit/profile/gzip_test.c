@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/gzip.h"
+#include "api/profile/pprof/gzip.h"
 #include "tests/unit/check.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/pprof.h"
-#include "api/profile/wire.h"
+#include "api/profile/pprof/pprof.h"
+#include "api/profile/pprof/wire.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/listen.h"
+#include "service/rpc/core/listen.h"
 #include "tests/unit/check.h"
 
 static struct rpc_address address;

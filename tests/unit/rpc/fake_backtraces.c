@@ -2,7 +2,7 @@
  *
  * Three threads of the fake engine: two with one stack, of which one has an odd name, and one that
  * could not be looked at. */
-#include "service/engine/backtraces.h"
+#include "service/engine/backtraces/backtraces.h"
 #include "tests/unit/rpc/fake_engine.h"
 
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * is 1,200,000 bytes; a profile is main → keep, 3000 bytes; in 000001.heap 2000, and main → gone,
  * 400; 000003.heap is of an earlier epoch. There is no other. Of processes that have ended two left
  * a dump, none of them one named "other"; pid 1 stands for a service without a data directory. */
-#include "service/engine/heap.h"
+#include "service/engine/heap/heap.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
 

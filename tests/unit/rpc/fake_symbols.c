@@ -2,7 +2,7 @@
  *
  * Names by file and the store's files, without a store: the file "abcd" is known, "c0de" gets
  * better with the third question and "dead" never does, uploads are kept as a count of bytes. */
-#include "service/symbol/files.h"
+#include "service/symbol/files/files.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
 

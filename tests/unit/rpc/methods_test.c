@@ -3,7 +3,7 @@
  * Both tables of methods, the service's and the C client's, against profiler.proto. */
 #include "clients/c/client.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/inside.h"
+#include "service/rpc/core/server_state.h"
 #include "tests/unit/check.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/params.h"
+#include "service/rpc/methods/params.h"
 
 #include "tests/unit/check.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Answers packed over tables that a client knows already: read back as a client would. */
-#include "service/rpc/symbol_tables.h"
+#include "service/rpc/symbols/symbol_dictionary.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/symbol/symbol.h"

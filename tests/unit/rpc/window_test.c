@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What a reader rebuilds from a stream of windows is what the engine gave. */
-#include "service/rpc/window.h"
+#include "service/rpc/captures/window.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "tests/unit/check.h"

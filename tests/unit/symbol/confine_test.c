@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the worker can no longer do. Each attempt is made in a child that was confined. */
-#include "service/symbol/confine.h"
-#include "service/symbol/worker.h"
+#include "service/symbol/worker/confine.h"
+#include "service/symbol/worker/worker.h"
 #include "tests/unit/check.h"
 
 #include <errno.h>

@@ -2,10 +2,10 @@
  *
  * Workers that fail: what is said of it, and when it is tried again. The worker is a script that
  * counts its starts and fails as the test wants, or goes on as the real one. */
-#include "service/symbol/failure.h"
+#include "service/symbol/files/failure.h"
 
-#include "service/symbol/files.h"
-#include "service/symbol/worker.h"
+#include "service/symbol/files/files.h"
+#include "service/symbol/worker/worker.h"
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 

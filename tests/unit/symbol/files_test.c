@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Files by build-id: uploads and their refusals, modules without a process, the list, eviction. */
-#include "service/symbol/files.h"
+#include "service/symbol/files/files.h"
 
-#include "service/symbol/about.h"
+#include "service/symbol/files/file_info.h"
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 

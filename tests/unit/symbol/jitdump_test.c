@@ -2,7 +2,7 @@
  *
  * jit-PID.dump: what a compiler writes is named with its lines, and again after it has written
  * more. The process is this test itself, or node. */
-#include "service/symbol/jitdump.h"
+#include "service/symbol/jit/jitdump.h"
 
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/fixture.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Code without a file: JIT maps, well-meant and hostile, the kernel's list, [vsyscall]. */
-#include "service/symbol/names.h"
-#include "service/symbol/perf_map.h"
+#include "service/symbol/jit/perf_map.h"
+#include "service/symbol/symtab/symbol_table.h"
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/fixture.h"
 

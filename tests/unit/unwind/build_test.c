@@ -2,7 +2,7 @@
  *
  * Tables of real files against libdw's reading of the same CFI, row by row; and of programs
  * compiled here in the ways that change where unwind information is. */
-#include "service/unwind/build.h"
+#include "service/unwind/table/table_build.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/modules.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/unwind/cache.h"
-#include "service/unwind/table.h"
+#include "service/unwind/table/table.h"
+#include "service/unwind/table/table_cache.h"
 #include "tests/unit/check.h"
 
 #include <dirent.h>

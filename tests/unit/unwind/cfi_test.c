@@ -2,7 +2,7 @@
  *
  * Hand-made call frame programs: one section, its bytes written out here, and what the table says
  * about a pc. */
-#include "service/unwind/frames.h"
+#include "service/unwind/cfi/fde_reader.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/modules.h"
 

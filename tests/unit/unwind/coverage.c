@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unwind/coverage.h"
 
-#include "service/unwind/build.h"
-#include "service/unwind/elf.h"
-#include "service/unwind/lookup.h"
+#include "service/unwind/cfi/frame_sections.h"
+#include "service/unwind/table/table_build.h"
+#include "service/unwind/table/table_lookup.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #define SONDE_TESTS_UNIT_UNWIND_COVERAGE_H
 
 #include "api/error.h"
-#include "service/unwind/table.h"
+#include "service/unwind/table/table.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 #include "tests/unit/unwind/made_up.h"
 
 #include "api/bytes.h"
-#include "service/unwind/rows.h"
+#include "service/unwind/table/rows.h"
 #include "tests/unit/check.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 
 #include "service/guest/ring.h"
 #include "service/guest/signal/walk.h"
-#include "service/unwind/table.h"
+#include "service/unwind/table/table.h"
 
 #define CODE      0x10000000ull
 #define JIT       0x20000000ull

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unwind/modules.h"
 
-#include "service/guest/signal/walk_inside.h"
-#include "service/unwind/build.h"
-#include "service/unwind/elf.h"
+#include "service/guest/signal/walk_shared.h"
+#include "service/unwind/cfi/frame_sections.h"
+#include "service/unwind/table/table_build.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  *
  * Walks over words that are read from afar, on made-up tables and stacks; what one thread of
  * another process shows is tracee_test's. */
-#include "service/unwind/remote.h"
-#include "service/unwind/rows.h"
+#include "service/unwind/remote/remote.h"
+#include "service/unwind/table/rows.h"
 #include "tests/unit/check.h"
 
 #include <string.h>

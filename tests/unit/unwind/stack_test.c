@@ -3,7 +3,7 @@
  * How much stack a walk takes: run on a painted stack of its own, with a real handler's work: the
  * context of this very program, walked to its end by the fast loop, and again by the slow one. */
 #include "service/guest/ring.h"
-#include "service/guest/signal/walk_inside.h"
+#include "service/guest/signal/walk_shared.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/modules.h"
 

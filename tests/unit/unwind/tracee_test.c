@@ -2,7 +2,7 @@
  *
  * Looks at and stops of threads of another process. Whatever is done to them, no call of theirs
  * ends with EINTR, and none returns before its time. */
-#include "service/unwind/tracee.h"
+#include "service/unwind/remote/tracee.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/waits.h"
 

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * gperftools' heap text, which both jeprof and `go tool pprof` read:
+ *
+ *     heap profile: 3: 4096 [0: 0] @ heap_v2/524288
+ *     1: 64 [0: 0] @ 0x4011 0x5013         objects: bytes [allocated ones], leaf first
+ *
+ *     MAPPED_LIBRARIES:
+ *     00400000-00500000 r-xp 00000000 00:00 0 /usr/bin/server
+ *
+ * Its readers take the numbers for samples and multiply each line by 1 / (1 - exp(-mean / R)). The
+ * profile holds the products, so each line is divided again. The file has whole numbers only: k
+ * samples of a stack instead of 2.4. What rounding adds or takes, less than a sample, goes to the
+ * next stack, so that the total stays what it is. */
+#include "api/draw/formats/legacy.h"
+#include "api/draw/render.h"
+#include "api/profile/memory.h"
+
+#include <math.h>
+
+struct rebias {
+    size_t objects, space; /* sample types; SONDE_PROFILE_NO_TYPE: 0 in each line */
+    double period, carry;  /* carry: bytes of the profile that are not told yet */
+    int64_t total_objects, total_space;
+};
+
+struct counts {
+    int64_t objects, bytes;
+};
+
+/* What a reader makes of a line. */
+static double read_back(double objects, double bytes, double period) {
+    return bytes / -expm1(-(bytes / objects) / period);
+}
+
+/* The bytes beside `objects` from which a reader gets `wanted`, between half and double `about`. */
+static double solve(double objects, double about, double wanted, double period) {
+    double low = about / 2, high = about * 2;
+    for (int i = 0; i < 64; i++) {
+        double middle = (low + high) / 2;
+        if (read_back(objects, middle, period) < wanted)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The estimates are whole numbers too. Of large objects there are few, so that their number is the
+ * coarser one and the bytes are what is held to; of small ones the bytes of a line hardly change
+ * what a reader makes of it, and their mean is what is held to. */
+static struct counts divide(struct rebias *rebias, double objects, double bytes) {
+    double mean = bytes / objects, period = rebias->period;
+    double per_sample = bytes / sonde_memory_samples(objects, bytes, period);
+    double wanted = bytes + rebias->carry;
+    double samples = round(wanted / per_sample);
+    rebias->carry = wanted;
+    if (!(samples >= 1 && samples < 9e15))
+        return (struct counts){0};
+    double told = samples * mean;
+    if (mean * mean > 2 * period)
+        told = solve(samples, told, wanted, period);
+    told = told < 1 ? 1 : round(told);
+    rebias->carry = wanted - read_back(samples, told, period);
+    return (struct counts){(int64_t)samples, told > 9e18 ? INT64_MAX : (int64_t)told};
+}
+
+static struct counts next(struct rebias *rebias, const int64_t *values) {
+    struct counts counts = {0};
+    int64_t bytes = rebias->space == SONDE_PROFILE_NO_TYPE ? 0 : values[rebias->space];
+    int64_t objects = rebias->objects == SONDE_PROFILE_NO_TYPE ? 1 : values[rebias->objects];
+    if (bytes <= 0)
+        return counts;
+    counts = (struct counts){objects > 0 ? objects : 1, bytes};
+    if (rebias->period > 1)
+        counts = divide(rebias, (double)counts.objects, (double)counts.bytes);
+    if (__builtin_add_overflow(rebias->total_objects, counts.objects, &rebias->total_objects))
+        rebias->total_objects = INT64_MAX;
+    if (__builtin_add_overflow(rebias->total_space, counts.bytes, &rebias->total_space))
+        rebias->total_space = INT64_MAX;
+    return counts;
+}
+
+static void put_stack(const struct sonde_profile *profile, const struct sonde_sample *sample,
+                      struct counts inuse, struct counts alloc, struct sonde_buf *out) {
+    uint64_t addresses[SONDE_PROFILE_MAX_DEPTH];
+    uint32_t depth = draw_addresses(profile, sample, addresses);
+    if (depth == 0)
+        addresses[depth++] = 0;
+    sonde_buf_printf(out, "%lld: %lld [%lld: %lld] @", (long long)inuse.objects,
+                     (long long)inuse.bytes, (long long)alloc.objects, (long long)alloc.bytes);
+    for (uint32_t i = 0; i < depth; i++)
+        sonde_buf_printf(out, " 0x%llx", (unsigned long long)addresses[i]);
+    sonde_buf_putc(out, '\n');
+}
+
+static void put_head(const struct rebias *inuse, const struct rebias *alloc,
+                     struct sonde_buf *out) {
+    sonde_buf_printf(out, "heap profile: %lld: %lld [%lld: %lld] @ ",
+                     (long long)inuse->total_objects, (long long)inuse->total_space,
+                     (long long)alloc->total_objects, (long long)alloc->total_space);
+    if (inuse->period > 1)
+        sonde_buf_printf(out, "heap_v2/%.0f\n", inuse->period);
+    else
+        sonde_buf_puts(out, "heapprofile\n"); /* every allocation was counted */
+}
+
+sonde_err draw_legacy_heap(const struct sonde_profile *profile,
+                           const struct sonde_draw_options *options, struct sonde_buf *out,
+                           struct sonde_diag *diag) {
+    struct sonde_memory_types types;
+    sonde_memory_types(profile, &types);
+    struct rebias inuse = {.objects = types.inuse_objects, .space = types.inuse_space};
+    struct rebias alloc = {.objects = types.alloc_objects, .space = types.alloc_space};
+    struct sonde_buf stacks = {.limit = out->limit};
+    inuse.period = alloc.period = sonde_memory_period(profile);
+    for (size_t i = 0; i < sonde_profile_sample_count(profile); i++) {
+        struct sonde_sample sample = sonde_profile_sample(profile, i);
+        struct counts live = next(&inuse, sample.values), all = next(&alloc, sample.values);
+        if (live.objects || all.objects)
+            put_stack(profile, &sample, live, all, &stacks);
+    }
+    put_head(&inuse, &alloc, out);
+    struct sonde_slice text = sonde_buf_slice(&stacks);
+    sonde_buf_append(out, text.data, text.len);
+    sonde_buf_puts(out, "\nMAPPED_LIBRARIES:\n");
+    draw_maps(profile, out);
+    out->failed |= stacks.failed;
+    sonde_buf_finish(&stacks);
+    return SONDE_OK;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Colours by name, so that two captures of one program compare by eye: the letter is the module's
+ * hue, the digit one of four shades by the function. flamegraph.css says what they look like. */
+#include "api/draw/svg/svg.h"
+
+#include <string.h>
+
+static uint32_t hash(const char *text) {
+    return profile_hash(0, text, strlen(text));
+}
+
+static char letter(const struct draw_frame *frame, enum sonde_palette palette) {
+    if (frame->is_thread || (frame->kind == SONDE_FRAME_NOTE && strcmp(frame->name, "all") == 0))
+        return 'y';
+    if (frame->kind == SONDE_FRAME_NOTE)
+        return 'z';
+    if (palette == SONDE_PALETTE_MEMORY)
+        return (char)('q' + hash(frame->module) % 6);
+    switch (frame->kind) {
+    case SONDE_FRAME_APPLICATION:
+        return (char)('a' + hash(frame->module) % 4);
+    case SONDE_FRAME_KERNEL:
+        return 'p';
+    case SONDE_FRAME_JIT:
+        return 'o';
+    default:
+        return frame->module[0] ? (char)('e' + hash(frame->module) % 10) : 'z';
+    }
+}
+
+void draw_colour(const struct draw_frame *frame, enum sonde_palette palette, char colour[3]) {
+    colour[0] = letter(frame, palette);
+    colour[1] = (char)('0' + (strchr("yz", colour[0]) ? 0 : hash(frame->name) % 4));
+    colour[2] = 0;
+}
+
+void draw_diff_colour(double share, double base_share, char colour[3]) {
+    double change = share - base_share, larger = share > base_share ? share : base_share;
+    double size = change < 0 ? -change : change;
+    if (size < 0.0005) {
+        memcpy(colour, "W0", 3);
+        return;
+    }
+    double ratio = size / larger;
+    colour[0] = change > 0 ? 'R' : 'B';
+    colour[1] = ratio < 0.1 ? 'A' : ratio < 0.3 ? 'B' : ratio < 0.6 ? 'C' : 'D';
+    colour[2] = 0;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The flame graph: a frame a path, depth first, as the script expects to read them back:
+ *
+ *     <path class="a1" d="M12 340h400v17H12z" data-v="TOTAL SELF" data-n="FOLDED"><title>name
+ * (33.3%)</title></path>
+ *
+ * Depth is told by y, the parent by the order. What is too narrow to be seen is summed up in one
+ * grey frame
+ * "(n more)" beside its siblings or, when even that is too narrow, counted in the parent's data-n.
+ */
+#include "api/draw/svg/svg.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define ROW             18 /* flamegraph.js has the same */
+#define MAX_FRAMES      50000
+#define DEFAULT_MINIMUM 0.0001
+
+struct place {
+    double x; /* of 1; below 0 = not drawn */
+    int64_t folded;
+    uint32_t folded_count;
+    uint32_t size; /* nodes of the subtree */
+};
+
+struct flamegraph {
+    const struct draw_tree *tree;
+    const struct sonde_draw_options *options;
+    struct draw_page *page;
+    struct place *places;
+    double minimum; /* share of the total */
+    uint32_t deepest;
+};
+
+static double share(const struct flamegraph *flame, int64_t value) {
+    return (double)value / (double)flame->tree->total;
+}
+
+static bool is_seen(const struct flamegraph *flame, const struct draw_node *node) {
+    return node->total > 0 && share(flame, node->total) >= flame->minimum;
+}
+
+/* Raises the minimum until the picture is one a browser can hold. */
+static void choose_minimum(struct flamegraph *flame) {
+    const struct draw_tree *tree = flame->tree;
+    flame->minimum =
+        flame->options->minimum_share > 0 ? flame->options->minimum_share : DEFAULT_MINIMUM;
+    for (;; flame->minimum *= 2) {
+        uint32_t seen = 0;
+        flame->deepest = 0;
+        for (uint32_t i = 0; i < tree->nodes.count; i++) {
+            const struct draw_node *node = draw_tree_node(tree, i);
+            if (!is_seen(flame, node))
+                continue;
+            seen++;
+            /* One more row where folded children may be drawn. */
+            uint32_t depth = node->depth + (node->first_child != DRAW_TREE_ROOT);
+            flame->deepest = depth > flame->deepest ? depth : flame->deepest;
+        }
+        if (seen <= MAX_FRAMES)
+            return;
+    }
+}
+
+static void count_sizes(struct flamegraph *flame) {
+    for (uint32_t i = flame->tree->nodes.count; i > 0; i--) {
+        struct place *place = &flame->places[i - 1];
+        place->x = -1;
+        place->size++;
+        if (i - 1 != DRAW_TREE_ROOT)
+            flame->places[draw_tree_node(flame->tree, i - 1)->parent].size += place->size;
+    }
+    flame->places[DRAW_TREE_ROOT].x = 0;
+}
+
+static void put_frame(struct flamegraph *flame, const char *colour, double x, int64_t total,
+                      int64_t self, uint32_t depth) {
+    struct sonde_buf *out = flame->page->out;
+    const double inner = DRAW_WIDTH - 2 * DRAW_SIDE;
+    double left = DRAW_SIDE + x * inner, width = share(flame, total) * inner;
+    sonde_buf_printf(out, "<path class=\"%s\" d=\"M", colour);
+    draw_number(out, left);
+    sonde_buf_printf(out, " %dh", flame->page->bottom - ROW * (int)(depth + 1));
+    draw_number(out, width > 1.2 ? width - 0.6 : width);
+    sonde_buf_printf(out, "v%dH", ROW - 1);
+    draw_number(out, left);
+    sonde_buf_printf(out, self ? "z\" data-v=\"%lld %lld\"" : "z\" data-v=\"%lld\"",
+                     (long long)total, (long long)self);
+}
+
+static void put_name(struct flamegraph *flame, const char *name, double x, int64_t total,
+                     uint32_t depth) {
+    struct sonde_buf *out = flame->page->out;
+    const double inner = DRAW_WIDTH - 2 * DRAW_SIDE;
+    sonde_buf_puts(out, "><title>");
+    draw_xml(out, name, 0);
+    sonde_buf_printf(out, " (%.2f%%)</title></path>", 100 * share(flame, total));
+    double room = (share(flame, total) * inner - 6) / DRAW_CHAR;
+    if (room >= 3) {
+        sonde_buf_puts(out, "<text x=\"");
+        draw_number(out, DRAW_SIDE + x * inner + 3);
+        sonde_buf_printf(out, "\" y=\"%d\">", flame->page->bottom - ROW * (int)(depth + 1) + 13);
+        draw_xml(out, name, (size_t)room);
+        sonde_buf_puts(out, "</text>");
+    }
+    sonde_buf_putc(out, '\n');
+}
+
+static void colour_of(const struct flamegraph *flame, const struct draw_node *node,
+                      char colour[3]) {
+    const struct draw_tree *tree = flame->tree;
+    if (flame->options->palette != SONDE_PALETTE_DIFF)
+        draw_colour(draw_tree_frame(tree, node->frame), flame->options->palette, colour);
+    else
+        draw_diff_colour(share(flame, node->total),
+                         tree->base > 0 ? (double)node->base / (double)tree->base : 0, colour);
+}
+
+/* Gives the children their places, from the left; what is too narrow is summed up. */
+static void place_children(struct flamegraph *flame, const struct draw_node *node,
+                           struct place *place) {
+    double x = place->x;
+    for (uint32_t at = node->first_child; at != DRAW_TREE_ROOT;) {
+        const struct draw_node *child = draw_tree_node(flame->tree, at);
+        if (is_seen(flame, child)) {
+            flame->places[at].x = x;
+            x += share(flame, child->total);
+        } else if (child->total > 0) {
+            place->folded = draw_add(place->folded, child->total);
+            place->folded_count += flame->places[at].size;
+        }
+        at = child->next_sibling;
+    }
+}
+
+static void on_enter(void *context, uint32_t number) {
+    struct flamegraph *flame = context;
+    struct place *place = &flame->places[number];
+    const struct draw_node *node = draw_tree_node(flame->tree, number);
+    char colour[3];
+    if (place->x < 0)
+        return;
+    place_children(flame, node, place);
+    colour_of(flame, node, colour);
+    put_frame(flame, colour, place->x, node->total, node->self, node->depth);
+    if (place->folded_count && share(flame, place->folded) < flame->minimum)
+        sonde_buf_printf(flame->page->out, " data-n=\"%u\"", place->folded_count);
+    if (flame->options->palette == SONDE_PALETTE_DIFF)
+        sonde_buf_printf(flame->page->out, " data-b=\"%.2f %%\"",
+                         draw_percent(node->base, flame->tree->base));
+    put_name(flame, draw_tree_name(flame->tree, number), place->x, node->total, node->depth);
+}
+
+static void on_leave(void *context, uint32_t number) {
+    struct flamegraph *flame = context;
+    const struct place *place = &flame->places[number];
+    const struct draw_node *node = draw_tree_node(flame->tree, number);
+    if (place->x < 0 || !place->folded_count || share(flame, place->folded) < flame->minimum)
+        return;
+    char name[32];
+    snprintf(name, sizeof name, "(%u more)", place->folded_count);
+    double x = place->x + share(flame, node->total) - share(flame, node->self) -
+               share(flame, place->folded);
+    put_frame(flame, "z0", x, place->folded, place->folded, node->depth + 1);
+    sonde_buf_printf(flame->page->out, " data-n=\"%u\"", place->folded_count);
+    put_name(flame, name, x, place->folded, node->depth + 1);
+}
+
+static sonde_err put_picture(struct flamegraph *flame) {
+    struct draw_page *page = flame->page;
+    flame->places = calloc(flame->tree->nodes.count, sizeof *flame->places);
+    if (!flame->places)
+        return SONDE_OUT_OF_MEMORY;
+    choose_minimum(flame);
+    count_sizes(flame);
+    page->bottom = page->top + ROW * (int)(flame->deepest + 1);
+    sonde_buf_printf(&page->note, " · frames below %.3g %% are summed up in “(n more)”",
+                     100 * flame->minimum);
+    draw_page_open(page);
+    sonde_buf_puts(page->out, "<g class=\"frames\">\n");
+    draw_tree_walk(flame->tree, on_enter, on_leave, flame);
+    sonde_buf_puts(page->out, "</g>\n");
+    draw_page_close(page, true);
+    free(flame->places);
+    return SONDE_OK;
+}
+
+static sonde_err put_legend(struct draw_page *page, struct draw_tree *tree,
+                            enum sonde_palette palette) {
+    sonde_err err = draw_tree_sum(tree);
+    if (err || palette != SONDE_PALETTE_DIFF)
+        return err ? err : draw_page_modules(page, tree, palette);
+    draw_page_key(page, "RD", "grew", -1);
+    draw_page_key(page, "BD", "shrank", -1);
+    draw_page_key(page, "W0", "as before", -1);
+    sonde_buf_puts(&page->note,
+                   " · width: the new capture; red and blue compare shares of the whole");
+    return SONDE_OK;
+}
+
+sonde_err draw_flamegraph(const struct sonde_profile *profile,
+                          const struct sonde_draw_options *options, struct sonde_buf *out,
+                          struct sonde_diag *diag) {
+    struct draw_tree_options tree_options = {.type_index = options->type_index,
+                                             .base_index = options->palette == SONDE_PALETTE_DIFF
+                                                               ? options->base_index
+                                                               : options->type_index,
+                                             .merge_threads = options->merge_threads,
+                                             .no_negatives = true};
+    struct draw_tree *tree;
+    struct draw_page page;
+    sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
+    if (err)
+        return err;
+    draw_page_init(&page, profile, options, tree->total, "Flame Graph", out);
+    if (tree->total <= 0) {
+        draw_page_empty(&page);
+    } else {
+        struct flamegraph flame = {.tree = tree, .options = options, .page = &page};
+        err = put_legend(&page, tree, options->palette);
+        if (!err)
+            err = put_picture(&flame);
+    }
+    draw_page_finish(&page);
+    draw_tree_destroy(tree);
+    return err ? sonde_fail(diag, err, "no memory for the flame graph") : SONDE_OK;
+}

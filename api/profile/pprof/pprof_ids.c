@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/profile/pprof/pprof_ids.h"
+
+struct pair {
+    uint64_t from;
+    uint32_t to;
+};
+
+static uint32_t hash_id(const struct pprof_ids *ids, uint64_t from) {
+    return profile_hash((uint64_t)(uintptr_t)ids, &from, sizeof from);
+}
+
+static bool equal_id(const void *context, const void *item, const void *key) {
+    return ((const struct pair *)item)->from == *(const uint64_t *)key;
+}
+
+/* Almost every file counts its ids from 1, so the n-th pair is tried before the table. */
+static const struct pair *find(const struct pprof_ids *ids, uint64_t from) {
+    if (from - 1 < ids->table.count) {
+        const struct pair *guess = profile_table_item(&ids->table, (uint32_t)(from - 1));
+        if (guess->from == from)
+            return guess;
+    }
+    uint32_t number = profile_table_find(&ids->table, hash_id(ids, from), equal_id, NULL, &from);
+    return number == PROFILE_TABLE_NONE ? NULL : profile_table_item(&ids->table, number);
+}
+
+sonde_err pprof_ids_add(struct pprof_ids *ids, uint64_t from, uint32_t to) {
+    ids->table.item_size = sizeof(struct pair);
+    if (find(ids, from))
+        return SONDE_CORRUPT;
+    struct pair *pair = profile_table_add(&ids->table, hash_id(ids, from));
+    if (!pair)
+        return SONDE_OUT_OF_MEMORY;
+    *pair = (struct pair){from, to};
+    return SONDE_OK;
+}
+
+uint32_t pprof_ids_find(const struct pprof_ids *ids, uint64_t from) {
+    const struct pair *pair = find(ids, from);
+    return pair ? pair->to : 0;
+}
+
+void pprof_ids_finish(struct pprof_ids *ids) {
+    profile_table_finish(&ids->table);
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reading profile.proto from anybody. Protobuf lets fields come in any order while ours must come
+ * in the order of need (strings, mappings, functions, locations, samples), so the message is
+ * scanned once per kind: scanning is a jump from length to length. Ids in the file are any numbers;
+ * three tables map them to ours. Nothing here recurses, and what a byte of input can cost in memory
+ * is bounded by the profile's own limit. */
+#include "api/profile/kind.h"
+#include "api/profile/pprof/gzip.h"
+#include "api/profile/pprof/pprof.h"
+#include "api/profile/pprof/pprof_ids.h"
+#include "api/profile/pprof/wire.h"
+#include "api/profile/profile_tables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MEMORY_PER_BYTE 16 /* of the profile, per byte of input */
+#define MEMORY_AT_LEAST ((size_t)64 << 20)
+
+struct reader {
+    struct wire_reader whole;
+    struct sonde_profile *profile;
+    struct sonde_diag *diag;
+    struct wire_reader *strings; /* as in the file */
+    uint32_t *string_ids;        /* ours, 0 = not interned yet */
+    size_t string_count;
+    struct pprof_ids mappings, functions, locations;
+    struct wire_reader types[SONDE_PROFILE_MAX_TYPES];
+    size_t type_count;
+    struct sonde_line *lines; /* of the location being read */
+    size_t line_capacity;
+};
+
+typedef sonde_err read_field(struct reader *reader, const struct wire_field *field);
+
+static sonde_err corrupt(struct reader *reader, const uint8_t *at, const char *what) {
+    return sonde_fail(reader->diag, SONDE_CORRUPT, "not a profile: %s at byte %zu", what,
+                      (size_t)(at - reader->whole.start));
+}
+
+static sonde_err told(struct reader *reader, sonde_err err, const char *what) {
+    if (err)
+        return sonde_fail(reader->diag, err, "%s: %s", what, sonde_diag_text(NULL, err));
+    return SONDE_OK;
+}
+
+/* Calls on_field for each field of the message, in its order. */
+static sonde_err each_field(struct reader *reader, struct wire_reader message,
+                            read_field *on_field) {
+    struct wire_field field;
+    sonde_err err = SONDE_OK;
+    while (!err && wire_next(&message, &field))
+        err = on_field(reader, &field);
+    if (!err && message.at != message.end)
+        err = corrupt(reader, message.at, "a broken field");
+    return err;
+}
+
+/* The same for the sub-messages under one field number of the whole. */
+static sonde_err each_message(struct reader *reader, uint32_t number,
+                              sonde_err (*on_message)(struct reader *, struct wire_reader)) {
+    struct wire_reader whole = reader->whole;
+    struct wire_field field;
+    sonde_err err = SONDE_OK;
+    while (!err && wire_next(&whole, &field)) {
+        if (field.number != number)
+            continue;
+        err = field.type == WIRE_BYTES ? on_message(reader, field.nested)
+                                       : corrupt(reader, whole.at, "a field of the wrong type");
+    }
+    return err;
+}
+
+/* Packed or not: values go to out, at most `limit`. */
+static sonde_err read_numbers(struct reader *reader, const struct wire_field *field, uint64_t *out,
+                              size_t limit, size_t *count, const char *what) {
+    struct wire_reader packed = field->nested;
+    if (field->type == WIRE_VARINT) {
+        if (*count == limit)
+            return told(reader, SONDE_TOO_LARGE, what);
+        out[(*count)++] = field->value;
+        return SONDE_OK;
+    }
+    if (field->type != WIRE_BYTES)
+        return corrupt(reader, reader->whole.start, what);
+    while (packed.at != packed.end) {
+        if (*count == limit)
+            return told(reader, SONDE_TOO_LARGE, what);
+        if (!wire_get_varint(&packed, &out[*count]))
+            return corrupt(reader, packed.at, what);
+        (*count)++;
+    }
+    return SONDE_OK;
+}
+
+static sonde_err string_id(struct reader *reader, uint64_t index, uint32_t *id) {
+    if (index >= reader->string_count)
+        return sonde_fail(reader->diag, SONDE_CORRUPT, "not a profile: string %llu of %zu",
+                          (unsigned long long)index, reader->string_count);
+    *id = reader->string_ids[index];
+    if (*id)
+        return SONDE_OK;
+    const struct wire_reader *text = &reader->strings[index];
+    sonde_err err = sonde_profile_string(reader->profile, (const char *)text->at,
+                                         (size_t)(text->end - text->at), id);
+    reader->string_ids[index] = *id;
+    return told(reader, err, "the profile's names");
+}
+
+/* First scan: counts strings, finds the sample types, and sees that the whole is well-formed. */
+static sonde_err on_first_scan(struct reader *reader, const struct wire_field *field) {
+    if (field->number == 6 && field->type == WIRE_BYTES) {
+        if (reader->strings)
+            reader->strings[reader->string_count] = field->nested;
+        reader->string_count++;
+    }
+    if (field->number == 1 && field->type == WIRE_BYTES && !reader->strings) {
+        if (reader->type_count == SONDE_PROFILE_MAX_TYPES)
+            return told(reader, SONDE_TOO_LARGE, "more than 4 sample types");
+        reader->types[reader->type_count++] = field->nested;
+    }
+    return SONDE_OK;
+}
+
+static sonde_err read_strings(struct reader *reader) {
+    sonde_err err = each_field(reader, reader->whole, on_first_scan);
+    if (err)
+        return err;
+    if (reader->string_count == 0 || reader->type_count == 0)
+        return corrupt(reader, reader->whole.at, "no strings or no sample types");
+    reader->strings = calloc(reader->string_count, sizeof *reader->strings);
+    reader->string_ids = calloc(reader->string_count, sizeof *reader->string_ids);
+    if (!reader->strings || !reader->string_ids)
+        return told(reader, SONDE_OUT_OF_MEMORY, "the profile's names");
+    reader->string_count = 0;
+    return each_field(reader, reader->whole, on_first_scan);
+}
+
+/* A message of only varints: values[number] of the fields below `count`. */
+static sonde_err read_varints(struct reader *reader, struct wire_reader message, uint64_t *values,
+                              uint32_t count) {
+    struct wire_field field;
+    memset(values, 0, count * sizeof *values);
+    while (wire_next(&message, &field))
+        if (field.number < count && field.type == WIRE_VARINT)
+            values[field.number] = field.value;
+    if (message.at != message.end)
+        return corrupt(reader, message.at, "a broken field");
+    return SONDE_OK;
+}
+
+static sonde_err text_of(struct reader *reader, uint64_t index, struct sonde_buf *out) {
+    if (index >= reader->string_count)
+        return corrupt(reader, reader->whole.at, "a string number out of range");
+    const struct wire_reader *text = &reader->strings[index];
+    sonde_buf_append(out, text->at, (size_t)(text->end - text->at));
+    return out->failed ? told(reader, SONDE_OUT_OF_MEMORY, "a sample type") : SONDE_OK;
+}
+
+/* The profile needs its types before it can hold any string, so they are copied once. */
+static sonde_err create_profile(struct reader *reader, size_t limit_bytes) {
+    struct sonde_buf texts[2 * SONDE_PROFILE_MAX_TYPES] = {0};
+    struct sonde_value_type types[SONDE_PROFILE_MAX_TYPES];
+    uint64_t values[3];
+    sonde_err err = SONDE_OK;
+    for (size_t i = 0; i < reader->type_count && !err; i++) {
+        err = read_varints(reader, reader->types[i], values, 3);
+        for (size_t part = 0; part < 2 && !err; part++)
+            err = text_of(reader, values[1 + part], &texts[2 * i + part]);
+        types[i] = (struct sonde_value_type){sonde_buf_slice(&texts[2 * i]).data,
+                                             sonde_buf_slice(&texts[2 * i + 1]).data};
+    }
+    size_t memory = limit_bytes > SIZE_MAX / MEMORY_PER_BYTE ? 0 : limit_bytes * MEMORY_PER_BYTE;
+    if (memory && memory < MEMORY_AT_LEAST)
+        memory = MEMORY_AT_LEAST;
+    if (!err) {
+        reader->profile = sonde_profile_create(types, reader->type_count, memory);
+        err = told(reader, reader->profile ? SONDE_OK : SONDE_OUT_OF_MEMORY, "the profile");
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        sonde_buf_finish(&texts[i]);
+    return err;
+}
+
+static sonde_err remember(struct reader *reader, struct pprof_ids *ids, uint64_t from, uint32_t to,
+                          const char *what) {
+    if (from == 0)
+        return told(reader, SONDE_CORRUPT, what);
+    return told(reader, pprof_ids_add(ids, from, to), what);
+}
+
+static sonde_err on_mapping(struct reader *reader, struct wire_reader message) {
+    uint64_t v[11];
+    struct sonde_mapping mapping = {0};
+    uint32_t id = 0;
+    sonde_err err = read_varints(reader, message, v, 11);
+    if (!err)
+        err = string_id(reader, v[5], &mapping.filename);
+    if (!err)
+        err = string_id(reader, v[6], &mapping.build_id);
+    if (err)
+        return err;
+    mapping.start = v[2];
+    mapping.limit = v[3];
+    mapping.offset = v[4];
+    mapping.has_functions = v[7];
+    mapping.has_filenames = v[8];
+    mapping.has_line_numbers = v[9];
+    mapping.has_inline_frames = v[10];
+    err = told(reader, sonde_profile_add_mapping(reader->profile, &mapping, &id), "a mapping");
+    return err ? err : remember(reader, &reader->mappings, v[1], id, "a mapping's id");
+}
+
+static sonde_err on_function(struct reader *reader, struct wire_reader message) {
+    uint64_t v[6];
+    struct sonde_function function = {0};
+    uint32_t id = 0;
+    sonde_err err = read_varints(reader, message, v, 6);
+    if (!err)
+        err = string_id(reader, v[2], &function.name);
+    if (!err)
+        err = string_id(reader, v[3], &function.system_name);
+    if (!err)
+        err = string_id(reader, v[4], &function.filename);
+    if (err)
+        return err;
+    function.start_line = (int64_t)v[5];
+    err = told(reader, sonde_profile_add_function(reader->profile, &function, &id), "a function");
+    return err ? err : remember(reader, &reader->functions, v[1], id, "a function's id");
+}
+
+static sonde_err add_line(struct reader *reader, struct wire_reader message,
+                          struct sonde_location *location) {
+    uint64_t v[3];
+    sonde_err err = read_varints(reader, message, v, 3);
+    if (err)
+        return err;
+    uint32_t function = pprof_ids_find(&reader->functions, v[1]);
+    if (!function)
+        return corrupt(reader, message.start, "a line without its function");
+    if (location->line_count == reader->line_capacity) {
+        size_t capacity = reader->line_capacity ? reader->line_capacity * 2 : 16;
+        struct sonde_line *lines = realloc(reader->lines, capacity * sizeof *lines);
+        if (!lines)
+            return told(reader, SONDE_OUT_OF_MEMORY, "a location");
+        reader->lines = lines;
+        reader->line_capacity = capacity;
+    }
+    reader->lines[location->line_count++] = (struct sonde_line){function, (int64_t)v[2]};
+    return SONDE_OK;
+}
+
+static sonde_err on_location(struct reader *reader, struct wire_reader message) {
+    uint64_t v[6];
+    struct sonde_location location = {0};
+    struct wire_reader again = message;
+    struct wire_field field;
+    uint32_t id = 0;
+    sonde_err err = read_varints(reader, message, v, 6);
+    while (!err && wire_next(&again, &field))
+        if (field.number == 4 && field.type == WIRE_BYTES)
+            err = add_line(reader, field.nested, &location);
+    if (err)
+        return err;
+    if (v[2] && !(location.mapping = pprof_ids_find(&reader->mappings, v[2])))
+        return corrupt(reader, message.at, "a location without its mapping");
+    location.address = v[3];
+    location.is_folded = v[5];
+    location.lines = reader->lines;
+    location.kind = sonde_profile_guess_kind(reader->profile, location.mapping, location.address);
+    err = told(reader, sonde_profile_add_location(reader->profile, &location, &id), "a location");
+    return err ? err : remember(reader, &reader->locations, v[1], id, "a location's id");
+}
+
+static sonde_err read_label(struct reader *reader, struct wire_reader message,
+                            struct sonde_label *label) {
+    uint64_t v[5];
+    sonde_err err = read_varints(reader, message, v, 5);
+    if (!err)
+        err = string_id(reader, v[1], &label->key);
+    if (!err)
+        err = string_id(reader, v[2], &label->str);
+    if (!err)
+        err = string_id(reader, v[4], &label->num_unit);
+    label->num = (int64_t)v[3];
+    return err;
+}
+
+struct raw_sample {
+    uint64_t locations[SONDE_PROFILE_MAX_DEPTH], values[SONDE_PROFILE_MAX_TYPES];
+    struct sonde_label labels[SONDE_PROFILE_MAX_LABELS];
+    size_t location_count, value_count;
+    uint32_t label_count;
+};
+
+static sonde_err read_sample_field(struct reader *reader, const struct wire_field *field,
+                                   struct raw_sample *raw) {
+    if (field->number == 1)
+        return read_numbers(reader, field, raw->locations, SONDE_PROFILE_MAX_DEPTH,
+                            &raw->location_count, "a sample's locations");
+    if (field->number == 2)
+        return read_numbers(reader, field, raw->values, reader->type_count, &raw->value_count,
+                            "a sample's values");
+    if (field->number != 3 || field->type != WIRE_BYTES)
+        return SONDE_OK;
+    if (raw->label_count == SONDE_PROFILE_MAX_LABELS)
+        return told(reader, SONDE_TOO_LARGE, "a sample's labels");
+    return read_label(reader, field->nested, &raw->labels[raw->label_count++]);
+}
+
+static sonde_err add_sample(struct reader *reader, const uint8_t *at, struct raw_sample *raw) {
+    uint32_t locations[SONDE_PROFILE_MAX_DEPTH];
+    int64_t values[SONDE_PROFILE_MAX_TYPES];
+    if (raw->value_count != reader->type_count)
+        return corrupt(reader, at, "a sample without its values");
+    for (size_t i = 0; i < raw->location_count; i++)
+        if (!(locations[i] = pprof_ids_find(&reader->locations, raw->locations[i])))
+            return corrupt(reader, at, "a sample without its location");
+    for (size_t i = 0; i < raw->value_count; i++)
+        values[i] = (int64_t)raw->values[i];
+    struct sonde_sample sample = {.locations = locations,
+                                  .location_count = (uint32_t)raw->location_count,
+                                  .label_count = raw->label_count,
+                                  .values = values,
+                                  .labels = raw->labels};
+    return told(reader, sonde_profile_add_sample(reader->profile, &sample), "a sample");
+}
+
+static sonde_err on_sample(struct reader *reader, struct wire_reader message) {
+    struct raw_sample raw;
+    raw.location_count = raw.value_count = raw.label_count = 0;
+    memset(raw.labels, 0, sizeof raw.labels);
+    const uint8_t *start = message.at;
+    struct wire_field field;
+    sonde_err err = SONDE_OK;
+    while (!err && wire_next(&message, &field))
+        err = read_sample_field(reader, &field, &raw);
+    if (!err && message.at != message.end)
+        err = corrupt(reader, message.at, "a broken sample");
+    return err ? err : add_sample(reader, start, &raw);
+}
+
+static sonde_err read_period_type(struct reader *reader, struct wire_reader message) {
+    uint64_t v[3];
+    uint32_t type, unit;
+    sonde_err err = read_varints(reader, message, v, 3);
+    if (!err)
+        err = string_id(reader, v[1], &type);
+    if (!err)
+        err = string_id(reader, v[2], &unit);
+    if (err)
+        return err;
+    struct sonde_profile_info info = *sonde_profile_info(reader->profile);
+    info.period_type.type = sonde_profile_text(reader->profile, type);
+    info.period_type.unit = sonde_profile_text(reader->profile, unit);
+    sonde_profile_set_info(reader->profile, &info);
+    return SONDE_OK;
+}
+
+static sonde_err read_default_type(struct reader *reader, uint64_t index,
+                                   struct sonde_profile_info *info) {
+    uint32_t id;
+    sonde_err err = string_id(reader, index, &id);
+    for (uint32_t i = 0; i < reader->type_count && !err; i++)
+        if (reader->profile->types[i].type == id)
+            info->default_type = i;
+    return err;
+}
+
+static sonde_err read_comments(struct reader *reader, const struct wire_field *field) {
+    struct wire_reader packed = field->nested;
+    uint64_t index = field->value;
+    sonde_err err = SONDE_OK;
+    while (!err && (field->type == WIRE_VARINT || packed.at != packed.end)) {
+        uint32_t id;
+        if (field->type == WIRE_BYTES && !wire_get_varint(&packed, &index))
+            return corrupt(reader, packed.at, "a comment");
+        err = string_id(reader, index, &id);
+        if (!err)
+            err = told(
+                reader,
+                sonde_profile_add_comment(reader->profile, sonde_profile_text(reader->profile, id)),
+                "a comment");
+        if (field->type == WIRE_VARINT)
+            break;
+    }
+    return err;
+}
+
+static sonde_err on_fact(struct reader *reader, const struct wire_field *field) {
+    struct sonde_profile_info *info = &reader->profile->info;
+    switch (field->number) {
+    case 9:
+        info->time_unix_ns = (int64_t)field->value;
+        return SONDE_OK;
+    case 10:
+        info->duration_ns = (int64_t)field->value;
+        return SONDE_OK;
+    case 11:
+        return field->type == WIRE_BYTES ? read_period_type(reader, field->nested) : SONDE_OK;
+    case 12:
+        info->period = (int64_t)field->value;
+        return SONDE_OK;
+    case 13:
+        return read_comments(reader, field);
+    case 14:
+        return read_default_type(reader, field->value, info);
+    default:
+        return SONDE_OK;
+    }
+}
+
+static sonde_err read_profile(struct reader *reader, size_t limit_bytes) {
+    sonde_err err = read_strings(reader);
+    if (!err)
+        err = create_profile(reader, limit_bytes);
+    if (!err)
+        err = each_message(reader, 3, on_mapping);
+    if (!err)
+        err = each_message(reader, 5, on_function);
+    if (!err)
+        err = each_message(reader, 4, on_location);
+    if (!err)
+        err = each_message(reader, 2, on_sample);
+    if (!err)
+        err = each_field(reader, reader->whole, on_fact);
+    if (err)
+        return err;
+    /* By pprof's convention; the file itself does not say. */
+    struct sonde_profile_info *info = &reader->profile->info;
+    info->is_unbiased = strcmp(info->period_type.unit, "bytes") == 0;
+    return SONDE_OK;
+}
+
+static sonde_err read_raw(struct sonde_slice raw, size_t limit_bytes,
+                          struct sonde_profile **profile, struct sonde_diag *diag) {
+    const uint8_t *start = (const uint8_t *)raw.data;
+    struct reader reader = {.whole = {start, start + raw.len, start}, .diag = diag};
+    sonde_err err = read_profile(&reader, limit_bytes);
+    free(reader.strings);
+    free(reader.string_ids);
+    free(reader.lines);
+    pprof_ids_finish(&reader.mappings);
+    pprof_ids_finish(&reader.functions);
+    pprof_ids_finish(&reader.locations);
+    if (err)
+        sonde_profile_destroy(reader.profile);
+    else
+        *profile = reader.profile;
+    return err;
+}
+
+sonde_err sonde_pprof_read(struct sonde_slice bytes, size_t limit_bytes,
+                           struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct sonde_buf raw = {0};
+    sonde_err err = SONDE_OK;
+    *profile = NULL;
+    if (bytes.len == 0)
+        return sonde_fail(diag, SONDE_CORRUPT, "not a profile: empty");
+    if (gzip_is(bytes)) {
+        err = gzip_unpack(bytes, limit_bytes, &raw, diag);
+        bytes = sonde_buf_slice(&raw);
+    }
+    if (!err && bytes.len > limit_bytes)
+        err = sonde_fail(diag, SONDE_TOO_LARGE, "the profile has more than %zu bytes", limit_bytes);
+    if (!err)
+        err = read_raw(bytes, limit_bytes, profile, diag);
+    sonde_buf_finish(&raw);
+    return err;
+}

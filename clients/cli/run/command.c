@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/run/command.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define HEAP_OPTIONS "prof:true,prof_active:false"
+
+/* name = addition, joined with what the variable holds already. Before it for LD_PRELOAD, where the
+ * first one wins; after it for MALLOC_CONF, where the last one does. */
+static int join_variable(const char *name, const char *addition, const char *between, bool before) {
+    const char *held = getenv(name);
+    if (!held || !*held)
+        return setenv(name, addition, 1);
+    size_t size = strlen(held) + strlen(addition) + strlen(between) + 1;
+    char *joined = malloc(size);
+    if (!joined)
+        return -1;
+    snprintf(joined, size, "%s%s%s", before ? addition : held, between, before ? held : addition);
+    int result = setenv(name, joined, 1);
+    free(joined);
+    return result;
+}
+
+static int set_environment(const struct command *command) {
+    char pid[16];
+    snprintf(pid, sizeof pid, "%d", (int)getpid());
+    int bad = join_variable("LD_PRELOAD", command->libsonde, ":", true);
+    bad |= setenv("SONDE_SOCKET", command->socket, 1);
+    bad |= setenv("SONDE_PID", pid, 1);
+    bad |= command->name ? setenv("SONDE_NAME", command->name, 1) : unsetenv("SONDE_NAME");
+    bad |= setenv("SONDE_FIRST_NAME", command->first_name, 1);
+    if (command->heap) {
+        bad |= join_variable("MALLOC_CONF", HEAP_OPTIONS, ",", false);
+        bad |= join_variable("_RJEM_MALLOC_CONF", HEAP_OPTIONS, ",", false);
+    }
+    return bad;
+}
+
+static _Noreturn void become(const struct command *command) {
+    sigaction(SIGPIPE, &command->pipe_action, NULL);
+    if (set_environment(command) != 0) {
+        dprintf(2, "sonde run: out of memory\n");
+        _exit(125);
+    }
+    sigprocmask(SIG_SETMASK, &command->mask, NULL);
+    execvp(command->argv[0], command->argv);
+    int os_error = errno;
+    dprintf(2, "sonde run: %s: %s\n", command->argv[0], strerror(os_error));
+    _exit(os_error == ENOENT ? 127 : 126);
+}
+
+pid_t command_start(const struct command *command) {
+    pid_t pid = fork();
+    if (pid == 0)
+        become(command);
+    return pid < 0 ? 0 : pid;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/run/helper.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+uint64_t helper_now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+void helper_add(struct helper *helper, const char *argument) {
+    if (helper->argc < HELPER_MAX_ARGUMENTS)
+        helper->argv[helper->argc++] = argument;
+    helper->argv[helper->argc] = NULL;
+}
+
+/* In the new process, until exec. */
+static _Noreturn void become(const struct helper *helper, int output, pid_t parent) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (getppid() != parent || null < 0 || dup2(null, 0) < 0 || dup2(output, 1) < 0 ||
+        dup2(output, 2) < 0)
+        _exit(127);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, helper->mask, NULL);
+    execv(helper->argv[0], (char *const *)helper->argv);
+    dprintf(2, "%s: %s\n", helper->argv[0], strerror(errno));
+    _exit(127);
+}
+
+sonde_err helper_start(struct helper *helper, struct sonde_diag *diag) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return sonde_fail_os(diag, errno, "cannot make a pipe for %s", helper->name);
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    pid_t parent = getpid();
+    pid_t pid = fork();
+    if (pid == 0)
+        become(helper, ends[1], parent);
+    int os_error = errno;
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return sonde_fail_os(diag, os_error, "cannot start %s", helper->name);
+    }
+    helper->pid = pid;
+    helper->output = ends[0];
+    helper->ready = false;
+    helper->started_ms = helper_now_ms();
+    helper->restart_at_ms = 0;
+    helper->line_len = helper->kept_count = 0;
+    return SONDE_OK;
+}
+
+static void end_line(struct helper *helper) {
+    helper->line[helper->line_len] = 0;
+    helper->line_len = 0;
+    memcpy(helper->kept[helper->kept_count++ % HELPER_KEPT_LINES], helper->line, HELPER_MAX_LINE);
+    if (helper->verbose)
+        fprintf(stderr, "%s: %s\n", helper->name, helper->line);
+    helper->on_line(helper->context, helper->line);
+}
+
+void helper_read(struct helper *helper) {
+    char bytes[4096];
+    ssize_t len = -1;
+    while (helper->output >= 0 && (len = read(helper->output, bytes, sizeof bytes)) > 0) {
+        for (ssize_t i = 0; i < len; i++) {
+            if (bytes[i] == '\n')
+                end_line(helper);
+            else if (helper->line_len < HELPER_MAX_LINE - 1)
+                helper->line[helper->line_len++] = bytes[i];
+        }
+    }
+    if (len == 0) { /* all writers are gone */
+        close(helper->output);
+        helper->output = -1;
+    }
+}
+
+bool helper_reap(struct helper *helper, int *status) {
+    if (helper->pid == 0 || waitpid(helper->pid, status, WNOHANG) != helper->pid)
+        return false;
+    helper_read(helper);
+    if (helper->output >= 0)
+        close(helper->output);
+    helper->output = -1;
+    helper->pid = 0;
+    return true;
+}
+
+void helper_tell(const struct helper *helper) {
+    size_t count = helper->kept_count < HELPER_KEPT_LINES ? helper->kept_count : HELPER_KEPT_LINES;
+    for (size_t i = helper->kept_count - count; i < helper->kept_count; i++)
+        fprintf(stderr, "  %s: %s\n", helper->name, helper->kept[i % HELPER_KEPT_LINES]);
+}
+
+void helper_signal(const struct helper *helper, int signal_number) {
+    if (helper->pid > 0)
+        kill(helper->pid, signal_number);
+}

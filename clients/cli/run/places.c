@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/run/places.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct place_row {
+    const char *name;
+    int access;
+    const char *beside[3]; /* relative to the folder of this program */
+};
+
+static const struct place_row places[PLACE_COUNT] = {
+    [PLACE_SONDED] = {"sonded", X_OK, {"sonded", "../../service/sonded"}},
+    [PLACE_GATEWAY] = {"sonde-gateway", X_OK, {"sonde-gateway", "../../gateway/sonde-gateway"}},
+    [PLACE_LIBSONDE] = {"libsonde.so",
+                        R_OK,
+                        {"../lib/libsonde.so", "../../service/guest/libsonde.so", "libsonde.so"}},
+};
+
+const char *place_name(enum place place) {
+    return places[place].name;
+}
+
+/* The folder of the running program, without a slash at the end. */
+static bool own_folder(char folder[PATH_MAX]) {
+    ssize_t len = readlink("/proc/self/exe", folder, PATH_MAX - 1);
+    if (len <= 0)
+        return false;
+    folder[len] = 0;
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        return false;
+    *slash = 0;
+    return true;
+}
+
+static bool is_there(const struct place_row *row, const char *folder, const char *name,
+                     char path[PATH_MAX]) {
+    char joined[2 * PATH_MAX];
+    snprintf(joined, sizeof joined, "%s/%s", folder, name);
+    return access(joined, row->access) == 0 && realpath(joined, path) != NULL;
+}
+
+sonde_err place_find(enum place place, char path[PATH_MAX], struct sonde_diag *diag) {
+    const struct place_row *row = &places[place];
+    const char *named = getenv("SONDE_LIBDIR");
+    if (named && *named && is_there(row, named, row->name, path))
+        return SONDE_OK;
+    char folder[PATH_MAX];
+    bool known = own_folder(folder);
+    for (size_t i = 0; known && i < 3 && row->beside[i]; i++)
+        if (is_there(row, folder, row->beside[i], path))
+            return SONDE_OK;
+    return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                      "%s is not installed beside sonde; install all of Sonde into one prefix, or "
+                      "set SONDE_LIBDIR to the folder that holds it",
+                      row->name);
+}
+
+/* The values of $LIB: Debian's, of other 64-bit systems, and none. */
+static const char *const lib_folders[] = {"lib/x86_64-linux-gnu", "lib64", "lib"};
+
+void place_for_preload(const char *libsonde, char path[PATH_MAX]) {
+    static const char tail[] = "/lib/libsonde.so";
+    size_t len = strlen(libsonde), prefix = len > sizeof tail ? len - (sizeof tail - 1) : 0;
+    struct stat own, other;
+    snprintf(path, PATH_MAX, "%s", libsonde);
+    if (!prefix || strcmp(libsonde + prefix, tail) != 0 || stat(libsonde, &own) != 0)
+        return;
+    for (size_t i = 0; i < sizeof lib_folders / sizeof lib_folders[0]; i++) {
+        char there[PATH_MAX];
+        snprintf(there, sizeof there, "%.*s/%s/libsonde.so", (int)prefix, libsonde, lib_folders[i]);
+        if (stat(there, &other) != 0 || other.st_ino != own.st_ino || other.st_dev != own.st_dev)
+            return;
+    }
+    snprintf(path, PATH_MAX, "%.*s/$LIB/libsonde.so", (int)prefix, libsonde);
+}

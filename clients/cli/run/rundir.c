@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A run's folder is named run-PID-XXXXXX. A folder whose PID is no more was left by a run that was
+ * killed, and is swept by the next one; a PID that has come back only delays that. */
+#include "clients/cli/run/rundir.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Is it a folder of ours that nobody else may enter? */
+static bool is_private(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
+           (info.st_mode & 077) == 0;
+}
+
+/* The common parent; made when missing and wanted. False when there is none that can be trusted. */
+static bool find_base(char base[RUNDIR_MAX], bool create) {
+    const char *runtime = getenv("XDG_RUNTIME_DIR");
+    for (int i = 0; i < 2; i++) {
+        int len = i == 0 ? snprintf(base, RUNDIR_MAX, "%s/sonde", runtime ? runtime : "")
+                         : snprintf(base, RUNDIR_MAX, "/tmp/sonde-%u", (unsigned)geteuid());
+        if (len > RUNDIR_MAX - 24 || (i == 0 && (!runtime || runtime[0] != '/')))
+            continue;
+        if (create)
+            mkdir(base, 0700); /* is_private looks at what is there now */
+        if (is_private(base))
+            return true;
+    }
+    return false;
+}
+
+static void remove_folder(const char *path) {
+    DIR *folder = opendir(path);
+    if (!folder)
+        return;
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(folder), entry->d_name, 0);
+    closedir(folder);
+    rmdir(path);
+}
+
+/* The pid in a folder's name, 0 when it is not one of a run. */
+static pid_t pid_of(const char *name) {
+    int pid = 0;
+    return sscanf(name, "run-%d-", &pid) == 1 && pid > 0 ? pid : 0;
+}
+
+static bool is_alive(pid_t pid) {
+    return kill(pid, 0) == 0 || errno == EPERM;
+}
+
+static void sweep(const char *base) {
+    DIR *folder = opendir(base);
+    if (!folder)
+        return;
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder)) {
+        char path[RUNDIR_MAX + 256];
+        pid_t pid = pid_of(entry->d_name);
+        snprintf(path, sizeof path, "%s/%s", base, entry->d_name);
+        if (pid && !is_alive(pid) && is_private(path))
+            remove_folder(path);
+    }
+    closedir(folder);
+}
+
+sonde_err rundir_create(struct rundir *dir, struct sonde_diag *diag) {
+    char base[RUNDIR_MAX];
+    bool shared = find_base(base, true);
+    if (shared)
+        sweep(base);
+    int len = snprintf(dir->path, sizeof dir->path, "%s/run-%d-XXXXXX", shared ? base : "/tmp",
+                       (int)getpid());
+    if (len < (int)sizeof dir->path && mkdtemp(dir->path))
+        return SONDE_OK;
+    int os_error = errno;
+    dir->path[0] = 0;
+    return sonde_fail_os(diag, os_error, "cannot make a private folder in %s",
+                         shared ? base : "/tmp");
+}
+
+void rundir_remove(struct rundir *dir) {
+    if (dir->path[0])
+        remove_folder(dir->path);
+    dir->path[0] = 0;
+}
+
+void rundir_file(const struct rundir *dir, const char *name, char out[108]) {
+    snprintf(out, 108, "%s/%s", dir->path, name);
+}
+
+size_t rundir_find_service(char address[128]) {
+    char base[RUNDIR_MAX];
+    DIR *folder = find_base(base, false) ? opendir(base) : NULL;
+    size_t count = 0;
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        pid_t pid = pid_of(entry->d_name);
+        char path[RUNDIR_MAX + 256 + 16];
+        int len = snprintf(path, sizeof path, "%s/%s/service.sock", base, entry->d_name);
+        if (!pid || len > 107 || !is_alive(pid) || access(path, F_OK) != 0)
+            continue;
+        snprintf(address, 128, "unix:%s", path);
+        count++;
+    }
+    if (folder)
+        closedir(folder);
+    return count;
+}

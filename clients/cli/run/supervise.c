@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/run/supervise.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define QUICK_MS        2000 /* a helper that lived shorter ended quickly */
+#define MAX_QUICK_ENDS  5
+#define FIRST_DELAY_MS  100
+#define MAX_DELAY_MS    5000
+#define END_PATIENCE_MS 7000
+
+/* What a program may want to hear of. Stop signals keep their own way: Ctrl-Z stops both. */
+static void passed_on(sigset_t *set) {
+    static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
+                                  SIGUSR2, SIGALRM, SIGPWR,  SIGWINCH};
+    sigemptyset(set);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        sigaddset(set, signals[i]);
+    for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
+        sigaddset(set, i);
+}
+
+sonde_err supervisor_init(struct supervisor *supervisor, struct sonde_diag *diag) {
+    sigset_t taken;
+    passed_on(&taken);
+    sigaddset(&taken, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &taken, &supervisor->mask);
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, &supervisor->pipe_action);
+    supervisor->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+    return supervisor->signals < 0 ? sonde_fail_os(diag, errno, "cannot wait for signals")
+                                   : SONDE_OK;
+}
+
+/* The terminal sends its signals to the command as well: only those of a process are passed on. */
+static void pass_on(struct supervisor *supervisor, const struct signalfd_siginfo *info) {
+    int number = (int)info->ssi_signo;
+    if (supervisor->command == 0) {
+        if (number != SIGWINCH && number != SIGCHLD)
+            supervisor->stopped_by = number;
+    } else if (info->ssi_code != SI_KERNEL) {
+        kill(supervisor->command, number);
+    }
+}
+
+static void read_signals(struct supervisor *supervisor) {
+    struct signalfd_siginfo info;
+    while (read(supervisor->signals, &info, sizeof info) == (ssize_t)sizeof info)
+        if (info.ssi_signo != SIGCHLD)
+            pass_on(supervisor, &info);
+}
+
+static void reap_command(struct supervisor *supervisor) {
+    int status;
+    if (supervisor->command == 0 ||
+        waitpid(supervisor->command, &status, WNOHANG) != supervisor->command)
+        return;
+    supervisor->command = 0;
+    supervisor->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void describe_end(const struct helper *helper, int status, const char *then) {
+    if (WIFSIGNALED(status))
+        fprintf(stderr, "sonde run: %s was ended by signal %d; %s\n", helper->name,
+                WTERMSIG(status), then);
+    else
+        fprintf(stderr, "sonde run: %s ended with status %d; %s\n", helper->name,
+                WEXITSTATUS(status), then);
+}
+
+/* A helper that was ready has ended: again, after a delay that grows while it keeps ending. */
+static void plan_restart(struct helper *helper, int status) {
+    uint64_t now = helper_now_ms();
+    helper->quick_ends = now - helper->started_ms < QUICK_MS ? helper->quick_ends + 1 : 0;
+    if (helper->quick_ends >= MAX_QUICK_ENDS) {
+        describe_end(helper, status, "it is not started again, the command runs on unprofiled");
+        helper_tell(helper);
+        return;
+    }
+    uint64_t delay = (uint64_t)FIRST_DELAY_MS << (2 * helper->quick_ends);
+    helper->restart_at_ms = now + (delay < MAX_DELAY_MS ? delay : MAX_DELAY_MS);
+    if (helper->quick_ends <= 1)
+        describe_end(helper, status, "starting it again");
+}
+
+static void reap_helpers(struct supervisor *supervisor) {
+    for (size_t i = 0; i < supervisor->helper_count; i++) {
+        int status;
+        struct helper *helper = supervisor->helpers[i];
+        if (helper_reap(helper, &status) && !supervisor->stopping &&
+            (helper->ready || supervisor->command))
+            plan_restart(helper, status);
+    }
+}
+
+static void restart_helpers(struct supervisor *supervisor) {
+    for (size_t i = 0; i < supervisor->helper_count; i++) {
+        struct helper *helper = supervisor->helpers[i];
+        struct sonde_diag diag = {0};
+        if (helper->pid || !helper->restart_at_ms || helper->restart_at_ms > helper_now_ms())
+            continue;
+        if (helper_start(helper, &diag) != SONDE_OK)
+            helper->restart_at_ms = helper_now_ms() + MAX_DELAY_MS;
+    }
+}
+
+/* timeout_ms, or less when a helper is to be started again before. */
+static int next_timeout(const struct supervisor *supervisor, int timeout_ms) {
+    uint64_t now = helper_now_ms();
+    for (size_t i = 0; i < supervisor->helper_count; i++) {
+        const struct helper *helper = supervisor->helpers[i];
+        if (helper->pid || !helper->restart_at_ms)
+            continue;
+        int wait = helper->restart_at_ms > now ? (int)(helper->restart_at_ms - now) : 0;
+        if (timeout_ms < 0 || wait < timeout_ms)
+            timeout_ms = wait;
+    }
+    return timeout_ms;
+}
+
+void supervisor_step(struct supervisor *supervisor, int timeout_ms) {
+    struct pollfd waiting[1 + SUPERVISOR_MAX_HELPERS] = {{supervisor->signals, POLLIN, 0}};
+    for (size_t i = 0; i < supervisor->helper_count; i++)
+        waiting[1 + i] = (struct pollfd){supervisor->helpers[i]->output, POLLIN, 0};
+    poll(waiting, 1 + supervisor->helper_count, next_timeout(supervisor, timeout_ms));
+    for (size_t i = 0; i < supervisor->helper_count; i++)
+        helper_read(supervisor->helpers[i]);
+    read_signals(supervisor);
+    reap_command(supervisor);
+    reap_helpers(supervisor);
+    if (!supervisor->stopping)
+        restart_helpers(supervisor);
+}
+
+static void end_helper(struct supervisor *supervisor, struct helper *helper) {
+    uint64_t until = helper_now_ms() + END_PATIENCE_MS;
+    helper_signal(helper, SIGTERM);
+    while (helper->pid && helper_now_ms() < until)
+        supervisor_step(supervisor, (int)(until - helper_now_ms()));
+    helper_signal(helper, SIGKILL);
+    while (helper->pid)
+        supervisor_step(supervisor, 100);
+}
+
+void supervisor_finish(struct supervisor *supervisor) {
+    supervisor->stopping = true;
+    for (size_t i = supervisor->helper_count; i-- > 0;)
+        end_helper(supervisor, supervisor->helpers[i]);
+    close(supervisor->signals);
+    supervisor->signals = -1;
+    sigaction(SIGPIPE, &supervisor->pipe_action, NULL);
+    sigprocmask(SIG_SETMASK, &supervisor->mask, NULL);
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/verbs/doctor.h"
+
+#include "clients/cli/cli.h"
+#include "clients/cli/json.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct settings {
+    struct service_settings service;
+    bool json;
+};
+
+static void (*const checks[])(struct doctor *) = {
+    doctor_check_programs, doctor_check_clock,   doctor_check_limits,
+    doctor_check_data,     doctor_check_service,
+};
+
+static const char *const state_words[] = {"ok", "note", "fix"};
+
+void doctor_find(struct doctor *doctor, enum finding_state state, const char *subject,
+                 const char *mend, const char *format, ...) {
+    if (doctor->count == DOCTOR_MAX_FINDINGS)
+        return;
+    struct finding *finding = &doctor->findings[doctor->count++];
+    finding->state = state;
+    finding->subject = subject;
+    snprintf(finding->mend, sizeof finding->mend, "%s", mend ? mend : "");
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(finding->text, sizeof finding->text, format, arguments);
+    va_end(arguments);
+}
+
+static void print_text(const struct finding *finding) {
+    printf("%-5s %-9s %s\n", state_words[finding->state], finding->subject, finding->text);
+    if (finding->mend[0])
+        printf("%-5s %-9s   %s\n", "", "", finding->mend);
+}
+
+static void print_json(const struct doctor *doctor) {
+    struct sonde_buf text = {0};
+    sonde_buf_puts(&text, "{\"findings\":[");
+    for (size_t i = 0; i < doctor->count; i++) {
+        const struct finding *finding = &doctor->findings[i];
+        sonde_buf_printf(&text, "%s{\"state\":\"%s\",\"subject\":\"%s\",\"text\":", i ? "," : "",
+                         state_words[finding->state], finding->subject);
+        json_text(&text, finding->text);
+        sonde_buf_puts(&text, ",\"mend\":");
+        json_text(&text, finding->mend);
+        sonde_buf_putc(&text, '}');
+    }
+    sonde_buf_puts(&text, "]}");
+    if (!text.failed)
+        puts(text.data);
+    sonde_buf_finish(&text);
+}
+
+static int on_doctor(int argc, char **argv) {
+    static struct doctor doctor; /* large */
+    struct settings settings = {0};
+    int status;
+    if (!cli_options(&verb_doctor, &settings, false, &argc, argv, &status))
+        return status;
+    if (argc > 1)
+        return cli_usage(&verb_doctor, "there are no plain arguments");
+    doctor.settings = &settings.service;
+    for (size_t i = 0; i < COUNT_OF(checks); i++)
+        checks[i](&doctor);
+    size_t broken = 0;
+    for (size_t i = 0; i < doctor.count; i++) {
+        if (!settings.json)
+            print_text(&doctor.findings[i]);
+        broken += doctor.findings[i].state == FINDING_FIX;
+    }
+    if (settings.json)
+        print_json(&doctor);
+    return broken ? 1 : 0;
+}
+
+static const struct sonde_option table[] = {
+    {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
+     "the findings as JSON"},
+    SERVICE_OPTIONS(struct settings, service),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde doctor [--json]",
+    .about = "Tells what works here, what does not, and the line that mends it.\n"
+             "Exits with 1 when something has to be fixed.",
+    .examples = "  sonde doctor\n"
+                "  sonde doctor --json | jq '.findings[] | select(.state == \"fix\")'\n"
+                "  sonde doctor --service unix:/run/sonde/grpc.sock\n"
+                "  sonde doctor --service 10.0.0.7:20179 --token \"$TOKEN\"\n",
+    .table = table,
+    .count = COUNT_OF(table),
+};
+
+const struct verb verb_doctor = {"doctor", "tell what does not work here, and what mends it",
+                                 on_doctor, &options};

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/verbs/doctor.h"
+
+#include "clients/cli/run/executable.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Only where the target is a process of this machine that we may look at. */
+static void check_symbols(struct doctor *doctor, const Sonde__V1__Target *target) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/exe", target->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    struct program_symbols symbols = program_symbols(fd);
+    close(fd);
+    if (!symbols.is_elf)
+        return;
+    if (symbols.symtab)
+        doctor_find(doctor, FINDING_OK, "symbols", NULL, "%.60s has its symbol table",
+                    target->executable);
+    else if (symbols.debugdata)
+        doctor_find(doctor, FINDING_OK, "symbols", NULL, "%.60s has .gnu_debugdata names",
+                    target->executable);
+    else
+        doctor_find(doctor, FINDING_NOTE, "symbols",
+                    "link it without -s, or keep the names: strip --strip-debug",
+                    "%.60s is stripped: only exported functions have names, others are "
+                    "file+offset",
+                    target->executable);
+    if (!symbols.build_id)
+        doctor_find(doctor, FINDING_NOTE, "symbols", "link it with -Wl,--build-id",
+                    "%.60s has no build-id: profiles cannot be matched with debug files",
+                    target->executable);
+}
+
+static void check_target(struct doctor *doctor, const Sonde__V1__Target *target) {
+    bool has_clock = target->clock && target->clock[0];
+    doctor_find(doctor, FINDING_OK, "target", NULL, "%.60s, pid %d, %s%.20s%s%.200s", target->name,
+                target->pid, has_clock ? "sampled by " : "not sampled yet", target->clock,
+                target->clock_note && target->clock_note[0] ? ": " : "", target->clock_note);
+    check_symbols(doctor, target);
+}
+
+static void check_targets(struct doctor *doctor, struct service *service) {
+    Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
+    ProtobufCMessage *answer;
+    struct sonde_diag diag = {0};
+    sonde_err err = service_ask(service, &client_list_targets, &request.base, &answer, &diag);
+    if (err) {
+        doctor_find(doctor, FINDING_FIX, "target", NULL, "%.300s", sonde_diag_text(&diag, err));
+        return;
+    }
+    const Sonde__V1__ListTargetsResponse *response = (const Sonde__V1__ListTargetsResponse *)answer;
+    if (response->n_targets == 0)
+        doctor_find(doctor, FINDING_NOTE, "target", "sonde run -- COMMAND",
+                    "no process is attached");
+    for (size_t i = 0; i < response->n_targets && i < 16; i++)
+        check_target(doctor, response->targets[i]);
+    protobuf_c_message_free_unpacked(answer, NULL);
+}
+
+static void check_info(struct doctor *doctor, const struct service *service,
+                       const Sonde__V1__Info *info) {
+    doctor_find(doctor, FINDING_OK, "service", NULL, "sonded %.20s, pid %d, answers at %.200s",
+                info->version, info->pid, service->address);
+    if (strcmp(info->version, SONDE_VERSION) != 0)
+        doctor_find(doctor, FINDING_NOTE, "service", NULL,
+                    "sonded is version %.20s, this is %s: install both from one build",
+                    info->version, SONDE_VERSION);
+    for (size_t i = 0; i < info->n_drops_total; i++)
+        if (info->drops_total[i]->count > 0)
+            doctor_find(doctor, FINDING_NOTE, "drops", NULL,
+                        "%llu of %llu samples were dropped since the start: %.40s",
+                        (unsigned long long)info->drops_total[i]->count,
+                        (unsigned long long)info->samples_total, info->drops_total[i]->cause);
+}
+
+void doctor_check_service(struct doctor *doctor) {
+    struct service service;
+    struct sonde_diag diag = {0};
+    Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
+    ProtobufCMessage *answer = NULL;
+    sonde_err err = service_open(&service, doctor->settings, &diag);
+    if (!err)
+        err = service_ask(&service, &client_get_info, &request.base, &answer, &diag);
+    if (err == SONDE_UNAUTHENTICATED || err == SONDE_PERMISSION_DENIED)
+        doctor_find(doctor, FINDING_FIX, "service", "export SONDE_TOKEN=...", "%.380s",
+                    sonde_diag_text(&diag, err));
+    else if (err)
+        doctor_find(doctor, FINDING_FIX, "service", "sonded & (or: sonde run -- COMMAND)", "%.380s",
+                    sonde_diag_text(&diag, err));
+    if (answer) {
+        check_info(doctor, &service, (const Sonde__V1__Info *)answer);
+        protobuf_c_message_free_unpacked(answer, NULL);
+        check_targets(doctor, &service);
+    }
+    service_close(&service);
+}

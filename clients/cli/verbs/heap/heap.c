@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `sonde heap`: one table of actions. All but `dump` are one question and one answer. */
+#include "clients/cli/verbs/heap/heap.h"
+
+#include "clients/cli/json.h"
+
+#include <string.h>
+
+#define OWNER        "sonde heap"
+#define UUID_DIGITS  32
+#define LEAST_SAMPLE 4096 /* of the live heap: each sample costs memory */
+
+/* The answer as text. */
+typedef void tell_answer(const ProtobufCMessage *answer);
+
+static int ask(const struct heap_settings *settings, const struct client_method *method,
+               const ProtobufCMessage *request, tell_answer *tell) {
+    struct sonde_diag diag = {0};
+    struct service service;
+    ProtobufCMessage *answer = NULL;
+    sonde_err err = service_open(&service, &settings->service, &diag);
+    if (!err)
+        err = service_ask(&service, method, request, &answer, &diag);
+    service_close(&service);
+    if (err)
+        return cli_fail(&verb_heap, err, &diag);
+    if (settings->json)
+        json_print(answer);
+    else
+        tell(answer);
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return 0;
+}
+
+static void tell_state(const ProtobufCMessage *answer) {
+    heap_tell_state((const Sonde__V1__HeapState *)answer);
+}
+
+static void tell_dumps(const ProtobufCMessage *answer) {
+    heap_tell_dumps((const Sonde__V1__ListHeapDumpsResponse *)answer);
+}
+
+static void tell_ended(const ProtobufCMessage *answer) {
+    heap_tell_ended((const Sonde__V1__ListHeapDumpsResponse *)answer);
+}
+
+static void tell_deactivated(const ProtobufCMessage *answer) {
+    const Sonde__V1__HeapDeactivated *done = (const Sonde__V1__HeapDeactivated *)answer;
+    if (!done->was_active)
+        puts("heap profiling was off already");
+    if (done->state)
+        heap_tell_state(done->state);
+}
+
+void heap_select(const struct heap_settings *settings, const char *target,
+                 Sonde__V1__TargetSelector *selector) {
+    bool is_uuid = settings->ended && target && strlen(target) == UUID_DIGITS &&
+                   strspn(target, "0123456789abcdef") == UUID_DIGITS;
+    service_select(is_uuid ? NULL : target, selector);
+    if (is_uuid)
+        selector->uuid = (char *)target;
+}
+
+static bool read_backend(const struct heap_settings *settings,
+                         Sonde__V1__HeapState__Backend *backend) {
+    if (!settings->backend)
+        return true;
+    bool is_jemalloc = strcmp(settings->backend, "jemalloc") == 0;
+    *backend = is_jemalloc ? SONDE__V1__HEAP_STATE__BACKEND__JEMALLOC
+                           : SONDE__V1__HEAP_STATE__BACKEND__INTERPOSED;
+    return is_jemalloc || strcmp(settings->backend, "interposed") == 0;
+}
+
+static int on(const char *const *words, int count, const struct heap_settings *settings) {
+    Sonde__V1__TargetSelector selector;
+    Sonde__V1__HeapActivateRequest request = SONDE__V1__HEAP_ACTIVATE_REQUEST__INIT;
+    service_select(words[0], &selector);
+    request.target = &selector;
+    request.interval_s = (uint32_t)settings->interval;
+    request.sample_bytes = settings->sample;
+    request.owner = (char *)OWNER;
+    if (!read_backend(settings, &request.backend))
+        return cli_usage(&verb_heap, "--backend: \"%.40s\" is neither jemalloc nor interposed",
+                         settings->backend);
+    return ask(settings, &client_heap_activate, &request.base, tell_state);
+}
+
+static int off(const char *const *words, int count, const struct heap_settings *settings) {
+    Sonde__V1__TargetSelector selector;
+    Sonde__V1__HeapDeactivateRequest request = SONDE__V1__HEAP_DEACTIVATE_REQUEST__INIT;
+    service_select(words[0], &selector);
+    request.target = &selector;
+    request.delete_dumps = settings->delete_dumps;
+    return ask(settings, &client_heap_deactivate, &request.base, tell_deactivated);
+}
+
+static int status(const char *const *words, int count, const struct heap_settings *settings) {
+    Sonde__V1__TargetSelector selector;
+    Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
+    service_select(words[0], &selector);
+    request.target = &selector;
+    return ask(settings, &client_heap_status, &request.base, tell_state);
+}
+
+static int reset(const char *const *words, int count, const struct heap_settings *settings) {
+    Sonde__V1__TargetSelector selector;
+    Sonde__V1__HeapResetRequest request = SONDE__V1__HEAP_RESET_REQUEST__INIT;
+    service_select(words[0], &selector);
+    request.target = &selector;
+    request.sample_bytes = settings->sample;
+    return ask(settings, &client_heap_reset, &request.base, tell_state);
+}
+
+static int list(const char *const *words, int count, const struct heap_settings *settings) {
+    Sonde__V1__TargetSelector selector;
+    Sonde__V1__ListHeapDumpsRequest request = SONDE__V1__LIST_HEAP_DUMPS_REQUEST__INIT;
+    heap_select(settings, words[0], &selector);
+    request.target = &selector;
+    request.ended = settings->ended;
+    return ask(settings, &client_list_heap_dumps, &request.base,
+               settings->ended ? tell_ended : tell_dumps);
+}
+
+enum {
+    TAKES_INTERVAL = 1,
+    TAKES_SAMPLE = 2,
+    TAKES_DELETE = 4,
+    TAKES_FILE = 8,
+    TAKES_TIME = 16,
+    TAKES_PROBABILITY = 32,
+    TAKES_GROWTH = 64,
+    TAKES_BACKEND = 128,
+    TAKES_DUMP = 256, /* what only a dump has: a name, an age, all-one */
+    TAKES_ENDED = 512,
+};
+
+static const struct {
+    const char *name;
+    heap_action *run;
+    unsigned takes;
+    int words;
+} actions[] = {
+    {"on", on, TAKES_INTERVAL | TAKES_SAMPLE | TAKES_BACKEND, 1},
+    {"off", off, TAKES_DELETE, 1},
+    {"status", status, 0, 1},
+    {"dump", heap_dump, TAKES_FILE | TAKES_DUMP | TAKES_ENDED, 1},
+    {"list", list, TAKES_ENDED, 1},
+    {"diff", heap_diff, TAKES_FILE | TAKES_TIME | TAKES_GROWTH, 3},
+    {"allocs", heap_allocs, TAKES_FILE | TAKES_TIME | TAKES_SAMPLE | TAKES_PROBABILITY, 1},
+    {"reset", reset, TAKES_SAMPLE, 1},
+};
+
+/* A flag that this action would not look at, or NULL. */
+static const char *find_useless(const struct heap_settings *settings, unsigned takes) {
+    const struct {
+        unsigned bit;
+        bool is_said;
+        const char *flag;
+    } flags[] = {
+        {TAKES_INTERVAL, settings->interval > 0, "--interval"},
+        {TAKES_SAMPLE, settings->sample > 0, "--sample"},
+        {TAKES_DELETE, settings->delete_dumps, "--delete-dumps"},
+        {TAKES_FILE, settings->output, "--output"},
+        {TAKES_TIME, settings->seconds > 0, "--duration"},
+        {TAKES_PROBABILITY, settings->probability > 0, "--probability"},
+        {TAKES_GROWTH, settings->growth_only, "--growth-only"},
+        {TAKES_BACKEND, settings->backend, "--backend"},
+        {TAKES_ENDED, settings->ended, "--ended"},
+        {TAKES_FILE, settings->format || settings->type, "what a profile looks like"},
+        {TAKES_DUMP, settings->name || settings->all_one || settings->older_than_s > 0,
+         "--name, --all-one or --older-than"},
+    };
+    for (size_t i = 0; i < COUNT_OF(flags); i++)
+        if (flags[i].is_said && !(takes & flags[i].bit))
+            return flags[i].flag;
+    return NULL;
+}
+
+static int on_heap(int argc, char **argv) {
+    struct heap_settings settings = {0};
+    int status;
+    if (!cli_options(&verb_heap, &settings, false, &argc, argv, &status))
+        return status;
+    for (size_t i = 0; argc > 1 && i < COUNT_OF(actions); i++) {
+        if (strcmp(argv[1], actions[i].name) != 0)
+            continue;
+        const char *useless = find_useless(&settings, actions[i].takes);
+        if (useless)
+            return cli_usage(&verb_heap, "`sonde heap %s` has no use for %s", argv[1], useless);
+        if (settings.sample && settings.sample < LEAST_SAMPLE &&
+            !(actions[i].takes & TAKES_PROBABILITY))
+            return cli_usage(&verb_heap, "--sample: \"%llu\" is not a number from %d",
+                             (unsigned long long)settings.sample, LEAST_SAMPLE);
+        if (argc - 2 > actions[i].words)
+            return cli_usage(&verb_heap, "one target at a time, not \"%s\" as well",
+                             argv[argc - 1]);
+        return actions[i].run((const char *const *)argv + 2, argc - 2, &settings);
+    }
+    return cli_usage(&verb_heap, "say what to do: on, off, status, dump, list, diff, allocs or "
+                                 "reset");
+}
+
+#define HEAP_TEXT(name, letter, argument, field, help)                                             \
+    {                                                                                              \
+        name, letter, argument, NULL, SONDE_OPTION_TEXT, offsetof(struct heap_settings, field), 0, \
+            0, help                                                                                \
+    }
+#define HEAP_FLAG(name, field, help) \
+    { name, 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct heap_settings, field), 0, 0, help }
+
+static const struct sonde_option table[] = {
+    {"interval", 'i', "SECONDS", NULL, SONDE_OPTION_NUMBER,
+     offsetof(struct heap_settings, interval), 0, 86400, "on: keep a dump every so often"},
+    {"sample", 's', "BYTES", NULL, SONDE_OPTION_NUMBER, offsetof(struct heap_settings, sample), 1,
+     1099511627776.0, "on, reset, allocs: mean distance of samples"},
+    {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL,
+     offsetof(struct heap_settings, seconds), 0.001, 3600,
+     "diff, allocs: over so long (allocs: 10)"},
+    {"probability", 'p', "P", NULL, SONDE_OPTION_DECIMAL,
+     offsetof(struct heap_settings, probability), 1e-9, 1,
+     "allocs: take each allocation with this probability"},
+    {"older-than", 0, "SECONDS", NULL, SONDE_OPTION_DECIMAL,
+     offsetof(struct heap_settings, older_than_s), 0, 1e9,
+     "dump: only objects that live so long (our sampler)"},
+    HEAP_TEXT("backend", 'b', "NAME", backend,
+              "on: jemalloc or interposed; else the best there is"),
+    HEAP_FLAG("growth-only", growth_only, "diff: only who holds more"),
+    HEAP_FLAG("delete-dumps", delete_dumps, "off: do not keep the dumps"),
+    HEAP_FLAG("ended", ended, "list, dump: what processes that have ended left"),
+    HEAP_TEXT("output", 'o', "FILE", output,
+              "dump, diff, allocs: the extension is the format, - is stdout"),
+    HEAP_TEXT("format", 0, "NAME", format, "the format when the extension does not say it"),
+    HEAP_TEXT("name", 'n', "NNNNNN.heap", name, "dump: one of the list instead of the heap now"),
+    HEAP_TEXT("type", 't', "TYPE", type, "inuse_space, inuse_objects, alloc_space, ..."),
+    HEAP_FLAG("all-one", all_one, "dump: every object of a .heapsnapshot has size 1"),
+    HEAP_FLAG("json", json, "the answer as JSON"),
+    SERVICE_OPTIONS(struct heap_settings, service),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde heap on|off|status|dump|list|allocs|reset|diff [TARGET | BASE [NEW [TARGET]]] "
+             "[options]",
+    .about =
+        "Who holds a target's memory, and who allocates: jemalloc samples (`sonde run --heap`), "
+        "else Sonde.",
+    .examples = "  sonde heap on redis-server --interval 60\n"
+                "  sonde heap dump redis-server -o heap.svg\n"
+                "  sonde heap diff 000001.heap now redis-server --growth-only\n"
+                "  sonde heap allocs redis-server -d 5 -o allocs.svg\n",
+    .table = table,
+    .count = COUNT_OF(table),
+};
+
+const struct verb verb_heap = {"heap", "profile a target's heap: who holds its memory", on_heap,
+                               &options};

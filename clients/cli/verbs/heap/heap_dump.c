@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/capture.h"
+#include "clients/cli/json.h"
+#include "clients/cli/verbs/heap/heap.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define DUMP_MS 120000
+
+struct dump {
+    Sonde__V1__TargetSelector selector;
+    Sonde__V1__Rendering rendering;
+    Sonde__V1__HeapSnapshotRequest snapshot;
+    Sonde__V1__GetHeapDumpRequest kept;
+};
+
+static void fill(struct dump *dump, const char *target, const struct heap_settings *settings,
+                 enum sonde_format format) {
+    heap_select(settings, target, &dump->selector);
+    dump->rendering = (Sonde__V1__Rendering)SONDE__V1__RENDERING__INIT;
+    dump->rendering.format = (Sonde__V1__Format)format;
+    dump->snapshot = (Sonde__V1__HeapSnapshotRequest)SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    dump->snapshot.target = &dump->selector;
+    dump->snapshot.rendering = &dump->rendering;
+    dump->snapshot.all_one = settings->all_one;
+    dump->snapshot.older_than_ms = (uint64_t)(settings->older_than_s * 1000 + 0.5);
+    dump->kept = (Sonde__V1__GetHeapDumpRequest)SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
+    dump->kept.target = &dump->selector;
+    dump->kept.rendering = &dump->rendering;
+    dump->kept.all_one = settings->all_one;
+    dump->kept.ended = settings->ended;
+    if (settings->name)
+        dump->kept.name = (char *)settings->name;
+    if (settings->type)
+        dump->kept.sample_type = dump->snapshot.sample_type = (char *)settings->type;
+}
+
+static sonde_err receive(const char *target, const struct heap_settings *settings,
+                         const struct sonde_format_info *format, const char *path, uint64_t *bytes,
+                         struct sonde_diag *diag) {
+    struct service service;
+    struct output output = {.fd = -1};
+    struct capture_result result = {0};
+    struct dump dump;
+    fill(&dump, target, settings, format->format);
+    sonde_err err = service_open(&service, &settings->service, diag);
+    if (!err)
+        err = output_open(&output, path, diag);
+    if (!err)
+        err = capture_receive(&service,
+                              settings->name ? &client_get_heap_dump : &client_heap_snapshot,
+                              settings->name ? &dump.kept.base : &dump.snapshot.base, DUMP_MS,
+                              &output, &result, diag);
+    if (!err)
+        err = output_commit(&output, diag);
+    output_finish(&output);
+    service_close(&service);
+    *bytes = result.bytes;
+    return err;
+}
+
+static void print_json(const char *path, uint64_t bytes) {
+    struct sonde_buf text = {0};
+    sonde_buf_puts(&text, "{\"file\":");
+    json_text(&text, path);
+    sonde_buf_printf(&text, ",\"bytes\":%" PRIu64 "}", bytes);
+    if (!text.failed)
+        puts(text.data);
+    sonde_buf_finish(&text);
+}
+
+/* A kept dump keeps its name; one of now is sonde.heap. */
+static const char *choose_path(const struct heap_settings *settings) {
+    if (settings->output)
+        return settings->output;
+    return settings->name && !strchr(settings->name, '/') ? settings->name : "sonde.heap";
+}
+
+const struct sonde_format_info *heap_choose_format(const struct heap_settings *settings,
+                                                   const char *path) {
+    if (settings->format)
+        return sonde_format_from_output_of(sonde_slice_of(settings->format), SONDE_OF_HEAP);
+    const struct sonde_format_info *info = sonde_format_from_name(path);
+    return info && (info->offered & SONDE_OF_HEAP) ? info : NULL;
+}
+
+int heap_refuse_format(const struct heap_settings *settings, const char *path) {
+    return cli_usage(
+        &verb_heap,
+        "\"%.80s\" says no format of heaps: .heap .pb.gz .svg .callgraph.svg .collapsed "
+        ".speedscope.json .txt .legacy.heap .heapsnapshot .heapprofile",
+        settings->format ? settings->format : path);
+}
+
+int heap_dump(const char *const *words, int count, const struct heap_settings *settings) {
+    struct sonde_diag diag = {0};
+    uint64_t bytes;
+    const char *path = choose_path(settings);
+    const struct sonde_format_info *format = heap_choose_format(settings, path);
+    if (!format)
+        return heap_refuse_format(settings, path);
+    if (settings->ended && !settings->name)
+        return cli_usage(&verb_heap, "--ended: say which dump by --name (sonde heap list --ended)");
+    sonde_err err = receive(words[0], settings, format, path, &bytes, &diag);
+    if (err)
+        return cli_fail(&verb_heap, err, &diag);
+    if (settings->json)
+        print_json(path, bytes);
+    else
+        fprintf(stderr, "%s: %" PRIu64 " bytes\n", path, bytes);
+    return 0;
+}

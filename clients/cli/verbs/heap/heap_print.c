@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/verbs/heap/heap.h"
+
+#include <inttypes.h>
+#include <time.h>
+
+static void put_time(int64_t unix_ns) {
+    time_t seconds = (time_t)(unix_ns / 1000000000);
+    char text[32];
+    struct tm parts;
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", localtime_r(&seconds, &parts));
+    fputs(text, stdout);
+}
+
+/* 524288 as "512 KiB". */
+static void put_bytes(uint64_t bytes) {
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    size_t unit = 0;
+    double size = (double)bytes;
+    while (size >= 1024 && unit < COUNT_OF(units) - 1)
+        size /= 1024, unit++;
+    printf("%.4g %s", size, units[unit]);
+}
+
+static void tell_active(const Sonde__V1__HeapState *state) {
+    fputs("heap profiling is on", stdout);
+    if (state->active_since_unix_ns) {
+        fputs(" since ", stdout);
+        put_time(state->active_since_unix_ns);
+    }
+    if (state->owner[0]) {
+        fputs(", switched by ", stdout);
+        cli_put_name(stdout, state->owner);
+    }
+    if (state->lease_until_unix_ns) {
+        fputs(", until ", stdout);
+        put_time(state->lease_until_unix_ns);
+    }
+    fputs("\none sample per ", stdout);
+    put_bytes(state->sample_bytes);
+    fputs(state->backend == SONDE__V1__HEAP_STATE__BACKEND__INTERPOSED
+              ? " by Sonde's own sampler: what was allocated since"
+              : "",
+          stdout);
+    fputs(state->accumulates ? "; allocation totals are counted, too\n" : "\n", stdout);
+    if (state->dropped)
+        printf("%" PRIu64 " sample%s had no room and are missing\n", state->dropped,
+               state->dropped == 1 ? "" : "s");
+    if (state->interval_s)
+        printf("a dump every %u s\n", state->interval_s);
+    if (state->gdump)
+        puts("a dump at each new maximum of mapped memory");
+    if (state->gdump_skipped)
+        printf("%" PRIu64 " such dump%s left out: at most one a second\n", state->gdump_skipped,
+               state->gdump_skipped == 1 ? "" : "s");
+}
+
+static void tell_dumps(const Sonde__V1__HeapState *state) {
+    if (state->dumps) {
+        printf("%u dump%s kept, ", state->dumps, state->dumps == 1 ? "" : "s");
+        put_bytes(state->dump_bytes);
+        puts(" (sonde heap list)");
+    }
+    if (state->dump_failures) {
+        printf("%u dump%s failed, the last one: ", state->dump_failures,
+               state->dump_failures == 1 ? "" : "s");
+        cli_put_name(stdout, state->last_failure);
+        putchar('\n');
+    }
+}
+
+void heap_tell_state(const Sonde__V1__HeapState *state) {
+    if (state->active)
+        tell_active(state);
+    else if (state->available)
+        puts("heap profiling is off; `sonde heap on` switches it on");
+    else
+        printf("heap profiling cannot be switched on in this target:\n%s\n",
+               state->note[0] ? state->note : "it has no allocator that can be profiled");
+    if ((state->active || state->available) && state->note[0])
+        printf("%s\n", state->note);
+    tell_dumps(state);
+}
+
+static void tell_dump(const Sonde__V1__HeapDump *dump) {
+    printf("%s  ", dump->name);
+    put_time(dump->unix_ns);
+    fputs("  ", stdout);
+    put_bytes(dump->size_bytes);
+    putchar('\n');
+}
+
+void heap_tell_ended(const Sonde__V1__ListHeapDumpsResponse *list) {
+    if (list->n_dumps == 0)
+        puts("no process that has ended left a dump");
+    for (size_t i = 0; i < list->n_dumps; i++) {
+        const Sonde__V1__HeapDump *dump = list->dumps[i];
+        cli_put_name(stdout, dump->target[0] ? dump->target : "?");
+        printf("  %d  %s  ", dump->pid, dump->uuid);
+        tell_dump(dump);
+    }
+}
+
+void heap_tell_dumps(const Sonde__V1__ListHeapDumpsResponse *list) {
+    if (list->n_dumps == 0)
+        puts("no dump is kept; `sonde heap on --interval 60` keeps one every minute");
+    for (size_t i = 0; i < list->n_dumps; i++)
+        tell_dump(list->dumps[i]);
+}

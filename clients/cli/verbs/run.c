@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `sonde run`: a private sonded and a gateway first, then the command with the guest preloaded, so
+ * that the page's address is known before the server starts. With --socket the command joins a
+ * sonded that runs already, and nothing else is started.
+ *
+ * The exit status is the command's, as a shell tells it; Sonde's own failures follow env and
+ * timeout: 125 for sonde's, 126 for a command that cannot be run so, 127 for a missing one. */
+#include "clients/cli/cli.h"
+#include "clients/cli/run/command.h"
+#include "clients/cli/run/executable.h"
+#include "clients/cli/run/places.h"
+#include "clients/cli/run/rundir.h"
+#include "clients/cli/run/supervise.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define OWN_FAILURE    125
+#define CANNOT_RUN     126
+#define NO_COMMAND     127
+#define READY_MS       20000
+#define DEFAULT_LISTEN "127.0.0.1:20180"
+
+struct settings {
+    const char *name, *http, *socket, *data_dir;
+    struct sonde_option_list grpc;
+    bool heap, insecure, verbose;
+};
+
+struct run {
+    struct settings settings;
+    struct rundir dir;
+    struct supervisor supervisor;
+    struct helper sonded, gateway;
+    struct command command;
+    char sonded_path[PATH_MAX], gateway_path[PATH_MAX], libsonde_path[PATH_MAX];
+    char preload[PATH_MAX]; /* what the dynamic linker is told */
+    char guest_socket[108], service_socket[108], service[128];
+    char page[HELPER_MAX_LINE]; /* what the gateway listens on, "HOST:PORT"; "" = not yet */
+};
+
+/* The lines that others read: "grpc: ADDR" for what --grpc asked for, "http: URL". */
+static void on_sonded_line(void *context, const char *line) {
+    struct run *run = context;
+    if (strncmp(line, "grpc: ", 6) != 0)
+        return;
+    if (strcmp(line + 6, run->service) == 0)
+        run->sonded.ready = true;
+    else
+        fprintf(stderr, "%s\n", line);
+}
+
+static void on_gateway_line(void *context, const char *line) {
+    struct run *run = context;
+    if (strncmp(line, "http: http://", 13) != 0 || run->gateway.ready)
+        return;
+    run->gateway.ready = true;
+    if (strcmp(run->page, line + 13) != 0)
+        fprintf(stderr, "%s\n", line);
+    snprintf(run->page, sizeof run->page, "%s", line + 13);
+    run->gateway.argv[2] = run->page; /* the same port when it has to start again */
+}
+
+static void prepare_sonded(struct run *run) {
+    struct helper *sonded = &run->sonded;
+    *sonded = (struct helper){.name = "sonded",
+                              .mask = &run->supervisor.mask,
+                              .verbose = run->settings.verbose,
+                              .on_line = on_sonded_line,
+                              .context = run,
+                              .output = -1};
+    rundir_file(&run->dir, "guest.sock", run->guest_socket);
+    rundir_file(&run->dir, "service.sock", run->service_socket);
+    snprintf(run->service, sizeof run->service, "unix:%s", run->service_socket);
+    helper_add(sonded, run->sonded_path);
+    helper_add(sonded, "--socket");
+    helper_add(sonded, run->guest_socket);
+    helper_add(sonded, "--grpc");
+    helper_add(sonded, run->service);
+    for (size_t i = 0; i < run->settings.grpc.count; i++) {
+        helper_add(sonded, "--grpc");
+        helper_add(sonded, run->settings.grpc.items[i]);
+    }
+    if (run->settings.data_dir) {
+        helper_add(sonded, "--data-dir");
+        helper_add(sonded, run->settings.data_dir);
+    }
+    if (run->settings.insecure)
+        helper_add(sonded, "--insecure");
+}
+
+static void prepare_gateway(struct run *run) {
+    struct helper *gateway = &run->gateway;
+    *gateway = (struct helper){.name = "sonde-gateway",
+                               .mask = &run->supervisor.mask,
+                               .verbose = run->settings.verbose,
+                               .on_line = on_gateway_line,
+                               .context = run,
+                               .output = -1};
+    helper_add(gateway, run->gateway_path);
+    helper_add(gateway, "--listen");
+    helper_add(gateway, run->settings.http ? run->settings.http : DEFAULT_LISTEN);
+    helper_add(gateway, "--service");
+    helper_add(gateway, run->service);
+    if (run->settings.insecure)
+        helper_add(gateway, "--insecure");
+}
+
+static sonde_err wait_until_ready(struct run *run, struct helper *helper, struct sonde_diag *diag) {
+    uint64_t until = helper_now_ms() + READY_MS;
+    while (!helper->ready && helper->pid && !run->supervisor.stopped_by && helper_now_ms() < until)
+        supervisor_step(&run->supervisor, (int)(until - helper_now_ms()));
+    if (helper->ready)
+        return SONDE_OK;
+    if (run->supervisor.stopped_by)
+        return sonde_fail(diag, SONDE_CANCELLED, "stopped by a signal before the command began");
+    return sonde_fail(diag, SONDE_UNAVAILABLE, "%s %s", helper->name,
+                      helper->pid ? "does not get ready" : "ended at its start");
+}
+
+static sonde_err start_helper(struct run *run, struct helper *helper, struct sonde_diag *diag) {
+    sonde_err err = helper_start(helper, diag);
+    return err ? err : wait_until_ready(run, helper, diag);
+}
+
+/* The page's usual port may be taken, by another `sonde run` for one: then any free one will do. */
+static sonde_err start_gateway(struct run *run, struct sonde_diag *diag) {
+    sonde_err err = start_helper(run, &run->gateway, diag);
+    if (err != SONDE_UNAVAILABLE || run->settings.http || run->gateway.pid)
+        return err;
+    run->gateway.argv[2] = "127.0.0.1:0";
+    return start_helper(run, &run->gateway, diag);
+}
+
+static sonde_err start_service(struct run *run, struct sonde_diag *diag) {
+    sonde_err err = place_find(PLACE_SONDED, run->sonded_path, diag);
+    if (!err)
+        err = place_find(PLACE_GATEWAY, run->gateway_path, diag);
+    if (!err)
+        err = rundir_create(&run->dir, diag);
+    if (err)
+        return err;
+    prepare_sonded(run);
+    prepare_gateway(run);
+    run->supervisor.helpers[0] = &run->sonded;
+    run->supervisor.helpers[1] = &run->gateway;
+    run->supervisor.helper_count = 2;
+    err = start_helper(run, &run->sonded, diag);
+    if (err) {
+        helper_tell(&run->sonded);
+        return err;
+    }
+    err = start_gateway(run, diag);
+    if (err)
+        helper_tell(&run->gateway);
+    return err;
+}
+
+static const char *base_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+static int run_command(struct run *run, char **argv) {
+    run->command.argv = argv;
+    place_for_preload(run->libsonde_path, run->preload);
+    run->command.libsonde = run->preload;
+    run->command.name = run->settings.name;
+    run->command.first_name = base_of(argv[0]);
+    run->command.heap = run->settings.heap;
+    run->command.socket = run->settings.socket ? run->settings.socket : run->guest_socket;
+    run->command.mask = run->supervisor.mask;
+    run->command.pipe_action = run->supervisor.pipe_action;
+    run->supervisor.command = command_start(&run->command);
+    if (run->supervisor.command == 0) {
+        fprintf(stderr, "sonde run: cannot make a process for the command\n");
+        return OWN_FAILURE;
+    }
+    while (run->supervisor.command)
+        supervisor_step(&run->supervisor, -1);
+    return run->supervisor.status;
+}
+
+/* 0, or the status to exit with when the command cannot be run under Sonde. */
+static int check_command(const char *name, struct sonde_diag *diag) {
+    char path[PATH_MAX];
+    sonde_err err = program_find(name, path, diag);
+    if (err)
+        return err == SONDE_NOT_FOUND ? NO_COMMAND : CANNOT_RUN;
+    return program_check(path, diag) ? CANNOT_RUN : 0;
+}
+
+static int start_and_run(struct run *run, char **argv, struct sonde_diag *diag) {
+    int status = check_command(argv[0], diag);
+    if (status)
+        return status;
+    if (place_find(PLACE_LIBSONDE, run->libsonde_path, diag))
+        return OWN_FAILURE;
+    if (strpbrk(run->libsonde_path, ": ")) {
+        sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                   "the linker cannot preload %.180s: move it to a path without spaces and colons",
+                   run->libsonde_path);
+        return OWN_FAILURE;
+    }
+    if (supervisor_init(&run->supervisor, diag))
+        return OWN_FAILURE;
+    if (!run->settings.socket && start_service(run, diag))
+        status = run->supervisor.stopped_by ? 128 + run->supervisor.stopped_by : OWN_FAILURE;
+    else
+        status = run_command(run, argv);
+    supervisor_finish(&run->supervisor);
+    rundir_remove(&run->dir);
+    return status;
+}
+
+static int on_run(int argc, char **argv) {
+    static struct run run; /* zeroed, and too large for a small stack */
+    int status;
+    if (!cli_options(&verb_run, &run.settings, true, &argc, argv, &status))
+        return status;
+    if (argc < 2)
+        return cli_usage(&verb_run, "say which command to run: sonde run -- COMMAND");
+    if (run.settings.socket && (run.settings.http || run.settings.grpc.count))
+        return cli_usage(&verb_run, "--socket joins a sonded that runs already, which has its own "
+                                    "--grpc and gateway");
+    struct sonde_diag diag = {0};
+    status = start_and_run(&run, argv + 1, &diag);
+    if (diag.text[0])
+        fprintf(stderr, "sonde run: %s\n", diag.text);
+    return status;
+}
+
+static const struct sonde_option table[] = {
+    {"name", 'n', "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, name), 0, 0,
+     "what the target is called (what it last became by exec)"},
+    {"http", 0, "HOST:PORT", "SONDE_HTTP", SONDE_OPTION_TEXT, offsetof(struct settings, http), 0, 0,
+     "where the gateway listens (" DEFAULT_LISTEN ", or a free port)"},
+    {"grpc", 0, "ADDR", NULL, SONDE_OPTION_LIST, offsetof(struct settings, grpc), 0, 0,
+     "serve gRPC here too: unix:PATH or HOST:PORT; may be repeated"},
+    {"heap", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, heap), 0, 0,
+     "let jemalloc take heap profiles (MALLOC_CONF, prof:true)"},
+    {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT, offsetof(struct settings, socket), 0,
+     0, "join the sonded whose guests connect here"},
+    {"data-dir", 0, "DIR", "SONDE_DATA_DIR", SONDE_OPTION_TEXT, offsetof(struct settings, data_dir),
+     0, 0, "where sonded keeps its tables"},
+    {"insecure", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, insecure), 0, 0,
+     "allow addresses that others can reach, without a token"},
+    {"verbose", 'v', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, verbose), 0, 0,
+     "show what sonded and the gateway print"},
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde run [--name NAME] [--http HOST:PORT] [--grpc ADDR] [--heap] -- COMMAND...",
+    .about = "Runs COMMAND with Sonde's guest inside and a private sonded and gateway beside it.\n"
+             "Prints the page's address on stderr and exits with COMMAND's status.",
+    .examples = "  sonde run -- redis-server --port 7000\n"
+                "  sonde run --name web --http 127.0.0.1:8123 -- ./server --config x.conf\n"
+                "  sonde run --heap -- ./server-with-jemalloc\n"
+                "  sonde run --socket /run/sonde/guest.sock -- ./server\n",
+    .table = table,
+    .count = COUNT_OF(table),
+};
+
+const struct verb verb_run = {"run", "run a command with Sonde inside", on_run, &options};

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/verbs/source.h"
+
+#include "api/profile/jemalloc.h"
+#include "api/profile/memory.h"
+#include "api/profile/pprof/pprof.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_FILE_BYTES    (512u << 20)
+#define MAX_PROFILE_BYTES (2048ull << 20)
+
+/* What profiles are called beside our own extensions, in the documents of those who take them. */
+static bool has_known_end(const char *word) {
+    static const char *const ends[] = {".pb", ".proto", ".pprof", ".hprof"};
+    size_t len = strlen(word);
+    for (size_t i = 0; i < COUNT_OF(ends); i++) {
+        size_t end = strlen(ends[i]);
+        if (len > end && strcmp(word + len - end, ends[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool source_is_file(const char *word) {
+    return word && (strchr(word, '/') || sonde_format_from_name(word) || has_known_end(word));
+}
+
+static sonde_err read_file(const char *path, struct sonde_buf *bytes, struct sonde_diag *diag) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return sonde_fail_os(diag, errno, "cannot read %.200s", path);
+    bytes->limit = MAX_FILE_BYTES;
+    ssize_t len = 1;
+    int os_error = 0;
+    while (len > 0 && !bytes->failed) {
+        char part[65536];
+        len = read(fd, part, sizeof part);
+        os_error = len < 0 ? errno : 0;
+        if (len > 0)
+            sonde_buf_append(bytes, part, (size_t)len);
+    }
+    close(fd);
+    if (os_error)
+        return sonde_fail_os(diag, os_error, "cannot read %.200s", path);
+    if (bytes->failed)
+        return sonde_fail(diag, SONDE_TOO_LARGE, "%.200s is larger than 512 MiB", path);
+    return SONDE_OK;
+}
+
+/* A dump of jemalloc's, without the allocator's own frames. */
+static sonde_err read_dump(struct sonde_slice bytes, struct sonde_profile **profile,
+                           struct sonde_diag *diag) {
+    struct sonde_profile *whole;
+    sonde_err err = sonde_jemalloc_read(bytes, MAX_PROFILE_BYTES, &whole, diag);
+    if (err)
+        return err;
+    err = sonde_memory_trim(whole, sonde_memory_in_allocator_module, NULL, profile, diag);
+    sonde_profile_destroy(whole);
+    return err;
+}
+
+sonde_err source_read(const char *path, struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct sonde_buf bytes = {0};
+    struct sonde_diag detail = {0};
+    sonde_err err = read_file(path, &bytes, diag);
+    if (!err) {
+        struct sonde_slice slice = sonde_buf_slice(&bytes);
+        bool is_dump = sonde_jemalloc_is_dump(slice);
+        err = is_dump ? read_dump(slice, profile, &detail)
+                      : sonde_pprof_read(slice, MAX_PROFILE_BYTES, profile, &detail);
+        if (err)
+            err =
+                sonde_fail(diag, err, "%.120s is not a %s that can be read: %.160s", path,
+                           is_dump ? "heap dump" : "pprof profile", sonde_diag_text(&detail, err));
+    }
+    sonde_buf_finish(&bytes);
+    return err;
+}
+
+/* Large documents go to the output as they are drawn. */
+struct writing {
+    struct output *output;
+    sonde_err err;
+    struct sonde_diag diag;
+};
+
+static bool write_part(void *context, const char *bytes, size_t len) {
+    struct writing *writing = context;
+    writing->err = output_write(writing->output, bytes, len, &writing->diag);
+    return writing->err == SONDE_OK;
+}
+
+static sonde_err draw_profile(const struct sonde_profile *profile, enum sonde_format format,
+                              struct sonde_draw_options *options, struct output *output,
+                              struct sonde_diag *diag) {
+    struct writing writing = {.output = output};
+    const struct sonde_draw_sink sink = {write_part, &writing};
+    struct sonde_buf drawn = {0};
+    options->sink = &sink;
+    sonde_err err = sonde_draw(profile, format, options, &drawn, diag);
+    if (writing.err) {
+        err = writing.err;
+        *diag = writing.diag;
+    }
+    if (!err)
+        err = output_write(output, drawn.data, drawn.len, diag);
+    sonde_buf_finish(&drawn);
+    return err;
+}
+
+static sonde_err draw_file(const char *path, const struct capture_settings *settings,
+                           enum sonde_format format, struct output *output,
+                           struct sonde_diag *diag) {
+    struct sonde_profile *profile = NULL;
+    struct sonde_draw_options options = {0};
+    sonde_err err = source_read(path, &profile, diag);
+    if (!err) {
+        options = sonde_draw_defaults(profile);
+        options.title = settings->title ? settings->title : options.title;
+        options.merge_threads = settings->merge_threads;
+    }
+    /* "legacy" is one word for two formats. */
+    if (!err && format == SONDE_FORMAT_LEGACY_CPU && sonde_memory_types(profile, NULL))
+        format = SONDE_FORMAT_LEGACY_HEAP;
+    if (!err)
+        err = draw_profile(profile, format, &options, output, diag);
+    sonde_profile_destroy(profile);
+    return err;
+}
+
+static sonde_err draw_target(const char *target, const struct source_settings *settings,
+                             enum sonde_format format, struct output *output,
+                             struct capture_result *result, struct sonde_diag *diag) {
+    struct service service;
+    sonde_err err = service_open(&service, &settings->service, diag);
+    if (!err)
+        err = capture_run(&service, target, &settings->capture, format, output, result, diag);
+    service_close(&service);
+    return err;
+}
+
+int source_draw(const struct verb *verb, const char *word, const struct source_settings *settings,
+                enum sonde_format format, const char *output_path) {
+    bool is_file = source_is_file(word);
+    struct sonde_diag diag = {0};
+    struct capture_result result = {0};
+    struct output output = {.fd = -1};
+    sonde_err err = output_open(&output, output_path, &diag);
+    if (!err && is_file)
+        err = draw_file(word, &settings->capture, format, &output, &diag);
+    else if (!err)
+        err = draw_target(word, settings, format, &output, &result, &diag);
+    if (!err)
+        err = output_commit(&output, &diag);
+    output_finish(&output);
+    if (err)
+        return cli_fail(verb, err, &diag);
+    if (!is_file && strcmp(output_path, "-") != 0)
+        capture_tell(output_path, &result);
+    return 0;
+}

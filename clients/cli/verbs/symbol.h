@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the two halves of `sonde symbol` share: names for addresses (symbol.c) and the service's
+ * symbol files (symbol_files.c). */
+#ifndef SONDE_CLIENTS_CLI_VERBS_SYMBOL_H
+#define SONDE_CLIENTS_CLI_VERBS_SYMBOL_H
+
+#include "clients/cli/service.h"
+
+struct symbol_settings {
+    struct service_settings service;
+    bool json, returns, list;
+    const char *build_id, *evict, *upload;
+    uint64_t wait_ms;
+};
+
+/* Each asks one question and prints the answer. */
+typedef sonde_err symbol_action(struct service *service, const struct symbol_settings *settings,
+                                struct sonde_diag *diag);
+symbol_action symbol_list, symbol_evict, symbol_upload;
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GreptimeDB's memory paths, /debug/prof/mem and below. Activation is idempotent here, errors are
+ * objects, and what the framework of the original says about bad forms stays as its users know it.
+ */
+#include "gateway/families/tikv_heap.h"
+#include "gateway/request/profile_answer.h"
+#include "gateway/request/reply.h"
+
+#include <stdio.h>
+
+/* The target has no profiler that is on: does it have one at all? */
+static void on_why(struct exchange *exchange, const ProtobufCMessage *message) {
+    const Sonde__V1__HeapState *state = (const void *)message;
+    char text[400];
+    if (state->note[0])
+        snprintf(exchange->diag.text, sizeof exchange->diag.text, "%s", state->note);
+    if (state->backend != SONDE__V1__HEAP_STATE__BACKEND__BACKEND_NONE)
+        return;
+    snprintf(text, sizeof text, "The 'mem-prof' feature is disabled: %s",
+             state->note[0] ? state->note : sonde_diag_text(&exchange->diag, SONDE_NOT_AVAILABLE));
+    reply_status(exchange_take_request(exchange), FAMILY_PLAIN, 501, "NOT_AVAILABLE", text);
+}
+
+static void on_why_ended(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+    char text[400];
+    snprintf(text, sizeof text, "Memory profiling is not enabled: %s",
+             sonde_diag_text(&exchange->diag, SONDE_NOT_AVAILABLE));
+    reply_status(exchange_take_request(exchange), exchange->family, 400, "NOT_AVAILABLE", text);
+}
+
+static void refuse(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+    static const struct exchange_events events = {on_why, on_why_ended, NULL};
+    Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = exchange_selector(&exchange->target);
+    if (err != SONDE_NOT_AVAILABLE && err != SONDE_NOT_ACTIVE) {
+        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+        return;
+    }
+    if (diag)
+        exchange->diag = *diag;
+    request.target = &selector;
+    exchange->events = &events;
+    exchange_call(exchange, &client_heap_status, &request.base, HEAP_DEADLINE_MS);
+}
+
+static void refuse_dump(struct exchange *exchange, const struct capture_form *form, sonde_err err,
+                        const struct sonde_diag *diag) {
+    char text[400];
+    if (err != SONDE_IO) {
+        refuse(exchange, err, diag);
+        return;
+    }
+    snprintf(text, sizeof text, "Failed to dump profiling data: %s", sonde_diag_text(diag, err));
+    reply_status(exchange_take_request(exchange), exchange->family, 503, "IO", text);
+}
+
+void handle_mem_dump(struct visit *visit) {
+    const struct profile_setup *setup = visit->route->setup;
+    struct capture_form form;
+    if (!capture_read_form(visit, setup, setup->format, &form))
+        return;
+    form.refuse = refuse_dump;
+    Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__Rendering rendering = capture_rendering(&form);
+    request.target = &selector;
+    request.rendering = &rendering;
+    capture_start(visit, &form, &client_heap_snapshot, &request.base, CAPTURE_GRACE_MS);
+}
+
+static void answer_active(struct exchange *exchange, bool active) {
+    reply_bytes(exchange_take_request(exchange), REPLY_JSON,
+                sonde_slice_of(active ? "{\"active\": true}" : "{\"active\": false}"));
+}
+
+static void on_status(struct exchange *exchange, const ProtobufCMessage *message) {
+    answer_active(exchange, ((const Sonde__V1__HeapState *)(const void *)message)->active);
+}
+
+static void on_gdump(struct exchange *exchange, const ProtobufCMessage *message) {
+    answer_active(exchange, ((const Sonde__V1__HeapGdump *)(const void *)message)->active);
+}
+
+/* Reading works where switching does not: what cannot be on is off. */
+static void on_read_ended(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+    if (err == SONDE_NOT_AVAILABLE)
+        answer_active(exchange, false);
+    else
+        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+}
+
+void handle_mem_status(struct visit *visit) {
+    static const struct exchange_events events = {on_status, on_read_ended, NULL};
+    Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    request.target = &selector;
+    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_heap_status,
+                  &request.base, HEAP_DEADLINE_MS);
+}
+
+static void answer_activated(struct exchange *exchange) {
+    reply_text(exchange_take_request(exchange), 200, "Heap profiling activated");
+}
+
+static void on_activated(struct exchange *exchange, const ProtobufCMessage *message) {
+    answer_activated(exchange);
+}
+
+/* Refused without an effect is as good as done. */
+static void on_activate_ended(struct exchange *exchange, sonde_err err,
+                              const struct sonde_diag *diag) {
+    if (err == SONDE_SESSION_BUSY)
+        answer_activated(exchange);
+    else
+        refuse(exchange, err, diag);
+}
+
+void handle_mem_activate(struct visit *visit) {
+    static const struct exchange_events events = {on_activated, on_activate_ended, NULL};
+    struct heap_switch wanted = HEAP_SWITCH_PROMISED;
+    struct sonde_diag diag = {0};
+    sonde_err err = heap_read_switch(&visit->query, &wanted, &diag);
+    if (err)
+        reply_error(visit->request, visit->family, err, &diag);
+    else
+        heap_activate(exchange_create(visit, sizeof(struct exchange), &events), visit, &wanted);
+}
+
+/* What can be switched on without being asked for by its name. */
+static bool is_enabled(const Sonde__V1__HeapState *state) {
+    return state->available && state->backend == SONDE__V1__HEAP_STATE__BACKEND__JEMALLOC;
+}
+
+static void on_deactivated(struct exchange *exchange, const ProtobufCMessage *message) {
+    const Sonde__V1__HeapDeactivated *done = (const void *)message;
+    if (done->was_active || !done->state || is_enabled(done->state))
+        reply_text(exchange_take_request(exchange), 200, "Heap profiling deactivated");
+    else
+        snprintf(exchange->diag.text, sizeof exchange->diag.text, "%s",
+                 done->state->note[0] ? done->state->note
+                                      : sonde_diag_text(NULL, SONDE_NOT_AVAILABLE));
+}
+
+static void on_deactivate_ended(struct exchange *exchange, sonde_err err,
+                                const struct sonde_diag *diag) {
+    if (err == SONDE_OK && exchange->diag.text[0])
+        refuse(exchange, SONDE_NOT_AVAILABLE, NULL);
+    else
+        refuse(exchange, err, diag);
+}
+
+void handle_mem_deactivate(struct visit *visit) {
+    static const struct exchange_events events = {on_deactivated, on_deactivate_ended, NULL};
+    heap_deactivate(exchange_create(visit, sizeof(struct exchange), &events), false);
+}
+
+static void on_gdump_set(struct exchange *exchange, const ProtobufCMessage *message) {
+    bool active = ((const Sonde__V1__HeapGdump *)(const void *)message)->active;
+    reply_text(exchange_take_request(exchange), 200,
+               active ? "gdump activated" : "gdump deactivated");
+}
+
+static void refuse_form(struct visit *visit, const char *reason) {
+    char text[400];
+    snprintf(text, sizeof text, "Failed to deserialize form body: %s", reason);
+    reply_text(visit->request, 422, text);
+}
+
+/* False when the form was bad, which is answered then. */
+static bool read_gdump_form(struct visit *visit, const struct query *form, bool *active) {
+    struct sonde_slice value;
+    char quoted[QUERY_QUOTED_SIZE], reason[QUERY_QUOTED_SIZE + 64];
+    if (query_occurrences(form, "activate") > 1) {
+        refuse_form(visit, "duplicate field `activate`");
+        return false;
+    }
+    if (!query_get(form, "activate", &value)) {
+        refuse_form(visit, "missing field `activate`");
+        return false;
+    }
+    *active = sonde_slice_equals(value, "true");
+    if (*active || sonde_slice_equals(value, "false"))
+        return true;
+    snprintf(reason, sizeof reason, "activate: \"%s\" is not one of true, false",
+             query_quote(value, quoted));
+    refuse_form(visit, reason);
+    return false;
+}
+
+static void set_gdump(struct visit *visit, bool active) {
+    static const struct exchange_events events = {on_gdump_set, refuse, NULL};
+    Sonde__V1__SetHeapGdumpRequest request = SONDE__V1__SET_HEAP_GDUMP_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    request.target = &selector;
+    request.active = active;
+    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_set_heap_gdump,
+                  &request.base, HEAP_DEADLINE_MS);
+}
+
+static void get_gdump(struct visit *visit) {
+    static const struct exchange_events events = {on_gdump, on_read_ended, NULL};
+    Sonde__V1__GetHeapGdumpRequest request = SONDE__V1__GET_HEAP_GDUMP_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    request.target = &selector;
+    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_get_heap_gdump,
+                  &request.base, HEAP_DEADLINE_MS);
+}
+
+void handle_mem_gdump(struct visit *visit) {
+    static const char form_type[] = "application/x-www-form-urlencoded";
+    struct query form;
+    bool active;
+    if (visit->method == METHOD_GET) {
+        get_gdump(visit);
+        return;
+    }
+    if (!visit->headers.content_type.data ||
+        !negotiate_type_is(visit->headers.content_type, form_type)) {
+        reply_text(visit->request, 415,
+                   "Form requests must have `Content-Type: application/x-www-form-urlencoded`");
+        return;
+    }
+    query_parse(&form, http_request_body(visit->request));
+    if (read_gdump_form(visit, &form, &active))
+        set_gdump(visit, active);
+    query_finish(&form);
+}

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/families/index_page.h"
+
+#include "gateway/request/query.h"
+#include "gateway/routes.h"
+
+#include "api/options.h"
+
+#include <string.h>
+
+/* The chapters of the page, in their order; a row belongs to the first whose word is in its path
+ * when they are tried from the last. */
+static const struct chapter {
+    const char *title, *words[8];
+} chapters[] = {
+    {"The gateway", {""}},
+    {"CPU time and threads", {"profile", "cpu", "backtraces"}},
+    {"Memory", {"heap", "mem", "alloc"}},
+    {"Captures that are kept", {"captures", "diff"}},
+    {"For tools", {"symbol", "cmdline"}},
+};
+
+#define CHAPTERS (sizeof chapters / sizeof chapters[0])
+#define MEMORY   2u
+#define KEPT     3u
+#define MAX_KEPT 16u /* shown */
+
+static size_t chapter_of(const struct route *route) {
+    for (size_t i = CHAPTERS; i-- > 1;)
+        for (const char *const *word = chapters[i].words; *word; word++)
+            if (strstr(route->path, *word))
+                return i;
+    return 0;
+}
+
+static void append_html(struct sonde_buf *out, const char *text) {
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if (strchr("<>&\"'", byte))
+            sonde_buf_printf(out, "&#%d;", byte);
+        else
+            sonde_buf_putc(out, byte < ' ' || byte == 0x7f ? '?' : (char)byte);
+    }
+}
+
+static void append_plain(struct sonde_buf *out, const char *text) {
+    char quoted[QUERY_QUOTED_SIZE];
+    sonde_buf_puts(out, query_quote(sonde_slice_of(text), quoted));
+}
+
+/* A sentence of the service, which may hold a target's name. */
+static void append_sentence(const struct index_page *page, const char *text,
+                            struct sonde_buf *out) {
+    if (page->html) {
+        append_html(out, text);
+        return;
+    }
+    for (; *text; text++)
+        sonde_buf_putc(out, *text < ' ' || *text == 0x7f ? '?' : *text);
+}
+
+/* "/t/<name>", or by pid where the name could not be told from a pid or is not its alone. */
+static void append_prefix(struct sonde_buf *out, const Sonde__V1__ListTargetsResponse *list,
+                          const Sonde__V1__Target *target) {
+    int32_t pid;
+    size_t same = 0;
+    for (size_t i = 0; i < list->n_targets; i++)
+        same += strcmp(list->targets[i]->name, target->name) == 0;
+    bool by_name = same == 1 && path_is_name(sonde_slice_of(target->name)) &&
+                   !path_is_pid(sonde_slice_of(target->name), &pid);
+    sonde_buf_puts(out, "/t/");
+    if (by_name)
+        path_append_encoded(out, sonde_slice_of(target->name));
+    else
+        sonde_buf_printf(out, "%d", target->pid);
+}
+
+/* ---- What is told ---- */
+
+void index_page_tell_targets(struct index_page *page, const Sonde__V1__ListTargetsResponse *list) {
+    struct sonde_buf *out = &page->targets;
+    if (list->n_targets == 0)
+        sonde_buf_puts(out, page->html ? "<p>none: start one with <code>sonde run -- COMMAND</code>"
+                                         "</p>\n"
+                                       : "  none: start one with `sonde run -- COMMAND`\n");
+    for (size_t i = 0; i < list->n_targets; i++) {
+        const Sonde__V1__Target *target = list->targets[i];
+        sonde_buf_puts(out, page->html ? "<li><a href=\"" : "  ");
+        append_prefix(out, list, target);
+        if (page->html) {
+            sonde_buf_puts(out, "/\">");
+            append_html(out, target->name);
+            sonde_buf_printf(out, "</a> pid %d</li>\n", target->pid);
+        } else {
+            sonde_buf_putc(out, ' ');
+            append_plain(out, target->name);
+            sonde_buf_printf(out, " pid %d\n", target->pid);
+        }
+    }
+}
+
+void index_page_tell_heap(struct index_page *page, const Sonde__V1__HeapState *state) {
+    if (state->active)
+        sonde_buf_printf(&page->heap, "Heap profiling is on, switched by %s.",
+                         state->owner[0] ? state->owner : "somebody");
+    else if (state->available && !state->note[0])
+        sonde_buf_puts(&page->heap, "Heap profiling is off: PUT /v1/heap?active=true or "
+                                    "heap_activate switches it on.");
+    else
+        sonde_buf_printf(&page->heap, "Heap profiling is off: %s.", state->note);
+}
+
+static void append_capture(struct index_page *page, const Sonde__V1__Capture *capture,
+                           const Sonde__V1__Capture *before) {
+    struct sonde_buf *out = &page->kept;
+    unsigned long long id = capture->id;
+    if (page->html)
+        sonde_buf_printf(out, "<li><a href=\"/v1/captures/%llu\">%llu</a> ", id, id);
+    else
+        sonde_buf_printf(out, "  /v1/captures/%llu ", id);
+    append_sentence(page, capture->kind, out);
+    sonde_buf_printf(out, " %.1f s ", capture->duration_ms / 1000.0);
+    append_sentence(page, capture->target, out);
+    sonde_buf_putc(out, ' ');
+    append_sentence(page, capture->note, out);
+    if (page->html) {
+        sonde_buf_printf(out, " <a href=\"/v1/captures/%llu.pb.gz\">pprof</a>", id);
+        if (before)
+            sonde_buf_printf(out, " <a href=\"/v1/diff?base=%llu&amp;new=%llu\">since %llu</a>",
+                             (unsigned long long)before->id, id, (unsigned long long)before->id);
+        sonde_buf_puts(out, "</li>");
+    }
+    sonde_buf_putc(out, '\n');
+}
+
+/* The newest earlier one of the same target and kind: what a difference makes sense with. */
+static const Sonde__V1__Capture *find_before(const Sonde__V1__ListCapturesResponse *list,
+                                             size_t index) {
+    const Sonde__V1__Capture *capture = list->captures[index];
+    for (size_t i = index + 1; i < list->n_captures; i++)
+        if (strcmp(list->captures[i]->target, capture->target) == 0 &&
+            strcmp(list->captures[i]->kind, capture->kind) == 0)
+            return list->captures[i];
+    return NULL;
+}
+
+void index_page_tell_captures(struct index_page *page,
+                              const Sonde__V1__ListCapturesResponse *list) {
+    sonde_buf_puts(&page->kept, page->html && list->n_captures ? "<ul>\n" : "");
+    for (size_t i = 0; i < list->n_captures && i < MAX_KEPT; i++)
+        append_capture(page, list->captures[i], find_before(list, i));
+    sonde_buf_puts(&page->kept, page->html && list->n_captures ? "</ul>\n" : "");
+}
+
+/* ---- The page ---- */
+
+static void append_route(const struct index_page *page, const struct route *route,
+                         struct sonde_buf *out) {
+    const char *prefix = (route->flags & ROUTE_NO_TARGET) ? "" : page->prefix;
+    bool has_get = route->methods & METHOD_GET;
+    bool reads = !(route->flags & ROUTE_CHANGES_STATE) || (route->flags & ROUTE_GET_READS);
+    if (!page->html)
+        sonde_buf_printf(out, "  %s%s%s%s\n      %s\n", has_get ? "" : "POST ", prefix, route->path,
+                         route->link, route->summary);
+    else if (has_get && reads) /* a link that is only followed by mistake must not switch */
+        sonde_buf_printf(out, "<dt><a href=\"%s%s%s\">%s%s</a></dt><dd>%s</dd>\n", prefix,
+                         route->path, route->link, route->path, route->link, route->summary);
+    else
+        sonde_buf_printf(out, "<dt>%s%s%s%s</dt><dd>%s</dd>\n", has_get ? "" : "POST ", prefix,
+                         route->path, route->link, route->summary);
+}
+
+static void append_chapter(const struct index_page *page, size_t number, struct sonde_buf *out) {
+    size_t count;
+    const struct route *table = route_table(&count);
+    const char *title = chapters[number].title;
+    sonde_buf_printf(out, page->html ? "<h2>%s</h2>\n" : "\n%s:\n", title);
+    if (number == MEMORY && page->heap.len) {
+        sonde_buf_puts(out, page->html ? "<p>" : "  ");
+        append_sentence(page, page->heap.data, out);
+        sonde_buf_puts(out, page->html ? "</p>\n" : "\n");
+    }
+    if (number == KEPT)
+        sonde_buf_append(out, page->kept.data, page->kept.len);
+    sonde_buf_puts(out, page->html ? "<dl>\n" : "");
+    for (size_t i = 0; i < count; i++)
+        if (table[i].link && chapter_of(&table[i]) == number)
+            append_route(page, &table[i], out);
+    sonde_buf_puts(out, page->html ? "</dl>\n" : "");
+}
+
+/* What is not about a target comes last. */
+static void append_chapters(const struct index_page *page, struct sonde_buf *out) {
+    for (size_t i = 1; i <= CHAPTERS; i++)
+        append_chapter(page, i % CHAPTERS, out);
+}
+
+static void append_page(const struct index_page *page, struct sonde_buf *out) {
+    sonde_buf_puts(out, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+                        "<meta name=\"viewport\" content=\"width=device-width\">"
+                        "<title>Sonde</title><link rel=\"stylesheet\" href=\"/style.css\"></head>\n"
+                        "<body><h1>Sonde</h1>\n<h2>Targets</h2>\n<ul>\n");
+    sonde_buf_append(out, page->targets.data, page->targets.len);
+    sonde_buf_puts(out, "</ul>\n");
+    append_chapters(page, out);
+    sonde_buf_printf(out, "<p>version %s</p></body></html>\n", SONDE_VERSION);
+}
+
+static void append_text(const struct index_page *page, struct sonde_buf *out) {
+    sonde_buf_puts(out, "Sonde " SONDE_VERSION "\n\nTargets:\n");
+    sonde_buf_append(out, page->targets.data, page->targets.len);
+    append_chapters(page, out);
+}
+
+void index_page_write(const struct index_page *page, struct sonde_buf *out) {
+    if (page->html)
+        append_page(page, out);
+    else
+        append_text(page, out);
+}
+
+void index_page_finish(struct index_page *page) {
+    sonde_buf_finish(&page->targets);
+    sonde_buf_finish(&page->heap);
+    sonde_buf_finish(&page->kept);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The service's counters in Prometheus' text form: GetInfo, then ListTargets. */
+#include "gateway/exchange.h"
+#include "gateway/handlers.h"
+#include "gateway/request/reply.h"
+
+#include <inttypes.h>
+
+#define DEADLINE_MS  5000
+#define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+struct metrics {
+    struct exchange exchange;
+    struct sonde_buf text;
+};
+
+static void append_head(struct sonde_buf *out, const char *name, const char *type,
+                        const char *help) {
+    sonde_buf_printf(out, "# HELP sonde_%s %s\n# TYPE sonde_%s %s\n", name, help, name, type);
+}
+
+static void append_number(struct sonde_buf *out, const char *name, const char *type, uint64_t value,
+                          const char *help) {
+    append_head(out, name, type, help);
+    sonde_buf_printf(out, "sonde_%s %" PRIu64 "\n", name, value);
+}
+
+/* A label's value: names of targets are hostile. */
+static void append_label(struct sonde_buf *out, const char *name, const char *value) {
+    sonde_buf_printf(out, "%s=\"", name);
+    for (; *value; value++) {
+        if (*value == '"' || *value == '\\')
+            sonde_buf_printf(out, "\\%c", *value);
+        else if (*value == '\n')
+            sonde_buf_puts(out, "\\n");
+        else
+            sonde_buf_putc(out, (unsigned char)*value < ' ' || *value == 0x7f ? '?' : *value);
+    }
+    sonde_buf_putc(out, '"');
+}
+
+static void append_seconds(struct sonde_buf *out, int64_t ns) {
+    sonde_buf_printf(out, " %" PRId64 ".%03" PRId64 "\n", ns / 1000000000,
+                     ns % 1000000000 / 1000000);
+}
+
+static void append_drops(struct sonde_buf *out, const Sonde__V1__Info *info) {
+    append_head(out, "drops_total", "counter", "Samples that were lost, by cause.");
+    for (size_t i = 0; i < info->n_drops_total; i++) {
+        sonde_buf_puts(out, "sonde_drops_total{");
+        append_label(out, "cause", info->drops_total[i]->cause);
+        sonde_buf_printf(out, "} %" PRIu64 "\n", info->drops_total[i]->count);
+    }
+}
+
+static void on_info(struct exchange *exchange, const ProtobufCMessage *message) {
+    const Sonde__V1__Info *info = (const void *)message;
+    struct sonde_buf *out = &((struct metrics *)exchange)->text;
+    append_head(out, "info", "gauge", "The service's version.");
+    sonde_buf_puts(out, "sonde_info{");
+    append_label(out, "version", info->version);
+    sonde_buf_puts(out, "} 1\n");
+    append_head(out, "start_time_seconds", "gauge", "When the service started.");
+    sonde_buf_puts(out, "sonde_start_time_seconds");
+    append_seconds(out, info->start_unix_ns);
+    append_head(out, "cpu_seconds_total", "counter", "CPU time the service has used.");
+    sonde_buf_puts(out, "sonde_cpu_seconds_total");
+    append_seconds(out, (int64_t)info->cpu_ns);
+    append_number(out, "resident_bytes", "gauge", info->resident_bytes, "Its resident memory.");
+    append_number(out, "targets", "gauge", info->targets, "Attached processes.");
+    append_number(out, "captures_running", "gauge", info->captures_running, "Captures now.");
+    append_number(out, "captures_total", "counter", info->captures_total, "Captures so far.");
+    append_number(out, "streams_running", "gauge", info->streams_running, "Live streams now.");
+    append_number(out, "samples_total", "counter", info->samples_total, "Samples taken.");
+    append_drops(out, info);
+}
+
+static void append_target(struct sonde_buf *out, const char *name,
+                          const Sonde__V1__Target *target) {
+    sonde_buf_printf(out, "sonde_target_%s{", name);
+    append_label(out, "target", target->name);
+    sonde_buf_printf(out, ",pid=\"%" PRId32 "\"}", target->pid);
+}
+
+static void on_targets(struct exchange *exchange, const ProtobufCMessage *message) {
+    const Sonde__V1__ListTargetsResponse *list = (const void *)message;
+    struct sonde_buf *out = &((struct metrics *)exchange)->text;
+    append_head(out, "target_start_time_seconds", "gauge", "When the process started.");
+    for (size_t i = 0; i < list->n_targets; i++) {
+        append_target(out, "start_time_seconds", list->targets[i]);
+        append_seconds(out, list->targets[i]->start_unix_ns);
+    }
+    append_head(out, "target_captures_running", "gauge", "Captures of the process now.");
+    for (size_t i = 0; i < list->n_targets; i++) {
+        append_target(out, "captures_running", list->targets[i]);
+        sonde_buf_printf(out, " %" PRIu32 "\n", list->targets[i]->captures_running);
+    }
+    reply_bytes(exchange_take_request(exchange), METRICS_TYPE, sonde_buf_slice(out));
+}
+
+static void on_info_ended(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+    static const struct exchange_events events = {.on_message = on_targets};
+    Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
+    if (err) {
+        exchange_refuse(exchange, err, diag);
+        return;
+    }
+    exchange->events = &events;
+    exchange_call(exchange, &client_list_targets, &request.base, DEADLINE_MS);
+}
+
+static void finish(struct exchange *exchange) {
+    sonde_buf_finish(&((struct metrics *)exchange)->text);
+}
+
+void handle_metrics(struct visit *visit) {
+    static const struct exchange_events events = {on_info, on_info_ended, finish};
+    Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
+    struct metrics *metrics = exchange_create(visit, sizeof *metrics, &events);
+    exchange_call(&metrics->exchange, &client_get_info, &request.base, DEADLINE_MS);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the files of this folder share: server, listener, connection, request. */
+#ifndef SONDE_GATEWAY_HTTP_HTTP_SERVER_H
+#define SONDE_GATEWAY_HTTP_HTTP_SERVER_H
+
+#include "gateway/http/gzip.h"
+#include "gateway/http/http.h"
+
+#include <h2o.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct listener {
+    struct http_server *server;
+    h2o_socket_t *sock; /* NULL once closed */
+    h2o_accept_ctx_t accept;
+    bool local; /* loopback or unix */
+    bool is_unix;
+    char address[160];     /* as printed */
+    const char *unix_path; /* removed at the end */
+};
+
+/* Hangs on the socket's on_close, so that it is found from every request of the connection. */
+struct connection {
+    struct http_server *server;
+    const struct listener *listener;
+    enum http_trust trust;
+    char peer[64];         /* address without port; known even when the peer is gone */
+    uint64_t wasted_until; /* h2o_now; see watch.c */
+};
+
+struct http_server {
+    struct http_options options;
+    h2o_globalconf_t config;
+    h2o_context_t context;
+    h2o_loop_t *loop;
+    int epoll_fd;                       /* h2o's, to sleep on */
+    pthread_mutex_t lock;               /* of the loop and all that follows from it (turn.c) */
+    _Atomic(struct http_post *) posted; /* the newest first */
+    atomic_bool sleeps;
+    bool sleeps_long; /* no timeout is counted */
+    h2o_multithread_receiver_t wakes;
+    h2o_timeout_t watch; /* the interval at which requests are looked at */
+    struct listener listeners[HTTP_MAX_LISTENERS];
+    size_t listener_count;
+    SSL_CTX *ssl; /* NULL = no TLS */
+    uint32_t connections;
+    _Atomic uint32_t requests;
+    struct http_request *first; /* all that h2o still holds */
+    bool accepting;
+    atomic_int stops;
+    h2o_multithread_message_t wake;
+    atomic_flag wake_sent;
+};
+
+struct our_handler {
+    h2o_handler_t super;
+    struct http_server *server;
+};
+
+enum request_state { REQUEST_WAITING, REQUEST_STREAMING, REQUEST_ANSWERED };
+
+/* Lives in the h2o request's pool; dispose_request is its end. */
+struct http_request {
+    h2o_generator_t generator;
+    h2o_req_t *req;
+    struct http_server *server;
+    struct http_request *next, **link; /* among the server's */
+    enum request_state state;
+    bool in_flight; /* a send is on its way: no other may follow */
+    bool ending, cutting;
+    h2o_timeout_entry_t watch, gathered;
+    uint64_t taken, moved_at; /* what the peer had when it was seen to take something, and when */
+    void (*on_gone)(void *context);
+    void *gone_context;
+    void (*on_ready)(void *context);
+    void *ready_context;
+    struct gzip_stream *gzip;       /* NULL = sent as it is */
+    struct sonde_buf sending;       /* the bytes in flight, or those */
+    void (*release)(void *context); /* that were lent */
+    void *lender;
+    char note[192];
+};
+
+/* turn.c */
+SONDE_MUST_USE sonde_err http_turn_create(struct http_server *server, struct sonde_diag *diag);
+/* Under the lock: sleeps without it until something happens, at most wait_ms (< 0: no limit). */
+void http_turn(struct http_server *server, int32_t wait_ms);
+void http_turn_woken(struct http_server *server);
+/* listen.c */
+SONDE_MUST_USE sonde_err http_listen(struct http_server *server, const char *text,
+                                     struct sonde_diag *diag);
+void http_listen_start(struct http_server *server);
+void http_listen_close(struct http_server *server);
+/* tls.c */
+SONDE_MUST_USE sonde_err http_tls_create(struct http_server *server, bool http2,
+                                         struct sonde_diag *diag);
+void http_tls_destroy(struct http_server *server);
+/* request.c */
+int http_on_request(h2o_handler_t *handler, h2o_req_t *req);
+void http_request_answered(struct http_request *request);
+void http_request_abandon(struct http_request *request, int status);
+struct http_request *http_request_of(h2o_req_t *req);
+struct connection *http_connection_of(h2o_req_t *req);
+/* answer.c: what was lent goes back. */
+void http_request_release(struct http_request *request);
+/* watch.c */
+void http_watch_start(struct http_request *request);
+bool http_watch_is_wasteful(const struct connection *connection);
+void http_watch_wasted(struct http_request *request); /* an HTTP/2 request was taken back */
+/* log.c */
+void http_log_register(struct http_server *server, h2o_pathconf_t *path);
+void http_headers_register(struct http_server *server, h2o_pathconf_t *path);
+
+#endif

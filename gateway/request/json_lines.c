@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/request/json_lines.h"
+
+#include "api/json/json.h"
+
+/* Not compressed: a line must leave at once, not with its block. */
+static const struct http_answer answer = {
+    .status = 200, .content_type = LINES_TYPE, .no_gzip = true};
+
+static void send_last_line(struct lines *lines) {
+    struct http_request *request = exchange_take_request(&lines->exchange);
+    http_stream_send(request, sonde_buf_slice(&lines->line));
+    http_stream_end(request);
+}
+
+static void on_ready(void *context) {
+    struct lines *lines = context;
+    lines->in_flight = false;
+    if (!lines->over) {
+        exchange_pull(&lines->exchange);
+        return;
+    }
+    send_last_line(lines);
+    exchange_settle(&lines->exchange);
+}
+
+static void start(struct lines *lines) {
+    if (!lines->started)
+        http_stream_start(lines->exchange.request, &answer, HTTP_UNKNOWN, on_ready, lines);
+    lines->started = true;
+}
+
+void lines_send(struct lines *lines, const ProtobufCMessage *message) {
+    lines->line.len = 0;
+    sonde_json_message(&lines->line, message);
+    sonde_buf_putc(&lines->line, '\n');
+    start(lines);
+    lines->in_flight = true;
+    http_stream_send(lines->exchange.request, sonde_buf_slice(&lines->line));
+}
+
+void lines_end(struct lines *lines, struct sonde_slice text) {
+    lines->line.len = 0;
+    sonde_buf_append(&lines->line, text.data, text.len);
+    sonde_buf_putc(&lines->line, '\n');
+    lines->over = true;
+    start(lines);
+    if (!lines->in_flight)
+        send_last_line(lines);
+}
+
+void lines_end_with_status(struct lines *lines, sonde_err err, const char *text) {
+    const struct sonde_error_info *info = sonde_error_info(err);
+    struct sonde_buf status = {0};
+    sonde_buf_printf(&status, "{\"code\":%d,\"status\":\"%s\",\"message\":", info->http_status,
+                     info->reason);
+    sonde_json_string(&status, sonde_slice_of(text));
+    sonde_buf_putc(&status, '}');
+    lines_end(lines, sonde_buf_slice(&status));
+    sonde_buf_finish(&status);
+}
+
+void lines_answer_head(struct exchange *exchange) {
+    http_answer(exchange_take_request(exchange), &answer, (struct sonde_slice){"", 0});
+}
+
+void lines_finish(struct exchange *exchange) {
+    sonde_buf_finish(&((struct lines *)exchange)->line);
+}

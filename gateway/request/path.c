@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gateway/request/path.h"
+
+#include "gateway/request/query.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_SEGMENT (PATH_MAX_NAME * 3) /* every byte percent-encoded */
+
+/* The length of the UTF-8 sequence at the front of text, 0 when broken. */
+static size_t utf8_sequence(struct sonde_slice text) {
+    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+    unsigned char first = (unsigned char)text.data[0];
+    if (first < 0x80)
+        return 1;
+    size_t len = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+    if (first < 0xc2 || first > 0xf4 || len > text.len)
+        return 0;
+    uint32_t point = first & (0x7fu >> len);
+    for (size_t i = 1; i < len; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+        if ((byte & 0xc0) != 0x80)
+            return 0;
+        point = point << 6 | (byte & 0x3f);
+    }
+    bool is_surrogate = point >= 0xd800 && point <= 0xdfff;
+    return point < smallest[len] || point > 0x10ffff || is_surrogate ? 0 : len;
+}
+
+bool path_is_name(struct sonde_slice name) {
+    if (name.len == 0 || name.len > PATH_MAX_NAME || memchr(name.data, 0, name.len))
+        return false;
+    while (name.len) {
+        size_t len = utf8_sequence(name);
+        if (len == 0)
+            return false;
+        name.data += len;
+        name.len -= len;
+    }
+    return true;
+}
+
+static bool all_digits(struct sonde_slice text) {
+    for (size_t i = 0; i < text.len; i++)
+        if (!isdigit((unsigned char)text.data[i]))
+            return false;
+    return text.len > 0;
+}
+
+bool path_is_pid(struct sonde_slice text, int32_t *pid) {
+    if (!all_digits(text))
+        return false;
+    int64_t number = 0;
+    for (size_t i = 0; i < text.len && number <= INT32_MAX; i++)
+        number = number * 10 + (text.data[i] - '0');
+    *pid = (int32_t)(number <= INT32_MAX ? number : 0);
+    return *pid > 0;
+}
+
+static bool read_segment(struct sonde_slice segment, struct path_parts *parts) {
+    char decoded[MAX_SEGMENT];
+    if (segment.len > MAX_SEGMENT)
+        return false;
+    struct sonde_slice name = {decoded, query_decode_path(segment, decoded)};
+    if (all_digits(name))
+        return path_is_pid(name, &parts->pid);
+    if (!path_is_name(name))
+        return false;
+    memcpy(parts->name, name.data, name.len);
+    parts->name[name.len] = 0;
+    return true;
+}
+
+bool path_split(struct sonde_slice path, struct path_parts *parts) {
+    *parts = (struct path_parts){.prefix = {path.data, 0}, .rest = path};
+    if (path.len < 3 || memcmp(path.data, "/t/", 3) != 0)
+        return true;
+    const char *slash = memchr(path.data + 3, '/', path.len - 3);
+    size_t end = slash ? (size_t)(slash - path.data) : path.len;
+    parts->prefix.len = end;
+    parts->rest = (struct sonde_slice){path.data + end, path.len - end};
+    if (parts->rest.len == 0)
+        parts->rest = sonde_slice_of("/");
+    parts->named = true;
+    return read_segment((struct sonde_slice){path.data + 3, end - 3}, parts);
+}
+
+void path_append_encoded(struct sonde_buf *out, struct sonde_slice name) {
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char byte = (unsigned char)name.data[i];
+        if (isalnum(byte) || memchr("-._~", byte, 4))
+            sonde_buf_putc(out, (char)byte);
+        else
+            sonde_buf_printf(out, "%%%02X", byte);
+    }
+}

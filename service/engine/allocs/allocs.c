@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/allocs/allocs.h"
+
+#include "service/engine/allocs/alloc_report.h"
+#include "service/engine/heap/heap_state.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_MS           3600000u
+#define DEFAULT_LEASE_MS 600000u
+
+struct window_job {
+    struct job job;
+    struct allocs_window *window; /* retained */
+    struct engine_progress progress;
+};
+
+static void window_release(struct allocs_window *window) {
+    capture_release(&window->handle);
+}
+
+void allocs_finish(struct engine_capture *handle) {
+    struct allocs_window *window = (struct allocs_window *)handle;
+    alloc_sums_finish(&window->before);
+    alloc_view_release(window->view);
+    sonde_buf_finish(&window->maps);
+    for (int i = 0; i < 2; i++)
+        if (window->dumps[i] >= 0)
+            close(window->dumps[i]);
+}
+
+/* ---- Jobs ---- */
+
+/* False when out of memory. */
+static bool start_job(struct allocs_window *window, const struct engine_progress *progress,
+                      void (*perform)(struct job *),
+                      void (*complete)(struct engine *, struct job *)) {
+    struct engine *engine = window->handle.engine;
+    struct window_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return false;
+    job->job.perform = perform;
+    job->job.complete = complete;
+    job->window = window;
+    if (progress)
+        job->progress = *progress;
+    capture_retain(&window->handle);
+    window->job_runs = true;
+    engine_start_job(engine, engine->reporters, &job->job);
+    return true;
+}
+
+static struct allocs_window *end_job(struct job *base) {
+    struct window_job *job = (struct window_job *)base;
+    struct allocs_window *window = job->window;
+    window->job_runs = false;
+    window->handle.target->wake_ns = 1;
+    free(job);
+    return window;
+}
+
+static void on_job_done(struct engine *engine, struct job *base) {
+    window_release(end_job(base));
+}
+
+/* ---- The common sampler ---- */
+
+/* Until it has read the table, which goes when nobody wants it. */
+static bool wants_sampler(const struct allocs_window *window) {
+    return !window->is_gone && window->dumps[0] < 0;
+}
+
+static void on_demand(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd);
+
+/* Asks for what all windows want together; nothing when none is left. */
+static void ask_for_sampler(struct target *target) {
+    struct heap *heap = heap_of(target);
+    struct heap_call *call = heap ? calloc(1, sizeof *call) : NULL;
+    if (!call)
+        return; /* out of memory: the next change asks again */
+    call->target = target_retain(target);
+    call->verb = sonde_guest_v1_HeapVerb_HEAP_ALLOCS;
+    call->done = on_demand;
+    uint32_t number = ++target->demands;
+    call->context = (void *)(uintptr_t)number;
+    for (struct allocs_window *window = target->windows; window; window = window->next) {
+        const struct engine_allocs_spec *spec = &window->spec;
+        if (!wants_sampler(window))
+            continue;
+        if (spec->probability > call->probability)
+            call->probability = spec->probability;
+        if (spec->sample_bytes && (!call->sample_bytes || spec->sample_bytes < call->sample_bytes))
+            call->sample_bytes = spec->sample_bytes;
+        if (window->state == ALLOCS_WAITING && !window->asked)
+            window->asked = number;
+    }
+    heap_ask(heap, call);
+}
+
+/* ---- The end ---- */
+
+static void report(struct job *base) {
+    struct allocs_window *window = ((struct window_job *)base)->window;
+    const struct engine_capture_events *events = &window->handle.events;
+    struct sonde_profile *profile = NULL;
+    struct engine_facts facts = {0};
+    sonde_err err = window->err;
+    if (!err)
+        err = allocs_build(window, &profile, &facts, &window->diag);
+    if (!err)
+        events->on_profile(window->handle.context, profile, &facts);
+    captures_give_back(window->handle.target);
+    events->on_end(window->handle.context, err, err ? &window->diag : NULL);
+}
+
+/* The table may be gone after this: what it held was read. */
+static void on_reported(struct engine *engine, struct job *base) {
+    struct allocs_window *window = end_job(base), **at = &window->handle.target->windows;
+    while (*at && *at != window)
+        at = &(*at)->next;
+    if (*at)
+        *at = window->next;
+    if (window->asked && window->dumps[0] < 0)
+        ask_for_sampler(window->handle.target);
+    window_release(window);
+    window_release(window); /* its place on the target */
+}
+
+static void close_window(struct allocs_window *window) {
+    window->state = ALLOCS_REPORTING;
+    window->end_unix_ns = now_unix_ns();
+    if (!window->start_unix_ns)
+        window->start_unix_ns = window->end_unix_ns;
+}
+
+static void fail_window(struct allocs_window *window, sonde_err err, const char *text) {
+    window->err = sonde_fail(&window->diag, err, "%s", text);
+    close_window(window);
+}
+
+/* ---- The beginning ---- */
+
+static void run_window(struct allocs_window *window) {
+    uint64_t now_ns = now_monotonic_ns();
+    window->state = ALLOCS_RUNNING;
+    window->start_ns = now_ns;
+    window->start_unix_ns = now_unix_ns();
+    if (window->spec.duration_ms)
+        window->end_ns = now_ns + window->spec.duration_ms * 1000000ull;
+    if (window->spec.progress_ms)
+        window->progress_ns = now_ns + window->spec.progress_ms * 1000000ull;
+    window->handle.target->wake_ns = 1;
+}
+
+static void read_base(struct job *base) {
+    struct allocs_window *window = ((struct window_job *)base)->window;
+    alloc_report_read_maps(window->pid, &window->maps);
+    if (!window->view)
+        return;
+    sonde_err err = alloc_view_read(window->view, &(struct alloc_choice){0}, &window->before);
+    if (err)
+        window->err = sonde_fail(&window->diag, err, "the sampler's table could not be read");
+}
+
+static void on_based(struct engine *engine, struct job *base) {
+    struct allocs_window *window = end_job(base);
+    if (window->err)
+        close_window(window);
+    else if (window->state == ALLOCS_BASING)
+        run_window(window);
+    window_release(window);
+}
+
+static void begin_window(struct allocs_window *window) {
+    window->state = ALLOCS_BASING;
+    if (!start_job(window, NULL, read_base, on_based))
+        fail_window(window, SONDE_OUT_OF_MEMORY, "out of memory");
+}
+
+static void begin_with_table(struct allocs_window *window, const struct heap *heap,
+                             const sonde_guest_v1_HeapAnswer *answer) {
+    window->view = alloc_view_retain(heap->table);
+    memcpy(window->allocator, answer->allocator,
+           strnlen(answer->allocator, sizeof window->allocator - 1));
+    begin_window(window);
+}
+
+/* ---- jemalloc's dumps ---- */
+
+static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct allocs_window *window = call->context;
+    int which = window->state == ALLOCS_BASING ? 0 : 1;
+    bool is_over = window->state == ALLOCS_REPORTING;
+    struct sonde_diag diag = {0};
+    sonde_err err = heap_judge(call->target->heap, answer, &diag);
+    if (!err && fd < 0)
+        err = sonde_fail(&diag, SONDE_PROTOCOL, "%s sent no dump", call->target->info.name);
+    if (is_over && fd >= 0)
+        close(fd);
+    else if (!is_over)
+        window->dumps[which] = fd;
+    if (is_over)
+        window->handle.target->wake_ns = 1;
+    else if (err)
+        fail_window(window, err, diag.text);
+    else if (which == 0)
+        begin_window(window);
+    else
+        close_window(window);
+    call->target->wake_ns = 1;
+    window_release(window);
+    heap_call_free(call);
+}
+
+static void ask_for_dump(struct allocs_window *window, enum allocs_state state) {
+    struct target *target = window->handle.target;
+    struct heap_call *call = calloc(1, sizeof *call);
+    window->state = state;
+    if (!call) {
+        fail_window(window, SONDE_OUT_OF_MEMORY, "out of memory");
+        return;
+    }
+    call->target = target_retain(target);
+    call->verb = sonde_guest_v1_HeapVerb_HEAP_DUMP;
+    call->done = on_dumped;
+    call->context = window;
+    capture_retain(&window->handle);
+    heap_ask(target->heap, call);
+}
+
+/* ---- The guest's answer ---- */
+
+static sonde_err judge(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
+                       struct sonde_diag *diag) {
+    const char *name = heap->target->info.name;
+    if (answer && answer->os_error == 0 && heap->table)
+        return SONDE_OK;
+    if (!answer || answer->interposable || !answer->profiling)
+        return answer && !answer->os_error
+                   ? sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s sent no table", name)
+                   : heap_judge(heap, answer, diag);
+    if (!answer->accumulates)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "the jemalloc of %s does not count what was freed, and our own sampler "
+                          "cannot stand in for it; start it with "
+                          "MALLOC_CONF=prof:true,prof_active:false,prof_accum:true",
+                          name);
+    return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                      "allocations of %s are counted by its jemalloc while heap profiling is on; "
+                      "switch it on first (HeapActivate)",
+                      name);
+}
+
+static bool has_dumps(const sonde_guest_v1_HeapAnswer *answer) {
+    return answer && answer->profiling && answer->accumulates && answer->active &&
+           !answer->interposable;
+}
+
+static void begin(struct allocs_window *window, struct heap *heap,
+                  const sonde_guest_v1_HeapAnswer *answer) {
+    struct sonde_diag diag = {0};
+    sonde_err err = judge(heap, answer, &diag);
+    if (!err)
+        begin_with_table(window, heap, answer);
+    else if (has_dumps(answer))
+        ask_for_dump(window, ALLOCS_BASING);
+    else
+        fail_window(window, err, diag.text);
+}
+
+static void on_demand(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct target *target = call->target;
+    uint32_t number = (uint32_t)(uintptr_t)call->context;
+    if (fd >= 0)
+        close(fd);
+    for (struct allocs_window *window = target->windows; window; window = window->next)
+        if (window->state == ALLOCS_WAITING && window->asked && window->asked <= number)
+            begin(window, target->heap, answer);
+    target->wake_ns = 1;
+    heap_call_free(call);
+}
+
+/* ---- Time ---- */
+
+static void progress(struct job *base) {
+    struct window_job *job = (struct window_job *)base;
+    const struct engine_capture *handle = &job->window->handle;
+    handle->events.on_progress(handle->context, &job->progress);
+}
+
+static void tell_progress(struct allocs_window *window, uint64_t now_ns) {
+    struct engine_progress event = {
+        .elapsed_ms = (uint32_t)((now_ns - window->start_ns) / 1000000),
+        .duration_ms = window->spec.duration_ms,
+        .samples = alloc_view_samples(window->view) - window->before.samples,
+        .dropped = alloc_view_dropped(window->view) - window->before.dropped,
+        .hottest = "",
+    };
+    window->progress_ns = now_ns + window->spec.progress_ms * 1000000ull;
+    if (window->handle.events.on_progress && !window->job_runs)
+        (void)start_job(window, &event, progress, on_job_done);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static void look_at_flags(struct allocs_window *window, uint64_t now_ns) {
+    bool is_over = atomic_load(&window->handle.finish_asked) || window->is_gone ||
+                   (window->end_ns != 0 && now_ns >= window->end_ns);
+    if (window->state == ALLOCS_REPORTING)
+        return;
+    if (atomic_load(&window->handle.cancel_asked))
+        fail_window(window, SONDE_CANCELLED, "the capture was cancelled");
+    else if (is_over && window->state == ALLOCS_WAITING)
+        close_window(window); /* before it began: an empty result */
+    else if (is_over && window->state == ALLOCS_RUNNING && window->dumps[0] >= 0)
+        ask_for_dump(window, ALLOCS_CLOSING);
+    else if (is_over && window->state == ALLOCS_RUNNING)
+        close_window(window);
+}
+
+static uint64_t tick_window(struct allocs_window *window, uint64_t now_ns) {
+    look_at_flags(window, now_ns);
+    if (window->state == ALLOCS_RUNNING && window->progress_ns != 0 &&
+        now_ns >= window->progress_ns)
+        tell_progress(window, now_ns);
+    if (window->state == ALLOCS_REPORTING && !window->job_runs && !window->is_reported) {
+        window->is_reported = start_job(window, NULL, report, on_reported);
+        return window->is_reported ? 0 : now_ns + 100000000;
+    }
+    return window->state == ALLOCS_RUNNING ? earlier(window->end_ns, window->progress_ns) : 0;
+}
+
+uint64_t allocs_tick(struct target *target, uint64_t now_ns) {
+    uint64_t wake_ns = 0;
+    for (struct allocs_window *window = target->windows; window; window = window->next)
+        wake_ns = earlier(wake_ns, tick_window(window, now_ns));
+    return wake_ns;
+}
+
+void allocs_detach(struct target *target) {
+    bool is_ending = target->engine->has_begun_end;
+    for (struct allocs_window *window = target->windows; window; window = window->next) {
+        window->is_gone = true;
+        if (is_ending && window->state != ALLOCS_REPORTING)
+            fail_window(window, SONDE_UNAVAILABLE, "the service is shutting down");
+        else if (window->state == ALLOCS_WAITING)
+            fail_window(window, SONDE_TARGET_GONE, "the target ended before the window began");
+    }
+    target->wake_ns = 1;
+}
+
+/* ---- As callers see it ---- */
+
+static sonde_err check(const struct engine_allocs_spec *spec, struct sonde_diag *diag) {
+    bool has_each = spec->sample_bytes == 1 || spec->probability == 1;
+    if (spec->duration_ms > MAX_MS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "duration %u ms: must be at most %u",
+                          spec->duration_ms, MAX_MS);
+    if (spec->sample_bytes > ENGINE_ALLOCS_MAX)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "sample_bytes: \"%llu\" is not a whole number from 1 to %u",
+                          (unsigned long long)spec->sample_bytes, ENGINE_ALLOCS_MAX);
+    if (!(spec->probability >= 0 && spec->probability <= 1))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "probability: \"%g\" is not between 0 and 1", spec->probability);
+    if (spec->probability > 0 && spec->sample_bytes)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "sample_bytes and probability: say one of them");
+    if (has_each && spec->duration_ms > ENGINE_ALLOCS_EVERY_MS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "duration %u ms: every allocation is taken for at most %u ms; take "
+                          "fewer, or a shorter time",
+                          spec->duration_ms, ENGINE_ALLOCS_EVERY_MS);
+    return SONDE_OK;
+}
+
+static void on_start(struct engine *engine, struct message *message) {
+    struct engine_capture *handle =
+        (struct engine_capture *)((char *)message - offsetof(struct engine_capture, start));
+    struct allocs_window *window = (struct allocs_window *)handle;
+    struct target *target = handle->target;
+    window->next = target->windows;
+    target->windows = window;
+    target->wake_ns = 1;
+    window->pid = target->link.pid;
+    if (target->is_attached && !engine->has_begun_end) {
+        ask_for_sampler(target);
+        return;
+    }
+    target_relist(target);
+    if (engine->has_begun_end)
+        fail_window(window, SONDE_UNAVAILABLE, "the service is shutting down");
+    else
+        fail_window(window, SONDE_TARGET_GONE, "the target ended before the window began");
+}
+
+static void launch(struct engine_capture *handle) {
+    handle->start.run = on_start;
+    engine_post(handle->engine, &handle->start);
+}
+
+static sonde_err create(struct engine *engine, const struct engine_allocs_spec *spec,
+                        const struct engine_capture_events *events, void *context,
+                        struct engine_capture **capture, struct sonde_diag *diag) {
+    struct target *target;
+    *capture = NULL;
+    sonde_err err = check(spec, diag);
+    if (!err)
+        err = captures_reserve(engine, &spec->target, &target, diag);
+    if (err)
+        return err;
+    struct allocs_window *window = calloc(1, sizeof *window);
+    if (!window) {
+        captures_give_back(target);
+        target_release(target);
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    }
+    window->spec = *spec;
+    window->spec.target = (struct engine_selector){0};
+    if (spec->probability == 0 && spec->sample_bytes == 0)
+        window->spec.sample_bytes = ENGINE_ALLOCS_SAMPLE;
+    window->dumps[0] = window->dumps[1] = -1;
+    window->handle.is_window = true;
+    window->handle.refs = 2; /* the caller's, and the place on the target */
+    window->handle.engine = engine;
+    window->handle.target = target;
+    window->handle.events = *events;
+    window->handle.context = context;
+    *capture = &window->handle;
+    return SONDE_OK;
+}
+
+sonde_err engine_capture_allocs(struct engine *engine, const struct engine_allocs_spec *spec,
+                                const struct engine_capture_events *events, void *context,
+                                struct engine_capture **capture, struct sonde_diag *diag) {
+    sonde_err err = create(engine, spec, events, context, capture, diag);
+    if (!err)
+        launch(*capture);
+    return err;
+}
+
+static sonde_err begin_session(struct target *target, const struct session_plan *plan,
+                               const struct engine_capture_events *events, void *context,
+                               struct engine_capture **capture, struct sonde_diag *diag) {
+    struct engine_allocs_spec spec = *(const struct engine_allocs_spec *)plan->spec;
+    spec.target = (struct engine_selector){.uuid = target->info.uuid};
+    spec.duration_ms = plan->lease_ms;
+    spec.progress_ms = 0;
+    return create(target->engine, &spec, events, context, capture, diag);
+}
+
+sonde_err engine_allocs_start(struct engine *engine, const struct engine_allocs_spec *spec,
+                              uint32_t lease_ms, const char *owner,
+                              struct engine_session_info *info, struct sonde_diag *diag) {
+    bool has_each = spec->sample_bytes == 1 || spec->probability == 1;
+    uint32_t default_ms = has_each ? ENGINE_ALLOCS_EVERY_MS : DEFAULT_LEASE_MS;
+    struct session_plan plan = {.kind = SESSION_ALLOCS,
+                                .spec = spec,
+                                .lease_ms = lease_ms ? lease_ms : default_ms,
+                                .owner = owner,
+                                .begin = begin_session,
+                                .launch = launch};
+    return session_start(engine, &spec->target, &plan, info, diag);
+}
+
+sonde_err engine_allocs_stop(struct engine *engine, const struct engine_selector *selector,
+                             const struct engine_capture_events *events, void *context,
+                             struct sonde_diag *diag) {
+    return session_stop(engine, selector, SESSION_ALLOCS, events, context, diag);
+}

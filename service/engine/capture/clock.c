@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The one tick stream of a target: as fast as its fastest capture, running while any capture does.
+ * The guest is asked by CpuConfig and answers by CpuState. A stop is waited for (ENGINE_STOP_NS at
+ * most), so that the last records count; whoever comes meanwhile waits for the next start. */
+#include "service/engine/capture/capture.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#define NO_TICK_NS 10000000000ull /* as slow as a guest's clock gets: nobody counts CPU time */
+
+static void send_config(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
+    uint64_t now_ns = now_monotonic_ns();
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next)
+        capture_note_rate(capture, now_ns);
+    frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
+    message.which_message = sonde_guest_v1_ToGuest_cpu_config_tag;
+    message.message.cpu_config.sequence = ++target->sequence;
+    message.message.cpu_config.period_ns = period_ns;
+    message.message.cpu_config.wall_period_ns = wall_period_ns;
+    target->period_ns = period_ns;
+    target->wall_period_ns = wall_period_ns;
+    link_send(target, &message, -1);
+}
+
+static uint64_t shorter(uint64_t a, uint64_t b) {
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static uint64_t longer(uint64_t a, uint64_t b) {
+    return a > b ? a : b;
+}
+
+/* What the captures need together; 0 = nobody needs it. */
+struct wanted {
+    uint64_t period_ns, wall_period_ns;
+};
+
+static struct wanted wanted_periods(const struct target *target) {
+    struct wanted wanted = {0};
+    for (const struct engine_capture *capture = target->captures; capture;
+         capture = capture->next) {
+        if (capture->state != CAPTURE_WAITING && capture->state != CAPTURE_RUNNING)
+            continue;
+        bool ticks = capture->spec.mode != ENGINE_OFF_CPU;
+        wanted.period_ns = shorter(wanted.period_ns, ticks ? capture->period_ns : NO_TICK_NS);
+        if (capture->spec.mode != ENGINE_CPU)
+            wanted.wall_period_ns = shorter(wanted.wall_period_ns, capture->period_ns);
+    }
+    if (wanted.period_ns)
+        wanted.period_ns = longer(wanted.period_ns, target->budget.least_ns);
+    if (wanted.wall_period_ns)
+        wanted.wall_period_ns = longer(wanted.wall_period_ns, target->budget.least_wall_ns);
+    return wanted;
+}
+
+/* Rings are made for a stall of more than a second: what comes slowly may wait, unless the last
+ * time has shown that there are many who send. */
+static uint64_t drain_pause(const struct target *target) {
+    if (target->drain.taken > target->drain.ring_bytes / ENGINE_DRAIN_PART)
+        return ENGINE_DRAIN_NS;
+    uint64_t pause_ns = ENGINE_DRAIN_TICKS * shorter(target->period_ns, target->wall_period_ns);
+    if (pause_ns > ENGINE_DRAIN_SLOW_NS)
+        return ENGINE_DRAIN_SLOW_NS;
+    return longer(pause_ns, ENGINE_DRAIN_NS);
+}
+
+static void begin_waiting(struct target *target) {
+    uint64_t now_ns = now_monotonic_ns();
+    (void)rings_drain(target, now_ns, 0); /* what was sampled before is not theirs */
+    clock_read_cpu(target);
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->state == CAPTURE_WAITING)
+            capture_begin(capture, now_ns);
+    }
+}
+
+static void start(struct target *target, const struct wanted *wanted) {
+    send_config(target, wanted->period_ns, wanted->wall_period_ns);
+    target->clock = CLOCK_STARTING;
+    target->start_sequence = target->sequence;
+    target->clock_deadline_ns = now_monotonic_ns() + ENGINE_START_NS;
+}
+
+static void stop(struct target *target) {
+    send_config(target, 0, 0);
+    target->clock = CLOCK_STOPPING;
+    target->clock_deadline_ns = now_monotonic_ns() + ENGINE_STOP_NS;
+}
+
+void clock_ask_again(struct target *target) {
+    send_config(target, target->period_ns, target->wall_period_ns);
+}
+
+void clock_adjust(struct target *target) {
+    budget_adjust(target);
+    struct wanted wanted = wanted_periods(target);
+    bool is_other =
+        wanted.period_ns != target->period_ns || wanted.wall_period_ns != target->wall_period_ns;
+    target->wake_ns = 1;
+    switch (target->clock) {
+    case CLOCK_IDLE:
+        if (wanted.period_ns != 0 && target->is_attached)
+            start(target, &wanted);
+        return;
+    case CLOCK_STARTING:
+    case CLOCK_RUNNING:
+        if (wanted.period_ns == 0)
+            stop(target);
+        else if (is_other)
+            send_config(target, wanted.period_ns, wanted.wall_period_ns);
+        if (target->clock == CLOCK_RUNNING)
+            begin_waiting(target);
+        return;
+    case CLOCK_STOPPING:
+        return;
+    }
+}
+
+/* Everything that will come is in the rings. */
+void clock_stopped(struct target *target) {
+    target->clock = CLOCK_IDLE;
+    clock_read_cpu(target);
+    (void)rings_drain(target, now_monotonic_ns(), 0);
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->state == CAPTURE_CLOSING || capture->state == CAPTURE_RUNNING)
+            capture_conclude(capture);
+    }
+    stacks_release(target->stacks);
+    target->stacks = NULL;
+    clock_adjust(target);
+}
+
+static void publish(struct target *target, const sonde_guest_v1_CpuState *state) {
+    struct engine *engine = target->engine;
+    lock_take(&engine->targets_lock);
+    if (state->clock[0])
+        memcpy(target->info.clock, state->clock, sizeof target->info.clock);
+    memcpy(target->info.clock_note, state->note, sizeof target->info.clock_note);
+    target->info.threads = state->threads;
+    lock_drop(&engine->targets_lock);
+}
+
+static void fail_all(struct target *target, sonde_err err, const char *text) {
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->state == CAPTURE_WAITING)
+            capture_fail(capture, err, text);
+    }
+}
+
+static void on_running(struct target *target) {
+    if (target->clock == CLOCK_RUNNING)
+        return;
+    if (!target->rings) {
+        fail_all(target, SONDE_PROTOCOL, "the target's clock runs without rings to read");
+        target->link.is_broken = true;
+        return;
+    }
+    if (!target->stacks)
+        target->stacks = stacks_create(0);
+    if (!target->stacks) {
+        fail_all(target, SONDE_OUT_OF_MEMORY, "out of memory");
+        stop(target);
+        return;
+    }
+    target->clock = CLOCK_RUNNING;
+    /* The guest counts from the start of its clocks. */
+    target->account_seen_ns = target->control_seen_ns = 0;
+    target->next_drain_ns = now_monotonic_ns() + drain_pause(target);
+    begin_waiting(target);
+}
+
+static void on_refused(struct target *target, const sonde_guest_v1_CpuState *state) {
+    char text[320];
+    snprintf(text, sizeof text, "no sampling clock can be armed in %s%s%s%s%s", target->info.name,
+             state->note[0] ? ": " : "", state->note, state->os_error ? ": " : "",
+             state->os_error ? strerrordesc_np(state->os_error) : "");
+    fail_all(target, SONDE_NO_CLOCK, text);
+    clock_stopped(target);
+}
+
+/* Those that waited for what the guest knew. */
+static void conclude_flushed(struct target *target, uint32_t sequence) {
+    (void)rings_drain(target, now_monotonic_ns(), 0);
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        bool waits = capture->state == CAPTURE_CLOSING && capture->flush_sequence != 0;
+        if (waits && (int32_t)(sequence - capture->flush_sequence) >= 0)
+            capture_conclude(capture);
+    }
+}
+
+void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state) {
+    bool is_current = (int32_t)(state->sequence - target->start_sequence) >= 0;
+    bool is_starting = target->clock == CLOCK_STARTING || target->clock == CLOCK_RUNNING;
+    bool is_last = !state->running && state->sequence == target->sequence;
+    target->wake_ns = 1;
+    if (is_starting && is_current && state->running)
+        on_running(target);
+    if (is_starting && state->running)
+        conclude_flushed(target, state->sequence);
+    publish(target, state); /* whoever sees it may count on the captures that waited */
+    if (is_starting && is_current && !state->running)
+        on_refused(target, state);
+    else if (target->clock == CLOCK_STOPPING && is_last)
+        clock_stopped(target);
+}
+
+/* Linux: the CPU clock of another process, by its pid. */
+void clock_read_cpu(struct target *target) {
+    clockid_t id;
+    struct timespec used;
+    if (target->link.pid <= 0 || clock_getcpuclockid(target->link.pid, &id) != 0 ||
+        clock_gettime(id, &used) != 0)
+        return;
+    uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+    if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)
+        target->tallies.target_cpu_ns += now_ns - target->cpu_seen_ns;
+    target->cpu_seen_ns = now_ns;
+}
+
+/* The deadlines of the clock itself. */
+void clock_tick(struct target *target, uint64_t now_ns) {
+    bool is_late = now_ns >= target->clock_deadline_ns;
+    if (target->clock == CLOCK_STARTING && is_late) {
+        char text[160];
+        snprintf(text, sizeof text,
+                 "%s did not start its sampling clock within %llu s; is the process stopped?",
+                 target->info.name, ENGINE_START_NS / 1000000000ull);
+        fail_all(target, SONDE_NOT_AVAILABLE, text);
+        clock_adjust(target);
+    }
+    if (target->clock == CLOCK_STOPPING && is_late)
+        clock_stopped(target);
+    bool is_drained = target->clock == CLOCK_RUNNING || target->clock == CLOCK_STOPPING;
+    if (is_drained && now_ns >= target->next_drain_ns) {
+        clock_read_cpu(target);
+        bool has_more = rings_drain(target, now_ns, ENGINE_DRAIN_BYTES);
+        target->next_drain_ns = has_more ? now_ns + 1 : now_ns + drain_pause(target);
+    }
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A job of a capture, shared by jobs.c and progress.c. Thread safety: made and freed by the engine
+ * thread. */
+#ifndef SONDE_SERVICE_ENGINE_CAPTURE_JOBS_H
+#define SONDE_SERVICE_ENGINE_CAPTURE_JOBS_H
+
+#include "service/engine/capture/capture.h"
+
+enum job_kind { JOB_REPORT, JOB_PROGRESS, JOB_END };
+
+/* Where samples were taken, and how many. */
+struct leaf {
+    struct mapping *mapping;
+    uint64_t pc;
+    uint64_t count;
+};
+
+struct capture_job {
+    struct job job;
+    struct engine_capture *capture; /* retained */
+    enum job_kind kind;
+    struct report_input report;
+    struct {
+        struct engine_progress event;
+        struct stacks *stacks; /* keeps the leaves' mappings */
+        struct leaf *leaves;
+        uint32_t count;
+        uint64_t total;
+    } progress;
+    struct {
+        sonde_err err;
+        struct sonde_diag diag;
+        bool has_diag;
+    } end;
+};
+
+/* NULL when out of memory. */
+struct capture_job *job_create(struct engine_capture *capture, enum job_kind kind,
+                               void (*perform)(struct job *));
+void job_enqueue(struct engine_capture *capture, struct capture_job *job);
+void job_push_front(struct engine_capture *capture, struct capture_job *job);
+/* progress.c: while a report waits; true when a job for it stands in front of the line now. */
+bool jobs_wait_progress(struct engine_capture *capture, const struct report_input *report,
+                        uint64_t now_ns);
+
+#endif

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * StartCpu/StopCpu, StartAllocs/StopAllocs: one capture of each kind per target that nobody waits
+ * for, with a lease. Its result is kept on the target until the next start. Whoever stops it while
+ * the result is being built waits for it; every one of them gets a copy. */
+#include "service/engine/allocs/alloc_report.h"
+#include "service/engine/capture/capture.h"
+#include "service/engine/find_target.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_LEASE_MS 3600000u
+
+/* One answer to one stop. */
+struct delivery {
+    struct job job;
+    struct session *session;
+    struct engine_capture_events events;
+    void *context;
+};
+
+static void keep_result(void *context, struct sonde_profile *profile,
+                        const struct engine_facts *facts) {
+    struct session *session = context;
+    struct engine *engine = session->target->engine;
+    lock_take(&engine->session_lock);
+    struct sonde_profile *old = session->result;
+    session->result = profile;
+    session->facts = *facts;
+    memset(session->clock, 0, sizeof session->clock);
+    memcpy(session->clock, facts->clock, strnlen(facts->clock, sizeof session->clock - 1));
+    memset(session->budget_note, 0, sizeof session->budget_note);
+    memcpy(session->budget_note, facts->budget_note,
+           strnlen(facts->budget_note, sizeof session->budget_note - 1));
+    lock_drop(&engine->session_lock);
+    sonde_profile_destroy(old);
+}
+
+struct texts {
+    char clock[24], budget_note[192];
+};
+
+/* The last result once more, or an empty profile when there never was one. */
+static sonde_err copy_result(struct session *session, struct sonde_profile **profile,
+                             struct engine_facts *facts, struct texts *texts,
+                             struct sonde_diag *diag) {
+    struct engine *engine = session->target->engine;
+    sonde_err err = SONDE_OK;
+    lock_take(&engine->session_lock);
+    *facts = session->facts;
+    memcpy(texts->clock, session->clock, sizeof texts->clock);
+    memcpy(texts->budget_note, session->budget_note, sizeof texts->budget_note);
+    if (session->result) {
+        err = report_dup(session->result, profile, diag);
+    } else {
+        *profile = session->kind == SESSION_CPU ? report_empty(ENGINE_CPU) : alloc_report_empty();
+        facts->start_unix_ns = facts->end_unix_ns = now_unix_ns();
+    }
+    lock_drop(&engine->session_lock);
+    facts->clock = texts->clock;
+    facts->budget_note = texts->budget_note;
+    if (!err && !*profile)
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    return err;
+}
+
+static void deliver(struct session *session, const struct engine_capture_events *events,
+                    void *context, sonde_err err, const struct sonde_diag *diag) {
+    struct sonde_profile *profile = NULL;
+    struct engine_facts facts;
+    struct texts texts;
+    struct sonde_diag own = {0};
+    if (err == SONDE_OK) {
+        err = copy_result(session, &profile, &facts, &texts, &own);
+        diag = err ? &own : NULL;
+    }
+    if (err == SONDE_OK)
+        events->on_profile(context, profile, &facts);
+    events->on_end(context, err, diag);
+}
+
+static void on_session_end(void *context, sonde_err err, const struct sonde_diag *diag) {
+    struct session *session = context;
+    struct target *target = session->target;
+    lock_take(&target->engine->session_lock);
+    struct session_waiter *waiter = session->waiters;
+    struct engine_capture *capture = session->capture;
+    session->waiters = NULL;
+    session->capture = NULL;
+    session->is_running = false;
+    lock_drop(&target->engine->session_lock);
+    while (waiter) {
+        struct session_waiter *next = waiter->next;
+        deliver(session, &waiter->events, waiter->context, err, diag);
+        free(waiter);
+        waiter = next;
+    }
+    engine_capture_release(capture);
+    target_release(target);
+}
+
+static sonde_err refuse_second(const struct session *session, struct sonde_diag *diag) {
+    const struct engine_session_info *info = &session->info;
+    char when[32] = "";
+    time_t seconds = (time_t)(info->start_unix_ns / 1000000000ll);
+    struct tm utc;
+    if (gmtime_r(&seconds, &utc))
+        strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    return sonde_fail(
+        diag, SONDE_SESSION_BUSY, "%s of %s runs since %s%s%s; stop it before you start another",
+        session->kind == SESSION_CPU ? "a CPU session" : "a window of allocations",
+        session->target->info.name, when, info->owner[0] ? ", started by " : "", info->owner);
+}
+
+/* Under session_lock. */
+static sonde_err start(struct session *session, const struct session_plan *plan,
+                       struct sonde_diag *diag) {
+    static const struct engine_capture_events events = {.on_profile = keep_result,
+                                                        .on_end = on_session_end};
+    struct engine_capture *capture;
+    if (session->is_running)
+        return refuse_second(session, diag);
+    sonde_err err = plan->begin(session->target, plan, &events, session, &capture, diag);
+    if (err)
+        return err;
+    target_retain(session->target); /* until on_session_end */
+    sonde_profile_destroy(session->result);
+    session->result = NULL;
+    session->facts = (struct engine_facts){0};
+    session->is_running = true;
+    session->capture = capture;
+    memset(&session->info, 0, sizeof session->info);
+    session->info.start_unix_ns = now_unix_ns();
+    session->info.lease_until_unix_ns =
+        session->info.start_unix_ns + (int64_t)plan->lease_ms * 1000000;
+    if (plan->owner)
+        memcpy(session->info.owner, plan->owner,
+               strnlen(plan->owner, sizeof session->info.owner - 1));
+    plan->launch(capture);
+    return SONDE_OK;
+}
+
+static sonde_err find_retained(struct engine *engine, const struct engine_selector *selector,
+                               struct target **target, struct sonde_diag *diag) {
+    lock_take(&engine->targets_lock);
+    sonde_err err = find_target(engine, selector, target, diag);
+    if (!err)
+        target_retain(*target);
+    lock_drop(&engine->targets_lock);
+    return err;
+}
+
+sonde_err session_start(struct engine *engine, const struct engine_selector *selector,
+                        const struct session_plan *plan, struct engine_session_info *info,
+                        struct sonde_diag *diag) {
+    struct target *target;
+    sonde_err err = find_retained(engine, selector, &target, diag);
+    if (err)
+        return err;
+    lock_take(&engine->session_lock);
+    err = start(&target->sessions[plan->kind], plan, diag);
+    if (!err && info)
+        *info = target->sessions[plan->kind].info;
+    lock_drop(&engine->session_lock);
+    target_release(target);
+    return err;
+}
+
+static sonde_err begin_cpu(struct target *target, const struct session_plan *plan,
+                           const struct engine_capture_events *events, void *context,
+                           struct engine_capture **capture, struct sonde_diag *diag) {
+    struct engine_cpu_spec whole = *(const struct engine_cpu_spec *)plan->spec;
+    whole.target = (struct engine_selector){.uuid = target->info.uuid};
+    whole.duration_ms = plan->lease_ms;
+    whole.window_ms = whole.progress_ms = 0;
+    return begin_capture(target->engine, &whole, events, context, capture, diag);
+}
+
+sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_spec *spec,
+                               uint32_t lease_ms, const char *owner,
+                               struct engine_session_info *info, struct sonde_diag *diag) {
+    struct session_plan plan = {.kind = SESSION_CPU,
+                                .spec = spec,
+                                .lease_ms = lease_ms ? lease_ms : DEFAULT_LEASE_MS,
+                                .owner = owner,
+                                .begin = begin_cpu,
+                                .launch = capture_launch};
+    return session_start(engine, &spec->target, &plan, info, diag);
+}
+
+static void perform_delivery(struct job *base) {
+    struct delivery *delivery = (struct delivery *)base;
+    deliver(delivery->session, &delivery->events, delivery->context, SONDE_OK, NULL);
+}
+
+static void on_delivered(struct engine *engine, struct job *base) {
+    struct delivery *delivery = (struct delivery *)base;
+    target_release(delivery->session->target);
+    free(delivery);
+}
+
+/* No session runs: the answer is at hand. */
+static sonde_err deliver_last(struct session *session, const struct engine_capture_events *events,
+                              void *context, struct sonde_diag *diag) {
+    struct engine *engine = session->target->engine;
+    struct delivery *delivery = calloc(1, sizeof *delivery);
+    if (!delivery)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    delivery->job.perform = perform_delivery;
+    delivery->job.complete = on_delivered;
+    delivery->session = session;
+    target_retain(session->target);
+    delivery->events = *events;
+    delivery->context = context;
+    engine_start_job(engine, engine->reporters, &delivery->job);
+    return SONDE_OK;
+}
+
+/* Under session_lock. */
+static sonde_err await_result(struct session *session, const struct engine_capture_events *events,
+                              void *context, struct sonde_diag *diag) {
+    struct session_waiter *waiter = calloc(1, sizeof *waiter);
+    if (!waiter)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    waiter->events = *events;
+    waiter->context = context;
+    waiter->next = session->waiters;
+    session->waiters = waiter;
+    engine_capture_finish(session->capture);
+    return SONDE_OK;
+}
+
+sonde_err session_stop(struct engine *engine, const struct engine_selector *selector,
+                       enum session_kind kind, const struct engine_capture_events *events,
+                       void *context, struct sonde_diag *diag) {
+    struct target *target;
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    sonde_err err = find_retained(engine, selector, &target, diag);
+    if (err)
+        return err;
+    struct session *session = &target->sessions[kind];
+    lock_take(&engine->session_lock);
+    if (session->is_running)
+        err = await_result(session, events, context, diag);
+    else
+        err = deliver_last(session, events, context, diag);
+    lock_drop(&engine->session_lock);
+    target_release(target);
+    return err;
+}
+
+sonde_err engine_session_stop(struct engine *engine, const struct engine_selector *selector,
+                              const struct engine_capture_events *events, void *context,
+                              struct sonde_diag *diag) {
+    return session_stop(engine, selector, SESSION_CPU, events, context, diag);
+}

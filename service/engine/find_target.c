@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which target is meant. All given fields must fit; what does not fit is told in a sentence that
+ * names it. */
+#include "service/engine/find_target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static bool is_given(const char *text) {
+    return text && text[0];
+}
+
+static bool fits_name(const struct target *target, const struct engine_selector *selector) {
+    return !is_given(selector->name) || strcmp(target->info.name, selector->name) == 0;
+}
+
+static bool fits_pid(const struct target *target, const struct engine_selector *selector) {
+    return selector->pid == 0 || target->info.pid == selector->pid;
+}
+
+static bool fits_uuid(const struct target *target, const struct engine_selector *selector) {
+    return !is_given(selector->uuid) || strcmp(target->info.uuid, selector->uuid) == 0;
+}
+
+static void append_targets(struct engine *engine, const struct engine_selector *selector,
+                           struct sonde_diag *diag) {
+    size_t len = strlen(diag->text);
+    uint32_t left = 0;
+    for (struct target *target = engine->targets; target; target = target->next) {
+        if (!target->is_attached || !fits_name(target, selector))
+            continue;
+        char line[128], when[32] = "";
+        time_t seconds = (time_t)(target->info.start_unix_ns / 1000000000ll);
+        struct tm utc;
+        if (gmtime_r(&seconds, &utc))
+            strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+        int bytes = snprintf(line, sizeof line, "\n%s  %d  %s", target->info.name,
+                             (int)target->info.pid, when);
+        if (left > 0 || len + (size_t)bytes + sizeof "\nand 4096 more" > sizeof diag->text) {
+            left++;
+            continue;
+        }
+        memcpy(diag->text + len, line, (size_t)bytes + 1);
+        len += (size_t)bytes;
+    }
+    if (left > 0)
+        snprintf(diag->text + len, sizeof diag->text - len, "\nand %u more", left);
+}
+
+static sonde_err ambiguous(struct engine *engine, const struct engine_selector *selector,
+                           uint32_t count, struct sonde_diag *diag) {
+    if (count == 0)
+        return sonde_fail(diag, SONDE_TARGET_AMBIGUOUS,
+                          "no process is attached; start one with: sonde run -- COMMAND");
+    if (is_given(selector->name))
+        (void)sonde_fail(diag, SONDE_TARGET_AMBIGUOUS,
+                         "%u processes are called %s; choose one by its pid:", count,
+                         selector->name);
+    else
+        (void)sonde_fail(diag, SONDE_TARGET_AMBIGUOUS,
+                         "%u processes are attached; say which one by name or pid:", count);
+    if (diag)
+        append_targets(engine, selector, diag);
+    return SONDE_TARGET_AMBIGUOUS;
+}
+
+static sonde_err not_found(const struct engine_selector *selector, struct sonde_diag *diag) {
+    if (is_given(selector->name))
+        return sonde_fail(diag, SONDE_TARGET_NOT_FOUND, "no process called %.63s is attached",
+                          selector->name);
+    if (selector->pid != 0)
+        return sonde_fail(diag, SONDE_TARGET_NOT_FOUND, "no process with pid %d is attached",
+                          (int)selector->pid);
+    return sonde_fail(diag, SONDE_TARGET_NOT_FOUND, "no process with uuid %.32s is attached",
+                      selector->uuid);
+}
+
+/* Who fits each field alone, and who fits all. */
+struct fits {
+    uint32_t all, name, pid, uuid, attached;
+    struct target *target;
+};
+
+static struct fits count_fits(struct engine *engine, const struct engine_selector *selector) {
+    struct fits fits = {0};
+    for (struct target *target = engine->targets; target; target = target->next) {
+        if (!target->is_attached)
+            continue;
+        bool name = fits_name(target, selector), pid = fits_pid(target, selector),
+             uuid = fits_uuid(target, selector);
+        fits.attached++;
+        fits.name += name;
+        fits.pid += pid;
+        fits.uuid += uuid;
+        if (!name || !pid || !uuid)
+            continue;
+        fits.all++;
+        fits.target = target;
+    }
+    return fits;
+}
+
+sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
+                      struct target **target, struct sonde_diag *diag) {
+    struct fits fits = count_fits(engine, selector);
+    bool says_nothing =
+        !is_given(selector->name) && selector->pid == 0 && !is_given(selector->uuid);
+    *target = NULL;
+    if (fits.all == 1) {
+        *target = fits.target;
+        return SONDE_OK;
+    }
+    if (fits.all > 1 || says_nothing)
+        return ambiguous(engine, selector, fits.all, diag);
+    if (fits.name > 0 && fits.pid > 0 && fits.uuid > 0)
+        return sonde_fail(diag, SONDE_TARGET_CONFLICT,
+                          "the name, pid and uuid that were given belong to different processes");
+    struct engine_selector missing = *selector; /* tell of the field that nobody fits */
+    if (fits.name > 0)
+        missing.name = NULL;
+    if (fits.pid > 0)
+        missing.pid = 0;
+    return not_found(&missing, diag);
+}
+
+sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,
+                      struct engine_target *info, struct sonde_diag *diag) {
+    struct target *target;
+    lock_take(&engine->targets_lock);
+    sonde_err err = find_target(engine, selector, &target, diag);
+    if (!err)
+        *info = target->info;
+    lock_drop(&engine->targets_lock);
+    return err;
+}
+
+sonde_err engine_command_line(struct engine *engine, const struct engine_selector *selector,
+                              struct sonde_buf *out, struct sonde_diag *diag) {
+    struct target *target;
+    lock_take(&engine->targets_lock);
+    sonde_err err = find_target(engine, selector, &target, diag);
+    if (!err && target->command_len > 0)
+        sonde_buf_append(out, target->command, target->command_len);
+    lock_drop(&engine->targets_lock);
+    if (!err && out->failed)
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    return err;
+}
+
+static int by_start(const void *a, const void *b) {
+    const struct engine_target *left = a, *right = b;
+    if (left->start_unix_ns != right->start_unix_ns)
+        return left->start_unix_ns > right->start_unix_ns ? 1 : -1;
+    return (left->pid > right->pid) - (left->pid < right->pid);
+}
+
+struct engine_target *engine_targets(struct engine *engine, size_t *count) {
+    struct engine_target *list = NULL;
+    *count = 0;
+    lock_take(&engine->targets_lock);
+    if (engine->target_count > 0)
+        list = calloc(engine->target_count, sizeof *list);
+    for (struct target *target = engine->targets; target && list; target = target->next) {
+        if (target->is_attached)
+            list[(*count)++] = target->info;
+    }
+    lock_drop(&engine->targets_lock);
+    if (*count > 1)
+        qsort(list, *count, sizeof *list, by_start);
+    return list;
+}
+
+const char *drop_cause_name(int cause) {
+    static const char *const names[DROP_CAUSES] = {
+        [RING_DROP_FULL] = "ring_full",
+        [RING_DROP_CONTENDED] = "contended",
+        [RING_DROP_NO_CONTEXT] = "no_context",
+        [RING_DROP_NESTED] = "nested",
+        [DROP_CORRUPT] = "corrupt",
+        [DROP_STACKS_FULL] = "stack_table_full",
+    };
+    return names[cause];
+}
+
+void engine_counters(struct engine *engine, struct engine_counters *counters) {
+    memset(counters, 0, sizeof *counters);
+    lock_take(&engine->targets_lock);
+    counters->targets = engine->target_count;
+    lock_drop(&engine->targets_lock);
+    counters->captures_running = atomic_load(&engine->captures_running);
+    counters->streams_running = atomic_load(&engine->streams_running);
+    counters->captures_total = atomic_load(&engine->captures_total);
+    counters->samples_total = atomic_load(&engine->samples_total);
+    counters->drop_count = DROP_CAUSES;
+    for (int i = 0; i < DROP_CAUSES; i++)
+        counters->drops[i] = (struct engine_drop){.cause = drop_cause_name(i),
+                                                  .count = atomic_load(&engine->drops[i])};
+}

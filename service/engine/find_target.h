@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The registry's look-up. Thread safety: any thread that holds targets_lock. */
+#ifndef SONDE_SERVICE_ENGINE_FIND_TARGET_H
+#define SONDE_SERVICE_ENGINE_FIND_TARGET_H
+
+#include "service/engine/target.h"
+
+/* *target is valid while the lock is held; retain it to keep it. Errors as engine_find's. */
+SONDE_MUST_USE sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
+                                     struct target **target, struct sonde_diag *diag);
+
+/* Checks the spec, finds the target, takes one of its 64 places, makes the capture. Not launched
+ * yet. */
+SONDE_MUST_USE sonde_err begin_capture(struct engine *engine, const struct engine_cpu_spec *spec,
+                                       const struct engine_capture_events *events, void *context,
+                                       struct engine_capture **capture, struct sonde_diag *diag);
+
+#endif

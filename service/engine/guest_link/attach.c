@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Hello: who has connected? The pid and the uid are the kernel's word, the rest is the guest's and
+ * made safe here. */
+#include "service/engine/heap/heap_state.h"
+
+#include "service/engine/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define PROTOCOL 1u
+
+/* Up to limit bytes of /proc/PID/leaf. */
+static void read_proc(pid_t pid, const char *leaf, struct sonde_buf *out, size_t limit) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, leaf);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    while (out->len < limit && !out->failed) {
+        char bytes[4096];
+        size_t room = limit - out->len < sizeof bytes ? limit - out->len : sizeof bytes;
+        ssize_t got = read(fd, bytes, room);
+        if (got <= 0)
+            break;
+        sonde_buf_append(out, bytes, (size_t)got);
+    }
+    close(fd);
+}
+
+static const char *base_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Names stand in URLs, logs and terminals: printable ASCII without '/', everything else becomes
+ * '_'. */
+static void sanitise(char *out, size_t size, const char *text) {
+    size_t len = 0;
+    for (; text[len] && len < size - 1; len++) {
+        unsigned char byte = (unsigned char)text[len];
+        bool is_plain = byte > ' ' && byte < 0x7f && byte != '/' && byte != '"' && byte != '\\';
+        out[len] = is_plain ? (char)byte : '_';
+    }
+    out[len] = 0;
+}
+
+/* Field 22 of stat counts ticks since boot. */
+static int64_t start_time(pid_t pid) {
+    struct sonde_buf stat = {0};
+    unsigned long long ticks = 0;
+    read_proc(pid, "stat", &stat, 4096);
+    const char *after_name = stat.data ? strrchr(stat.data, ')') : NULL;
+    if (after_name &&
+        sscanf(after_name + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
+               &ticks) != 1)
+        ticks = 0;
+    sonde_buf_finish(&stat);
+    struct timespec boot;
+    clock_gettime(CLOCK_BOOTTIME, &boot);
+    int64_t boot_ns = now_unix_ns() - (int64_t)boot.tv_sec * 1000000000ll - boot.tv_nsec;
+    int64_t tick_ns = 1000000000ll / sysconf(_SC_CLK_TCK);
+    return ticks ? boot_ns + (int64_t)ticks * tick_ns : now_unix_ns();
+}
+
+static void read_executable(pid_t pid, const char *told, char *out, size_t size) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
+    ssize_t len = readlink(link, path, sizeof path - 1);
+    path[len > 0 ? len : 0] = 0;
+    sanitise(out, size, base_of(len > 0 ? path : told));
+}
+
+static void write_hex(char *out, const uint8_t *bytes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static struct target *find_uuid(struct engine *engine, const char *uuid) {
+    for (struct target *target = engine->targets; target; target = target->next) {
+        if (target->is_attached && strcmp(target->info.uuid, uuid) == 0)
+            return target;
+    }
+    return NULL;
+}
+
+/* A guest that reconnects before we saw its old connection end takes its own place; a stranger with
+ * a known uuid gets one of its own. */
+static void make_unique(struct target *target) {
+    struct target *other = find_uuid(target->engine, target->info.uuid);
+    if (other && other->link.pid == target->link.pid) {
+        target_detach(other);
+        return;
+    }
+    while (find_uuid(target->engine, target->info.uuid)) {
+        uint64_t words[2] = {engine_random(target->engine), engine_random(target->engine)};
+        write_hex(target->info.uuid, (const uint8_t *)words, sizeof words);
+    }
+}
+
+static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
+    struct engine_target *info = &target->info;
+    struct sonde_buf command = {0};
+    read_proc(target->link.pid, "cmdline", &command, ENGINE_MAX_COMMAND);
+    info->pid = target->link.pid;
+    info->start_unix_ns = start_time(info->pid);
+    info->attached_unix_ns = now_unix_ns();
+    read_executable(info->pid, hello->executable, info->executable, sizeof info->executable);
+    sanitise(info->guest_version, sizeof info->guest_version, hello->version);
+    const char *name = hello->name;
+    if (!name[0] && command.len > 0)
+        name = base_of(command.data);
+    sanitise(info->name, sizeof info->name, name[0] ? name : info->executable);
+    if (!info->name[0])
+        snprintf(info->name, sizeof info->name, "pid-%d", (int)info->pid);
+    write_hex(info->uuid, hello->uuid, sizeof hello->uuid);
+    while (command.len > 0 && command.data[command.len - 1] == 0)
+        command.len--;
+    target->command = sonde_buf_take(&command, &target->command_len);
+    sonde_buf_finish(&command);
+}
+
+/* NULL when welcome; otherwise what to tell the guest. */
+static const char *objection(const struct target *target, const sonde_guest_v1_Hello *hello) {
+    uid_t self = geteuid();
+    if (hello->protocol != PROTOCOL)
+        return "this sonded speaks another protocol version; install guest and sonded together";
+    if (target->link.pid <= 0)
+        return "the process is not visible to sonded (another pid namespace)";
+    if (self != 0 && target->link.uid != 0 && target->link.uid != self)
+        return "the process belongs to another user than sonded";
+    if (target->engine->target_count >= ENGINE_MAX_TARGETS)
+        return "sonded serves its limit of 4096 processes";
+    return NULL;
+}
+
+bool target_attach(struct target *target, const sonde_guest_v1_Hello *hello) {
+    const char *reason = objection(target, hello);
+    if (reason) {
+        link_refuse(target, reason);
+        return false;
+    }
+    struct engine *engine = target->engine;
+    describe(target, hello);
+    make_unique(target);
+    lock_take(&engine->targets_lock);
+    target->is_attached = true;
+    engine->target_count++;
+    lock_drop(&engine->targets_lock);
+    target->has_hello = true;
+    frames_to_guest welcome = sonde_guest_v1_ToGuest_init_zero;
+    welcome.which_message = sonde_guest_v1_ToGuest_welcome_tag;
+    welcome.message.welcome.protocol = PROTOCOL;
+    link_send(target, &welcome, -1);
+    watch_tell(engine, true, &target->info);
+    heap_attach(target);
+    return true;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What guests say, one function per message. An error means "broken guest": it is disconnected and
+ * nothing else happens. */
+#include "service/engine/heap/heap_state.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#define SEALS       (F_SEAL_SHRINK | F_SEAL_WRITE)
+#define TABLE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
+
+static sonde_err on_hello(struct target *target, const frames_from_guest *message) {
+    if (target->has_hello)
+        return SONDE_PROTOCOL;
+    target_attach(target, &message->message.hello);
+    return SONDE_OK;
+}
+
+static sonde_err on_rings(struct target *target, const frames_from_guest *message) {
+    int fd = frames_take_fd(&target->link.frames);
+    if (fd < 0)
+        return SONDE_PROTOCOL;
+    struct sonde_diag diag = {0};
+    sonde_err err = rings_map(target, fd, &diag);
+    close(fd);
+    return err == SONDE_CORRUPT ? SONDE_PROTOCOL : SONDE_OK; /* others tell at CpuState */
+}
+
+static sonde_err on_maps(struct target *target, const frames_from_guest *message) {
+    const sonde_guest_v1_Maps *maps = &message->message.maps;
+    struct symbol_mapping mappings[sizeof maps->mappings / sizeof maps->mappings[0]];
+    for (size_t i = 0; i < maps->mappings_count; i++) {
+        const sonde_guest_v1_Mapping *from = &maps->mappings[i];
+        mappings[i] = (struct symbol_mapping){
+            .start = from->start,
+            .end = from->end,
+            .offset = from->offset,
+            .device_major = from->device_major,
+            .device_minor = from->device_minor,
+            .inode = from->inode,
+            .path = from->path,
+        };
+    }
+    struct space_part part = {.generation = maps->generation,
+                              .last = maps->last,
+                              .mappings = mappings,
+                              .count = maps->mappings_count};
+    struct generation *complete;
+    sonde_err err = space_add_part(&target->space, &part, &complete);
+    if (!err && complete)
+        tables_begin(target, complete);
+    return err;
+}
+
+static sonde_err on_cpu_state(struct target *target, const frames_from_guest *message) {
+    clock_on_state(target, &message->message.cpu_state);
+    return SONDE_OK;
+}
+
+/* How much further a count of the guest's has come; a leap is a guest gone wrong. */
+static uint64_t advance(uint64_t *seen, uint64_t now) {
+    uint64_t more = now > *seen && now - *seen < DRAIN_MAX_WEIGHT ? now - *seen : 0;
+    *seen = now;
+    return more;
+}
+
+static sonde_err on_cpu_account(struct target *target, const frames_from_guest *message) {
+    const sonde_guest_v1_CpuAccount *account = &message->message.cpu_account;
+    clock_read_cpu(target);
+    (void)rings_drain(target, now_monotonic_ns(), ENGINE_DRAIN_BYTES); /* counters of that time */
+    target->tallies.account_ns += advance(&target->account_seen_ns, account->guest_cpu_ns);
+    target->tallies.control_ns += advance(&target->control_seen_ns, account->control_cpu_ns);
+    if (target->clock == CLOCK_RUNNING && budget_on_account(target))
+        clock_adjust(target);
+    struct engine *engine = target->engine;
+    lock_take(&engine->targets_lock);
+    target->info.threads = account->threads;
+    lock_drop(&engine->targets_lock);
+    return SONDE_OK;
+}
+
+static sonde_err on_heap_answer(struct target *target, const frames_from_guest *message) {
+    const sonde_guest_v1_HeapAnswer *answer = &message->message.heap_answer;
+    bool has_fd = answer->has_dump || answer->has_table;
+    int fd = has_fd ? frames_take_fd(&target->link.frames) : -1;
+    int seals = answer->has_table ? TABLE_SEALS : SEALS;
+    if (has_fd && fd < 0)
+        return SONDE_PROTOCOL;
+    if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & seals) != seals) { /* no memory file: who knows what */
+        close(fd);
+        return SONDE_PROTOCOL;
+    }
+    return heap_on_answer(target, answer, fd);
+}
+
+static sonde_err on_heap_gdump(struct target *target, const frames_from_guest *message) {
+    int fd = frames_take_fd(&target->link.frames);
+    if (fd < 0)
+        return SONDE_PROTOCOL;
+    heap_on_gdump(target, message->message.heap_gdump.skipped, fd);
+    return SONDE_OK;
+}
+
+sonde_err guest_on_message(void *context, const frames_from_guest *message) {
+    static sonde_err (*const handlers[])(struct target *, const frames_from_guest *) = {
+        [sonde_guest_v1_FromGuest_hello_tag] = on_hello,
+        [sonde_guest_v1_FromGuest_rings_tag] = on_rings,
+        [sonde_guest_v1_FromGuest_maps_tag] = on_maps,
+        [sonde_guest_v1_FromGuest_cpu_state_tag] = on_cpu_state,
+        [sonde_guest_v1_FromGuest_cpu_account_tag] = on_cpu_account,
+        [sonde_guest_v1_FromGuest_heap_answer_tag] = on_heap_answer,
+        [sonde_guest_v1_FromGuest_heap_gdump_tag] = on_heap_gdump,
+    };
+    struct target *target = context;
+    size_t tag = message->which_message;
+    if (target->link.is_broken)
+        return SONDE_PROTOCOL;
+    if (tag >= sizeof handlers / sizeof handlers[0] || !handlers[tag])
+        return SONDE_OK; /* a newer guest's message: not for us */
+    if (!target->has_hello && tag != sonde_guest_v1_FromGuest_hello_tag)
+        return SONDE_PROTOCOL;
+    return handlers[tag](target, message);
+}

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The shared rings of one target: mapped once, drained into the captures. */
+#include "service/engine/capture/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+/* A file that shrinks under our mapping would end sonded with SIGBUS: only sealed shared memory is
+ * let in. */
+static sonde_err check_memory(int fd, size_t *bytes, struct sonde_diag *diag) {
+    struct statfs system;
+    struct stat status;
+    (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK); /* the guest may have sealed it before us */
+    int seals = fcntl(fd, F_GET_SEALS);
+    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstatfs(fd, &system) != 0 ||
+        system.f_type != TMPFS_MAGIC)
+        return sonde_fail(diag, SONDE_CORRUPT, "the rings are no shared memory that can be sealed");
+    if (fstat(fd, &status) != 0)
+        return sonde_fail_os(diag, errno, "cannot measure the rings");
+    if (status.st_size <= 0 ||
+        (uint64_t)status.st_size > drain_memory_bytes(RING_MAX_RINGS, RING_MAX_BYTES))
+        return sonde_fail(diag, SONDE_CORRUPT, "rings of %lld bytes", (long long)status.st_size);
+    *bytes = (size_t)status.st_size;
+    return SONDE_OK;
+}
+
+void rings_unmap(struct target *target) {
+    if (target->rings)
+        munmap(target->rings, target->rings_bytes);
+    target->rings = NULL;
+}
+
+sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
+    size_t bytes;
+    sonde_err err = check_memory(fd, &bytes, diag);
+    if (err)
+        return err;
+    void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED)
+        return sonde_fail_os(diag, errno, "cannot map the rings");
+    if (target->rings)
+        (void)rings_drain(target, now_monotonic_ns(), 0);
+    rings_unmap(target);
+    err = drain_init(&target->drain, memory, bytes, diag);
+    if (err) {
+        munmap(memory, bytes);
+        return err;
+    }
+    target->rings = memory;
+    target->rings_bytes = bytes;
+    drain_read_counts(&target->drain, &target->seen);
+    return SONDE_OK;
+}
+
+/* All counting captures move on to empty stacks, if each can keep what it counted under the old
+ * ones. */
+static bool renew_stacks(struct target *target) {
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture_is_counting(capture) && !capture_can_renew(capture))
+            return false;
+    }
+    struct stacks *stacks = stacks_create(0);
+    if (!stacks)
+        return false;
+    stacks_release(target->stacks);
+    target->stacks = stacks;
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture_is_counting(capture))
+            capture_renew(capture);
+    }
+    return true;
+}
+
+static bool has_room(const struct count_key *key) {
+    return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL;
+}
+
+static struct count_key sample_key(struct target *target, const struct ring_sample *sample) {
+    return (struct count_key){
+        .stack = stacks_add_sample(target->stacks, &target->space, sample),
+        .thread = thread_names_number(&target->names, target->stacks, sample->record.tid),
+        .label = thread_names_label(&target->names, target->stacks, sample->label),
+        .request = sample->request,
+    };
+}
+
+static struct count_key unseen_key(struct target *target, const struct ring_unseen *unseen) {
+    static const enum stack_note notes[] = {
+        [RING_UNSEEN_BLOCKED] = STACK_NOTE_BLOCKED, [RING_UNSEEN_NO_CLOCK] = STACK_NOTE_NO_CLOCK,
+        [RING_UNSEEN_SHORT] = STACK_NOTE_SHORT,     [RING_UNSEEN_ASLEEP] = STACK_NOTE_ASLEEP,
+        [RING_UNSEEN_WAITING] = STACK_NOTE_WAITING, [RING_UNSEEN_KERNEL] = STACK_NOTE_KERNEL,
+    };
+    bool is_known = unseen->cause >= RING_UNSEEN_BLOCKED && unseen->cause <= RING_UNSEEN_LAST;
+    enum stack_note note = is_known ? notes[unseen->cause] : STACK_NOTE_NO_CLOCK;
+    return (struct count_key){
+        .stack = stacks_add_note(target->stacks, note),
+        .thread = thread_names_number(&target->names, target->stacks, unseen->record.tid),
+    };
+}
+
+/* Some thread's time that ended at end_ns, on the CPU or off it. */
+struct spell {
+    uint32_t tid;
+    bool is_off_cpu;
+    uint64_t ns, end_ns;
+};
+
+/* Time off the CPU is told at its end: what lies before the capture's beginning is not its. */
+static uint64_t weight_for(const struct engine_capture *capture, const struct spell *spell) {
+    enum engine_mode mode = capture->spec.mode;
+    if (!capture_is_counting(capture))
+        return 0;
+    if (!spell->is_off_cpu)
+        return mode == ENGINE_OFF_CPU ? 0 : spell->ns;
+    if (mode == ENGINE_CPU || spell->end_ns <= capture->start_ns)
+        return 0;
+    uint64_t most = spell->end_ns - capture->start_ns;
+    return spell->ns < most ? spell->ns : most;
+}
+
+/* How many samples this is for each capture; false when for none. */
+static bool thin(struct target *target, const struct spell *spell) {
+    uint64_t any = 0;
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        uint64_t weight_ns = weight_for(capture, spell);
+        capture->pending = weight_ns ? thinner_take(&capture->thinner, spell->tid, weight_ns) : 0;
+        any |= capture->pending;
+    }
+    return any != 0;
+}
+
+static void count(struct target *target, const struct count_key *key,
+                  const struct ring_sample *sample) {
+    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->pending > 0)
+            capture_count(capture, has_room(key) ? key : NULL, sample);
+    }
+}
+
+static void add_sample(struct target *target, const struct ring_sample *sample, bool is_off_cpu) {
+    struct spell spell = {sample->record.tid, is_off_cpu, sample->weight_ns, target->drain_ns};
+    if (is_off_cpu && sample->time_ns < spell.end_ns)
+        spell.end_ns = sample->time_ns;
+    if (!thin(target, &spell))
+        return;
+    struct count_key key = sample_key(target, sample);
+    if (!has_room(&key) && renew_stacks(target))
+        key = sample_key(target, sample);
+    count(target, &key, sample);
+}
+
+static void on_sample(void *context, const struct ring_sample *sample) {
+    add_sample(context, sample, false);
+}
+
+static void on_blocked(void *context, const struct ring_sample *sample) {
+    add_sample(context, sample, true);
+}
+
+static void on_unseen(void *context, const struct ring_unseen *unseen) {
+    struct target *target = context;
+    bool is_off_cpu = unseen->cause == RING_UNSEEN_ASLEEP || unseen->cause == RING_UNSEEN_WAITING;
+    struct spell spell = {unseen->record.tid, is_off_cpu, unseen->cpu_ns, target->drain_ns};
+    if (!thin(target, &spell))
+        return;
+    struct count_key key = unseen_key(target, unseen);
+    if (!has_room(&key) && renew_stacks(target))
+        key = unseen_key(target, unseen);
+    count(target, &key, NULL);
+}
+
+static void on_thread(void *context, const struct ring_thread *thread) {
+    struct target *target = context;
+    thread_names_learn(&target->names, thread);
+}
+
+/* Counters only grow; a guest whose do not is taken at its new word. */
+static uint64_t growth(uint64_t now, uint64_t before) {
+    return now > before && now - before < UINT64_MAX / 2 ? now - before : 0;
+}
+
+static void take_counts(struct target *target, uint64_t corrupt) {
+    struct drain_counts counts;
+    uint64_t grown[DROP_CAUSES] = {[DROP_CORRUPT] = corrupt};
+    drain_read_counts(&target->drain, &counts);
+    for (int i = 0; i < RING_DROP_COUNT; i++)
+        grown[i] = growth(counts.drops[i], target->seen.drops[i]);
+    target->tallies.handler_ns += growth(counts.handler_ns, target->seen.handler_ns);
+    target->tallies.handler_count += growth(counts.handler_count, target->seen.handler_count);
+    target->seen = counts;
+    for (int i = 0; i < DROP_CAUSES; i++) {
+        target->tallies.drops[i] += grown[i];
+        if (grown[i])
+            atomic_fetch_add_explicit(&target->engine->drops[i], grown[i], memory_order_relaxed);
+    }
+}
+
+bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
+    static const struct drain_sink sink = {.on_sample = on_sample,
+                                           .on_thread = on_thread,
+                                           .on_unseen = on_unseen,
+                                           .on_blocked = on_blocked};
+    struct drain_sink here = sink;
+    here.context = target;
+    target->drain_ns = now_ns;
+    if (!target->rings)
+        return false;
+    take_counts(target, drain_run(&target->drain, now_ns, budget, &here));
+    if (target->stacks)
+        (void)tables_warm(target, target->stacks);
+    return target->drain.has_more;
+}

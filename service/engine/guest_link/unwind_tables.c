@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Mappings through the workers: open the file, compile its unwind table, hand the table to the
+ * guest; and, for those that samples lie in, fetch their names while the capture still runs. Every
+ * generation is served afresh: the cache of service/unwind makes a repeat cheap, and no descriptor
+ * is kept for it. */
+#include "service/engine/capture/capture.h"
+
+#include "service/unwind/table/table_cache.h"
+
+#include <elf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAX_OPENING (2 * MAPS_MAX_MAPPINGS) /* of one target, on their way at a time */
+
+struct table_job {
+    struct job job;
+    struct target *target;
+    struct mapping *mapping;
+    pid_t pid;
+    int memfd; /* -1 = no table */
+    size_t bytes;
+};
+
+void tables_open_mapping(struct engine *engine, pid_t pid, struct mapping *mapping) {
+    if (mapping_module(mapping))
+        return;
+    struct symbol_mapping from = mapping_as_symbol(mapping);
+    struct symbol_module *module = NULL;
+    struct sonde_diag diag = {0};
+    if (symbol_module_open(engine->symbols, pid, &from, &module, &diag) != SONDE_OK || !module)
+        return;
+    mapping->has_bias = symbol_module_bias(module, &from, &mapping->bias);
+    atomic_store_explicit(&mapping->module, module, memory_order_release);
+}
+
+/* A name of the file's contents for the table cache; empty when there is none. */
+static void identify(const struct symbol_module *module, char *out, size_t size) {
+    const char *build_id = symbol_module_build_id(module);
+    struct stat status;
+    out[0] = 0;
+    if (build_id[0])
+        snprintf(out, size, "%s", build_id);
+    else if (symbol_module_fd(module) >= 0 && fstat(symbol_module_fd(module), &status) == 0)
+        snprintf(out, size, "file-%llx-%llx-%llx-%llx.%lx", (unsigned long long)status.st_dev,
+                 (unsigned long long)status.st_ino, (unsigned long long)status.st_size,
+                 (unsigned long long)status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
+/* Ours is the same image as every other process's; its section headers stand at its end. */
+static size_t vdso_bytes(const Elf64_Ehdr *header) {
+    size_t bytes = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
+sonde_err tables_get(struct engine *engine, const struct symbol_module *module, int *memfd,
+                     size_t *bytes) {
+    char identity[UNWIND_CACHE_IDENTITY];
+    struct sonde_diag diag = {0};
+    identify(module, identity, sizeof identity);
+    if (symbol_module_kind(module) == SYMBOL_MODULE_VDSO) {
+        const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
+        if (!header)
+            return SONDE_NOT_AVAILABLE;
+        return unwind_cache_get_memory(engine->unwind, identity[0] ? identity : "vdso", header,
+                                       vdso_bytes(header), &diag, memfd, bytes);
+    }
+    int fd = symbol_module_fd(module);
+    if (fd < 0 || !identity[0])
+        return SONDE_NOT_AVAILABLE;
+    return unwind_cache_get(engine->unwind, identity, fd, &diag, memfd, bytes);
+}
+
+static void open_and_compile(struct job *base) {
+    struct table_job *job = (struct table_job *)base;
+    struct engine *engine = base->engine;
+    if (atomic_load(&engine->is_ending))
+        return;
+    tables_open_mapping(engine, job->pid, job->mapping);
+    const struct symbol_module *module = mapping_module(job->mapping);
+    if (!module || !job->mapping->has_bias)
+        return;
+    if (tables_get(engine, module, &job->memfd, &job->bytes) != SONDE_OK)
+        job->memfd = -1; /* no unwind information: the guest falls back to frame pointers there */
+}
+
+static void send_table(struct target *target, uint64_t generation, struct table_job *job) {
+    frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
+    message.which_message = sonde_guest_v1_ToGuest_table_tag;
+    message.message.table.generation = generation;
+    message.message.table.start = job->mapping->start;
+    message.message.table.bias = job->mapping->bias;
+    message.message.table.bytes = job->bytes;
+    link_send(target, &message, job->memfd);
+    job->memfd = -1;
+}
+
+static void finish_generation(struct target *target, struct generation *generation) {
+    for (uint32_t i = 0; i < generation->count; i++) {
+        if (generation->mappings[i]->served_generation != generation->number + 1)
+            return;
+    }
+    if (generation->is_done)
+        return;
+    generation->is_done = true;
+    frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
+    message.which_message = sonde_guest_v1_ToGuest_tables_done_tag;
+    message.message.tables_done.generation = generation->number;
+    link_send(target, &message, -1);
+}
+
+static void warm_mapping(struct target *target, struct mapping *mapping);
+
+/* Samples will lie in the program itself: its names and lines can be ready when they do. */
+static void foresee(struct target *target, struct mapping *mapping) {
+    if (target->captures && mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE &&
+        !mapping->is_warming && !atomic_load_explicit(&mapping->is_warm, memory_order_acquire))
+        warm_mapping(target, mapping);
+}
+
+static void on_opened(struct engine *engine, struct job *base) {
+    struct table_job *job = (struct table_job *)base;
+    struct target *target = job->target;
+    struct mapping *mapping = job->mapping;
+    struct generation *newest = target->space.kept[0];
+    mapping->is_opening = false;
+    mapping->is_opened = true;
+    target->opening--;
+    foresee(target, mapping);
+    bool is_current = newest && generation_find(newest, mapping->start) == mapping;
+    if (is_current && target->link.fd >= 0) {
+        if (job->memfd >= 0)
+            send_table(target, newest->number, job);
+        mapping->served_generation = newest->number + 1;
+        finish_generation(target, newest);
+    }
+    if (job->memfd >= 0)
+        close(job->memfd);
+    target->wake_ns = 1; /* names of it may be wanted, reports may wait for them */
+    mapping_release(mapping);
+    target_release(target);
+    free(job);
+}
+
+static void open_mapping(struct target *target, struct mapping *mapping) {
+    struct table_job *job = calloc(1, sizeof *job);
+    if (!job || target->opening >= MAX_OPENING) { /* new maps faster than we can read them */
+        free(job);
+        target->link.is_broken = true;
+        target->wake_ns = 1;
+        return;
+    }
+    job->job.perform = open_and_compile;
+    job->job.complete = on_opened;
+    job->target = target_retain(target);
+    job->mapping = mapping_retain(mapping);
+    job->pid = target->link.pid;
+    job->memfd = -1;
+    mapping->is_opening = true;
+    target->opening++;
+    engine_start_job(target->engine, target->engine->builders, &job->job);
+}
+
+void tables_begin(struct target *target, struct generation *generation) {
+    for (uint32_t i = 0; i < generation->count && !target->link.is_broken; i++) {
+        if (!generation->mappings[i]->is_opening)
+            open_mapping(target, generation->mappings[i]);
+    }
+    finish_generation(target, generation); /* there may be no mapping at all */
+}
+
+struct warm_job {
+    struct job job;
+    struct target *target;
+    struct mapping *mapping;
+};
+
+/* Any look-up makes the module's names be built, or loaded. */
+static void fetch_names(struct job *base) {
+    struct warm_job *job = (struct warm_job *)base;
+    struct symbol_module *module = mapping_module(job->mapping);
+    if (atomic_load(&base->engine->is_ending))
+        return;
+    if (module && job->mapping->has_bias) {
+        struct symbol_query query = {.module = module,
+                                     .vaddr = job->mapping->start - job->mapping->bias};
+        struct symbol_answer answer;
+        struct sonde_arena arena = {0};
+        sonde_err err = symbol_resolve(base->engine->symbols, &query, 1, &arena, &answer);
+        sonde_arena_finish(&arena);
+        if (err)
+            return;
+    }
+    atomic_store_explicit(&job->mapping->is_warm, true, memory_order_release);
+}
+
+static void on_fetched(struct engine *engine, struct job *base) {
+    struct warm_job *job = (struct warm_job *)base;
+    job->target->wake_ns = 1;
+    mapping_release(job->mapping);
+    target_release(job->target);
+    free(job);
+}
+
+static void warm_mapping(struct target *target, struct mapping *mapping) {
+    struct warm_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return;
+    job->job.perform = fetch_names;
+    job->job.complete = on_fetched;
+    job->target = target_retain(target);
+    job->mapping = mapping_retain(mapping);
+    mapping->is_warming = true;
+    engine_start_job(target->engine, target->engine->builders, &job->job);
+}
+
+bool tables_are_converting(const struct stacks *stacks) {
+    for (uint32_t i = 1; i < stacks->mappings.count; i++) {
+        struct symbol_module *module = mapping_module(stacks_mapping(stacks, i));
+        if (module && symbol_module_is_converting(module))
+            return true;
+    }
+    return false;
+}
+
+/* Mappings that are not open yet are looked at again the next time. */
+bool tables_warm(struct target *target, struct stacks *stacks) {
+    bool are_warm = true;
+    for (uint32_t i = 1; i < stacks->mappings.count; i++) {
+        struct mapping *mapping = stacks_mapping(stacks, i);
+        if (atomic_load_explicit(&mapping->is_warm, memory_order_acquire))
+            continue;
+        are_warm = false;
+        if (mapping->is_opened && !mapping->is_warming)
+            warm_mapping(target, mapping);
+    }
+    return are_warm;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/heap/dump_profile.h"
+
+#include "api/profile/jemalloc.h"
+#include "api/profile/memory.h"
+#include "service/engine/target.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LINE  4096u
+#define MAX_LINES 65536u /* of mappings */
+#define MAX_NAMES 64u    /* inlined into one address */
+/* For inlined functions and lines that are being made: the first heap of a program has them too. */
+#define LINES_WAIT_MS 1500u
+
+struct naming {
+    struct engine *engine;
+    pid_t pid;
+    struct generation *mapped;
+    const struct sonde_profile *from;
+    struct sonde_profile *into;
+    struct sonde_arena arena;
+    struct symbol_query *queries; /* one a location, in their order */
+    struct symbol_answer *answers;
+    uint32_t *mappings, *locations; /* old id → new id */
+};
+
+/* ---- Mappings ---- */
+
+static bool parse_line(char *line, struct symbol_mapping *mapping) {
+    unsigned long long start, end, offset, inode;
+    unsigned major, minor;
+    char permissions[5];
+    int path_at = 0;
+    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, permissions, &offset, &major,
+               &minor, &inode, &path_at) < 7 ||
+        permissions[2] != 'x')
+        return false;
+    *mapping = (struct symbol_mapping){
+        .start = start,
+        .end = end,
+        .offset = offset,
+        .device_major = major,
+        .device_minor = minor,
+        .inode = inode,
+        .path = path_at ? line + path_at : "",
+    };
+    return true;
+}
+
+struct generation *heap_mappings(struct sonde_slice lines) {
+    struct generation *mapped = generation_create(0);
+    const char *at = lines.data, *end = lines.data + lines.len;
+    for (uint32_t i = 0; mapped && i < MAX_LINES && at < end; i++) {
+        const char *feed = memchr(at, '\n', (size_t)(end - at)), *stop = feed ? feed : end;
+        struct symbol_mapping mapping;
+        char line[MAX_LINE];
+        size_t len = (size_t)(stop - at) < sizeof line ? (size_t)(stop - at) : sizeof line - 1;
+        memcpy(line, at, len);
+        line[len] = 0;
+        at = stop + 1;
+        if (parse_line(line, &mapping) && generation_add(mapped, &mapping) != SONDE_OK)
+            break;
+    }
+    if (mapped)
+        generation_sort(mapped, NULL);
+    return mapped;
+}
+
+static struct sonde_slice mapped_libraries(struct sonde_slice dump) {
+    static const char marker[] = "\nMAPPED_LIBRARIES:\n";
+    const char *found = memmem(dump.data, dump.len, marker, sizeof marker - 1);
+    if (!found)
+        return (struct sonde_slice){dump.data + dump.len, 0};
+    found += sizeof marker - 1;
+    return (struct sonde_slice){found, (size_t)(dump.data + dump.len - found)};
+}
+
+/* ---- Names ---- */
+
+static void place(struct naming *naming, uint32_t location) {
+    uint64_t address = sonde_profile_location(naming->from, location)->address;
+    struct mapping *mapping = generation_find(naming->mapped, address);
+    if (!mapping)
+        return;
+    tables_open_mapping(naming->engine, naming->pid, mapping);
+    struct symbol_module *module = mapping_module(mapping);
+    if (!module || !mapping->has_bias)
+        return;
+    naming->queries[location - 1].module = module;
+    naming->queries[location - 1].vaddr = address - mapping->bias;
+}
+
+static sonde_err resolve(struct naming *naming) {
+    size_t count = sonde_profile_location_count(naming->from);
+    naming->queries = calloc(count + 1, sizeof *naming->queries);
+    naming->answers = calloc(count + 1, sizeof *naming->answers);
+    naming->locations = calloc(count + 1, sizeof *naming->locations);
+    naming->mappings =
+        calloc(sonde_profile_mapping_count(naming->from) + 1, sizeof *naming->mappings);
+    if (!naming->queries || !naming->answers || !naming->locations || !naming->mappings)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t id = 1; id <= count; id++)
+        place(naming, id);
+    return symbol_resolve_wait(naming->engine->symbols, naming->queries, count, LINES_WAIT_MS,
+                               &naming->arena, naming->answers);
+}
+
+/* ---- The new profile ---- */
+
+static sonde_err intern(struct naming *naming, const char *text, uint32_t *id) {
+    return sonde_profile_string(naming->into, text ? text : "", text ? strlen(text) : 0, id);
+}
+
+static sonde_err add_mapping(struct naming *naming, uint32_t old_id) {
+    struct sonde_mapping facts = *sonde_profile_mapping(naming->from, old_id);
+    const struct mapping *mapping = generation_find(naming->mapped, facts.start);
+    const struct symbol_module *module = mapping ? mapping_module(mapping) : NULL;
+    const char *path = sonde_profile_text(naming->from, facts.filename);
+    sonde_err err = intern(naming, path[0] ? path : "[anon]", &facts.filename);
+    facts.build_id = 0;
+    facts.has_functions = module != NULL;
+    if (!err && module)
+        err = intern(naming, symbol_module_build_id(module), &facts.build_id);
+    return err ? err : sonde_profile_add_mapping(naming->into, &facts, &naming->mappings[old_id]);
+}
+
+static bool is_program(const struct naming *naming, uint32_t id) {
+    const struct mapping *mapping =
+        generation_find(naming->mapped, sonde_profile_mapping(naming->from, id)->start);
+    return mapping && mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE;
+}
+
+/* The program first, as pprof's tools expect. */
+static sonde_err add_mappings(struct naming *naming) {
+    size_t count = sonde_profile_mapping_count(naming->from);
+    sonde_err err = SONDE_OK;
+    for (int round = 0; round < 2; round++)
+        for (uint32_t id = 1; id <= count && !err; id++)
+            if (is_program(naming, id) == (round == 0))
+                err = add_mapping(naming, id);
+    return err;
+}
+
+static sonde_err add_line(struct naming *naming, const struct symbol_frame *frame,
+                          struct sonde_line *line) {
+    struct sonde_function function = {0};
+    sonde_err err = intern(naming, frame->name, &function.name);
+    if (!err)
+        err = intern(naming, frame->system_name, &function.system_name);
+    if (!err)
+        err = intern(naming, frame->file, &function.filename);
+    line->line = frame->line;
+    return err ? err : sonde_profile_add_function(naming->into, &function, &line->function);
+}
+
+static sonde_err add_location(struct naming *naming, uint32_t id) {
+    const struct symbol_answer *answer = &naming->answers[id - 1];
+    struct sonde_location location = *sonde_profile_location(naming->from, id);
+    struct sonde_line lines[MAX_NAMES];
+    struct symbol_frame unnamed;
+    const struct symbol_frame *frames;
+    uint32_t count = symbol_answer_frames(answer, &unnamed, &frames);
+    count = count < MAX_NAMES ? count : MAX_NAMES;
+    for (uint32_t i = 0; i < count; i++) {
+        sonde_err err = add_line(naming, &frames[i], &lines[i]);
+        if (err)
+            return err;
+    }
+    location.mapping = naming->mappings[location.mapping];
+    location.line_count = count;
+    location.lines = lines;
+    location.is_folded = answer->is_folded;
+    location.kind = report_kind(naming->queries[id - 1].module);
+    return sonde_profile_add_location(naming->into, &location, &naming->locations[id]);
+}
+
+static sonde_err add_sample(struct naming *naming, size_t index) {
+    uint32_t stack[SONDE_PROFILE_MAX_DEPTH];
+    struct sonde_sample sample = sonde_profile_sample(naming->from, index);
+    for (uint32_t i = 0; i < sample.location_count; i++)
+        stack[i] = naming->locations[sample.locations[i]];
+    sample.locations = stack;
+    sample.label_count = 0; /* such a dump has none */
+    return sonde_profile_add_sample(naming->into, &sample);
+}
+
+static sonde_err rebuild(struct naming *naming) {
+    struct sonde_value_type types[SONDE_PROFILE_MAX_TYPES];
+    size_t count = sonde_profile_type_count(naming->from);
+    for (size_t i = 0; i < count; i++)
+        types[i] = sonde_profile_type(naming->from, i);
+    naming->into = sonde_profile_create(types, count, REPORT_MAX_BYTES);
+    sonde_err err = naming->into ? add_mappings(naming) : SONDE_OUT_OF_MEMORY;
+    for (uint32_t id = 1; id <= sonde_profile_location_count(naming->from) && !err; id++)
+        err = add_location(naming, id);
+    for (size_t i = 0; i < sonde_profile_sample_count(naming->from) && !err; i++)
+        err = add_sample(naming, i);
+    if (!err)
+        sonde_profile_set_info(naming->into, sonde_profile_info(naming->from));
+    return err;
+}
+
+/* ---- The allocator's own frames ---- */
+
+static bool begins(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+/* Whether the allocator is a library of its own, so that its module tells its frames. */
+static bool has_library(const struct sonde_profile *profile) {
+    for (uint32_t id = 1; id <= sonde_profile_mapping_count(profile); id++) {
+        const char *path =
+            sonde_profile_text(profile, sonde_profile_mapping(profile, id)->filename);
+        const char *slash = strrchr(path, '/');
+        if (begins(slash ? slash + 1 : path, "libjemalloc"))
+            return true;
+    }
+    return false;
+}
+
+static bool is_any(const char *name, const char *const *list, size_t count, bool whole) {
+    for (size_t i = 0; i < count; i++)
+        if (whole ? strcmp(name, list[i]) == 0 : begins(name, list[i]))
+            return true;
+    return false;
+}
+
+#define COUNT(list) (sizeof list / sizeof list[0])
+
+/* By the module; what lies between it and the caller, and an allocator that is part of the program,
+ * by the function's name. */
+static bool is_allocator(void *context, const struct sonde_profile *profile,
+                         const struct sonde_location *location) {
+    static const char *const doors[] = {"malloc",  "calloc",         "realloc",
+                                        "valloc",  "posix_memalign", "aligned_alloc",
+                                        "mallocx", "reallocarray",   "rallocx"};
+    static const char *const news[] = {"operator new", "_Znw", "_Zna"};
+    static const char *const inner[] = {"je_", "_rjem_", "prof_", "imalloc", "ialloc"};
+    const bool *is_built_in = context;
+    if (sonde_memory_in_allocator_module(NULL, profile, location))
+        return true;
+    if (location->line_count == 0)
+        return false;
+    uint32_t outer = location->lines[location->line_count - 1].function;
+    const char *name = sonde_profile_text(profile, sonde_profile_function(profile, outer)->name);
+    return is_any(name, doors, COUNT(doors), true) || is_any(name, news, COUNT(news), false) ||
+           (*is_built_in && is_any(name, inner, COUNT(inner), false));
+}
+
+static sonde_err trim(const struct sonde_profile *named, struct sonde_profile **profile,
+                      struct sonde_diag *diag) {
+    bool is_built_in = !has_library(named);
+    return sonde_memory_trim(named, is_allocator, &is_built_in, profile, diag);
+}
+
+static void naming_finish(struct naming *naming) {
+    sonde_profile_destroy(naming->into);
+    sonde_arena_finish(&naming->arena);
+    free(naming->queries);
+    free(naming->answers);
+    free(naming->mappings);
+    free(naming->locations);
+}
+
+static sonde_err name_all(struct naming *naming, struct sonde_diag *diag) {
+    sonde_err err = resolve(naming);
+    if (!err)
+        err = rebuild(naming);
+    return err ? sonde_fail(diag, err, "heap profile: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
+}
+
+static sonde_err name(struct engine *engine, pid_t pid, const struct sonde_profile *raw,
+                      struct generation *mapped, struct sonde_profile **profile,
+                      struct sonde_diag *diag) {
+    struct naming naming = {.engine = engine, .pid = pid, .from = raw, .mapped = mapped};
+    sonde_err err = name_all(&naming, diag);
+    if (!err)
+        err = trim(naming.into, profile, diag);
+    naming_finish(&naming);
+    return err;
+}
+
+/* Our own sampler begins at the allocator's caller: only what lies between is to be told. */
+static sonde_err tell_allocators(struct heap_located *located) {
+    size_t count = sonde_profile_location_count(located->profile);
+    bool is_built_in = false;
+    located->is_allocator = calloc(count + 1, sizeof *located->is_allocator);
+    if (!located->is_allocator)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t id = 1; id <= count; id++)
+        located->is_allocator[id] = is_allocator(&is_built_in, located->profile,
+                                                 sonde_profile_location(located->profile, id));
+    return SONDE_OK;
+}
+
+sonde_err heap_profile_locate(struct engine *engine, pid_t pid, const struct sonde_profile *raw,
+                              struct generation *mapped, struct heap_located *located,
+                              struct sonde_diag *diag) {
+    struct naming naming = {.engine = engine, .pid = pid, .from = raw, .mapped = mapped};
+    *located = (struct heap_located){0};
+    sonde_err err = name_all(&naming, diag);
+    if (!err) {
+        *located = (struct heap_located){.profile = naming.into, .locations = naming.locations};
+        naming.into = NULL;
+        naming.locations = NULL;
+        err = tell_allocators(located);
+    }
+    naming_finish(&naming);
+    if (err)
+        heap_located_finish(located);
+    return err;
+}
+
+void heap_located_finish(struct heap_located *located) {
+    sonde_profile_destroy(located->profile);
+    free(located->locations);
+    free(located->is_allocator);
+    *located = (struct heap_located){0};
+}
+
+sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct heap_text *dump,
+                             struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct sonde_slice text = dump->bytes;
+    struct sonde_profile *raw = NULL;
+    *profile = NULL;
+    sonde_err err = sonde_jemalloc_read(text, REPORT_MAX_BYTES, &raw, diag);
+    struct generation *mapped = err ? NULL : heap_mappings(mapped_libraries(text));
+    heap_text_finish(dump);
+    if (err)
+        return err;
+    err = mapped ? name(engine, pid, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;
+    sonde_profile_destroy(raw);
+    generation_destroy(mapped);
+    return err;
+}

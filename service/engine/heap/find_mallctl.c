@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/heap/find_mallctl.h"
+
+#include "service/elf/elf.h"
+#include "service/engine/allocs/alloc_report.h"
+#include "service/engine/heap/dump_profile.h"
+#include "service/engine/target.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define MAX_TABLE_BYTES ((size_t)512 << 20)
+
+static uint64_t scan(const struct sonde_buf *symbols, const struct sonde_buf *texts,
+                     const char **name) {
+    static const char *const names[] = {"mallctl", "je_mallctl", "_rjem_mallctl"};
+    for (size_t at = 0; at + sizeof(Elf64_Sym) <= symbols->len; at += sizeof(Elf64_Sym)) {
+        Elf64_Sym symbol;
+        memcpy(&symbol, symbols->data + at, sizeof symbol);
+        if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF ||
+            symbol.st_name >= texts->len)
+            continue;
+        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+            if (strcmp(texts->data + symbol.st_name, names[i]) != 0)
+                continue;
+            *name = names[i];
+            return symbol.st_value;
+        }
+    }
+    return 0;
+}
+
+/* The ELF address, 0 = none. */
+static uint64_t find_in_file(int fd, const char **name) {
+    struct symbol_elf_input input;
+    struct symbol_elf elf;
+    struct sonde_buf symbols = {0}, texts = {0};
+    struct sonde_diag diag = {0};
+    uint64_t address = 0;
+    if (!symbol_elf_input_of_file(fd, &input) || symbol_elf_open(&input, &elf, &diag) != SONDE_OK)
+        return 0;
+    const Elf64_Shdr *table = symbol_elf_section_of_type(&elf, SHT_SYMTAB);
+    const Elf64_Shdr *strings = table ? symbol_elf_section_at(&elf, table->sh_link) : NULL;
+    if (strings && symbol_elf_load(&elf, table, MAX_TABLE_BYTES, &symbols) == SONDE_OK &&
+        symbol_elf_load(&elf, strings, MAX_TABLE_BYTES, &texts) == SONDE_OK && texts.data)
+        address = scan(&symbols, &texts, name); /* a buf ends in a zero */
+    sonde_buf_finish(&symbols);
+    sonde_buf_finish(&texts);
+    symbol_elf_finish(&elf);
+    return address;
+}
+
+/* The address in the process of an ELF address of its program. */
+static uint64_t relocate(struct engine *engine, pid_t pid, const struct stat *file,
+                         uint64_t address) {
+    struct sonde_buf text = {0};
+    uint64_t found = 0;
+    alloc_report_read_maps(pid, &text);
+    struct generation *mapped = heap_mappings(sonde_buf_slice(&text));
+    for (uint32_t i = 0; mapped && i < mapped->count && !found; i++) {
+        struct mapping *mapping = mapped->mappings[i];
+        if (mapping->inode != file->st_ino || mapping->device_major != major(file->st_dev) ||
+            mapping->device_minor != minor(file->st_dev))
+            continue;
+        tables_open_mapping(engine, pid, mapping);
+        uint64_t place = mapping->has_bias ? address + mapping->bias : 0;
+        if (place >= mapping->start && place < mapping->end)
+            found = place;
+    }
+    generation_destroy(mapped);
+    sonde_buf_finish(&text);
+    return found;
+}
+
+uint64_t heap_find_mallctl(struct engine *engine, pid_t pid, const char **name) {
+    char path[64];
+    struct stat file;
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    *name = "";
+    if (fd < 0)
+        return 0;
+    uint64_t address = fstat(fd, &file) == 0 ? find_in_file(fd, name) : 0;
+    if (address)
+        address = relocate(engine, pid, &file, address);
+    close(fd);
+    if (!address)
+        *name = "";
+    return address;
+}

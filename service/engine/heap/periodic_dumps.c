@@ -1,0 +1,379 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What happens by itself while heap profiling is on: periodic dumps, the end of a lease; and that
+ * the next sonded goes on with both (heap_memory.h). A dump that fails is counted and the next one
+ * tried at its time. */
+#include "service/engine/heap/dump_retention.h"
+#include "service/engine/heap/heap_state.h"
+#include "service/engine/heap/saved_state.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000ull
+
+/* ---- Memory ---- */
+
+char *heap_directory(const struct target *target) {
+    const char *data_dir = target->engine->data_dir;
+    char *path = NULL;
+    if (!data_dir || !data_dir[0])
+        return NULL;
+    if (asprintf(&path, "%s/heap/%d-%s", data_dir, (int)target->info.pid, target->info.uuid) < 0)
+        return NULL;
+    return path;
+}
+
+static void write_state(const struct heap *heap, FILE *file) {
+    const struct engine_heap_state *state = &heap->state;
+    struct heap_memory memory = {
+        .pid = heap->target->info.pid,
+        .ticks = heap_sweep_ticks(heap->target->info.pid),
+        .active = state->active,
+        .since_unix_ns = state->active_since_unix_ns,
+        .lease_until_unix_ns = state->lease_until_unix_ns,
+        .interval_s = state->interval_s,
+        .keep_dumps = heap->keep_dumps,
+        .keep_bytes = heap->keep_bytes,
+        .epoch = state->epoch,
+    };
+    memcpy(memory.owner, state->owner, sizeof memory.owner);
+    snprintf(memory.name, sizeof memory.name, "%s", heap->target->info.name);
+    for (char *at = memory.name; *at; at++)
+        *at = (unsigned char)*at < ' ' ? '?' : *at; /* a line's end would end the line */
+    heap_memory_write(&memory, &heap->dumps, file);
+}
+
+/* Without it the next sonded knows less; nobody is told. */
+void heap_remember(const struct heap *heap) {
+    char path[4096], fresh[4096];
+    if (!heap->dumps.dir)
+        return;
+    snprintf(path, sizeof path, "%s/state", heap->dumps.dir);
+    snprintf(fresh, sizeof fresh, "%s/state.new", heap->dumps.dir);
+    if (!heap->state.active && heap->dumps.count == 0) {
+        unlink(path);
+        rmdir(heap->dumps.dir);
+        return;
+    }
+    FILE *file = heap_dumps_prepare(&heap->dumps, NULL) == SONDE_OK ? fopen(fresh, "we") : NULL;
+    if (!file)
+        return;
+    write_state(heap, file);
+    bool whole = !ferror(file);
+    if (fclose(file) != 0 || !whole || rename(fresh, path) != 0)
+        unlink(fresh);
+}
+
+/* Whether heap profiling was on when the last sonded ended. */
+static bool recall(struct heap *heap) {
+    struct engine_heap_state *state = &heap->state;
+    struct heap_memory memory = {
+        .keep_dumps = heap->keep_dumps, .keep_bytes = heap->keep_bytes, .epoch = state->epoch};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/state", heap->dumps.dir ? heap->dumps.dir : "");
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return false;
+    heap_memory_read(&memory, &heap->dumps, file);
+    fclose(file);
+    state->active_since_unix_ns = memory.since_unix_ns;
+    state->lease_until_unix_ns = memory.lease_until_unix_ns;
+    state->interval_s = memory.interval_s;
+    state->epoch = memory.epoch;
+    heap->keep_dumps = memory.keep_dumps;
+    heap->keep_bytes = memory.keep_bytes;
+    memcpy(state->owner, memory.owner, sizeof state->owner);
+    return memory.active;
+}
+
+/* ---- A restart of sonded ---- */
+
+static void plan(struct heap *heap) {
+    uint64_t now_ns = now_monotonic_ns();
+    int64_t left_ns = heap->state.lease_until_unix_ns - now_unix_ns();
+    heap->next_dump_ns = heap->state.interval_s ? now_ns + heap->state.interval_s * NS_PER_S : 0;
+    heap->lease_ns = 0;
+    if (heap->state.lease_until_unix_ns)
+        heap->lease_ns = left_ns > 0 ? now_ns + (uint64_t)left_ns : now_ns;
+    heap->target->wake_ns = 1;
+}
+
+static void on_looked(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct heap *heap = call->target->heap;
+    struct engine_heap_state said = heap->state;
+    if (fd >= 0)
+        close(fd);
+    bool goes_on = recall(heap) && answer && said.active;
+    said.epoch = heap->state.epoch;
+    if (goes_on)
+        plan(heap);
+    else
+        heap->state = said;
+    heap_call_free(call);
+}
+
+void heap_attach(struct target *target) {
+    char *dir = heap_directory(target);
+    bool is_known = dir && access(dir, R_OK | X_OK) == 0;
+    free(dir);
+    struct heap *heap = is_known ? heap_of(target) : NULL;
+    struct heap_call *call = heap ? calloc(1, sizeof *call) : NULL;
+    if (!call)
+        return;
+    call->target = target_retain(target);
+    call->verb = sonde_guest_v1_HeapVerb_HEAP_STATUS;
+    call->done = on_looked;
+    heap_ask(heap, call);
+}
+
+/* ---- Those of processes that have ended ---- */
+
+static void sweep(struct job *base) {
+    static const struct heap_sweep_limits limits = {HEAP_SWEEP_AGE_NS, HEAP_SWEEP_COUNT,
+                                                    HEAP_SWEEP_BYTES};
+    char path[4096];
+    snprintf(path, sizeof path, "%s/heap", base->engine->data_dir);
+    heap_sweep(path, &limits);
+}
+
+static void on_swept(struct engine *engine, struct job *job) {
+    engine->is_sweeping = false;
+    free(job);
+}
+
+void heap_start_sweep(struct engine *engine) {
+    bool has_place = engine->data_dir && engine->data_dir[0];
+    struct job *job = has_place && !engine->is_sweeping ? calloc(1, sizeof *job) : NULL;
+    if (!job)
+        return;
+    *job = (struct job){.perform = sweep, .complete = on_swept};
+    engine->is_sweeping = true;
+    engine_start_job(engine, engine->builders, job);
+}
+
+/* ---- Activity ---- */
+
+void heap_begin_activity(struct heap *heap, const struct heap_call *call) {
+    struct engine_heap_state *state = &heap->state;
+    const struct engine_heap_request *request = &call->request;
+    memcpy(state->owner, call->owner, sizeof state->owner);
+    state->active_since_unix_ns = now_unix_ns();
+    state->lease_until_unix_ns =
+        request->lease_ms ? state->active_since_unix_ns + request->lease_ms * 1000000ll : 0;
+    state->interval_s = request->interval_s;
+    state->dump_failures = 0;
+    state->gdump_skipped = 0;
+    state->last_failure[0] = 0;
+    heap->keep_dumps = request->keep_dumps ? request->keep_dumps : HEAP_KEEP_DUMPS;
+    heap->keep_bytes = request->keep_bytes ? request->keep_bytes : HEAP_KEEP_BYTES;
+    plan(heap);
+    heap_remember(heap);
+}
+
+void heap_end_activity(struct heap *heap, bool delete_dumps) {
+    struct engine_heap_state *state = &heap->state;
+    bool was_ours = state->active_since_unix_ns != 0;
+    state->owner[0] = 0;
+    if (!was_ours && !delete_dumps)
+        return;
+    state->active_since_unix_ns = state->lease_until_unix_ns = 0;
+    state->interval_s = 0;
+    heap->next_dump_ns = heap->lease_ns = 0;
+    if (delete_dumps) {
+        heap_dumps_delete(&heap->dumps);
+        heap->life++;
+    }
+    heap_remember(heap);
+}
+
+/* ---- Periodic dumps ---- */
+
+struct keeping {
+    struct job job;
+    struct target *target;
+    int fd; /* -1: our own sampler's table */
+    struct table_reading reading;
+    char *path;
+    uint32_t life;
+    uint64_t limit, bytes, epoch;
+    sonde_err err;
+    struct sonde_diag diag;
+};
+
+static void count_failure(struct heap *heap, sonde_err err, const struct sonde_diag *diag) {
+    heap->state.dump_failures++;
+    snprintf(heap->state.last_failure, sizeof heap->state.last_failure, "%s",
+             sonde_diag_text(diag, err));
+}
+
+/* A dump of our own sampler's, as a file that is read as any other; -1 with keeping->err. */
+static int write_dump(struct keeping *keeping) {
+    struct sonde_buf text = {0};
+    keeping->err = table_read_text(&keeping->reading, &text, &keeping->diag);
+    int fd = keeping->err ? -1 : memfd_create("heap", MFD_CLOEXEC);
+    for (size_t at = 0; fd >= 0 && at < text.len;) {
+        ssize_t put = write(fd, text.data + at, text.len - at);
+        if (put <= 0) {
+            keeping->err = sonde_fail_os(&keeping->diag, errno, "the dump could not be written");
+            close(fd);
+            fd = -1;
+        }
+        at += put > 0 ? (size_t)put : 0;
+    }
+    sonde_buf_finish(&text);
+    if (fd < 0 && !keeping->err)
+        keeping->err = SONDE_IO;
+    return fd;
+}
+
+static void keep(struct job *base) {
+    struct keeping *keeping = (struct keeping *)base;
+    if (keeping->fd < 0)
+        keeping->fd = write_dump(keeping);
+    if (keeping->fd < 0)
+        return;
+    keeping->err = heap_dumps_write(keeping->path, keeping->fd, keeping->limit, &keeping->bytes,
+                                    &keeping->diag);
+    close(keeping->fd);
+}
+
+static void on_kept(struct engine *engine, struct job *base) {
+    struct keeping *keeping = (struct keeping *)base;
+    struct heap *heap = keeping->target->heap;
+    sonde_err err = keeping->err;
+    bool is_wanted = keeping->life == heap->life;
+    heap->is_dumping = false;
+    if (!err && !is_wanted)
+        unlink(keeping->path);
+    else if (!err)
+        err = heap_dumps_add(&heap->dumps, keeping->path, keeping->bytes, keeping->epoch,
+                             &keeping->diag);
+    if (err && is_wanted)
+        count_failure(heap, err, &keeping->diag);
+    if (!err && is_wanted)
+        heap_dumps_prune(&heap->dumps, heap->keep_dumps, heap->keep_bytes);
+    heap_remember(heap);
+    table_reading_finish(&keeping->reading);
+    target_release(keeping->target);
+    free(keeping->path);
+    free(keeping);
+}
+
+/* Takes fd; -1: what our own sampler's table says. */
+static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *diag) {
+    sonde_err err = heap_dumps_prepare(&heap->dumps, diag);
+    struct keeping *keeping = err ? NULL : calloc(1, sizeof *keeping);
+    char *path = keeping ? heap_dumps_unfinished(&heap->dumps) : NULL;
+    if (!path) {
+        if (fd >= 0)
+            close(fd);
+        free(keeping);
+        return err ? err : SONDE_OUT_OF_MEMORY;
+    }
+    *keeping = (struct keeping){.job = {.perform = keep, .complete = on_kept},
+                                .target = target_retain(heap->target),
+                                .fd = fd,
+                                .path = path,
+                                .life = heap->life,
+                                .limit = heap->keep_bytes,
+                                .epoch = heap->state.epoch};
+    if (fd < 0)
+        table_reading_init(&keeping->reading, heap);
+    engine_start_job(heap->target->engine, heap->target->engine->builders, &keeping->job);
+    return SONDE_OK;
+}
+
+/* A guest may send any descriptor, and as many as it likes. */
+void heap_on_gdump(struct target *target, uint64_t skipped, int fd) {
+    struct heap *heap = target->heap;
+    struct stat file;
+    struct sonde_diag diag = {0};
+    uint64_t now_ns = now_monotonic_ns();
+    bool is_welcome = heap && heap->state.gdump && now_ns - heap->gdump_ns >= HEAP_GDUMP_NS &&
+                      fstat(fd, &file) == 0 && S_ISREG(file.st_mode);
+    if (heap)
+        heap->state.gdump_skipped += skipped + !is_welcome;
+    if (!is_welcome) {
+        close(fd);
+        return;
+    }
+    heap->gdump_ns = now_ns;
+    sonde_err err = start_keeping(heap, fd, &diag);
+    if (err)
+        count_failure(heap, err, &diag);
+}
+
+static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    struct heap *heap = call->target->heap;
+    struct sonde_diag diag = {0};
+    sonde_err err = heap_judge(heap, answer, &diag);
+    if (!err && fd < 0 && !(answer->interposed && heap->table))
+        err = SONDE_PROTOCOL;
+    if (!err && answer->active)
+        err = start_keeping(heap, fd, &diag);
+    else if (fd >= 0)
+        close(fd);
+    if (err || !answer->active)
+        heap->is_dumping = false;
+    if (err)
+        count_failure(heap, err, &diag);
+    heap_call_free(call);
+}
+
+static struct heap_call *own_call(struct heap *heap, sonde_guest_v1_HeapVerb verb) {
+    struct heap_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return NULL;
+    call->target = target_retain(heap->target);
+    call->verb = verb;
+    return call;
+}
+
+static void start_dump(struct heap *heap, uint64_t now_ns) {
+    uint64_t interval_ns = heap->state.interval_s * NS_PER_S;
+    struct heap_call *call = NULL;
+    heap->next_dump_ns += interval_ns;
+    if (heap->next_dump_ns <= now_ns)
+        heap->next_dump_ns = now_ns + interval_ns;
+    if (!heap->is_dumping) /* a slower one is still on its way */
+        call = own_call(heap, sonde_guest_v1_HeapVerb_HEAP_DUMP);
+    if (!call)
+        return;
+    heap->is_dumping = true;
+    call->done = on_dumped;
+    heap_ask(heap, call);
+}
+
+static void on_lease_over(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+    if (fd >= 0)
+        close(fd);
+    if (answer && !answer->active)
+        heap_end_activity(call->target->heap, false);
+    heap_call_free(call);
+}
+
+static void end_lease(struct heap *heap) {
+    struct heap_call *call = own_call(heap, sonde_guest_v1_HeapVerb_HEAP_DEACTIVATE);
+    heap->lease_ns = heap->next_dump_ns = 0;
+    if (!call)
+        return;
+    call->done = on_lease_over;
+    heap_ask(heap, call);
+}
+
+uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns) {
+    if (heap->lease_ns != 0 && now_ns >= heap->lease_ns)
+        end_lease(heap);
+    if (heap->next_dump_ns != 0 && now_ns >= heap->next_dump_ns)
+        start_dump(heap, now_ns);
+    if (heap->lease_ns == 0 || (heap->next_dump_ns != 0 && heap->next_dump_ns < heap->lease_ns))
+        return heap->next_dump_ns;
+    return heap->lease_ns;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a next sonded finds about a target's heap profiling, in the file "state" beside the dumps:
+ *
+ *     sonde-heap 1
+ *     process <pid> ticks <n>                 who, and when it began: for heap_sweep.h
+ *     active 1 since <ns> lease <ns> interval <s> keep <dumps> <bytes> epoch <n>
+ *     owner <text>
+ *     name <text>                             of the target, for whoever looks when it has ended
+ *     dump 000001 epoch 1                     one a kept dump
+ *
+ * The file is ours, but a line that breaks off or is out of bounds must do no harm: it is passed
+ * over. Thread safety: any thread. */
+#ifndef SONDE_SERVICE_ENGINE_HEAP_SAVED_STATE_H
+#define SONDE_SERVICE_ENGINE_HEAP_SAVED_STATE_H
+
+#include "service/engine/heap/dumps.h"
+
+#include <stdio.h>
+
+#define HEAP_MEMORY_MAX_INTERVAL_S 86400u
+
+struct heap_memory {
+    int32_t pid;
+    uint64_t ticks; /* since boot; 0 = not known */
+    bool active;
+    int64_t since_unix_ns, lease_until_unix_ns;
+    uint32_t interval_s, keep_dumps;
+    uint64_t keep_bytes, epoch;
+    char owner[65], name[64];
+};
+
+void heap_memory_write(const struct heap_memory *memory, const struct heap_dumps *dumps,
+                       FILE *file);
+/* What the file does not say stays as it is. dumps: their epochs, may be NULL. */
+void heap_memory_read(struct heap_memory *memory, struct heap_dumps *dumps, FILE *file);
+
+#endif

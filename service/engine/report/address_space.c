@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/report/address_space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mapping *mapping_create(const struct symbol_mapping *from) {
+    struct mapping *mapping = calloc(1, sizeof *mapping);
+    if (!mapping)
+        return NULL;
+    mapping->refs = 1;
+    mapping->start = from->start;
+    mapping->end = from->end;
+    mapping->offset = from->offset;
+    mapping->inode = from->inode;
+    mapping->device_major = from->device_major;
+    mapping->device_minor = from->device_minor;
+    size_t len = strnlen(from->path, sizeof mapping->path - 1);
+    memcpy(mapping->path, from->path, len);
+    return mapping;
+}
+
+struct mapping *mapping_retain(struct mapping *mapping) {
+    atomic_fetch_add_explicit(&mapping->refs, 1, memory_order_relaxed);
+    return mapping;
+}
+
+void mapping_release(struct mapping *mapping) {
+    if (!mapping || atomic_fetch_sub_explicit(&mapping->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    symbol_module_release(mapping->module);
+    free(mapping);
+}
+
+struct symbol_module *mapping_module(const struct mapping *mapping) {
+    return atomic_load_explicit(&mapping->module, memory_order_acquire);
+}
+
+enum symbol_module_kind mapping_kind(const struct mapping *mapping) {
+    const struct symbol_module *module = mapping_module(mapping);
+    return module ? symbol_module_kind(module) : SYMBOL_MODULE_NONE;
+}
+
+struct symbol_mapping mapping_as_symbol(const struct mapping *mapping) {
+    return (struct symbol_mapping){
+        .start = mapping->start,
+        .end = mapping->end,
+        .offset = mapping->offset,
+        .device_major = mapping->device_major,
+        .device_minor = mapping->device_minor,
+        .inode = mapping->inode,
+        .path = mapping->path,
+    };
+}
+
+static bool is_same(const struct mapping *a, const struct mapping *b) {
+    return a->start == b->start && a->end == b->end && a->offset == b->offset &&
+           a->inode == b->inode && a->device_major == b->device_major &&
+           a->device_minor == b->device_minor && strcmp(a->path, b->path) == 0;
+}
+
+struct generation *generation_create(uint64_t number) {
+    struct generation *generation = calloc(1, sizeof *generation);
+    if (generation)
+        generation->number = number;
+    return generation;
+}
+
+void generation_destroy(struct generation *generation) {
+    if (!generation)
+        return;
+    for (uint32_t i = 0; i < generation->count; i++)
+        mapping_release(generation->mappings[i]);
+    free(generation->mappings);
+    free(generation);
+}
+
+sonde_err generation_add(struct generation *generation, const struct symbol_mapping *from) {
+    if (generation->count >= MAPS_MAX_MAPPINGS || from->start >= from->end)
+        return SONDE_OK;
+    if (generation->count == generation->capacity) {
+        uint32_t capacity = generation->capacity ? generation->capacity * 2 : 64;
+        void *grown = realloc(generation->mappings, capacity * sizeof *generation->mappings);
+        if (!grown)
+            return SONDE_OUT_OF_MEMORY;
+        generation->mappings = grown;
+        generation->capacity = capacity;
+    }
+    struct mapping *mapping = mapping_create(from);
+    if (!mapping)
+        return SONDE_OUT_OF_MEMORY;
+    generation->mappings[generation->count++] = mapping;
+    return SONDE_OK;
+}
+
+static int by_start(const void *a, const void *b) {
+    const struct mapping *const *left = a, *const *right = b;
+    return ((*left)->start > (*right)->start) - ((*left)->start < (*right)->start);
+}
+
+void generation_sort(struct generation *generation, const struct generation *previous) {
+    if (generation->count > 1)
+        qsort(generation->mappings, generation->count, sizeof *generation->mappings, by_start);
+    uint32_t kept = 0;
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < generation->count; i++) {
+        struct mapping *mapping = generation->mappings[i];
+        if (kept > 0 && mapping->start < end) {
+            mapping_release(mapping);
+            continue;
+        }
+        struct mapping *old = previous ? generation_find(previous, mapping->start) : NULL;
+        if (old && is_same(old, mapping)) {
+            mapping_release(mapping);
+            mapping = mapping_retain(old);
+        }
+        end = mapping->end;
+        generation->mappings[kept++] = mapping;
+    }
+    generation->count = kept;
+}
+
+struct mapping *generation_find(const struct generation *generation, uint64_t pc) {
+    uint32_t low = 0, high = generation->count;
+    while (low < high) { /* the first that starts above pc */
+        uint32_t middle = low + (high - low) / 2;
+        if (generation->mappings[middle]->start <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || pc >= generation->mappings[low - 1]->end)
+        return NULL;
+    return generation->mappings[low - 1];
+}
+
+void space_finish(struct space *space) {
+    for (uint32_t i = 0; i < MAPS_KEPT; i++)
+        generation_destroy(space->kept[i]);
+    generation_destroy(space->growing);
+    free(space->cache);
+    memset(space, 0, sizeof *space);
+}
+
+/* The growing generation becomes the newest; the oldest one goes. */
+static struct generation *complete_growing(struct space *space) {
+    struct generation *generation = space->growing;
+    space->growing = NULL;
+    generation_sort(generation, space->kept[0]);
+    generation_destroy(space->kept[MAPS_KEPT - 1]);
+    memmove(&space->kept[1], &space->kept[0], (MAPS_KEPT - 1) * sizeof space->kept[0]);
+    space->kept[0] = generation;
+    /* The cache borrows mappings, and a generation's number may have come twice. */
+    if (space->cache)
+        memset(space->cache, 0, MAPS_CACHE * sizeof *space->cache);
+    return generation;
+}
+
+sonde_err space_add_part(struct space *space, const struct space_part *part,
+                         struct generation **complete) {
+    *complete = NULL;
+    if (space->growing && space->growing->number != part->generation) {
+        generation_destroy(space->growing);
+        space->growing = NULL;
+    }
+    if (!space->growing)
+        space->growing = generation_create(part->generation);
+    if (!space->growing)
+        return SONDE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < part->count; i++) {
+        sonde_err err = generation_add(space->growing, &part->mappings[i]);
+        if (err)
+            return err;
+    }
+    if (part->last)
+        *complete = complete_growing(space);
+    return SONDE_OK;
+}
+
+static const struct generation *generation_of(const struct space *space, uint32_t number) {
+    for (uint32_t i = 0; i < MAPS_KEPT && space->kept[i]; i++) {
+        if ((uint32_t)space->kept[i]->number == number)
+            return space->kept[i];
+    }
+    return NULL;
+}
+
+struct mapping *space_find(struct space *space, uint32_t number, uint64_t pc) {
+    if (!space->cache)
+        space->cache = calloc(MAPS_CACHE, sizeof *space->cache);
+    uint64_t hash = (pc ^ ((uint64_t)number << 40)) * 0x9e3779b97f4a7c15ull;
+    struct space_slot *slot = space->cache ? &space->cache[hash >> 52] : NULL;
+    if (slot && slot->pc == pc && slot->generation == number && slot->mapping)
+        return slot->mapping;
+    const struct generation *generation = generation_of(space, number);
+    struct mapping *mapping = generation ? generation_find(generation, pc) : NULL;
+    if (slot && mapping)
+        *slot = (struct space_slot){.pc = pc, .generation = number, .mapping = mapping};
+    return mapping;
+}

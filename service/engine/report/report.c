@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/report/report.h"
+
+#include "service/engine/report/report_frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A stack of the ring plus a note. */
+#define MAX_FRAMES (RING_MAX_DEPTH + 2)
+
+static const struct sonde_value_type types[ENGINE_MODES][2] = {
+    [ENGINE_CPU] = {{"samples", "count"}, {"cpu", "nanoseconds"}},
+    [ENGINE_WALL] = {{"samples", "count"}, {"wall", "nanoseconds"}},
+    [ENGINE_OFF_CPU] = {{"samples", "count"}, {"off_cpu", "nanoseconds"}},
+};
+
+/* String ids of the label keys. */
+struct label_keys {
+    uint32_t thread, tid, label, request;
+};
+
+struct building {
+    const struct report_input *input;
+    struct sonde_profile *profile;
+    struct report_frames frames;
+    uint32_t *frame_of_node[REPORT_MAX_PARTS]; /* frame + 1, 0 = not seen */
+    struct label_keys keys;
+};
+
+void report_input_finish(struct report_input *input) {
+    for (uint32_t i = 0; i < input->part_count; i++) {
+        stacks_release(input->parts[i].stacks);
+        counts_finish(&input->parts[i].counts);
+    }
+    input->part_count = 0;
+}
+
+struct sonde_profile *report_empty(enum engine_mode mode) {
+    return sonde_profile_create(types[mode], 2, REPORT_MAX_BYTES);
+}
+
+/* Marks the frames of one stack; stops where an earlier stack has been. */
+static sonde_err mark_stack(struct building *building, uint32_t part, uint32_t id) {
+    const struct stacks *stacks = building->input->parts[part].stacks;
+    uint32_t *frame_of_node = building->frame_of_node[part];
+    while (id != 0 && frame_of_node[id] == 0) {
+        const struct stack_node *node = stacks_node(stacks, id);
+        uint32_t frame;
+        sonde_err err = report_frames_add(&building->frames, stacks, node, &frame);
+        if (err)
+            return err;
+        frame_of_node[id] = frame + 1;
+        id = node->parent;
+    }
+    return SONDE_OK;
+}
+
+static sonde_err collect_frames(struct building *building, uint32_t part) {
+    const struct counts *counts = &building->input->parts[part].counts;
+    uint32_t nodes = 1;
+    for (uint32_t i = 0; i < counts->capacity; i++) {
+        if (counts->slots[i].count && counts->slots[i].key.stack >= nodes)
+            nodes = counts->slots[i].key.stack + 1;
+    }
+    building->frame_of_node[part] =
+        calloc(nodes, sizeof(uint32_t)); /* parents are below their children */
+    if (!building->frame_of_node[part])
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < counts->capacity; i++) {
+        if (counts->slots[i].count == 0)
+            continue;
+        sonde_err err = mark_stack(building, part, counts->slots[i].key.stack);
+        if (err)
+            return err;
+    }
+    return SONDE_OK;
+}
+
+static sonde_err intern(struct building *building, const char *text, uint32_t *id) {
+    return sonde_profile_string(building->profile, text, strlen(text), id);
+}
+
+static sonde_err intern_keys(struct building *building) {
+    struct label_keys *keys = &building->keys;
+    sonde_err err = intern(building, "thread", &keys->thread);
+    if (!err)
+        err = intern(building, "tid", &keys->tid);
+    if (!err)
+        err = intern(building, "label", &keys->label);
+    return err ? err : intern(building, "request", &keys->request);
+}
+
+/* At most four labels. */
+static sonde_err add_labels(struct building *building, uint32_t part, const struct count_key *key,
+                            struct sonde_label labels[4], uint32_t *count) {
+    const struct stacks *stacks = building->input->parts[part].stacks;
+    const struct stack_thread *thread = chunks_at(&stacks->threads, key->thread);
+    const struct stack_label *label = chunks_at(&stacks->labels, key->label);
+    sonde_err err = SONDE_OK;
+    if (thread->name[0]) {
+        labels[*count].key = building->keys.thread;
+        err = intern(building, thread->name, &labels[(*count)++].str);
+    }
+    if (thread->tid != 0)
+        labels[(*count)++] = (struct sonde_label){.key = building->keys.tid, .num = thread->tid};
+    if (label->text[0] && !err) {
+        labels[*count].key = building->keys.label;
+        err = intern(building, label->text, &labels[(*count)++].str);
+    }
+    if (key->request != 0)
+        labels[(*count)++] =
+            (struct sonde_label){.key = building->keys.request, .num = (int64_t)key->request};
+    return err;
+}
+
+static sonde_err add_sample(struct building *building, uint32_t part,
+                            const struct count_entry *entry) {
+    const struct stacks *stacks = building->input->parts[part].stacks;
+    const uint32_t *frame_of_node = building->frame_of_node[part];
+    uint32_t locations[MAX_FRAMES], depth = 0, label_count = 0;
+    for (uint32_t id = entry->key.stack; id != 0 && depth < MAX_FRAMES;
+         id = stacks_node(stacks, id)->parent)
+        locations[depth++] = building->frames.items[frame_of_node[id] - 1].location;
+    struct sonde_label labels[4] = {{0}};
+    sonde_err err = add_labels(building, part, &entry->key, labels, &label_count);
+    if (err)
+        return err;
+    int64_t count = (int64_t)entry->count;
+    int64_t values[] = {count, count * (int64_t)building->input->facts.period_ns};
+    struct sonde_sample sample = {
+        .locations = locations,
+        .location_count = depth,
+        .label_count = label_count,
+        .values = values,
+        .labels = labels,
+    };
+    return sonde_profile_add_sample(building->profile, &sample);
+}
+
+static sonde_err add_samples(struct building *building, uint32_t part) {
+    const struct counts *counts = &building->input->parts[part].counts;
+    for (uint32_t i = 0; i < counts->capacity; i++) {
+        if (counts->slots[i].count == 0)
+            continue;
+        sonde_err err = add_sample(building, part, &counts->slots[i]);
+        if (err)
+            return err;
+    }
+    return SONDE_OK;
+}
+
+static sonde_err add_shortfalls(struct building *building) {
+    struct sonde_buf text = {0};
+    sonde_buf_printf(&text, "symbols: %s", building->frames.shortfalls.data);
+    sonde_err err = text.failed || building->frames.shortfalls.failed
+                        ? SONDE_OUT_OF_MEMORY
+                        : sonde_profile_add_comment(building->profile, text.data);
+    sonde_buf_finish(&text);
+    return err;
+}
+
+static void set_info(const struct report_input *input, struct sonde_profile *profile) {
+    struct sonde_profile_info info = {
+        .period_type = types[input->facts.mode][1],
+        .period = (int64_t)input->facts.period_ns,
+        .time_unix_ns = input->facts.start_unix_ns,
+        .duration_ns = input->facts.end_unix_ns - input->facts.start_unix_ns,
+        .default_type = 1, /* the time: what pprof shows first */
+    };
+    sonde_profile_set_info(profile, &info);
+}
+
+static sonde_err build(struct building *building, struct symbol_store *symbols) {
+    const struct report_input *input = building->input;
+    sonde_err err = intern_keys(building);
+    for (uint32_t i = 0; i < input->part_count && !err; i++)
+        err = collect_frames(building, i);
+    if (!err)
+        err = report_frames_locate(&building->frames, input->no_symbols ? NULL : symbols,
+                                   building->profile);
+    for (uint32_t i = 0; i < input->part_count && !err; i++)
+        err = add_samples(building, i);
+    if (!err)
+        err = report_add_comments(input, building->profile);
+    if (!err && building->frames.shortfalls.len > 0)
+        err = add_shortfalls(building);
+    set_info(input, building->profile);
+    return err;
+}
+
+sonde_err report_build(const struct report_input *input, struct symbol_store *symbols,
+                       struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct building building = {.input = input, .profile = report_empty(input->facts.mode)};
+    sonde_err err = building.profile ? build(&building, symbols) : SONDE_OUT_OF_MEMORY;
+    report_frames_finish(&building.frames);
+    for (uint32_t i = 0; i < input->part_count; i++)
+        free(building.frame_of_node[i]);
+    if (err) {
+        sonde_profile_destroy(building.profile);
+        building.profile = NULL;
+        err = sonde_fail(diag, err,
+                         err == SONDE_TOO_LARGE
+                             ? "the profile is over its memory bound; capture for a "
+                               "shorter time or at a lower rate"
+                             : "the profile could not be built: out of memory");
+    }
+    *profile = building.profile;
+    return err;
+}
+
+sonde_err report_dup(const struct sonde_profile *from, struct sonde_profile **profile,
+                     struct sonde_diag *diag) {
+    struct sonde_value_type of[SONDE_PROFILE_MAX_TYPES];
+    size_t type_count = sonde_profile_type_count(from);
+    for (size_t i = 0; i < type_count; i++)
+        of[i] = sonde_profile_type(from, i);
+    struct sonde_profile *copy = sonde_profile_create(of, type_count, REPORT_MAX_BYTES);
+    sonde_err err = copy ? sonde_profile_merge(copy, from, 1, diag) : SONDE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < sonde_profile_comment_count(from) && !err; i++)
+        err = sonde_profile_add_comment(copy, sonde_profile_comment(from, i));
+    if (err) {
+        sonde_profile_destroy(copy);
+        copy = NULL;
+    } else {
+        sonde_profile_set_info(copy, sonde_profile_info(from));
+    }
+    *profile = copy;
+    return err;
+}

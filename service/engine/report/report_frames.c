@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/report/report_frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_LINES      64u   /* inlined into one address */
+#define MAX_SHORTFALLS 4096u /* bytes about them, or one sentence more */
+
+/* A mapping as it goes into the profile. */
+struct located_mapping {
+    struct mapping *mapping;
+    struct sonde_mapping facts;
+    uint32_t id;
+    bool is_main;
+};
+
+struct locating {
+    struct report_frames *frames;
+    struct sonde_profile *profile;
+    struct sonde_arena arena;
+    struct symbol_query *queries;
+    struct symbol_answer *answers;
+    uint32_t query_count;
+    struct located_mapping *mappings;
+    uint32_t mapping_count;
+};
+
+void report_frames_finish(struct report_frames *frames) {
+    free(frames->items);
+    free(frames->slots);
+    sonde_buf_finish(&frames->shortfalls);
+    memset(frames, 0, sizeof *frames);
+}
+
+static uint64_t frame_hash(const struct report_frame *frame) {
+    uint64_t hash = frame->pc * 0x9e3779b97f4a7c15ull ^ (uintptr_t)frame->mapping >> 4;
+    hash = (hash ^ hash >> 29) * 0xd6e8feb86659fd93ull;
+    return hash ^ hash >> 32;
+}
+
+static uint32_t *slot_of(struct report_frames *frames, const struct report_frame *wanted) {
+    for (uint64_t at = frame_hash(wanted);; at++) {
+        uint32_t *slot = &frames->slots[at & (frames->slot_capacity - 1)];
+        if (*slot == 0)
+            return slot;
+        const struct report_frame *frame = &frames->items[*slot - 1];
+        if (frame->pc == wanted->pc && frame->mapping == wanted->mapping &&
+            frame->is_note == wanted->is_note)
+            return slot;
+    }
+}
+
+static sonde_err grow(struct report_frames *frames) {
+    uint32_t capacity = frames->capacity ? frames->capacity * 2 : 1024;
+    struct report_frame *items = realloc(frames->items, capacity * sizeof *items);
+    if (!items)
+        return SONDE_OUT_OF_MEMORY;
+    frames->items = items;
+    uint32_t *slots = calloc(capacity * 2, sizeof *slots);
+    if (!slots)
+        return SONDE_OUT_OF_MEMORY;
+    free(frames->slots);
+    frames->slots = slots;
+    frames->slot_capacity = capacity * 2;
+    frames->capacity = capacity;
+    for (uint32_t i = 0; i < frames->count; i++)
+        *slot_of(frames, &items[i]) = i + 1;
+    return SONDE_OK;
+}
+
+sonde_err report_frames_add(struct report_frames *frames, const struct stacks *stacks,
+                            const struct stack_node *node, uint32_t *index) {
+    struct report_frame wanted = {.pc = node->pc, .is_note = node->mapping == STACKS_NOTE};
+    wanted.mapping = stacks_mapping(stacks, node->mapping);
+    if (frames->count == frames->capacity) {
+        sonde_err err = grow(frames);
+        if (err)
+            return err;
+    }
+    uint32_t *slot = slot_of(frames, &wanted);
+    if (*slot == 0) {
+        frames->items[frames->count++] = wanted;
+        *slot = frames->count;
+    }
+    *index = *slot - 1;
+    return SONDE_OK;
+}
+
+/* As pprof means it: inside the instruction. A return address is moved back into its call. */
+static uint64_t address_of(const struct report_frame *frame) {
+    uint64_t address = frame->pc & ~RING_PC_EXACT;
+    return frame->pc & RING_PC_EXACT || address == 0 ? address : address - 1;
+}
+
+static void add_query(struct locating *locating, struct report_frame *frame) {
+    if (frame->is_note || !frame->mapping)
+        return;
+    struct symbol_module *module = mapping_module(frame->mapping);
+    if (!module || !frame->mapping->has_bias ||
+        !atomic_load_explicit(&frame->mapping->is_warm, memory_order_acquire))
+        return;
+    locating->queries[locating->query_count++] = (struct symbol_query){
+        .module = module,
+        .vaddr = address_of(frame) - frame->mapping->bias,
+    };
+    frame->query = locating->query_count;
+}
+
+static sonde_err resolve(struct locating *locating, struct symbol_store *symbols) {
+    uint32_t count = locating->frames->count;
+    if (!symbols || count == 0)
+        return SONDE_OK;
+    locating->queries = calloc(count, sizeof *locating->queries);
+    locating->answers = calloc(count, sizeof *locating->answers);
+    if (!locating->queries || !locating->answers)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < count; i++)
+        add_query(locating, &locating->frames->items[i]);
+    return symbol_resolve(symbols, locating->queries, locating->query_count, &locating->arena,
+                          locating->answers);
+}
+
+static const struct symbol_answer *answer_of(const struct locating *locating,
+                                             const struct report_frame *frame) {
+    static const struct symbol_answer nothing;
+    return frame->query ? &locating->answers[frame->query - 1] : &nothing;
+}
+
+/* The executable first, as pprof's tools expect, the others by address. */
+static int by_place(const void *a, const void *b) {
+    const struct located_mapping *left = a, *right = b;
+    if (left->is_main != right->is_main)
+        return left->is_main ? -1 : 1;
+    return (left->facts.start > right->facts.start) - (left->facts.start < right->facts.start);
+}
+
+static int by_pointer(const void *a, const void *b) {
+    const struct located_mapping *left = a, *right = b;
+    return (left->mapping > right->mapping) - (left->mapping < right->mapping);
+}
+
+static struct located_mapping *located(const struct locating *locating, struct mapping *mapping) {
+    struct located_mapping wanted = {.mapping = mapping};
+    if (!mapping || locating->mapping_count == 0)
+        return NULL;
+    return bsearch(&wanted, locating->mappings, locating->mapping_count, sizeof wanted, by_pointer);
+}
+
+/* The different mappings of all frames, by pointer. */
+static sonde_err collect_mappings(struct locating *locating) {
+    struct report_frames *frames = locating->frames;
+    locating->mappings = calloc(frames->count ? frames->count : 1, sizeof *locating->mappings);
+    if (!locating->mappings)
+        return SONDE_OUT_OF_MEMORY;
+    uint32_t count = 0, kept = 0;
+    struct mapping *last = NULL;
+    for (uint32_t i = 0; i < frames->count; i++) {
+        struct mapping *mapping = frames->items[i].mapping;
+        if (mapping && mapping != last) /* most repeats stand together */
+            locating->mappings[count++].mapping = last = mapping;
+    }
+    if (count > 0)
+        qsort(locating->mappings, count, sizeof *locating->mappings, by_pointer);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0 || locating->mappings[i].mapping != locating->mappings[i - 1].mapping)
+            locating->mappings[kept++] = locating->mappings[i];
+    }
+    locating->mapping_count = kept;
+    return SONDE_OK;
+}
+
+/* What the answers hold decides what a mapping claims to have. */
+static void mark_answers(struct locating *locating) {
+    for (uint32_t i = 0; i < locating->frames->count; i++) {
+        const struct report_frame *frame = &locating->frames->items[i];
+        const struct symbol_answer *answer = answer_of(locating, frame);
+        struct located_mapping *mapping = located(locating, frame->mapping);
+        if (!mapping || answer->frame_count == 0)
+            continue;
+        struct sonde_mapping *facts = &mapping->facts;
+        facts->has_functions = true;
+        facts->has_filenames |= answer->frames[0].file[0] != 0;
+        facts->has_line_numbers |= answer->frames[0].line != 0;
+        facts->has_inline_frames |= answer->frame_count > 1 || answer->quality == SYMBOL_FULL;
+    }
+}
+
+static sonde_err intern(struct sonde_profile *profile, const char *text, uint32_t *id) {
+    return sonde_profile_string(profile, text, strlen(text), id);
+}
+
+/* What the process calls the file; copies of one file are one module, which is called after any. */
+static const char *path_of(const struct mapping *mapping) {
+    const struct symbol_module *module = mapping_module(mapping);
+    if (mapping->path[0])
+        return mapping->path;
+    /* memory; of a program that copied itself there it is the program */
+    return module && !symbol_module_is_memory(module) ? symbol_module_path(module) : "[anon]";
+}
+
+static sonde_err add_mapping(struct locating *locating, struct located_mapping *mapping) {
+    const struct symbol_module *module = mapping_module(mapping->mapping);
+    const char *path = path_of(mapping->mapping);
+    struct sonde_mapping *facts = &mapping->facts;
+    sonde_err err = intern(locating->profile, path, &facts->filename);
+    if (!err && module)
+        err = intern(locating->profile, symbol_module_build_id(module), &facts->build_id);
+    if (err)
+        return err;
+    return sonde_profile_add_mapping(locating->profile, facts, &mapping->id);
+}
+
+/* Of modules that have no full table though they could have one. Several mappings may be of one
+ * module. */
+static void tell_shortfalls(struct locating *locating) {
+    struct sonde_buf *text = &locating->frames->shortfalls;
+    const struct symbol_module *last = NULL;
+    char sentence[SYMBOL_SENTENCE];
+    for (uint32_t i = 0; i < locating->mapping_count && text->len < MAX_SHORTFALLS; i++) {
+        struct symbol_module *module = mapping_module(locating->mappings[i].mapping);
+        bool lacks = module && module != last && locating->queries &&
+                     !locating->mappings[i].facts.has_line_numbers;
+        last = module;
+        if (!lacks)
+            continue;
+        const char *path = path_of(locating->mappings[i].mapping), *slash = strrchr(path, '/');
+        const char *name = slash ? slash + 1 : path;
+        if (symbol_module_is_converting(module))
+            sonde_buf_printf(text, "%s%s: no lines yet, they are being made; take another",
+                             text->len ? "; " : "", name);
+        else if (symbol_module_failure(module, sentence))
+            sonde_buf_printf(text, "%s%s: no lines, %s", text->len ? "; " : "", name, sentence);
+    }
+}
+
+static void sort_mappings(struct locating *locating, int (*order)(const void *, const void *)) {
+    if (locating->mapping_count > 1)
+        qsort(locating->mappings, locating->mapping_count, sizeof *locating->mappings, order);
+}
+
+static sonde_err add_mappings(struct locating *locating) {
+    sonde_err err = collect_mappings(locating);
+    if (err)
+        return err;
+    for (uint32_t i = 0; i < locating->mapping_count; i++) {
+        const struct mapping *mapping = locating->mappings[i].mapping;
+        locating->mappings[i].is_main = mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE;
+        locating->mappings[i].facts = (struct sonde_mapping){
+            .start = mapping->start, .limit = mapping->end, .offset = mapping->offset};
+    }
+    mark_answers(locating);
+    tell_shortfalls(locating);
+    sort_mappings(locating, by_place);
+    for (uint32_t i = 0; i < locating->mapping_count && !err; i++)
+        err = add_mapping(locating, &locating->mappings[i]);
+    sort_mappings(locating, by_pointer);
+    return err;
+}
+
+enum sonde_frame_kind report_kind(const struct symbol_module *module) {
+    switch (module ? symbol_module_kind(module) : SYMBOL_MODULE_NONE) {
+    case SYMBOL_MODULE_EXECUTABLE:
+        return SONDE_FRAME_APPLICATION;
+    case SYMBOL_MODULE_LIBRARY:
+    case SYMBOL_MODULE_VDSO:
+        return SONDE_FRAME_LIBRARY;
+    case SYMBOL_MODULE_KERNEL:
+        return SONDE_FRAME_KERNEL;
+    case SYMBOL_MODULE_NONE:
+        break;
+    }
+    return module && symbol_module_is_memory(module) ? SONDE_FRAME_JIT : SONDE_FRAME_UNKNOWN;
+}
+
+static enum sonde_frame_kind kind_of(const struct report_frame *frame) {
+    if (frame->is_note)
+        return SONDE_FRAME_NOTE;
+    const struct symbol_module *module = frame->mapping ? mapping_module(frame->mapping) : NULL;
+    bool memory = frame->mapping && !module && frame->mapping->inode == 0; /* not opened yet */
+    return memory ? SONDE_FRAME_JIT : report_kind(module);
+}
+
+static sonde_err add_line(struct sonde_profile *profile, const struct symbol_frame *from,
+                          struct sonde_line *line) {
+    struct sonde_function function = {0};
+    sonde_err err = intern(profile, from->name, &function.name);
+    if (!err)
+        err = intern(profile, from->system_name, &function.system_name);
+    if (!err)
+        err = intern(profile, from->file, &function.filename);
+    line->line = from->line;
+    return err ? err : sonde_profile_add_function(profile, &function, &line->function);
+}
+
+static sonde_err add_location(struct locating *locating, struct report_frame *frame) {
+    const struct symbol_answer *answer = answer_of(locating, frame);
+    const struct located_mapping *mapping = located(locating, frame->mapping);
+    struct symbol_answer note = {.place = frame->is_note ? stack_note_text(frame->pc) : NULL};
+    struct symbol_frame unnamed;
+    const struct symbol_frame *names;
+    uint32_t count = symbol_answer_frames(note.place ? &note : answer, &unnamed, &names);
+    count = count < MAX_LINES ? count : MAX_LINES;
+    struct sonde_line lines[MAX_LINES];
+    for (uint32_t i = 0; i < count; i++) {
+        sonde_err err = add_line(locating->profile, &names[i], &lines[i]);
+        if (err)
+            return err;
+    }
+    struct sonde_location location = {
+        .mapping = mapping ? mapping->id : 0,
+        .address = frame->is_note ? 0 : address_of(frame),
+        .line_count = count,
+        .is_folded = answer->is_folded,
+        .kind = kind_of(frame),
+        .lines = lines,
+    };
+    return sonde_profile_add_location(locating->profile, &location, &frame->location);
+}
+
+sonde_err report_frames_locate(struct report_frames *frames, struct symbol_store *symbols,
+                               struct sonde_profile *profile) {
+    struct locating locating = {.frames = frames, .profile = profile};
+    sonde_err err = resolve(&locating, symbols);
+    if (!err)
+        err = add_mappings(&locating);
+    for (uint32_t i = 0; i < frames->count && !err; i++)
+        err = add_location(&locating, &frames->items[i]);
+    free(locating.queries);
+    free(locating.answers);
+    free(locating.mappings);
+    sonde_arena_finish(&locating.arena);
+    return err;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a profile says about how it was taken. Each comment is "name: value", so that a script can
+ * read it too. */
+#include "service/engine/report/report.h"
+
+#include <stdio.h>
+
+static void add_drops(const struct report_input *input, struct sonde_buf *text) {
+    const struct engine_facts *facts = &input->facts;
+    bool is_first = true;
+    sonde_buf_puts(text, "dropped: ");
+    for (size_t i = 0; i < facts->drop_count; i++) {
+        if (facts->drops[i].count == 0)
+            continue;
+        sonde_buf_printf(text, "%s%s %llu", is_first ? "" : ", ", facts->drops[i].cause,
+                         (unsigned long long)facts->drops[i].count);
+        is_first = false;
+    }
+    if (is_first)
+        sonde_buf_puts(text, "none");
+}
+
+/* Stacks that end too early, by reason. */
+static void add_cuts(const struct report_input *input, struct sonde_buf *text) {
+    static const char *const reasons[RING_END_COUNT] = {
+        [RING_END_NO_TABLE] = "no unwind table",
+        [RING_END_RULE] = "complex rule",
+        [RING_END_BAD_STACK] = "bad stack",
+    };
+    bool is_first = true;
+    sonde_buf_puts(text, "cut stacks: ");
+    for (int i = 0; i < RING_END_COUNT; i++) {
+        if (!reasons[i] || input->cut_stacks[i] == 0)
+            continue;
+        sonde_buf_printf(text, "%s%s %llu", is_first ? "" : ", ", reasons[i],
+                         (unsigned long long)input->cut_stacks[i]);
+        is_first = false;
+    }
+    if (is_first)
+        sonde_buf_puts(text, "none");
+}
+
+/* Samples x period against the process's own CPU clock over the same time. */
+static void add_coverage(const struct report_input *input, struct sonde_buf *text) {
+    const struct engine_facts *facts = &input->facts;
+    double sampled_s = (double)facts->samples * (double)facts->period_ns / 1e9;
+    double target_s = (double)facts->target_cpu_ns / 1e9;
+    if (facts->mode != ENGINE_CPU)
+        sonde_buf_printf(text, "time of all threads: %.3f s", sampled_s);
+    else if (facts->target_cpu_ns == 0)
+        sonde_buf_printf(text, "coverage: %.3f s sampled; the process's CPU clock is not known",
+                         sampled_s);
+    else
+        sonde_buf_printf(text, "coverage: %.1f %% (%.3f s sampled of %.3f s on the CPU clock)",
+                         100 * sampled_s / target_s, sampled_s, target_s);
+}
+
+static void add_guest_cost(const struct report_input *input, struct sonde_buf *text) {
+    const struct engine_facts *facts = &input->facts;
+    sonde_buf_printf(text, "sampler cpu in the target: %.3f ms", (double)facts->guest_cpu_ns / 1e6);
+    if (facts->target_cpu_ns > facts->guest_cpu_ns) /* of an idle target it would say nothing */
+        sonde_buf_printf(text, " (%.2f %%)",
+                         100 * (double)facts->guest_cpu_ns / (double)facts->target_cpu_ns);
+}
+
+static void add_target(const struct report_input *input, struct sonde_buf *text) {
+    sonde_buf_printf(text, "target: %s, pid %d%s", input->target_name, (int)input->pid,
+                     input->facts.target_gone ? ", ended during the capture" : "");
+}
+
+static void add_clock(const struct report_input *input, struct sonde_buf *text) {
+    sonde_buf_printf(text, "clock: %s", input->clock[0] ? input->clock : "none");
+}
+
+static void add_note(const struct report_input *input, struct sonde_buf *text) {
+    if (input->clock_note[0])
+        sonde_buf_printf(text, "clock note: %s", input->clock_note);
+}
+
+static void add_rate(const struct report_input *input, struct sonde_buf *text) {
+    sonde_buf_printf(text, "rate: %u Hz", input->frequency_hz);
+}
+
+static void add_mode(const struct report_input *input, struct sonde_buf *text) {
+    static const char *const texts[ENGINE_MODES] = {
+        [ENGINE_WALL] = "mode: wall clock: time on the CPU, blocked, and waiting for a CPU",
+        [ENGINE_OFF_CPU] = "mode: off-CPU: time blocked, and waiting for a CPU",
+    };
+    if (texts[input->facts.mode])
+        sonde_buf_puts(text, texts[input->facts.mode]);
+}
+
+static void add_budget(const struct report_input *input, struct sonde_buf *text) {
+    if (input->budget_note[0])
+        sonde_buf_printf(text, "overhead ceiling: %s", input->budget_note);
+}
+
+static void add_truncated(const struct report_input *input, struct sonde_buf *text) {
+    sonde_buf_printf(text, "truncated stacks: %llu", (unsigned long long)input->facts.truncated);
+}
+
+sonde_err report_add_comments(const struct report_input *input, struct sonde_profile *profile) {
+    static void (*const rows[])(const struct report_input *, struct sonde_buf *) = {
+        add_target, add_mode,      add_clock, add_note,     add_rate,       add_budget,
+        add_drops,  add_truncated, add_cuts,  add_coverage, add_guest_cost,
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct sonde_buf text = {0};
+        rows[i](input, &text);
+        sonde_err err = text.failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
+        if (!err && text.len > 0)
+            err = sonde_profile_add_comment(profile, text.data);
+        sonde_buf_finish(&text);
+        if (err)
+            return err;
+    }
+    return SONDE_OK;
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/report/stacks.h"
+
+#include <string.h>
+
+static const char *const note_texts[STACK_NOTE_COUNT] = {
+    [STACK_NOTE_TRUNCATED] = "[truncated]",      [STACK_NOTE_NO_TABLE] = "[no unwind table]",
+    [STACK_NOTE_RULE] = "[complex unwind rule]", [STACK_NOTE_BAD_STACK] = "[bad stack]",
+    [STACK_NOTE_EMPTY] = "[no stack]",           [STACK_NOTE_BLOCKED] = "[blocked signals]",
+    [STACK_NOTE_NO_CLOCK] = "[no clock]",        [STACK_NOTE_SHORT] = "[short-lived thread]",
+    [STACK_NOTE_ASLEEP] = "[blocked, not seen]", [STACK_NOTE_WAITING] = "[waiting for a CPU]",
+    [STACK_NOTE_KERNEL] = "[in the kernel]",
+};
+
+const char *stack_note_text(uint64_t note) {
+    return note < STACK_NOTE_COUNT ? note_texts[note] : "[unknown]";
+}
+
+/* Number 0 of each table means "none", so that zeroed fields are valid. */
+static bool add_zeroth(struct chunks *chunks, size_t item_bytes, uint32_t limit) {
+    uint32_t zeroth;
+    chunks->item_bytes = item_bytes;
+    chunks->limit = limit;
+    return chunks_add(chunks, &zeroth) != NULL;
+}
+
+static bool index_init(struct stack_index *index, uint32_t capacity) {
+    index->slots = calloc(capacity, sizeof *index->slots);
+    index->capacity = index->slots ? capacity : 0;
+    return index->slots != NULL;
+}
+
+struct stacks *stacks_create(uint32_t node_limit) {
+    static _Atomic uint32_t serials;
+    struct stacks *stacks = calloc(1, sizeof *stacks);
+    if (!stacks)
+        return NULL;
+    stacks->refs = 1;
+    stacks->serial = ++serials;
+    if (node_limit == 0 || node_limit > STACKS_MAX_NODES)
+        node_limit = STACKS_MAX_NODES;
+    bool ok = add_zeroth(&stacks->nodes, sizeof(struct stack_node), node_limit) &&
+              add_zeroth(&stacks->threads, sizeof(struct stack_thread), STACKS_MAX_THREADS) &&
+              add_zeroth(&stacks->mappings, sizeof(struct mapping *), STACKS_MAX_MAPPINGS) &&
+              add_zeroth(&stacks->labels, sizeof(struct stack_label), STACKS_MAX_LABELS) &&
+              index_init(&stacks->node_index, 4096) && index_init(&stacks->thread_index, 256);
+    if (!ok) {
+        stacks_release(stacks);
+        return NULL;
+    }
+    return stacks;
+}
+
+struct stacks *stacks_retain(struct stacks *stacks) {
+    atomic_fetch_add_explicit(&stacks->refs, 1, memory_order_relaxed);
+    return stacks;
+}
+
+void stacks_release(struct stacks *stacks) {
+    if (!stacks || atomic_fetch_sub_explicit(&stacks->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    for (uint32_t i = 1; i < stacks->mappings.count; i++)
+        mapping_release(*(struct mapping **)chunks_at(&stacks->mappings, i));
+    chunks_finish(&stacks->nodes);
+    chunks_finish(&stacks->threads);
+    chunks_finish(&stacks->mappings);
+    chunks_finish(&stacks->labels);
+    free(stacks->node_index.slots);
+    free(stacks->thread_index.slots);
+    free(stacks);
+}
+
+static uint64_t mix(uint64_t hash) {
+    hash ^= hash >> 32;
+    hash *= 0xd6e8feb86659fd93ull;
+    hash ^= hash >> 32;
+    hash *= 0xd6e8feb86659fd93ull;
+    return hash ^ hash >> 32;
+}
+
+static uint64_t node_hash(const struct stack_node *node) {
+    return mix(node->pc + mix(((uint64_t)node->parent << 32) | node->mapping));
+}
+
+static uint64_t thread_hash(const struct stack_thread *thread) {
+    uint64_t words[2];
+    memcpy(words, thread->name, sizeof words);
+    return mix(words[0] + mix(words[1] + mix(thread->tid)));
+}
+
+static uint64_t item_hash(const struct stacks *stacks, const struct stack_index *index,
+                          uint32_t id) {
+    return index == &stacks->node_index ? node_hash(stacks_node(stacks, id))
+                                        : thread_hash(chunks_at(&stacks->threads, id));
+}
+
+/* Doubles at three quarters full; when memory is out the table only gets slower, and full at last.
+ */
+static bool index_reserve(struct stacks *stacks, struct stack_index *index) {
+    if (index->used < index->capacity / 4 * 3)
+        return true;
+    uint32_t capacity = index->capacity * 2;
+    uint32_t *slots = calloc(capacity, sizeof *slots);
+    if (!slots)
+        return index->used + 1 < index->capacity;
+    for (uint32_t i = 0; i < index->capacity; i++) {
+        if (index->slots[i] == 0)
+            continue;
+        uint64_t at = item_hash(stacks, index, index->slots[i]);
+        while (slots[at & (capacity - 1)] != 0)
+            at++;
+        slots[at & (capacity - 1)] = index->slots[i];
+    }
+    free(index->slots);
+    index->slots = slots;
+    index->capacity = capacity;
+    return true;
+}
+
+uint32_t stacks_add_frame(struct stacks *stacks, uint32_t parent, uint32_t mapping, uint64_t pc) {
+    struct stack_node wanted = {.pc = pc, .parent = parent, .mapping = mapping};
+    struct stack_index *index = &stacks->node_index;
+    if (!index_reserve(stacks, index))
+        return STACKS_FULL;
+    uint64_t at = node_hash(&wanted);
+    for (;; at++) {
+        uint32_t id = index->slots[at & (index->capacity - 1)];
+        if (id == 0)
+            break;
+        const struct stack_node *node = stacks_node(stacks, id);
+        if (node->pc == pc && node->parent == parent && node->mapping == mapping)
+            return id;
+    }
+    uint32_t id;
+    struct stack_node *node = chunks_add(&stacks->nodes, &id);
+    if (!node)
+        return STACKS_FULL;
+    *node = wanted;
+    index->slots[at & (index->capacity - 1)] = id;
+    index->used++;
+    return id;
+}
+
+uint32_t stacks_add_thread(struct stacks *stacks, uint32_t tid, const char *name) {
+    struct stack_thread wanted = {.tid = tid};
+    memcpy(wanted.name, name, strnlen(name, sizeof wanted.name - 1));
+    struct stack_index *index = &stacks->thread_index;
+    if (!index_reserve(stacks, index))
+        return STACKS_FULL;
+    uint64_t at = thread_hash(&wanted);
+    for (;; at++) {
+        uint32_t id = index->slots[at & (index->capacity - 1)];
+        if (id == 0)
+            break;
+        if (memcmp(chunks_at(&stacks->threads, id), &wanted, sizeof wanted) == 0)
+            return id;
+    }
+    if (tid != 0 && stacks->threads.count >= STACKS_MAX_THREADS - STACKS_THREAD_NAMES)
+        return stacks_add_thread(stacks, 0, name);
+    uint32_t id;
+    struct stack_thread *thread = chunks_add(&stacks->threads, &id);
+    if (!thread)
+        return STACKS_FULL;
+    *thread = wanted;
+    index->slots[at & (index->capacity - 1)] = id;
+    index->used++;
+    return id;
+}
+
+uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping) {
+    if (mapping->stacks_serial == stacks->serial)
+        return mapping->stacks_id;
+    uint32_t id;
+    struct mapping **slot = chunks_add(&stacks->mappings, &id);
+    if (!slot)
+        return STACKS_FULL;
+    *slot = mapping_retain(mapping);
+    mapping->stacks_serial = stacks->serial;
+    mapping->stacks_id = id;
+    return id;
+}
+
+uint32_t stacks_add_label(struct stacks *stacks, uint32_t guest_id, const char *text) {
+    if (guest_id == 0 || guest_id >= STACKS_MAX_LABELS || text[0] == 0)
+        return 0;
+    if (stacks->label_of[guest_id] != 0)
+        return stacks->label_of[guest_id];
+    uint32_t id;
+    struct stack_label *label = chunks_add(&stacks->labels, &id);
+    if (!label)
+        return STACKS_FULL;
+    memcpy(label->text, text, strnlen(text, sizeof label->text - 1));
+    stacks->label_of[guest_id] = (uint16_t)id;
+    return id;
+}
+
+uint32_t stacks_add_note(struct stacks *stacks, enum stack_note note) {
+    return stacks_add_frame(stacks, 0, STACKS_NOTE, note);
+}
+
+/* pcs[from..to) from the outermost to the innermost. */
+static uint32_t add_run(struct stacks *stacks, struct space *space,
+                        const struct ring_sample *sample, uint32_t from, uint32_t to,
+                        uint32_t parent) {
+    for (uint32_t i = to; i-- > from && parent != STACKS_FULL;) {
+        uint64_t pc = sample->pcs[i];
+        if (i == 0)
+            pc |= RING_PC_EXACT;
+        uint64_t address = pc & ~RING_PC_EXACT;
+        /* A call that never returns may be a mapping's last instruction: its return address lies
+         * outside. */
+        uint64_t inside = pc & RING_PC_EXACT || address == 0 ? address : address - 1;
+        struct mapping *mapping = space_find(space, sample->record.generation, inside);
+        uint32_t number = mapping ? stacks_add_mapping(stacks, mapping) : 0;
+        parent = stacks_add_frame(stacks, parent, number == STACKS_FULL ? 0 : number, pc);
+    }
+    return parent;
+}
+
+uint32_t stacks_add_sample(struct stacks *stacks, struct space *space,
+                           const struct ring_sample *sample) {
+    static const int8_t cut_notes[RING_END_COUNT] = {
+        [RING_END_ROOT] = -1,
+        [RING_END_DEPTH] = STACK_NOTE_TRUNCATED,
+        [RING_END_NO_TABLE] = STACK_NOTE_NO_TABLE,
+        [RING_END_RULE] = STACK_NOTE_RULE,
+        [RING_END_BAD_STACK] = STACK_NOTE_BAD_STACK,
+    };
+    uint32_t depth = sample->record.depth, gap = depth, parent = 0;
+    if (depth == 0)
+        return stacks_add_note(stacks, STACK_NOTE_EMPTY);
+    if (sample->end == RING_END_DEPTH && sample->gap_at > 0 && sample->gap_at < depth) {
+        gap = sample->gap_at;
+        parent = add_run(stacks, space, sample, gap, depth, parent);
+    }
+    int note = cut_notes[sample->end];
+    if (note >= 0 && parent != STACKS_FULL)
+        parent = stacks_add_frame(stacks, parent, STACKS_NOTE, (uint64_t)note);
+    return add_run(stacks, space, sample, 0, gap, parent);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A pass goes over the objects under the dynamic linker's list lock, so none of them goes away
+ * meanwhile. One could still be on its way in: listed, but not relocated to the end, and making its
+ * protected words read-only under the linker's hands would end the process. So the list's length is
+ * taken, then dladdr waits for the lock that a dlopen holds until it is done: what was listed is
+ * complete then. New objects are listed last, so the pass leaves out as many at the end as were
+ * added since; the next one takes them in. */
+#include "service/guest/heap/got_patch.h"
+
+#include "service/guest/heap/malloc_wrappers.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define MOST_NAMES 64u
+#define MOST_LATE  64u /* objects that may come while a pass begins */
+#define MOST_TRIES 20
+#define PAGE       4096ull
+
+/* One object's parts that a pass needs. */
+struct object {
+    uint64_t base, text_low, text_high; /* all its segments */
+    const ElfW(Phdr) * headers;
+    uint32_t header_count;
+    uint64_t relro_low, relro_high; /* whole pages */
+    const ElfW(Sym) * symbols;
+    const char *names;
+    const uint32_t *hash;         /* DT_GNU_HASH */
+    const ElfW(Rela) * tables[2]; /* of the linkage, the others */
+    size_t counts[2];
+    uint64_t open_page; /* writable for the moment; 0 = none */
+};
+
+struct pass {
+    bool in_place;
+    uint32_t objects_seen;
+    unsigned long long adds; /* when the list was looked at first */
+    /* The last objects that were visited, as many as came since: a ring. */
+    struct dl_phdr_info late[MOST_LATE];
+    uint32_t late_count, late_at, visited;
+};
+
+static struct patch_facts facts;
+static bool is_found;
+static uint64_t real[MOST_NAMES]; /* address that each stand-in replaces; 0 = leave that name */
+static uint64_t allocator_low, libc_low; /* text_low of these objects */
+static unsigned long long last_adds, last_subs;
+
+/* ---- One word ---- */
+
+static bool is_protected(const struct object *object, uint64_t address) {
+    uint64_t page = address & ~(PAGE - 1);
+    return page >= object->relro_low && page < object->relro_high;
+}
+
+static void close_page(struct object *object) {
+    if (object->open_page)
+        (void)mprotect((void *)object->open_page, PAGE, PROT_READ);
+    object->open_page = 0;
+}
+
+static bool open_page(struct object *object, uint64_t address) {
+    uint64_t page = address & ~(PAGE - 1);
+    if (!is_protected(object, address) || object->open_page == page)
+        return true;
+    close_page(object);
+    if (mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) != 0) {
+        facts.os_error = facts.os_error ? facts.os_error : errno;
+        return false;
+    }
+    object->open_page = page;
+    return true;
+}
+
+static bool is_writable(const struct object *object, uint64_t address) {
+    for (uint32_t i = 0; i < object->header_count; i++) {
+        const ElfW(Phdr) *header = &object->headers[i];
+        uint64_t start = object->base + header->p_vaddr;
+        if (header->p_type == PT_LOAD && address >= start &&
+            address + sizeof(uint64_t) <= start + header->p_memsz)
+            return (header->p_flags & PF_W) != 0;
+    }
+    return false;
+}
+
+/* Whether the word is ours to change: it holds the real function, or its object's own code that
+ * binds it at the first call. */
+static bool holds(const struct object *object, uint64_t value, uint64_t function, uint32_t type) {
+    bool is_unbound =
+        type == R_X86_64_JUMP_SLOT && value >= object->text_low && value < object->text_high;
+    return value == function || is_unbound;
+}
+
+static bool change(struct object *object, const ElfW(Rela) * entry, size_t which, bool in_place) {
+    uint64_t ours = (uint64_t)stand_ins[which].ours, address = object->base + entry->r_offset;
+    if (address % sizeof(uint64_t) != 0 || !is_writable(object, address))
+        return false;
+    _Atomic uint64_t *word = (_Atomic uint64_t *)address;
+    uint64_t value = atomic_load(word), wanted = in_place ? ours : real[which];
+    if (value == wanted)
+        return in_place;
+    if (in_place ? !holds(object, value, real[which], ELF64_R_TYPE(entry->r_info)) : value != ours)
+        return false;
+    if (!open_page(object, address))
+        return false;
+    return atomic_compare_exchange_strong(word, &value, wanted);
+}
+
+/* ---- One object ---- */
+
+static bool may_be_ours(const char *name) {
+    return strchr("_acdfmprsv", name[0]) != NULL && name[0];
+}
+
+/* Index of the name's stand-in, MOST_NAMES = none. */
+static size_t find_name(const char *name) {
+    for (size_t i = 0; may_be_ours(name) && i < stand_in_count; i++)
+        if (real[i] && strcmp(stand_ins[i].name, name) == 0)
+            return i;
+    return MOST_NAMES;
+}
+
+static uint32_t change_all(struct object *object, bool in_place) {
+    uint32_t words = 0;
+    for (uint32_t table = 0; table < 2; table++)
+        for (size_t i = 0; i < object->counts[table]; i++) {
+            const ElfW(Rela) *entry = &object->tables[table][i];
+            uint64_t type = ELF64_R_TYPE(entry->r_info);
+            if (type != R_X86_64_JUMP_SLOT && type != R_X86_64_GLOB_DAT &&
+                (type != R_X86_64_64 || entry->r_addend != 0))
+                continue;
+            const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(entry->r_info)];
+            size_t which = find_name(object->names + symbol->st_name);
+            if (which != MOST_NAMES)
+                words += change(object, entry, which, in_place);
+        }
+    close_page(object);
+    return words;
+}
+
+/* The linker has made most of these addresses; the kernel's own object keeps offsets. */
+static const void *part(const struct object *object, uint64_t value) {
+    return (const void *)(value < object->base ? object->base + value : value);
+}
+
+static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic) {
+    for (; dynamic->d_tag != DT_NULL; dynamic++) {
+        uint64_t value = dynamic->d_un.d_val;
+        if (dynamic->d_tag == DT_SYMTAB)
+            object->symbols = part(object, value);
+        else if (dynamic->d_tag == DT_STRTAB)
+            object->names = part(object, value);
+        else if (dynamic->d_tag == DT_GNU_HASH)
+            object->hash = part(object, value);
+        else if (dynamic->d_tag == DT_JMPREL)
+            object->tables[0] = part(object, value);
+        else if (dynamic->d_tag == DT_PLTRELSZ)
+            object->counts[0] = value / sizeof(ElfW(Rela));
+        else if (dynamic->d_tag == DT_RELA)
+            object->tables[1] = part(object, value);
+        else if (dynamic->d_tag == DT_RELASZ)
+            object->counts[1] = value / sizeof(ElfW(Rela));
+    }
+}
+
+static bool read_object(const struct dl_phdr_info *info, struct object *object) {
+    const ElfW(Dyn) *dynamic = NULL;
+    *object = (struct object){.base = info->dlpi_addr,
+                              .text_low = UINT64_MAX,
+                              .headers = info->dlpi_phdr,
+                              .header_count = info->dlpi_phnum};
+    for (uint32_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *header = &info->dlpi_phdr[i];
+        uint64_t start = info->dlpi_addr + header->p_vaddr, end = start + header->p_memsz;
+        if (header->p_type == PT_DYNAMIC)
+            dynamic = (const ElfW(Dyn) *)start;
+        if (header->p_type == PT_GNU_RELRO) {
+            object->relro_low = start & ~(PAGE - 1);
+            object->relro_high = end & ~(PAGE - 1);
+        }
+        if (header->p_type == PT_LOAD) {
+            object->text_low = start < object->text_low ? start : object->text_low;
+            object->text_high = end > object->text_high ? end : object->text_high;
+        }
+    }
+    if (dynamic)
+        read_dynamic(object, dynamic);
+    return object->symbols && object->names;
+}
+
+static bool has(const struct object *object, const void *address) {
+    return (uint64_t)address >= object->text_low && (uint64_t)address < object->text_high;
+}
+
+/* Ourselves; an allocator's own calls, unless it is libc, whose other parts call malloc, too. */
+static bool is_left_alone(const struct object *object) {
+    return has(object, stand_ins) ||
+           (allocator_low != libc_low && object->text_low == allocator_low);
+}
+
+/* ---- Who has malloc ---- */
+
+static uint32_t hash_of(const char *name) {
+    uint32_t hash = 5381;
+    for (; *name; name++)
+        hash = hash * 33 + (unsigned char)*name;
+    return hash;
+}
+
+/* The address of a function that the object defines itself, 0 = it does not. dlsym would give the
+ * address by which a program compares pointers, which in one at a fixed place is its own import. */
+static uint64_t find_function(const struct object *object, const char *name) {
+    const uint32_t *table = object->hash;
+    uint32_t hash = hash_of(name);
+    if (!table || table[0] == 0)
+        return 0;
+    const uint32_t *buckets = table + 4 + 2 * table[2], *chains = buckets + table[0];
+    uint32_t at = buckets[hash % table[0]];
+    for (; at >= table[1]; at++) {
+        const ElfW(Sym) *symbol = &object->symbols[at];
+        if ((chains[at - table[1]] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+            ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+            strcmp(object->names + symbol->st_name, name) == 0)
+            return object->base + symbol->st_value;
+        if (chains[at - table[1]] & 1)
+            break;
+    }
+    return 0;
+}
+
+static void name_allocator(const char *path) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    size_t len = strnlen(name, sizeof facts.allocator - 1);
+    memcpy(facts.allocator, name, len);
+    facts.allocator[len] = 0;
+}
+
+/* A stand-in without a real function works on the others'. */
+static void find_real(const struct object *object) {
+    for (size_t i = 0; i < stand_in_count && i < MOST_NAMES; i++) {
+        bool is_own = stand_ins[i].real == NULL;
+        uint64_t address = real[i] ? 0 : find_function(object, stand_ins[i].name);
+        if (!address || (object->text_low != allocator_low && !is_own))
+            continue;
+        real[i] = address;
+        if (stand_ins[i].real)
+            *stand_ins[i].real = (stand_in_function *)address;
+    }
+}
+
+/* The first object that has malloc is the one that the others' imports are bound to. */
+static int search(struct dl_phdr_info *info, size_t size, void *context) {
+    struct object object;
+    uint32_t *seen = context;
+    bool is_program = (*seen)++ == 0;
+    if (!read_object(info, &object) || has(&object, stand_ins))
+        return 0;
+    if (!allocator_low && find_function(&object, "malloc")) {
+        allocator_low = object.text_low;
+        name_allocator(info->dlpi_name);
+        facts.refusal = is_program ? PATCH_IN_PROGRAM : PATCH_POSSIBLE;
+    }
+    if (!libc_low && find_function(&object, "gnu_get_libc_version"))
+        libc_low = object.text_low;
+    if (object.text_low == allocator_low || object.text_low == libc_low)
+        find_real(&object);
+    return 0;
+}
+
+const struct patch_facts *patch_find(void) {
+    uint32_t seen = 0;
+    if (is_found)
+        return &facts;
+    is_found = true;
+    facts.refusal = PATCH_NO_MALLOC;
+    dl_iterate_phdr(search, &seen);
+    return &facts;
+}
+
+/* ---- A pass ---- */
+
+static int look(struct dl_phdr_info *info, size_t size, void *context) {
+    struct pass *pass = context;
+    pass->adds = info->dlpi_adds;
+    return 1;
+}
+
+/* Until no dlopen is under way that was when this began. */
+static void wait_for_loads(void) {
+    Dl_info info;
+    (void)dladdr(stand_ins, &info);
+}
+
+static void patch_object(struct pass *pass, const struct dl_phdr_info *info) {
+    struct object object;
+    bool is_program = pass->objects_seen++ == 0;
+    if (!read_object(info, &object) || is_left_alone(&object))
+        return;
+    uint32_t words = change_all(&object, pass->in_place);
+    facts.words += words;
+    facts.objects += words > 0;
+    if (is_program)
+        facts.program_words = words;
+}
+
+static int visit(struct dl_phdr_info *info, size_t size, void *context) {
+    struct pass *pass = context;
+    unsigned long long late = info->dlpi_adds - pass->adds;
+    last_adds = info->dlpi_adds;
+    last_subs = info->dlpi_subs;
+    pass->late_count = late < MOST_LATE ? (uint32_t)late : MOST_LATE;
+    if (late >= MOST_LATE)
+        return 1;
+    if (late == 0) {
+        patch_object(pass, info);
+        return 0;
+    }
+    struct dl_phdr_info *place = &pass->late[pass->late_at];
+    if (pass->visited++ >= late)
+        patch_object(pass, place);
+    *place = *info;
+    pass->late_at = (pass->late_at + 1) % (uint32_t)late;
+    return 0;
+}
+
+/* late_count is MOST_LATE when more objects came meanwhile than can be told from the others. */
+static void try_pass(struct pass *pass) {
+    dl_iterate_phdr(look, pass);
+    wait_for_loads();
+    dl_iterate_phdr(visit, pass);
+}
+
+bool patch_pass(bool in_place) {
+    struct pass pass = {.late_count = MOST_LATE};
+    if (patch_find()->refusal != PATCH_POSSIBLE)
+        return true;
+    facts.words = facts.objects = facts.program_words = 0;
+    facts.os_error = 0;
+    for (int i = 0; i < MOST_TRIES && pass.late_count == MOST_LATE; i++) {
+        pass = (struct pass){.in_place = in_place};
+        try_pass(&pass);
+    }
+    return pass.late_count == 0;
+}
+
+static int compare(struct dl_phdr_info *info, size_t size, void *context) {
+    *(bool *)context = info->dlpi_adds != last_adds || info->dlpi_subs != last_subs;
+    return 1;
+}
+
+bool patch_is_stale(void) {
+    bool is_stale = false;
+    dl_iterate_phdr(compare, &is_stale);
+    return is_stale;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/heap/sample_table.h"
+
+#include "service/guest/process/fds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+#define BUCKET       8u
+#define NUMBER_BITS  20 /* of an entry; an address has 44 bits above its lowest 3 */
+#define NUMBER_MASK  ((1ull << NUMBER_BITS) - 1)
+#define ALL_SLOTS    (SAMPLES_FRONT + SAMPLES_SLOTS)
+#define INDEX_BYTES  (ALL_SLOTS * sizeof(_Atomic uint64_t))
+#define FILTER_STUCK 255u
+
+_Static_assert(ALLOC_ENTRIES == 1u << NUMBER_BITS, "an entry's number fits into a slot");
+
+_Alignas(4096) _Atomic uint8_t samples_filter[SAMPLES_FILTER];
+
+static struct fds_file memory = {.fd = -1};
+static struct alloc_header *header;
+static struct alloc_entry *entries;
+static _Atomic uint32_t *stack_slots;
+static uint8_t *stacks;
+static _Atomic uint64_t *index_slots; /* the front's, then the others */
+static _Atomic bool front_was_full;   /* since the index was empty */
+static _Atomic uint64_t free_entries; /* head of a list through `stack`; a tag above the number */
+
+/* ---- Memory ---- */
+
+static void place_parts(uint8_t *base) {
+    header = (struct alloc_header *)base;
+    entries = (struct alloc_entry *)(base + ALLOC_ENTRIES_AT);
+    stack_slots = (_Atomic uint32_t *)(base + ALLOC_SLOTS_AT);
+    stacks = base + ALLOC_STACKS_AT;
+}
+
+static void write_header(void) {
+    header->version = 1;
+    atomic_store(&header->entries_used, 1);
+    atomic_store(&header->stack_used, 8); /* place 0 is none */
+    header->magic = ALLOC_MAGIC;
+}
+
+static int make_index(void) {
+    void *place = mmap(NULL, INDEX_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED)
+        return ENOMEM;
+    index_slots = place;
+    if (madvise(place, INDEX_BYTES, MADV_WIPEONFORK) != 0 ||
+        madvise((void *)samples_filter, sizeof samples_filter, MADV_WIPEONFORK) != 0)
+        return errno;
+    return 0;
+}
+
+/* Sealed so that sonded can rely on its size, and can only read. */
+static int make_shared(void) {
+    int fd = memfd_create("sonde-allocs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return errno;
+    memory = fds_keep(fd);
+    if (ftruncate(memory.fd, (off_t)ALLOC_BYTES) != 0)
+        return errno;
+    uint8_t *base = mmap(NULL, ALLOC_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
+    if (base == MAP_FAILED)
+        return errno;
+    place_parts(base);
+    madvise(base, ALLOC_BYTES, MADV_DONTFORK);
+    write_header();
+    if (fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
+        return errno;
+    (void)fcntl(memory.fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); /* Linux 5.1 */
+    return 0;
+}
+
+static void give_back(void) {
+    if (header)
+        munmap(header, ALLOC_BYTES);
+    if (index_slots)
+        munmap((void *)index_slots, INDEX_BYTES);
+    samples_after_fork();
+}
+
+int samples_open(void) {
+    if (header)
+        return 0;
+    int error = make_index();
+    if (!error)
+        error = make_shared();
+    if (error)
+        give_back();
+    return error;
+}
+
+bool samples_is_open(void) {
+    return header != NULL;
+}
+
+int samples_fd(void) {
+    return fds_ours(&memory) ? memory.fd : -1;
+}
+
+void samples_empty(void) {
+    if (!header)
+        return;
+    madvise(header, ALLOC_BYTES, MADV_REMOVE);
+    madvise((void *)index_slots, INDEX_BYTES, MADV_DONTNEED);
+    memset((void *)samples_filter, 0, sizeof samples_filter);
+    atomic_store(&front_was_full, false);
+    atomic_store(&free_entries, 0);
+    write_header();
+}
+
+void samples_close(void) {
+    samples_empty();
+    give_back();
+}
+
+void samples_after_fork(void) {
+    header = NULL;
+    index_slots = NULL;
+    fds_close(&memory);
+    atomic_store(&front_was_full, false);
+    atomic_store(&free_entries, 0);
+}
+
+void samples_drop(enum alloc_drop cause) {
+    atomic_fetch_add_explicit(&header->drops[cause], 1, memory_order_relaxed);
+}
+
+/* ---- Entries ---- */
+
+static uint32_t take_number(void) {
+    uint64_t head = atomic_load_explicit(&free_entries, memory_order_acquire);
+    while (head & NUMBER_MASK) {
+        const struct alloc_entry *first = &entries[head & NUMBER_MASK];
+        uint32_t after = __atomic_load_n(&first->stack, __ATOMIC_RELAXED);
+        uint64_t next = ((head >> NUMBER_BITS) + 1) << NUMBER_BITS | (after & NUMBER_MASK);
+        if (atomic_compare_exchange_weak(&free_entries, &head, next))
+            return (uint32_t)(head & NUMBER_MASK);
+    }
+    uint32_t used = atomic_load(&header->entries_used);
+    while (used < ALLOC_ENTRIES)
+        if (atomic_compare_exchange_weak(&header->entries_used, &used, used + 1))
+            return used;
+    return 0;
+}
+
+static void give_number(uint32_t number) {
+    uint64_t head = atomic_load_explicit(&free_entries, memory_order_relaxed), next;
+    do {
+        __atomic_store_n(&entries[number].stack, (uint32_t)(head & NUMBER_MASK), __ATOMIC_RELAXED);
+        next = ((head >> NUMBER_BITS) + 1) << NUMBER_BITS | number;
+    } while (!atomic_compare_exchange_weak(&free_entries, &head, next));
+}
+
+/* sample NULL: nothing lives here any more. */
+static void write_entry(uint32_t number, uint64_t address, const struct sample *sample) {
+    struct alloc_entry *entry = &entries[number];
+    uint64_t version = atomic_load_explicit(&entry->version, memory_order_relaxed);
+    atomic_store_explicit(&entry->version, version + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&entry->address, address, memory_order_relaxed);
+    if (sample) {
+        entry->size = sample->size;
+        entry->objects = sample->objects;
+        entry->time_ns = sample->time_ns;
+        __atomic_store_n(&entry->stack, sample->stack, __ATOMIC_RELAXED);
+        entry->tid = sample->tid;
+    }
+    atomic_store_explicit(&entry->version, version + 2, memory_order_release);
+}
+
+static void read_entry(uint32_t number, struct sample *sample) {
+    const struct alloc_entry *entry = &entries[number];
+    *sample =
+        (struct sample){entry->size, entry->objects, entry->time_ns, entry->stack, entry->tid};
+}
+
+/* ---- The index ---- */
+
+static void filter_change(const void *block, int change) {
+    _Atomic uint8_t *place = &samples_filter[samples_place(block)];
+    uint8_t count = atomic_load_explicit(place, memory_order_relaxed);
+    while (count != FILTER_STUCK &&
+           !atomic_compare_exchange_weak(place, &count, (uint8_t)(count + change)))
+        continue;
+}
+
+/* which: two in the front, two behind it. */
+static _Atomic uint64_t *bucket_of(uint64_t key, uint32_t which) {
+    static const uint64_t factors[] = {0x9e3779b97f4a7c15ull, 0xc2b2ae3d27d4eb4full};
+    uint64_t hash = key * factors[which % 2] >> 40;
+    return which < 2 ? &index_slots[hash % (SAMPLES_FRONT / BUCKET) * BUCKET]
+                     : &index_slots[SAMPLES_FRONT + hash % (SAMPLES_SLOTS / BUCKET) * BUCKET];
+}
+
+static uint64_t key_of(const void *block) {
+    return (uint64_t)block >> 3;
+}
+
+static uint32_t free_slots(const _Atomic uint64_t *bucket) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < BUCKET; i++)
+        count += atomic_load_explicit(&bucket[i], memory_order_relaxed) == 0;
+    return count;
+}
+
+/* False when the bucket is full. */
+static bool put_slot(_Atomic uint64_t *bucket, uint64_t slot) {
+    for (uint32_t i = 0; i < BUCKET; i++) {
+        uint64_t none = 0;
+        if (atomic_load_explicit(&bucket[i], memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(&bucket[i], &none, slot))
+            return true;
+    }
+    return false;
+}
+
+static bool put_in_either(uint64_t key, uint32_t which, uint64_t slot) {
+    _Atomic uint64_t *one = bucket_of(key, which), *other = bucket_of(key, which + 1);
+    if (free_slots(other) > free_slots(one))
+        return put_slot(other, slot) || put_slot(one, slot);
+    return put_slot(one, slot) || put_slot(other, slot);
+}
+
+static bool put_in_index(uint64_t key, uint32_t number) {
+    uint64_t slot = key << NUMBER_BITS | number;
+    if (put_in_either(key, 0, slot))
+        return true;
+    atomic_store(&front_was_full, true); /* before it can be looked for */
+    return put_in_either(key, 2, slot);
+}
+
+/* The entry's number, 0 = not there. */
+static uint32_t take_from_index(uint64_t key) {
+    uint32_t count = atomic_load_explicit(&front_was_full, memory_order_relaxed) ? 4 : 2;
+    for (uint32_t which = 0; which < count; which++) {
+        _Atomic uint64_t *bucket = bucket_of(key, which);
+        for (uint32_t i = 0; i < BUCKET; i++) {
+            uint64_t slot = atomic_load_explicit(&bucket[i], memory_order_relaxed);
+            if (slot >> NUMBER_BITS == key && slot != 0 &&
+                atomic_compare_exchange_strong(&bucket[i], &slot, 0))
+                return (uint32_t)(slot & NUMBER_MASK);
+        }
+    }
+    return 0;
+}
+
+/* ---- Live blocks ---- */
+
+bool samples_take(const void *block, struct sample *sample) {
+    uint32_t number = index_slots ? take_from_index(key_of(block)) : 0;
+    if (!number)
+        return false;
+    read_entry(number, sample);
+    write_entry(number, 0, NULL);
+    give_number(number);
+    filter_change(block, -1);
+    return true;
+}
+
+/* A block that is in there already was freed where nobody looked. */
+void samples_put(const void *block, const struct sample *sample) {
+    struct sample stale;
+    while (samples_may_hold(block) && samples_take(block, &stale))
+        continue;
+    uint32_t number = (uint64_t)block % 8 == 0 ? take_number() : 0;
+    if (!number) {
+        samples_drop(ALLOC_DROP_LIVE);
+        return;
+    }
+    filter_change(block, 1);
+    write_entry(number, (uint64_t)block, sample);
+    if (put_in_index(key_of(block), number))
+        return;
+    write_entry(number, 0, NULL);
+    give_number(number);
+    filter_change(block, -1);
+    samples_drop(ALLOC_DROP_LIVE);
+}
+
+void samples_forget_live(void) {
+    struct sample gone;
+    uint32_t count = atomic_load(&front_was_full) ? ALL_SLOTS : SAMPLES_FRONT;
+    for (uint32_t i = 0; index_slots && i < count; i++) {
+        uint64_t slot = atomic_load_explicit(&index_slots[i], memory_order_relaxed);
+        if (slot)
+            (void)samples_take((void *)(slot >> NUMBER_BITS << 3), &gone);
+    }
+}
+
+/* ---- Stacks ---- */
+
+/* Two lanes: the multiplications overlap. */
+static uint64_t hash_of(const uint64_t *pcs, uint32_t depth) {
+    const uint64_t factor = 0x9e3779b97f4a7c15ull;
+    uint64_t even = depth, odd = 1;
+    uint32_t i = 0;
+    for (; i + 1 < depth; i += 2) {
+        even = (even ^ pcs[i]) * factor;
+        odd = (odd ^ pcs[i + 1]) * factor;
+        even ^= even >> 29;
+        odd ^= odd >> 31;
+    }
+    if (i < depth)
+        even = (even ^ pcs[i]) * factor;
+    uint64_t hash = (even ^ odd >> 7) * factor;
+    return hash ^ hash >> 32;
+}
+
+static struct alloc_stack *stack_at(uint32_t place) {
+    return (struct alloc_stack *)(stacks + place * 8ull);
+}
+
+static bool is_same(uint32_t place, uint64_t hash, const uint64_t *pcs, uint32_t depth) {
+    const struct alloc_stack *stack = stack_at(place);
+    return stack->hash == (uint16_t)(hash >> 48) && stack->depth == depth &&
+           memcmp(stack->pcs, pcs, depth * sizeof *pcs) == 0;
+}
+
+/* A new record, 0 = no room. Memory of one that lost a race for its slot is not used again. */
+static uint32_t write_stack(uint64_t hash, const uint64_t *pcs, uint32_t depth) {
+    uint64_t bytes = sizeof(struct alloc_stack) + depth * sizeof *pcs;
+    uint64_t used = atomic_load(&header->stack_used);
+    do {
+        if (used + bytes > ALLOC_STACK_BYTES)
+            return 0;
+    } while (!atomic_compare_exchange_weak(&header->stack_used, &used, used + bytes));
+    uint32_t number = atomic_load(&header->stack_count);
+    do {
+        if (number >= ALLOC_STACKS)
+            return 0;
+    } while (!atomic_compare_exchange_weak(&header->stack_count, &number, number + 1));
+    struct alloc_stack *stack = stack_at((uint32_t)(used / 8));
+    stack->number = number;
+    stack->depth = (uint16_t)depth;
+    stack->hash = (uint16_t)(hash >> 48);
+    memcpy(stack->pcs, pcs, depth * sizeof *pcs);
+    return (uint32_t)(used / 8);
+}
+
+uint32_t samples_stack(const uint64_t *pcs, uint32_t depth) {
+    uint64_t hash = hash_of(pcs, depth);
+    uint32_t fresh = 0;
+    for (uint32_t i = 0; i < ALLOC_PROBES; i++) {
+        _Atomic uint32_t *slot = &stack_slots[(hash + i) % ALLOC_STACK_SLOTS];
+        uint32_t place = atomic_load_explicit(slot, memory_order_acquire);
+        if (place == 0) {
+            fresh = fresh ? fresh : write_stack(hash, pcs, depth);
+            if (fresh == 0)
+                break;
+            if (atomic_compare_exchange_strong(slot, &place, fresh))
+                return fresh;
+        }
+        if (is_same(place, hash, pcs, depth))
+            return place;
+    }
+    samples_drop(ALLOC_DROP_STACKS);
+    return 0;
+}
+
+static void add_double(_Atomic uint64_t *place, double value) {
+    uint64_t bits = atomic_load_explicit(place, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(place, &bits,
+                                                  alloc_bits(alloc_double(bits) + value),
+                                                  memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
+
+void samples_count(uint32_t place, double objects, double bytes) {
+    struct alloc_stack *stack = stack_at(place);
+    add_double(&stack->objects, objects);
+    add_double(&stack->bytes, bytes);
+    atomic_fetch_add_explicit(&stack->samples, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&header->samples, 1, memory_order_relaxed);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/process/fds.h"
+
+#include "service/guest/process/limits.h"
+#include "service/guest/raw.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MARKABLE  65536u
+#define HIGH      1024 /* above what select can wait for */
+#define WORD_BITS 64u
+
+static _Atomic uint64_t marks[MARKABLE / WORD_BITS];
+
+static uint64_t bit(unsigned fd) {
+    return 1ull << (fd % WORD_BITS);
+}
+
+/* Half of what the host may open stays below us. */
+static int floor_of_ours(void) {
+    struct rlimit limit = {HIGH, HIGH};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    return limit.rlim_cur / 2 < HIGH ? (int)limit.rlim_cur / 2 : HIGH;
+}
+
+int fds_raise(int fd) {
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, floor_of_ours());
+    if (high >= 0)
+        raw_close(fd);
+    else
+        high = fd;
+    if ((unsigned)high < MARKABLE)
+        atomic_fetch_or(&marks[(unsigned)high / WORD_BITS], bit((unsigned)high));
+    return high;
+}
+
+void fds_forget(int fd) {
+    if ((unsigned)fd < MARKABLE)
+        atomic_fetch_and(&marks[(unsigned)fd / WORD_BITS], ~bit((unsigned)fd));
+}
+
+bool fds_marked(int fd) {
+    return (unsigned)fd < MARKABLE &&
+           atomic_load_explicit(&marks[(unsigned)fd / WORD_BITS], memory_order_relaxed) &
+               bit((unsigned)fd);
+}
+
+uint64_t fds_next(uint64_t from, uint64_t to) {
+    for (uint64_t at = from; at <= to && at < MARKABLE; at++) {
+        if (at % WORD_BITS == 0 && !atomic_load(&marks[at / WORD_BITS]))
+            at += WORD_BITS - 1;
+        else if (fds_marked((int)at))
+            return at;
+    }
+    return to + 1;
+}
+
+static struct fds_file describe(int fd) {
+    struct fds_file file = {.fd = fd};
+    struct stat about;
+    char path[40] = "/proc/self/fd/";
+    if (fstat(fd, &about) != 0)
+        return FDS_NONE;
+    file.device = about.st_dev;
+    file.inode = about.st_ino;
+    limits_append_number(path, sizeof path, (uint64_t)fd);
+    if (readlink(path, file.link, sizeof file.link - 1) < 0)
+        file.link[0] = 0;
+    return file;
+}
+
+struct fds_file fds_keep(int fd) {
+    return describe(fds_raise(fd));
+}
+
+bool fds_ours(const struct fds_file *file) {
+    struct fds_file now = file->fd >= 0 ? describe(file->fd) : FDS_NONE;
+    bool same_link = !now.link[0] || !file->link[0] || strcmp(now.link, file->link) == 0;
+    return now.fd >= 0 && now.device == file->device && now.inode == file->inode && same_link;
+}
+
+void fds_close(struct fds_file *file) {
+    if (file->fd < 0)
+        return;
+    bool ours = fds_ours(file);
+    fds_forget(file->fd);
+    if (ours)
+        raw_close(file->fd);
+    *file = FDS_NONE;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/sampling/clock.h"
+
+#include "service/guest/process/fds.h"
+#include "service/guest/process/limits.h"
+#include "service/guest/process/seccomp_probe.h"
+#include "service/guest/raw.h"
+#include "service/guest/sampling/sampled_threads.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/time.h>
+#include <time.h>
+
+static _Atomic int perf_budget; /* descriptors we may still take */
+
+/* Not enabled yet: a first phase of 10 us would tick many times before anybody knew the descriptor
+ * to set the period with. */
+static struct perf_event_attr perf_attr(uint64_t period_ns, bool user_only, uint64_t ticket) {
+    return (struct perf_event_attr){
+        .type = PERF_TYPE_SOFTWARE,
+        .size = sizeof(struct perf_event_attr),
+        .config = PERF_COUNT_SW_CPU_CLOCK,
+        .sample_period = period_ns,
+        .disabled = 1,
+        .exclude_kernel = user_only,
+        .exclude_hv = 1,
+        .sigtrap = 1,
+        .remove_on_exec = 1,
+        .sig_data = ticket,
+    };
+}
+
+static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t ticket) {
+    struct perf_event_attr attr = perf_attr(period_ns, user_only, ticket);
+    return raw_call(SYS_perf_event_open, (long)&attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static bool perf_kills(void) {
+    struct perf_event_attr attr = perf_attr(1u << 30, true, 0);
+    return trial_kills(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+/* A timer of the thread's CPU clock; `every` 0 = not armed. */
+static long make_timer(uint32_t tid, uint64_t ticket) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = room.timer_signal};
+    event.sigev_value.sival_ptr = (void *)ticket;
+    event._sigev_un._tid = (int)tid;
+    int timer = -1;
+    long result = raw_call3(SYS_timer_create, ROOM_CPU_OF(tid), (long)&event, (long)&timer);
+    return result < 0 ? result : timer;
+}
+
+static struct timespec span_of(uint64_t ns) {
+    return (struct timespec){(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+}
+
+static long set_timer(int timer, uint64_t first_ns, uint64_t period_ns) {
+    struct itimerspec spec = {.it_interval = span_of(period_ns),
+                              .it_value = span_of(first_ns ? first_ns : 1)};
+    return raw_call(SYS_timer_settime, timer, 0, (long)&spec, 0, 0);
+}
+
+const char *clock_name(enum room_clock clock) {
+    static const char *const names[] = {"", "perf-sigtrap", "timer", "itimer"};
+    return names[clock];
+}
+
+/* Whether perf works for this process, with the kernel's time or without. 0 or an errno. Before
+ * Linux 5.18 a blocked SIGTRAP from perf killed the process. */
+static int try_perf(bool *user_only) {
+    if (!limits_kernel_at_least(5, 18))
+        return ENOSYS;
+    if (perf_kills())
+        return ECANCELED;
+    long fd = -EACCES;
+    for (int without_kernel = 0; without_kernel < 2; without_kernel++) {
+        *user_only = without_kernel;
+        fd = open_perf((uint32_t)raw_gettid(), 1u << 30, without_kernel, 0);
+        if (fd != -EACCES && fd != -EPERM)
+            break;
+    }
+    if (fd < 0)
+        return (int)-fd;
+    raw_close((int)fd);
+    return 0;
+}
+
+static int try_timer(int timer_signal) {
+    if (!timer_signal)
+        return EBUSY;
+    long timer = make_timer((uint32_t)raw_gettid(), 0);
+    if (timer < 0)
+        return (int)-timer;
+    raw_call3(SYS_timer_delete, timer, 0, 0);
+    return 0;
+}
+
+static void note(struct clock_plan *plan, const char *text, int error) {
+    size_t used = strlen(plan->note);
+    limits_append(plan->note, sizeof plan->note, used ? "; " : "");
+    limits_append(plan->note, sizeof plan->note, text);
+    if (error) {
+        limits_append(plan->note, sizeof plan->note, ": ");
+        limits_append(plan->note, sizeof plan->note, limits_error_name(error));
+    }
+}
+
+static void plan_perf(struct clock_plan *plan) {
+    int open_now, most;
+    limits_descriptors(&open_now, &most);
+    atomic_store(&perf_budget, most > open_now ? (most - open_now) / 2 : 0);
+    plan->clock = ROOM_CLOCK_PERF;
+    if (plan->user_only)
+        note(plan, "time inside the kernel is counted, not shown (kernel.perf_event_paranoid)", 0);
+}
+
+void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *plan) {
+    *plan = (struct clock_plan){.clock = ROOM_CLOCK_NONE, .os_error = EINVAL};
+    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_PERF) {
+        plan->os_error = try_perf(&plan->user_only);
+        plan->no_perf_fallback = wanted == ROOM_CLOCK_PERF;
+        if (plan->os_error == 0) {
+            plan_perf(plan);
+            return;
+        }
+        if (plan->os_error == ECANCELED)
+            note(plan, "perf refused: a seccomp filter ends who asks for it", 0);
+        else
+            note(plan, "perf refused", plan->os_error);
+        plan->user_only = false;
+    }
+    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_TIMER) {
+        plan->os_error = try_timer(timer_signal);
+        if (plan->os_error == 0) {
+            plan->clock = ROOM_CLOCK_TIMER;
+            note(plan,
+                 "samples at the kernel's tick: its rate at most, blind to work in step with it",
+                 0);
+            return;
+        }
+        note(plan, "timer_create refused", plan->os_error);
+    }
+    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_PROCESS) {
+        plan->clock = ROOM_CLOCK_PROCESS;
+        plan->os_error = 0;
+        note(plan, "one clock for all threads, at the kernel's tick: shares of threads are skewed",
+             0);
+    }
+}
+
+static bool arm_perf(struct room_seat *seat, uint64_t ticket) {
+    if (atomic_fetch_sub(&perf_budget, 1) <= 0) {
+        atomic_fetch_add(&perf_budget, 1);
+        return false;
+    }
+    long fd = open_perf(seat->tid, seat->period_ns, seat->user_only, ticket);
+    if (fd < 0) {
+        atomic_fetch_add(&perf_budget, 1);
+        return false;
+    }
+    seat->clock = ROOM_CLOCK_PERF;
+    atomic_store_explicit(&seat->fd, fds_raise((int)fd), memory_order_release);
+    return true;
+}
+
+static bool arm_timer(struct room_seat *seat, uint64_t ticket) {
+    long timer = room.timer_signal ? make_timer(seat->tid, ticket) : -1;
+    if (timer < 0)
+        return false;
+    seat->clock = ROOM_CLOCK_TIMER;
+    seat->user_only = false;
+    atomic_store_explicit(&seat->timer, (int)timer, memory_order_release);
+    return true;
+}
+
+/* When the clock shall tick first, from now; and from which reading of the CPU clock periods are
+ * counted. Ticks that would have come before the clock could be armed come at once: they are the
+ * thread's start, and no function's that happens to run first. */
+static uint64_t first_tick(struct room_seat *seat, const struct walk_registers *birth) {
+    int64_t period = (int64_t)seat->period_ns, phase = (int64_t)room_phase(seat, seat->period_ns);
+    int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid)), origin = birth ? 0 : cpu;
+    int64_t missed = origin + phase > cpu ? 0 : (cpu - origin - phase) / period + 1;
+    int64_t next = origin + phase + missed * period;
+    int64_t reported = (int64_t)atomic_load(&seat->reported_ns); /* of an earlier rate */
+    if (missed)
+        room_show_start(seat, birth, (uint64_t)(missed * period));
+    atomic_store(&seat->restart_ns, (next - period - reported) | 1);
+    return (uint64_t)(next - cpu);
+}
+
+/* Lets the clock run: the first tick after first_ns, the later ones as the handler says. perf's
+ * timer would repeat a very short first span, and interrupt the kernel faster than it gets on: so
+ * such a one is armed for one tick, and the handler enables it again. Only at a thread's birth,
+ * when no handler can be about; others' first span is made longer. */
+static void run(struct room_seat *seat, uint64_t first_ns, bool at_birth) {
+    int fd = atomic_load(&seat->fd), timer = atomic_load(&seat->timer);
+    seat->odd_span = true;
+    bool once = at_birth && first_ns < ROOM_SAFE_NS;
+    if (!once && first_ns < ROOM_SAFE_NS)
+        first_ns = ROOM_SAFE_NS;
+    if (fd >= 0) {
+        seat->once = once;
+        ioctl(fd, PERF_EVENT_IOC_PERIOD, &first_ns);
+        if (once)
+            ioctl(fd, PERF_EVENT_IOC_REFRESH, 1);
+        else
+            ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
+    }
+    if (timer >= 0)
+        set_timer(timer, first_ns, seat->period_ns);
+}
+
+void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t period_ns,
+               const struct walk_registers *birth) {
+    uint64_t ticket = room_ticket(seat->incarnation, seats_number(seat));
+    room_begin_periods(seat, period_ns);
+    seat->user_only = plan->user_only;
+    seat->clock = ROOM_CLOCK_NONE;
+    if (plan->clock == ROOM_CLOCK_PROCESS)
+        seat->clock = ROOM_CLOCK_PROCESS;
+    else if (plan->clock != ROOM_CLOCK_PERF || !arm_perf(seat, ticket))
+        if (!plan->no_perf_fallback)
+            arm_timer(seat, ticket);
+    run(seat, first_tick(seat, birth), birth != NULL);
+}
+
+/* The old stream of ticks ends and a new one begins: the part of a period under way is dropped as a
+ * thread's last part is, and the new first phase stands for it. */
+void clock_change(struct room_seat *seat, uint64_t period_ns) {
+    room_begin_periods(seat, period_ns);
+    run(seat, first_tick(seat, NULL), false);
+}
+
+void clock_close(int fd) {
+    uint64_t id;
+    fds_forget(fd);
+    if (ioctl(fd, PERF_EVENT_IOC_ID, &id) == 0)
+        raw_close(fd);
+}
+
+/* The last tick was signalled before this returns, when the seat's thread calls it. */
+void clock_disarm(struct room_seat *seat) {
+    int fd = atomic_exchange(&seat->fd, -1), timer = atomic_exchange(&seat->timer, -1);
+    if (fd >= 0) {
+        ioctl(fd, PERF_EVENT_IOC_DISABLE, 0); /* a copy of fd may live in a forked child */
+        clock_close(fd);
+        atomic_fetch_add(&perf_budget, 1);
+    }
+    if (timer >= 0)
+        raw_call3(SYS_timer_delete, timer, 0, 0);
+}
+
+int clock_process(uint64_t period_ns) {
+    struct timeval span = {(time_t)(period_ns / 1000000000),
+                           (suseconds_t)(period_ns / 1000 % 1000000)};
+    struct itimerval every = {span, span};
+    if (period_ns && span.tv_sec == 0 && span.tv_usec == 0)
+        every.it_interval.tv_usec = every.it_value.tv_usec = 1;
+    long result = raw_call3(SYS_setitimer, ITIMER_PROF, (long)&every, 0);
+    return result < 0 ? (int)-result : 0;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ *     modules[] (what we know now)  --publish-->  room.map (what handlers see)  --retire--> retired
+ * list  --quiet-->  gone
+ *
+ * An image lives while a module uses it or a retired map might: its `last_use` is the number of the
+ * last publication that held it, and it may go when no map up to that number is left. */
+#include "service/guest/sampling/module_map.h"
+
+#include "service/guest/raw.h"
+#include "service/unwind/table/table.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+#define RETIRED_MAX 64u
+
+struct image {
+    const void *bytes;
+    size_t size;
+    uint64_t last_use;
+};
+
+struct module {
+    struct maps_module map;
+    uint64_t bias;
+    uint32_t image; /* index + 1, 0 = none */
+};
+
+struct published {
+    struct room_map map;
+    size_t size; /* of this memory */
+    struct walk_module modules[];
+};
+
+static struct image images[TABLES_MOST];
+static uint32_t image_count;
+static uint64_t image_bytes;
+static struct module *modules, *spare;
+static uint32_t module_count;
+static uint64_t generation, publications;
+static struct published *current, *retired[RETIRED_MAX];
+static uint32_t retired_count;
+
+static void *reserve(size_t bytes) {
+    void *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return place == MAP_FAILED ? NULL : place;
+}
+
+static struct module *module_at(struct module *list, uint32_t count, uint64_t start) {
+    uint32_t low = 0, high = count;
+    while (low < high) {
+        uint32_t middle = (low + high) / 2;
+        if (list[middle].map.start < start)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < count && list[low].map.start == start ? &list[low] : NULL;
+}
+
+int tables_set_modules(const struct maps *maps, uint64_t new_generation) {
+    if (!modules)
+        modules = reserve(MAPS_MODULES * sizeof *modules);
+    if (!spare)
+        spare = reserve(MAPS_MODULES * sizeof *spare);
+    if (!modules || !spare)
+        return ENOMEM;
+    for (uint32_t i = 0; i < maps->module_count; i++) {
+        struct module *old = module_at(modules, module_count, maps->modules[i].start);
+        bool same = old && maps_same_module(&old->map, &maps->modules[i]);
+        spare[i] = (struct module){maps->modules[i], same ? old->bias : 0, same ? old->image : 0};
+    }
+    struct module *swap = modules;
+    modules = spare;
+    spare = swap;
+    module_count = maps->module_count;
+    generation = new_generation;
+    return 0;
+}
+
+/* sonded sends its tables anew for each generation, in new memfds: an equal header (build-id,
+ * sizes, checksum of the whole image) is the same table. */
+static uint32_t find_image(int fd, uint64_t bytes) {
+    struct unwind_header header;
+    if (bytes < sizeof header || pread(fd, &header, sizeof header, 0) != sizeof header)
+        return 0;
+    for (uint32_t i = 0; i < image_count; i++)
+        if (images[i].bytes && images[i].size == bytes &&
+            memcmp(images[i].bytes, &header, sizeof header) == 0)
+            return i + 1;
+    return 0;
+}
+
+static uint32_t free_image(void) {
+    for (uint32_t i = 0; i < image_count; i++)
+        if (!images[i].bytes)
+            return i + 1;
+    return image_count < TABLES_MOST ? ++image_count : 0;
+}
+
+/* Maps and checks a new image: index + 1, or 0 with *error. */
+static uint32_t map_image(int fd, uint64_t bytes, int *error) {
+    struct stat file;
+    *error = EINVAL;
+    if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS || bytes < sizeof(struct unwind_header) ||
+        fstat(fd, &file) != 0 || (uint64_t)file.st_size < bytes)
+        return 0;
+    *error = ENOSPC;
+    uint32_t number = image_bytes + bytes <= TABLES_BYTES ? free_image() : 0;
+    if (!number)
+        return 0;
+    void *place = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (place == MAP_FAILED) {
+        *error = errno;
+        return 0;
+    }
+    madvise(place, bytes, MADV_DONTFORK);
+    if (unwind_table_check(place, bytes) != SONDE_OK) {
+        munmap(place, bytes);
+        *error = EINVAL;
+        return 0;
+    }
+    images[number - 1] = (struct image){place, bytes, publications + 1};
+    image_bytes += bytes;
+    return number;
+}
+
+int tables_add(uint64_t of_generation, uint64_t start, uint64_t bias, uint64_t bytes, int fd) {
+    struct module *module = module_at(modules, module_count, start);
+    int error = of_generation != generation ? ESTALE : !module ? ENOENT : fd < 0 ? EBADF : 0;
+    uint32_t image = error ? 0 : find_image(fd, bytes);
+    if (!error && !image)
+        image = map_image(fd, bytes, &error);
+    if (image) {
+        error = 0;
+        module->image = image;
+        module->bias = bias;
+    }
+    if (fd >= 0)
+        raw_close(fd);
+    return error;
+}
+
+static struct published *build(void) {
+    size_t size = sizeof(struct published) + module_count * sizeof(struct walk_module);
+    struct published *made = reserve(size);
+    if (!made)
+        return NULL;
+    madvise(made, size, MADV_DONTFORK);
+    publications++;
+    made->size = size;
+    made->map.generation = (uint32_t)generation;
+    made->map.walk = (struct walk_map){publications, module_count, made->modules};
+    for (uint32_t i = 0; i < module_count; i++) {
+        struct module *module = &modules[i];
+        struct image *image = module->image ? &images[module->image - 1] : NULL;
+        if (image)
+            image->last_use = publications;
+        walk_module_init(&made->modules[i], module->map.start, module->map.end, module->bias,
+                         image ? image->bytes : NULL);
+    }
+    return made;
+}
+
+int tables_publish(void) {
+    if (retired_count == RETIRED_MAX)
+        return EAGAIN; /* some handler has not left for long: wait */
+    struct published *made = build();
+    if (!made)
+        return ENOMEM;
+    if (current)
+        retired[retired_count++] = current;
+    current = made;
+    atomic_store(&room.map, &made->map);
+    return 0;
+}
+
+uint64_t tables_generation(void) {
+    return generation;
+}
+
+static bool image_wanted(uint32_t number) {
+    for (uint32_t i = 0; i < module_count; i++)
+        if (modules[i].image == number)
+            return true;
+    return false;
+}
+
+static void unmap_image(struct image *image) {
+    munmap((void *)image->bytes, image->size);
+    image_bytes -= image->size;
+    *image = (struct image){0};
+}
+
+void tables_collect(bool quiet) {
+    if (!quiet || !current)
+        return;
+    if (retired_count == 0)
+        return;
+    for (uint32_t i = 0; i < retired_count; i++)
+        munmap(retired[i], retired[i]->size);
+    retired_count = 0;
+    for (uint32_t i = 0; i < image_count; i++)
+        if (images[i].bytes && images[i].last_use < publications && !image_wanted(i + 1))
+            unmap_image(&images[i]);
+}
+
+void tables_clear(void) {
+    atomic_store(&room.map, NULL);
+    module_count = 0;
+    if (current)
+        munmap(current, current->size);
+    current = NULL;
+    for (uint32_t i = 0; i < retired_count; i++)
+        munmap(retired[i], retired[i]->size);
+    retired_count = 0;
+    for (uint32_t i = 0; i < image_count; i++)
+        if (images[i].bytes)
+            unmap_image(&images[i]);
+    image_count = 0;
+}
+
+void tables_after_fork(void) {
+    atomic_store(&room.map, NULL);
+    current = NULL;
+    module_count = retired_count = image_count = 0;
+    image_bytes = 0;
+}
+
+uint32_t tables_held(void) {
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < image_count; i++)
+        held += images[i].bytes != NULL;
+    return held;
+}

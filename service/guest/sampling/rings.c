@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/sampling/rings.h"
+
+#include "service/guest/process/fds.h"
+#include "service/guest/signal/push.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define STALL_NS      1500000000ull
+#define RECORD_BYTES  400u
+#define LEAST_RATE_HZ 1000u /* a faster capture may join later */
+#define SKEW          2u    /* threads do not spread evenly over rings */
+
+static struct fds_file memory = FDS_NONE;
+
+uint64_t rings_plan(uint64_t period_ns, uint32_t cpus, uint32_t *count) {
+    uint32_t rings = 1;
+    while (rings * 2 <= cpus && rings * 2 <= RING_MAX_RINGS)
+        rings *= 2;
+    uint64_t rate = 1000000000ull / (period_ns ? period_ns : 1);
+    if (rate < LEAST_RATE_HZ)
+        rate = LEAST_RATE_HZ;
+    uint64_t wanted = rate * cpus * SKEW * RECORD_BYTES / rings * STALL_NS / 1000000000ull;
+    uint64_t bytes = RING_MIN_BYTES;
+    while (bytes < wanted && bytes < RING_MAX_BYTES)
+        bytes *= 2;
+    *count = rings;
+    return bytes;
+}
+
+static size_t total_bytes(uint32_t count, uint64_t bytes) {
+    return RING_PAGE + (size_t)count * (RING_PAGE + bytes);
+}
+
+/* Sealed against shrinking: no side can turn the other's loads into SIGBUS. */
+static int make_memory(size_t total) {
+    int fd = memfd_create("sonde-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0)
+        return errno;
+    memory = fds_keep(fd);
+    if (ftruncate(memory.fd, (off_t)total) != 0 ||
+        fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        return errno;
+    return 0;
+}
+
+int rings_create(uint64_t period_ns, uint32_t cpus) {
+    uint32_t count;
+    uint64_t bytes = rings_plan(period_ns, cpus, &count);
+    size_t total = total_bytes(count, bytes);
+    int error = make_memory(total);
+    void *place = MAP_FAILED;
+    if (!error) {
+        place = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
+        error = place == MAP_FAILED ? errno : 0;
+    }
+    if (error) {
+        fds_close(&memory);
+        return error;
+    }
+    madvise(place, total, MADV_DONTFORK);
+    struct ring_header *header = place;
+    header->version = 1;
+    header->ring_count = count;
+    header->ring_bytes = bytes;
+    header->magic = RING_MAGIC;
+    room.rings = (struct ring_set){header, count, bytes};
+    return 0;
+}
+
+void rings_destroy(void) {
+    if (!room.rings.header)
+        return;
+    munmap(room.rings.header, total_bytes(room.rings.count, room.rings.bytes));
+    fds_close(&memory);
+    room.rings = (struct ring_set){NULL, 0, 0};
+}
+
+void rings_after_fork(void) {
+    fds_close(&memory);
+    room.rings = (struct ring_set){NULL, 0, 0};
+}
+
+int rings_fd(void) {
+    return fds_ours(&memory) ? memory.fd : -1;
+}
+
+bool rings_drained(void) {
+    return rings_read_bytes() == rings_written_bytes();
+}
+
+uint64_t rings_read_bytes(void) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < room.rings.count; i++)
+        sum += atomic_load(&ring_control_of(&room.rings, i)->tail);
+    return sum;
+}
+
+uint64_t rings_written_bytes(void) {
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < room.rings.count; i++)
+        sum += atomic_load(&ring_control_of(&room.rings, i)->head);
+    return sum;
+}
+
+void rings_punch(void) {
+    for (uint32_t i = 0; rings_fd() >= 0 && i < room.rings.count; i++) {
+        off_t data = (off_t)(RING_PAGE + i * (RING_PAGE + room.rings.bytes) + RING_PAGE);
+        fallocate(memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, data,
+                  (off_t)room.rings.bytes);
+    }
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the two files of the walker share; nobody else includes it. */
+#ifndef SONDE_SERVICE_GUEST_SIGNAL_WALK_SHARED_H
+#define SONDE_SERVICE_GUEST_SIGNAL_WALK_SHARED_H
+
+#include "service/guest/ring.h"
+#include "service/guest/signal/walk.h"
+#include "service/unwind/table/table.h"
+
+#define WALK_INLINE        static inline __attribute__((always_inline))
+#define WALK_HIDDEN        __attribute__((visibility("hidden")))
+#define WALK_LIKELY(x)     __builtin_expect(!!(x), 1)
+#define WALK_UNLIKELY(x)   __builtin_expect(!!(x), 0)
+#define WALK_NULL_PAGE     4096u
+#define WALK_USER_END      (1ull << 47)
+#define WALK_RED_ZONE      128u
+#define WALK_UNKNOWN_STACK (1u << 20) /* how far an unknown stack is followed */
+#define WALK_LOST          1u /* value of a register that is lost: no stack has that address */
+
+/* The rule of a pc in no table, beside those of enum unwind_cfa. */
+#define WALK_CFA_POINTER 0x40u
+
+/* One walk: where it is, what it may read, what it has written. */
+struct walk {
+    const struct walk_map *map;
+    const struct walk_bounds *bounds;
+    struct walk_stack alternate; /* the one frame 0 is on, if it is; else empty */
+    uint64_t low;                /* of the stack under way: loads stay in [low, low + span + 8) */
+    uint64_t span;
+    uint64_t delta; /* of a copied stack: the copy's place less the stack's own; otherwise 0 */
+    uint64_t *pcs;
+    uint32_t max, at;
+    uint32_t laps;     /* how often the root-most half was filled */
+    uint32_t switches; /* of stacks */
+    uint8_t end;
+    uint8_t fp_frames;
+    bool has_exact;
+};
+
+#define WALK_ALWAYS_KNOWN (1u << WALK_RSP | 1u << WALK_RBP | 1u << WALK_RIP)
+
+/* Index in gregs of each DWARF register. */
+extern WALK_HIDDEN const uint8_t walk_greg[WALK_REGISTERS];
+
+/* One load with its entry in the table of faults: two offsets, from the entry to the load and to
+ * where it goes on. */
+WALK_INLINE bool walk_load(uint64_t address, uint64_t *value) {
+    __asm__ goto("1: movq %[from], %[to]\n\t"
+                 ".pushsection walk_faults, \"a\"\n\t"
+                 ".balign 4\n\t"
+                 ".long 1b - ., %l[fault] - .\n\t"
+                 ".popsection"
+                 : [to] "=r"(*value)
+                 : [from] "m"(*(const uint64_t *)address)
+                 :
+                 : fault);
+    return true;
+fault:
+    return false;
+}
+
+/* Whether 8 bytes at address lie in the stack under way, and not below sp. */
+WALK_INLINE bool walk_holds(const struct walk *walk, uint64_t sp, uint64_t address) {
+    return address >= sp && address - walk->low <= walk->span;
+}
+
+/* The loads of whole rules, which know of copied stacks. */
+WALK_INLINE bool walk_load_stack(const struct walk *walk, uint64_t address, uint64_t *value) {
+    return walk_load(address + walk->delta, value);
+}
+
+WALK_INLINE bool walk_load_bounded(const struct walk *walk, uint64_t address, uint64_t *value) {
+    return address - walk->low <= walk->span && walk_load_stack(walk, address, value);
+}
+
+WALK_INLINE bool walk_is_code(uint64_t pc) {
+    return pc - WALK_NULL_PAGE < WALK_USER_END - WALK_NULL_PAGE;
+}
+
+/* Begins another lap through the root-most half when the pcs are full. False when there were laps
+ * enough. */
+WALK_INLINE bool walk_has_room(struct walk *walk) {
+    if (WALK_LIKELY(walk->at < walk->max))
+        return true;
+    walk->at = walk->max / 2;
+    return ++walk->laps <= WALK_MAX_FRAMES / (walk->max - walk->max / 2);
+}
+
+/* False, with walk->end set, when the pc ends the walk. There must be room. */
+WALK_INLINE bool walk_push(struct walk *walk, uint64_t pc, uint64_t mark) {
+    if (WALK_UNLIKELY(!walk_is_code(pc))) {
+        walk->end = pc == 0 ? RING_END_ROOT : RING_END_BAD_STACK;
+        return false;
+    }
+    walk->has_exact |= mark != 0;
+    walk->pcs[walk->at++] = pc | mark;
+    return true;
+}
+
+/* Chooses the stack that holds sp; false when it is unknown. */
+WALK_HIDDEN bool walk_enter_stack(struct walk *walk, uint64_t sp);
+/* address is not where the next frame can be in the stack under way. True when it is in another
+ * known stack, which then is under way. */
+WALK_HIDDEN bool walk_change_stack(struct walk *walk, uint64_t address);
+
+struct walk_position {
+    const struct walk_module *module; /* NULL = in none */
+    const struct unwind_rule *rule;   /* NULL = the module has no table */
+};
+WALK_HIDDEN struct walk_position walk_look_up(const struct walk_map *map, uint64_t key);
+
+enum walk_step {
+    WALK_STEP_CALLER, /* registers are the caller's, rip its return address */
+    WALK_STEP_EXACT,  /* registers are those of interrupted code */
+    WALK_STEP_NEEDS,  /* the rule wants a register that is not known */
+    WALK_STEP_END     /* walk->end says why */
+};
+/* One frame by its whole rule, with all registers. key: the pc to look up. */
+WALK_HIDDEN enum walk_step walk_step(struct walk *walk, struct walk_registers *registers,
+                                     uint64_t key);
+/* The whole walk so, without the cache: for stacks whose rules want more than rsp and rbp. */
+WALK_HIDDEN void walk_slowly(struct walk *walk, const struct walk_registers *first);
+
+/* The two ends of every walk. */
+WALK_HIDDEN void walk_start(struct walk *walk, const struct walk_registers *first);
+WALK_HIDDEN void walk_finish(struct walk *walk, struct walk_result *result);
+
+#endif

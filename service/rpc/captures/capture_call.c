@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CaptureCpu and StopCpu: progress while it runs, then the result, drawn on a worker and sent in
+ * chunks as fast as the reader takes them.
+ *
+ *     engine thread   on_progress, on_profile, on_end ──post──▶ loop
+ *     loop            capture_* below: the newest progress, the result, the end
+ *     worker          draw ──post──▶ loop: start, chunks, status
+ *
+ * The capture holds a reference to its call until on_end has come in, and one while it is drawn. */
+#include "service/rpc/captures/capture_call.h"
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/captures/result.h"
+#include "service/rpc/captures/save_capture.h"
+#include "service/rpc/core/chunk.h"
+#include "service/rpc/core/handlers.h"
+#include "service/rpc/core/server_state.h"
+#include "service/rpc/core/text.h"
+#include "service/rpc/methods/params.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define KIND "cpu"
+
+struct progress {
+    struct loop_message message;
+    struct capture *capture;
+    struct engine_progress facts;
+    char hottest[256];
+};
+
+struct capture {
+    struct rpc_call *call;
+    struct engine_capture *engine_capture; /* NULL for a session, and after the end */
+    struct rpc_rendering rendering;
+    struct progress *progress; /* the newest that was not sent */
+    struct rpc_result *result;
+    struct loop_message end_message;
+    sonde_err end_err, draw_err;
+    struct sonde_diag end_diag, draw_diag;
+    struct rpc_job job;
+    struct keep keep;
+    struct sonde_buf drawn; /* the worker's; then */
+    struct rpc_chunks chunks;
+    bool is_drawn, start_was_sent;
+};
+
+static void send_progress(struct capture *capture) {
+    const struct engine_progress *facts = &capture->progress->facts;
+    Sonde__V1__Progress progress = SONDE__V1__PROGRESS__INIT;
+    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
+    struct sonde_arena arena = {0};
+    progress.elapsed_ms = facts->elapsed_ms;
+    progress.duration_ms = facts->duration_ms;
+    progress.samples = facts->samples;
+    progress.dropped = facts->dropped;
+    progress.hottest = (char *)rpc_text(&arena, capture->progress->hottest);
+    progress.hottest_share = facts->hottest_share;
+    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_PROGRESS;
+    event.progress = &progress;
+    rpc_send(capture->call, &event.base);
+    sonde_arena_finish(&arena);
+    free(capture->progress);
+    capture->progress = NULL;
+}
+
+static void send_start(struct capture *capture) {
+    const struct engine_facts *facts = &capture->result->facts;
+    Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
+    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
+    int64_t ran_ns = facts->end_unix_ns - facts->start_unix_ns;
+    start.media_type = (char *)capture->rendering.info->media_type;
+    start.size_bytes = rpc_chunks_size(&capture->chunks);
+    start.samples = facts->samples;
+    start.dropped = facts->dropped;
+    start.truncated = facts->truncated;
+    start.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
+    start.clock = capture->result->clock;
+    start.target_gone = facts->target_gone;
+    start.frequency_hz = facts->frequency_hz;
+    start.budget_note = capture->result->budget_note;
+    keep_tell(&capture->keep, &start);
+    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
+    event.result = &start;
+    capture->start_was_sent = true;
+    rpc_call_note(capture->call, " samples=%llu dropped=%llu bytes=%zu",
+                  (unsigned long long)facts->samples, (unsigned long long)facts->dropped,
+                  rpc_chunks_size(&capture->chunks));
+    rpc_send(capture->call, &event.base);
+}
+
+/* Sends what is next, when something may be sent. */
+static void send_next(struct rpc_call *call) {
+    struct capture *capture = rpc_call_state(call);
+    if (rpc_call_sending(call) || rpc_call_finished(call))
+        return;
+    if (!capture->is_drawn) {
+        if (capture->progress)
+            send_progress(capture);
+    } else if (capture->draw_err) {
+        rpc_finish(call, capture->draw_err, &capture->draw_diag);
+    } else if (!capture->start_was_sent) {
+        send_start(capture);
+    } else if (rpc_chunks_has_next(&capture->chunks)) {
+        rpc_chunks_send(&capture->chunks, call);
+    } else {
+        rpc_finish(call, SONDE_OK, NULL);
+    }
+}
+
+static void draw(struct rpc_job *job) {
+    struct capture *capture = loop_owner(job, struct capture, job);
+    capture->drawn.limit = RPC_MAX_RESULT_BYTES;
+    if (capture->keep.kept)
+        keep_write(&capture->keep, capture->result->profile, &capture->result->facts);
+    const struct sonde_draw_options options =
+        rpc_draw_options(capture->result->profile, &capture->rendering.options);
+    capture->draw_err = sonde_draw(capture->result->profile, capture->rendering.format, &options,
+                                   &capture->drawn, &capture->draw_diag);
+    sonde_profile_destroy(capture->result->profile);
+    capture->result->profile = NULL;
+}
+
+static void on_drawn(struct rpc_job *job) {
+    struct capture *capture = loop_owner(job, struct capture, job);
+    capture->is_drawn = true;
+    rpc_chunks_take(&capture->chunks, &capture->drawn);
+    keep_add(&capture->keep, capture->call);
+    send_next(capture->call);
+    rpc_call_drop(capture->call);
+}
+
+static void start_drawing(struct capture *capture) {
+    capture->job.call = capture->call;
+    capture->job.run = draw;
+    capture->job.on_done = on_drawn;
+    rpc_call_take(capture->call);
+    rpc_job_start(&capture->job);
+}
+
+static void capture_ended(struct loop_message *message) {
+    struct capture *capture = loop_owner(message, struct capture, end_message);
+    struct rpc_call *call = capture->call;
+    if (capture->engine_capture)
+        engine_capture_release(capture->engine_capture);
+    capture->engine_capture = NULL;
+    if (capture->end_err)
+        rpc_finish(call, capture->end_err, &capture->end_diag);
+    else if (!capture->result)
+        rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
+    else if (!rpc_call_finished(call))
+        start_drawing(capture);
+    rpc_call_drop(call);
+}
+
+static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
+    struct capture *capture = context;
+    capture->end_err = err;
+    if (diag)
+        capture->end_diag = *diag;
+    capture->end_message.run = capture_ended;
+    loop_post(rpc_call_server(capture->call)->loop, &capture->end_message);
+}
+
+static void capture_has_result(struct loop_message *message) {
+    struct rpc_result *result = loop_owner(message, struct rpc_result, message);
+    struct capture *capture = result->owner;
+    rpc_result_destroy(capture->result);
+    capture->result = result;
+}
+
+static void on_profile(void *context, struct sonde_profile *profile,
+                       const struct engine_facts *facts) {
+    struct capture *capture = context;
+    struct rpc_result *result = rpc_result_create(capture, profile, facts);
+    if (!result)
+        return; /* on_end finds no result */
+    result->message.run = capture_has_result;
+    loop_post(rpc_call_server(capture->call)->loop, &result->message);
+}
+
+static void capture_progressed(struct loop_message *message) {
+    struct progress *progress = loop_owner(message, struct progress, message);
+    struct capture *capture = progress->capture;
+    free(capture->progress);
+    capture->progress = progress;
+    send_next(capture->call);
+}
+
+static void on_progress(void *context, const struct engine_progress *facts) {
+    struct capture *capture = context;
+    struct progress *progress = calloc(1, sizeof *progress);
+    if (!progress)
+        return;
+    progress->capture = capture;
+    progress->facts = *facts;
+    rpc_text_copy(progress->hottest, sizeof progress->hottest,
+                  facts->hottest ? facts->hottest : "");
+    progress->message.run = capture_progressed;
+    loop_post(rpc_call_server(capture->call)->loop, &progress->message);
+}
+
+static void on_gone(struct rpc_call *call) {
+    struct capture *capture = rpc_call_state(call);
+    if (capture->engine_capture)
+        engine_capture_cancel(capture->engine_capture);
+}
+
+static void release(struct rpc_call *call) {
+    struct capture *capture = rpc_call_state(call);
+    rpc_result_destroy(capture->result);
+    keep_finish(&capture->keep);
+    sonde_buf_finish(&capture->drawn);
+    rpc_chunks_finish(&capture->chunks);
+    free(capture->progress);
+    free(capture);
+}
+
+static const struct rpc_call_events call_events = {send_next, on_gone, NULL, release};
+const struct engine_capture_events rpc_capture_events = {on_progress, on_profile, on_end};
+
+sonde_err rpc_capture_begin(struct rpc_call *call, const struct rpc_rendering *rendering,
+                            const struct rpc_capture_kept *kept, struct capture **created,
+                            struct sonde_diag *diag) {
+    struct capture *capture = *created = calloc(1, sizeof *capture);
+    if (!capture)
+        return SONDE_OUT_OF_MEMORY;
+    capture->call = call;
+    capture->rendering = *rendering;
+    rpc_call_set(call, &call_events, capture);
+    rpc_call_take(call); /* until on_end */
+    if (!kept->note)
+        return SONDE_OK;
+    sonde_err err = keep_begin(&capture->keep, call, kept->target, kept->kind, kept->note, diag);
+    capture->keep.is_session = !err && kept->is_session;
+    return err;
+}
+
+void rpc_capture_refuse(struct rpc_call *call, sonde_err err, const struct sonde_diag *diag) {
+    rpc_finish(call, err, diag);
+    if (rpc_call_state(call))
+        rpc_call_drop(call);
+}
+
+struct engine_capture **rpc_capture_handle(struct capture *capture) {
+    return &capture->engine_capture;
+}
+
+void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__CaptureCpuRequest *request = (const void *)message;
+    struct engine_cpu_spec spec;
+    struct rpc_rendering rendering;
+    struct capture *capture = NULL;
+    struct sonde_diag diag = {0};
+    sonde_err err = rpc_capture_spec(request, &spec, &rendering, &diag);
+    struct rpc_capture_kept kept = {&spec.target, KIND, request->keep ? request->note : NULL,
+                                    false};
+    if (!err)
+        err = rpc_capture_begin(call, &rendering, &kept, &capture, &diag);
+    if (!err) {
+        spec.result_by_ns = rpc_call_deadline_ns(call);
+        rpc_call_note(call, " target=%s pid=%d hz=%u",
+                      rpc_text(rpc_call_arena(call), spec.target.name), (int)spec.target.pid,
+                      spec.frequency_hz);
+        err = engine_capture_cpu(rpc_call_server(call)->engine, &spec, &rpc_capture_events, capture,
+                                 &capture->engine_capture, &diag);
+    }
+    if (err)
+        rpc_capture_refuse(call, err, &diag);
+}
+
+void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__StopCpuRequest *request = (const void *)message;
+    struct engine_selector selector;
+    struct rpc_rendering rendering;
+    struct capture *capture = NULL;
+    struct sonde_diag diag = {0};
+    sonde_err err = rpc_selector(request->target, &selector, &diag);
+    if (!err)
+        err = rpc_rendering(request->rendering, &rendering, &diag);
+    struct rpc_capture_kept kept = {&selector, KIND, "session", true};
+    if (!err)
+        err = rpc_capture_begin(call, &rendering, &kept, &capture, &diag);
+    if (!err)
+        err = engine_session_stop(rpc_call_server(call)->engine, &selector, &rpc_capture_events,
+                                  capture, &diag);
+    if (err)
+        rpc_capture_refuse(call, err, &diag);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * ListCaptures, GetCapture, DiffCaptures. The loop opens the files, so that what is pruned
+ * meanwhile stays readable; a worker reads, compares and draws. */
+#include "service/rpc/captures/save_capture.h"
+#include "service/rpc/core/chunk.h"
+#include "service/rpc/core/handlers.h"
+#include "service/rpc/core/server_state.h"
+#include "service/rpc/methods/params.h"
+
+#include "api/draw/diff.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- The list ---- */
+
+static bool fits(const Sonde__V1__Capture *capture, const struct engine_selector *selector) {
+    return (!*selector->name || strcmp(capture->target, selector->name) == 0) &&
+           (!selector->pid || capture->pid == selector->pid) &&
+           (!*selector->uuid || strcmp(capture->uuid, selector->uuid) == 0);
+}
+
+void rpc_list_captures(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__ListCapturesRequest *request = (const void *)message;
+    Sonde__V1__ListCapturesResponse response = SONDE__V1__LIST_CAPTURES_RESPONSE__INIT;
+    struct engine_selector selector;
+    struct sonde_diag diag = {0};
+    size_t count;
+    Sonde__V1__Capture *const *kept = kept_list(rpc_call_server(call)->kept, &count);
+    sonde_err err = rpc_selector(request->target, &selector, &diag);
+    response.captures = sonde_arena_alloc(rpc_call_arena(call), (count + 1) * sizeof *kept);
+    if (!err && !response.captures)
+        err = SONDE_OUT_OF_MEMORY;
+    for (size_t i = count; i-- > 0 && !err;)
+        if (fits(kept[i], &selector))
+            response.captures[response.n_captures++] = kept[i];
+    if (err)
+        rpc_finish(call, err, &diag);
+    else
+        rpc_reply(call, &response.base);
+}
+
+/* ---- One, or the difference of two ---- */
+
+struct viewing {
+    struct rpc_call *call;
+    struct rpc_rendering rendering;
+    const char *sample_type; /* NULL = the profile's own; in the call's message, as the title */
+    int fd, base_fd;         /* base_fd -1: one capture */
+    bool growth_only, normalise;
+    Sonde__V1__Capture *facts;
+    struct rpc_job job;
+    struct sonde_buf drawn; /* the worker's; then */
+    struct rpc_chunks chunks;
+    sonde_err err;
+    struct sonde_diag diag;
+    bool is_drawn, start_was_sent;
+};
+
+static void send_start(struct viewing *viewing) {
+    Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
+    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
+    start.media_type = (char *)viewing->rendering.info->media_type;
+    start.size_bytes = rpc_chunks_size(&viewing->chunks);
+    start.samples = viewing->facts->samples;
+    start.dropped = viewing->facts->dropped;
+    start.duration_ms = viewing->facts->duration_ms;
+    start.capture_id = viewing->facts->id;
+    start.capture = viewing->facts;
+    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
+    event.result = &start;
+    viewing->start_was_sent = true;
+    rpc_call_note(viewing->call, " capture=%llu bytes=%zu", (unsigned long long)viewing->facts->id,
+                  rpc_chunks_size(&viewing->chunks));
+    rpc_send(viewing->call, &event.base);
+}
+
+static void send_next(struct rpc_call *call) {
+    struct viewing *viewing = rpc_call_state(call);
+    if (rpc_call_sending(call) || rpc_call_finished(call) || !viewing->is_drawn)
+        return;
+    if (viewing->err)
+        rpc_finish(call, viewing->err, &viewing->diag);
+    else if (!viewing->start_was_sent)
+        send_start(viewing);
+    else if (rpc_chunks_has_next(&viewing->chunks))
+        rpc_chunks_send(&viewing->chunks, call);
+    else
+        rpc_finish(call, SONDE_OK, NULL);
+}
+
+static sonde_err draw_one(struct viewing *viewing, const struct sonde_profile *profile) {
+    const struct sonde_format_info *info = viewing->rendering.info;
+    const struct sonde_draw_options *wanted = &viewing->rendering.options;
+    struct sonde_draw_options options = sonde_draw_defaults(profile);
+    if (!(info->offered & sonde_draw_subject(profile)))
+        return sonde_fail(&viewing->diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.format: captures of this kind have no form \"%s\"",
+                          info->output);
+    if (viewing->sample_type)
+        options.title = options.type = viewing->sample_type;
+    if (wanted->title)
+        options.title = wanted->title;
+    options.merge_threads = wanted->merge_threads;
+    options.gzip_level = wanted->gzip_level;
+    return sonde_draw(profile, info->format, &options, &viewing->drawn, &viewing->diag);
+}
+
+static sonde_err draw_two(struct viewing *viewing, const struct sonde_profile *profile) {
+    struct sonde_draw_options options = viewing->rendering.options;
+    struct sonde_profile *base;
+    options.type = viewing->sample_type;
+    sonde_err err = kept_read(viewing->base_fd, &base, &viewing->diag);
+    if (err)
+        return err;
+    struct sonde_draw_diff diff = {base, profile, viewing->growth_only, viewing->normalise};
+    err = sonde_draw_difference(&diff, viewing->rendering.format, &options, &viewing->drawn,
+                                &viewing->diag);
+    sonde_profile_destroy(base);
+    return err;
+}
+
+static void draw(struct rpc_job *job) {
+    struct viewing *viewing = loop_owner(job, struct viewing, job);
+    struct sonde_profile *profile;
+    viewing->drawn.limit = RPC_MAX_RESULT_BYTES;
+    viewing->err = kept_read(viewing->fd, &profile, &viewing->diag);
+    if (!viewing->err)
+        viewing->err =
+            viewing->base_fd >= 0 ? draw_two(viewing, profile) : draw_one(viewing, profile);
+    sonde_profile_destroy(profile);
+}
+
+static void on_drawn(struct rpc_job *job) {
+    struct viewing *viewing = loop_owner(job, struct viewing, job);
+    viewing->is_drawn = true;
+    rpc_chunks_take(&viewing->chunks, &viewing->drawn);
+    send_next(viewing->call);
+    rpc_call_drop(viewing->call);
+}
+
+static void release(struct rpc_call *call) {
+    struct viewing *viewing = rpc_call_state(call);
+    if (viewing->fd >= 0)
+        close(viewing->fd);
+    if (viewing->base_fd >= 0)
+        close(viewing->base_fd);
+    sonde_buf_finish(&viewing->drawn);
+    rpc_chunks_finish(&viewing->chunks);
+    free(viewing);
+}
+
+static struct viewing *create(struct rpc_call *call, const char *sample_type) {
+    static const struct rpc_call_events events = {send_next, NULL, NULL, release};
+    struct viewing *viewing = calloc(1, sizeof *viewing);
+    if (!viewing)
+        return NULL;
+    viewing->call = call;
+    viewing->fd = viewing->base_fd = -1;
+    viewing->sample_type = *sample_type ? sample_type : NULL;
+    viewing->job.call = call;
+    viewing->job.run = draw;
+    viewing->job.on_done = on_drawn;
+    rpc_call_set(call, &events, viewing);
+    return viewing;
+}
+
+static sonde_err open_capture(struct viewing *viewing, uint64_t id, struct sonde_diag *diag) {
+    struct kept *kept = rpc_call_server(viewing->call)->kept;
+    sonde_err err = kept_open_file(kept, id, &viewing->fd, diag);
+    if (err)
+        return err;
+    viewing->facts = keep_dup_facts(rpc_call_arena(viewing->call), kept_find(kept, id));
+    return viewing->facts ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+static void start(struct viewing *viewing, struct rpc_call *call, sonde_err err,
+                  const struct sonde_diag *diag) {
+    if (err) {
+        rpc_finish(call, err, diag);
+        return;
+    }
+    rpc_call_take(call); /* until on_drawn */
+    rpc_job_start(&viewing->job);
+}
+
+void rpc_get_capture(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__GetCaptureRequest *request = (const void *)message;
+    struct sonde_diag diag = {0};
+    struct viewing *viewing = create(call, request->sample_type);
+    sonde_err err = viewing ? rpc_rendering_any(request->rendering, &viewing->rendering, &diag)
+                            : SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = open_capture(viewing, request->id, &diag);
+    start(viewing, call, err, &diag);
+}
+
+void rpc_diff_captures(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__DiffCapturesRequest *request = (const void *)message;
+    struct sonde_diag diag = {0};
+    struct viewing *viewing = create(call, request->sample_type);
+    sonde_err err = viewing ? rpc_rendering_any(request->rendering, &viewing->rendering, &diag)
+                            : SONDE_OUT_OF_MEMORY;
+    if (!err)
+        err = open_capture(viewing, request->new_id, &diag);
+    if (!err)
+        err =
+            kept_open_file(rpc_call_server(call)->kept, request->base_id, &viewing->base_fd, &diag);
+    if (!err) {
+        viewing->growth_only = request->growth_only;
+        viewing->normalise = request->normalize;
+    }
+    start(viewing, call, err, &diag);
+}

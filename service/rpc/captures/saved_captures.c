@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/captures/saved_captures.h"
+
+#include "api/profile/pprof/pprof.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC          "sondecap"
+#define MAGIC_LEN      (sizeof MAGIC - 1)
+#define HEAD_LEN       (MAGIC_LEN + 4)
+#define MAX_FACTS      4096u
+#define UNFINISHED     "unfinished-"
+#define EXTENSION      ".capture"
+#define MAX_PROFILE    (2048ull << 20)
+#define MAX_FILES_READ 100000u /* of a folder that somebody else has filled */
+
+struct kept {
+    char *dir;
+    int dir_error; /* errno of making it */
+    uint32_t max_count;
+    uint64_t max_bytes, bytes, last_id;
+    Sonde__V1__Capture **items;
+    size_t count, capacity;
+    _Atomic uint32_t writes;
+};
+
+/* ---- The file ---- */
+
+sonde_err kept_parse(struct sonde_slice file, Sonde__V1__Capture **facts,
+                     struct sonde_slice *profile) {
+    const uint8_t *bytes = (const uint8_t *)file.data;
+    if (file.len < HEAD_LEN || memcmp(bytes, MAGIC, MAGIC_LEN) != 0)
+        return SONDE_CORRUPT;
+    const uint8_t *len = bytes + MAGIC_LEN;
+    uint32_t size =
+        (uint32_t)len[0] << 24 | (uint32_t)len[1] << 16 | (uint32_t)len[2] << 8 | len[3];
+    if (size > MAX_FACTS || size > file.len - HEAD_LEN)
+        return SONDE_CORRUPT;
+    *facts = sonde__v1__capture__unpack(NULL, size, bytes + HEAD_LEN);
+    *profile = (struct sonde_slice){file.data + HEAD_LEN + size, file.len - HEAD_LEN - size};
+    return *facts ? SONDE_OK : SONDE_CORRUPT;
+}
+
+/* False when the facts are too long to be read again. */
+static bool append_head(struct sonde_buf *out, const Sonde__V1__Capture *facts) {
+    uint8_t packed[MAX_FACTS];
+    size_t size = sonde__v1__capture__get_packed_size(facts);
+    if (size > sizeof packed)
+        return false;
+    sonde__v1__capture__pack(facts, packed);
+    const char len[] = {0, 0, (char)(size >> 8), (char)size};
+    sonde_buf_append(out, MAGIC, MAGIC_LEN);
+    sonde_buf_append(out, len, sizeof len);
+    sonde_buf_append(out, packed, size);
+    return true;
+}
+
+static int write_all(int fd, struct sonde_slice bytes) {
+    while (bytes.len > 0) {
+        ssize_t put = write(fd, bytes.data, bytes.len);
+        if (put < 0 && errno != EINTR)
+            return errno;
+        bytes.data += put > 0 ? put : 0;
+        bytes.len -= put > 0 ? (size_t)put : 0;
+    }
+    return 0;
+}
+
+static int write_file(const char *path, struct sonde_slice head, struct sonde_slice profile) {
+    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0)
+        return errno;
+    int error = write_all(fd, head);
+    if (!error)
+        error = write_all(fd, profile);
+    if (!error && fsync(fd) != 0)
+        error = errno;
+    if (close(fd) != 0 && !error)
+        error = errno;
+    if (error)
+        unlink(path);
+    return error;
+}
+
+/* ---- The list ---- */
+
+static bool append(struct kept *kept, Sonde__V1__Capture *facts) {
+    if (kept->count == kept->capacity) {
+        size_t capacity = kept->capacity ? kept->capacity * 2 : 64;
+        Sonde__V1__Capture **items = realloc(kept->items, capacity * sizeof *items);
+        if (!items)
+            return false;
+        kept->items = items;
+        kept->capacity = capacity;
+    }
+    kept->items[kept->count++] = facts;
+    kept->bytes += facts->size_bytes;
+    return true;
+}
+
+static char *path_of(const struct kept *kept, uint64_t id) {
+    char *path = NULL;
+    if (asprintf(&path, "%s/%010llu" EXTENSION, kept->dir, (unsigned long long)id) < 0)
+        return NULL;
+    return path;
+}
+
+static void drop_oldest(struct kept *kept) {
+    char *path = path_of(kept, kept->items[0]->id);
+    if (path)
+        unlink(path);
+    free(path);
+    kept->bytes -= kept->items[0]->size_bytes;
+    sonde__v1__capture__free_unpacked(kept->items[0], NULL);
+    memmove(kept->items, kept->items + 1, --kept->count * sizeof *kept->items);
+}
+
+static void make_room(struct kept *kept) {
+    while (kept->count > 1 && (kept->count > kept->max_count || kept->bytes > kept->max_bytes))
+        drop_oldest(kept);
+}
+
+static bool parse_name(const char *name, uint64_t *id) {
+    char *end;
+    if (name[0] < '0' || name[0] > '9')
+        return false;
+    errno = 0;
+    *id = strtoull(name, &end, 10);
+    return !errno && *id > 0 && strcmp(end, EXTENSION) == 0;
+}
+
+/* NULL when the file is not one of ours, or not whole. */
+static Sonde__V1__Capture *read_facts(int dir, const char *name) {
+    char head[HEAD_LEN + MAX_FACTS];
+    Sonde__V1__Capture *facts = NULL;
+    struct sonde_slice profile;
+    struct stat file;
+    int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return NULL;
+    ssize_t got = fstat(fd, &file) == 0 && S_ISREG(file.st_mode) ? read(fd, head, sizeof head) : 0;
+    close(fd);
+    if (got <= 0 || kept_parse((struct sonde_slice){head, (size_t)got}, &facts, &profile))
+        return NULL;
+    size_t before = (size_t)(profile.data - head);
+    if ((uint64_t)file.st_size == before + facts->size_bytes)
+        return facts;
+    sonde__v1__capture__free_unpacked(facts, NULL);
+    return NULL;
+}
+
+static void read_entry(struct kept *kept, int dir, const char *name) {
+    uint64_t id = 0;
+    if (strncmp(name, UNFINISHED, sizeof UNFINISHED - 1) == 0)
+        unlinkat(dir, name, 0);
+    if (!parse_name(name, &id) || kept->count >= MAX_FILES_READ)
+        return;
+    kept->last_id = id > kept->last_id ? id : kept->last_id;
+    Sonde__V1__Capture *facts = read_facts(dir, name);
+    if (!facts) {
+        unlinkat(dir, name, 0);
+        return;
+    }
+    facts->id = id;
+    if (!append(kept, facts))
+        sonde__v1__capture__free_unpacked(facts, NULL);
+}
+
+static int by_id(const void *a, const void *b) {
+    const Sonde__V1__Capture *x = *(Sonde__V1__Capture *const *)a,
+                             *y = *(Sonde__V1__Capture *const *)b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+static void read_folder(struct kept *kept) {
+    if (mkdir(kept->dir, 0700) != 0 && errno != EEXIST)
+        kept->dir_error = errno;
+    DIR *listing = opendir(kept->dir);
+    for (struct dirent *entry; listing && (entry = readdir(listing));)
+        read_entry(kept, dirfd(listing), entry->d_name);
+    if (listing)
+        closedir(listing);
+    if (kept->count > 1)
+        qsort(kept->items, kept->count, sizeof *kept->items, by_id);
+    make_room(kept);
+}
+
+struct kept *kept_open(const struct kept_options *options) {
+    struct kept *kept = calloc(1, sizeof *kept);
+    if (!kept)
+        return NULL;
+    kept->max_count = options->count;
+    kept->max_bytes = options->bytes;
+    if (!options->dir)
+        return kept;
+    kept->dir = strdup(options->dir);
+    if (!kept->dir) {
+        free(kept);
+        return NULL;
+    }
+    read_folder(kept);
+    return kept;
+}
+
+void kept_close(struct kept *kept) {
+    if (!kept)
+        return;
+    for (size_t i = 0; i < kept->count; i++)
+        sonde__v1__capture__free_unpacked(kept->items[i], NULL);
+    free(kept->items);
+    free(kept->dir);
+    free(kept);
+}
+
+/* ---- Adding ---- */
+
+static sonde_err check_folder(const struct kept *kept, struct sonde_diag *diag) {
+    if (!kept->dir)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "sonded has no data directory to keep captures in: start it with "
+                          "--data-dir");
+    if (kept->dir_error)
+        return sonde_fail_os(diag, kept->dir_error, "no folder for captures can be made");
+    return SONDE_OK;
+}
+
+/* A copy of facts, by packing: it outlives the call it comes from. */
+static Sonde__V1__Capture *dup_facts(const struct sonde_buf *head) {
+    Sonde__V1__Capture *copy;
+    struct sonde_slice rest;
+    return kept_parse(sonde_buf_slice(head), &copy, &rest) ? NULL : copy;
+}
+
+static sonde_err fill_draft(struct kept *kept, const struct sonde_buf *head,
+                            const struct sonde_buf *body, struct kept_draft *draft,
+                            struct sonde_diag *diag) {
+    *draft = (struct kept_draft){.facts = dup_facts(head), .bytes = body->len};
+    if (asprintf(&draft->path, "%s/" UNFINISHED "%u", kept->dir,
+                 atomic_fetch_add(&kept->writes, 1)) < 0)
+        draft->path = NULL;
+    int error = draft->facts && draft->path
+                    ? write_file(draft->path, sonde_buf_slice(head), sonde_buf_slice(body))
+                    : ENOMEM;
+    if (!error)
+        return SONDE_OK;
+    kept_draft_drop(draft);
+    return sonde_fail_os(diag, error, "the capture cannot be kept");
+}
+
+sonde_err kept_write(struct kept *kept, const struct sonde_profile *profile,
+                     const Sonde__V1__Capture *facts, struct kept_draft *draft,
+                     struct sonde_diag *diag) {
+    struct sonde_buf head = {0}, body = {.limit = kept->max_bytes};
+    Sonde__V1__Capture told = *facts;
+    sonde_err err = check_folder(kept, diag);
+    if (!err)
+        err = sonde_pprof_write(profile, 1, &body, diag);
+    if (!err && body.failed)
+        err = sonde_fail(diag, SONDE_TOO_LARGE,
+                         "the capture is larger than the %llu MiB that may be kept",
+                         (unsigned long long)kept->max_bytes >> 20);
+    told.size_bytes = body.len;
+    if (!err && (!append_head(&head, &told) || head.failed))
+        err = sonde_fail(diag, SONDE_TOO_LARGE, "what is to be told of the capture is too long");
+    if (!err)
+        err = fill_draft(kept, &head, &body, draft, diag);
+    sonde_buf_finish(&head);
+    sonde_buf_finish(&body);
+    return err;
+}
+
+void kept_draft_drop(struct kept_draft *draft) {
+    if (draft->path)
+        unlink(draft->path);
+    free(draft->path);
+    if (draft->facts)
+        sonde__v1__capture__free_unpacked(draft->facts, NULL);
+    *draft = (struct kept_draft){0};
+}
+
+static void sync_folder(const char *dir) {
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+/* Under a number that no file has: link, unlike rename, replaces nothing. */
+static int give_number(struct kept *kept, const char *draft_path, uint64_t *id) {
+    int error = EEXIST;
+    while (error == EEXIST) {
+        char *path = path_of(kept, ++kept->last_id);
+        error = !path ? ENOMEM : link(draft_path, path) != 0 ? errno : 0;
+        free(path);
+    }
+    *id = kept->last_id;
+    return error;
+}
+
+sonde_err kept_add(struct kept *kept, struct kept_draft *draft, const Sonde__V1__Capture **capture,
+                   struct sonde_diag *diag) {
+    uint64_t id = 0;
+    int error = give_number(kept, draft->path, &id);
+    if (!error && append(kept, draft->facts)) {
+        *capture = draft->facts;
+        draft->facts->id = id;
+        draft->facts = NULL;
+    } else if (!error) {
+        error = ENOMEM;
+    }
+    kept_draft_drop(draft);
+    if (error)
+        return sonde_fail_os(diag, error, "the capture cannot be kept");
+    make_room(kept);
+    sync_folder(kept->dir);
+    return SONDE_OK;
+}
+
+/* ---- Looking ---- */
+
+Sonde__V1__Capture *const *kept_list(const struct kept *kept, size_t *count) {
+    *count = kept->count;
+    return kept->items;
+}
+
+const Sonde__V1__Capture *kept_find(const struct kept *kept, uint64_t id) {
+    for (size_t i = 0; i < kept->count; i++)
+        if (kept->items[i]->id == id)
+            return kept->items[i];
+    return NULL;
+}
+
+const Sonde__V1__Capture *kept_find_equal(const struct kept *kept,
+                                          const Sonde__V1__Capture *facts) {
+    for (size_t i = kept->count; i-- > 0;) {
+        const Sonde__V1__Capture *item = kept->items[i];
+        if (item->start_unix_ns == facts->start_unix_ns &&
+            item->duration_ms == facts->duration_ms && item->samples == facts->samples &&
+            strcmp(item->uuid, facts->uuid) == 0 && strcmp(item->kind, facts->kind) == 0)
+            return item;
+    }
+    return NULL;
+}
+
+sonde_err kept_open_file(const struct kept *kept, uint64_t id, int *fd, struct sonde_diag *diag) {
+    char *path = kept_find(kept, id) ? path_of(kept, id) : NULL;
+    *fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    free(path);
+    if (*fd >= 0)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_NOT_FOUND,
+                      "there is no capture %llu (any more); the list of captures tells",
+                      (unsigned long long)id);
+}
+
+static sonde_err read_file(int fd, struct sonde_buf *bytes, struct sonde_diag *diag) {
+    static const size_t part = 256u << 10;
+    char *buffer = malloc(part);
+    ssize_t got = buffer ? 1 : 0;
+    int error = buffer ? 0 : ENOMEM;
+    while (got > 0 && !error && !bytes->failed) {
+        got = read(fd, buffer, part);
+        error = got < 0 && errno != EINTR ? errno : 0;
+        if (got > 0)
+            sonde_buf_append(bytes, buffer, (size_t)got);
+        else if (got < 0 && !error)
+            got = 1;
+    }
+    free(buffer);
+    if (!error && bytes->failed)
+        error = ENOMEM;
+    return error ? sonde_fail_os(diag, error, "the capture cannot be read") : SONDE_OK;
+}
+
+sonde_err kept_read(int fd, struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct sonde_buf bytes = {0};
+    struct sonde_slice body = {NULL, 0};
+    Sonde__V1__Capture *facts = NULL;
+    *profile = NULL;
+    sonde_err err = read_file(fd, &bytes, diag);
+    if (!err && kept_parse(sonde_buf_slice(&bytes), &facts, &body))
+        err = sonde_fail(diag, SONDE_CORRUPT, "the file of the capture is broken");
+    if (!err)
+        err = sonde_pprof_read(body, MAX_PROFILE, profile, diag);
+    if (facts)
+        sonde__v1__capture__free_unpacked(facts, NULL);
+    sonde_buf_finish(&bytes);
+    return err;
+}

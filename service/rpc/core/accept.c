@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Arrivals: one request stands open per method, and one for every path that no method has (without
+ * it such a client would wait until its own deadline). */
+#include "bazel/shims/grpc_core/tsan.h"
+#include "service/rpc/core/server_state.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+#define FAR_S (7 * 86400)
+
+struct rpc_request {
+    struct loop_tag tag;
+    struct rpc_server *server;
+    const struct rpc_method *method; /* NULL = the one for the rest */
+    void *registered;
+    struct rpc_arrival arrival;
+    gpr_timespec deadline;
+    grpc_call_details details;
+};
+
+static void arm(struct rpc_request *request) {
+    grpc_completion_queue *queue = loop_queue(request->server->loop);
+    struct rpc_arrival *arrival = &request->arrival;
+    arrival->call = NULL;
+    arrival->payload = NULL;
+    grpc_metadata_array_init(&arrival->metadata);
+    core_tag_sent(&request->tag);
+    if (!request->method)
+        grpc_server_request_call(request->server->core, &arrival->call, &request->details,
+                                 &arrival->metadata, queue, queue, &request->tag);
+    else
+        grpc_server_request_registered_call(
+            request->server->core, request->registered, &arrival->call, &request->deadline,
+            &arrival->metadata, rpc_has_many_requests(request->method) ? NULL : &arrival->payload,
+            queue, queue, &request->tag);
+}
+
+/* 0 = none. Far ones are none: nobody plans for them. */
+static uint64_t monotonic_ns(gpr_timespec deadline) {
+    gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (left.tv_sec > FAR_S)
+        return 0;
+    int64_t left_ns = left.tv_sec < 0 ? 0 : left.tv_sec * 1000000000ll + left.tv_nsec;
+    return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec + (uint64_t)left_ns;
+}
+
+static void on_arrival(struct loop_tag *tag, bool ok) {
+    struct rpc_request *request = loop_owner(tag, struct rpc_request, tag);
+    struct rpc_arrival arrival = request->arrival;
+    if (!request->method) {
+        grpc_call_details_destroy(&request->details);
+        grpc_call_details_init(&request->details);
+    }
+    if (!ok) {
+        grpc_metadata_array_destroy(&arrival.metadata);
+        return;
+    }
+    arrival.deadline_ns = request->method ? monotonic_ns(request->deadline) : 0;
+    arm(request);
+    rpc_call_begin(request->server, request->method, &arrival);
+}
+
+sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag) {
+    server->request_count = rpc_method_count + 1;
+    server->requests = calloc(server->request_count, sizeof *server->requests);
+    if (!server->requests)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the method table");
+    for (size_t i = 0; i < server->request_count; i++) {
+        struct rpc_request *request = &server->requests[i];
+        request->tag.run = on_arrival;
+        request->server = server;
+        request->method = i < rpc_method_count ? &rpc_methods[i] : NULL;
+        grpc_call_details_init(&request->details);
+        if (!request->method)
+            continue;
+        request->registered = grpc_server_register_method(
+            server->core, request->method->path, NULL,
+            rpc_has_many_requests(request->method) ? GRPC_SRM_PAYLOAD_NONE
+                                                   : GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER,
+            0);
+        if (!request->registered)
+            return sonde_fail(diag, SONDE_INTERNAL, "the method %s stands in the table twice",
+                              request->method->path);
+    }
+    return SONDE_OK;
+}
+
+void rpc_accept_start(struct rpc_server *server) {
+    for (size_t i = 0; i < server->request_count; i++)
+        arm(&server->requests[i]);
+}
+
+void rpc_accept_finish(struct rpc_server *server) {
+    for (size_t i = 0; server->requests && i < server->request_count; i++)
+        grpc_call_details_destroy(&server->requests[i].details);
+    free(server->requests);
+    server->requests = NULL;
+}

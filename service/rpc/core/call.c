@@ -1,0 +1,491 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A call's batches. Every one refers to the call until its tag comes out:
+ *
+ *     close    RECV_CLOSE_ON_SERVER, from the start: completes once, tells whether the client went;
+ *              part of the status batch where the handler answers before it returns
+ *     receive  RECV_MESSAGE, methods with many requests only
+ *     send     SEND_MESSAGE (the first with SEND_INITIAL_METADATA), one at a time
+ *     status   SEND_STATUS_FROM_SERVER, after the last send; also after a cancellation
+ */
+#include "bazel/shims/grpc_core/tsan.h"
+#include "service/rpc/core/server_state.h"
+#include "service/rpc/core/text.h"
+
+#include <grpc/byte_buffer.h>
+#include <grpc/support/alloc.h>
+#include <grpc/support/log.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct rpc_call {
+    struct rpc_server *server;
+    const struct rpc_method *method;
+    grpc_call *call;                   /* its own, or that of the stream it came in */
+    const struct rpc_carrier *carrier; /* NULL = it has a stream of its own */
+    void *cargo;
+    char *authorization;           /* of a stream with calls in it; NULL = none was sent */
+    struct rpc_call *next, **link; /* in the server's list */
+    uint32_t references;
+    bool has_started_sending, is_sending, is_ending, has_ended, is_watched;
+    struct loop_tag close_tag, receive_tag, send_tag, status_tag;
+    int cancelled;
+    grpc_byte_buffer *received, *outgoing;
+    const struct rpc_call_events *events;
+    void (*on_closed)(struct rpc_call *call);
+    void *state;
+    struct sonde_arena arena;
+    sonde_err end_err; /* with is_ending: how it ends once the send is done */
+    struct sonde_diag end_diag;
+    struct timespec arrived;
+    uint64_t deadline_ns;
+    char note[160];
+};
+
+const struct rpc_call_events rpc_no_events;
+
+static void log_call(const struct rpc_call *call) {
+    struct rpc_server *server = call->server;
+    struct timespec now;
+    char line[512];
+    if (!server->log)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double ms = (double)(now.tv_sec - call->arrived.tv_sec) * 1e3 +
+                (double)(now.tv_nsec - call->arrived.tv_nsec) / 1e6;
+    char *peer = grpc_call_get_peer(call->call);
+    const char *name = call->method ? strrchr(call->method->path, '/') + 1 : "?";
+    snprintf(line, sizeof line, "call=%s peer=%s status=%s ms=%.1f%s", name, peer,
+             sonde_error_info(call->end_err)->reason, ms, call->note);
+    gpr_free(peer);
+    server->log(server->log_context, line);
+}
+
+static void destroy(struct rpc_call *call) {
+    struct rpc_server *server = call->server;
+    if (call->events->release)
+        call->events->release(call);
+    log_call(call);
+    *call->link = call->next;
+    if (call->next)
+        call->next->link = call->link;
+    grpc_byte_buffer_destroy(call->received);
+    grpc_byte_buffer_destroy(call->outgoing);
+    grpc_call_unref(call->call);
+    sonde_arena_finish(&call->arena);
+    if (call->authorization)
+        explicit_bzero(call->authorization, strlen(call->authorization));
+    free(call->authorization);
+    if (call->carrier)
+        call->carrier->release(call->cargo);
+    free(call);
+    rpc_server_call_gone(server);
+}
+
+void rpc_call_take(struct rpc_call *call) {
+    call->references++;
+}
+
+void rpc_call_drop(struct rpc_call *call) {
+    if (--call->references == 0)
+        destroy(call);
+}
+
+/* A refused batch would be a mistake of ours; the call ends, the service does not. */
+static void start(struct rpc_call *call, const grpc_op *ops, size_t count, struct loop_tag *tag) {
+    rpc_call_take(call);
+    core_tag_sent(tag);
+    grpc_call_error error = grpc_call_start_batch(call->call, ops, count, tag, NULL);
+    if (error == GRPC_CALL_OK)
+        return;
+    gpr_log(GPR_ERROR, "a batch was refused: %s", grpc_call_error_to_string(error));
+    grpc_call_cancel(call->call, NULL);
+    call->has_ended = true;
+    call->references--; /* the caller holds one */
+}
+
+static grpc_op *add_initial_metadata(struct rpc_call *call, grpc_op *op) {
+    if (call->has_started_sending)
+        return op;
+    call->has_started_sending = true;
+    op->op = GRPC_OP_SEND_INITIAL_METADATA;
+    return op + 1;
+}
+
+static void unref_all(const grpc_slice *slices, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        grpc_slice_unref(slices[i]);
+}
+
+static grpc_op *add_message(struct rpc_call *call, grpc_op *op, grpc_slice *slices, size_t count) {
+    grpc_byte_buffer_destroy(call->outgoing);
+    call->outgoing = grpc_raw_byte_buffer_create(slices, count);
+    unref_all(slices, count);
+    op->op = GRPC_OP_SEND_MESSAGE;
+    op->data.send_message.send_message = call->outgoing;
+    return op + 1;
+}
+
+struct status {
+    grpc_metadata reason;
+    grpc_slice details;
+};
+
+static grpc_op *add_status(struct status *status, grpc_op *op, sonde_err err,
+                           const struct sonde_diag *diag) {
+    const struct sonde_error_info *info = sonde_error_info(err);
+    char text[512];
+    rpc_text_copy(text, sizeof text, err == SONDE_OK ? "" : sonde_diag_text(diag, err));
+    status->reason.key = grpc_slice_from_static_string("sonde-reason");
+    status->reason.value = grpc_slice_from_static_string(info->reason);
+    status->details = grpc_slice_from_copied_string(text);
+    op->op = GRPC_OP_SEND_STATUS_FROM_SERVER;
+    op->data.send_status_from_server.status = (grpc_status_code)info->grpc_status;
+    op->data.send_status_from_server.status_details = &status->details;
+    op->data.send_status_from_server.trailing_metadata_count = err == SONDE_OK ? 0 : 1;
+    op->data.send_status_from_server.trailing_metadata = &status->reason;
+    return op + 1;
+}
+
+static grpc_op *add_close(struct rpc_call *call, grpc_op *op) {
+    if (call->is_watched)
+        return op;
+    call->is_watched = true;
+    op->op = GRPC_OP_RECV_CLOSE_ON_SERVER;
+    op->data.recv_close_on_server.cancelled = &call->cancelled;
+    return op + 1;
+}
+
+static void send_status(struct rpc_call *call) {
+    if (call->carrier) {
+        call->is_ending = false;
+        call->has_ended = true;
+        call->carrier->refuse(call->cargo, call->end_err, &call->end_diag);
+        return;
+    }
+    grpc_op ops[3] = {{0}}, *end = add_initial_metadata(call, ops);
+    struct status status = {0};
+    end = add_status(&status, end, call->end_err, &call->end_diag);
+    end = add_close(call, end);
+    call->is_ending = false;
+    call->has_ended = true;
+    start(call, ops, (size_t)(end - ops), &call->status_tag);
+    grpc_slice_unref(status.details);
+}
+
+void rpc_finish(struct rpc_call *call, sonde_err err, const struct sonde_diag *diag) {
+    if (rpc_call_finished(call))
+        return;
+    call->end_err = err;
+    if (diag)
+        call->end_diag = *diag;
+    call->is_ending = true;
+    if (!call->is_sending)
+        send_status(call);
+}
+
+void rpc_send_slices(struct rpc_call *call, grpc_slice *slices, size_t count) {
+    if (rpc_call_finished(call) || call->is_sending) {
+        unref_all(slices, count);
+        return;
+    }
+    grpc_op ops[2] = {{0}}, *end = add_initial_metadata(call, ops);
+    end = add_message(call, end, slices, count);
+    call->is_sending = true;
+    start(call, ops, (size_t)(end - ops), &call->send_tag);
+}
+
+void rpc_send_slice(struct rpc_call *call, grpc_slice slice) {
+    rpc_send_slices(call, &slice, 1);
+}
+
+void rpc_send(struct rpc_call *call, const ProtobufCMessage *message) {
+    rpc_send_slice(call, rpc_pack(message));
+}
+
+void rpc_reply_slice(struct rpc_call *call, grpc_slice slice) {
+    if (rpc_call_finished(call)) {
+        grpc_slice_unref(slice);
+        return;
+    }
+    if (call->carrier) {
+        call->end_err = SONDE_OK;
+        call->has_ended = true;
+        call->carrier->reply(call->cargo, slice);
+        return;
+    }
+    grpc_op ops[4] = {{0}}, *end = add_initial_metadata(call, ops);
+    struct status status = {0};
+    end = add_message(call, end, &slice, 1);
+    end = add_status(&status, end, SONDE_OK, NULL);
+    end = add_close(call, end);
+    call->end_err = SONDE_OK;
+    call->has_ended = true;
+    start(call, ops, (size_t)(end - ops), &call->status_tag);
+    grpc_slice_unref(status.details);
+}
+
+void rpc_reply(struct rpc_call *call, const ProtobufCMessage *message) {
+    rpc_reply_slice(call, rpc_pack(message));
+}
+
+static void receive(struct rpc_call *call) {
+    grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
+    op.data.recv_message.recv_message = &call->received;
+    start(call, &op, 1, &call->receive_tag);
+}
+
+static void on_sent(struct loop_tag *tag, bool ok) {
+    struct rpc_call *call = loop_owner(tag, struct rpc_call, send_tag);
+    call->is_sending = false;
+    grpc_byte_buffer_destroy(call->outgoing);
+    call->outgoing = NULL;
+    if (call->is_ending)
+        send_status(call);
+    else if (ok && !call->has_ended && call->events->on_sent)
+        call->events->on_sent(call);
+    if (ok && !rpc_call_finished(call) && call->method->kind == RPC_BIDI && !call->is_sending)
+        receive(call);
+    rpc_call_drop(call);
+}
+
+static void on_status(struct loop_tag *tag, bool ok) {
+    (void)ok;
+    rpc_call_drop(loop_owner(tag, struct rpc_call, status_tag));
+}
+
+/* Cancelled: the client went away, its deadline is over, or the service ends it. The work stops,
+ * and a status is still owed to the core. */
+void rpc_call_give_up(struct rpc_call *call, sonde_err err) {
+    if (call->has_ended)
+        return;
+    rpc_call_take(call);
+    if (call->events->on_gone)
+        call->events->on_gone(call);
+    call->is_ending = false;
+    rpc_finish(call, err, NULL);
+    rpc_call_drop(call);
+}
+
+static void on_close(struct loop_tag *tag, bool ok) {
+    struct rpc_call *call = loop_owner(tag, struct rpc_call, close_tag);
+    (void)ok;
+    if (call->cancelled)
+        rpc_call_give_up(call, SONDE_CANCELLED);
+    rpc_call_drop(call);
+}
+
+static void watch(struct rpc_call *call) {
+    grpc_op op = {0};
+    if (add_close(call, &op) != &op)
+        start(call, &op, 1, &call->close_tag);
+}
+
+void rpc_receive(struct rpc_call *call) {
+    if (!rpc_call_finished(call))
+        receive(call);
+}
+
+static void on_last(struct rpc_call *call) {
+    struct sonde_diag diag = {0};
+    if (!rpc_call_finished(call) && call->on_closed)
+        call->on_closed(call);
+    else if (call->method->kind == RPC_CLIENT_STREAM) /* not one message came */
+        rpc_finish(call,
+                   sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "the request message is missing"),
+                   &diag);
+    else
+        rpc_finish(call, SONDE_OK, NULL);
+}
+
+/* One message of many; NULL is the client's end. */
+static void on_received(struct loop_tag *tag, bool ok) {
+    struct rpc_call *call = loop_owner(tag, struct rpc_call, receive_tag);
+    struct sonde_diag diag = {0};
+    ProtobufCMessage *request = NULL;
+    if (!ok || !call->received) {
+        on_last(call);
+    } else if (!rpc_call_finished(call)) {
+        sonde_arena_finish(&call->arena);
+        sonde_err err =
+            rpc_decode(call->received, call->method->request, &call->arena, &request, &diag);
+        grpc_byte_buffer_destroy(call->received);
+        call->received = NULL;
+        if (err)
+            rpc_finish(call, err, &diag);
+        else
+            call->method->start(call, request);
+    }
+    rpc_call_drop(call);
+}
+
+static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_method *method,
+                                    grpc_call *core) {
+    struct rpc_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return NULL;
+    call->server = server;
+    call->method = method;
+    call->call = core;
+    call->references = 1;
+    call->events = &rpc_no_events;
+    call->close_tag.run = on_close;
+    call->receive_tag.run = on_received;
+    call->send_tag.run = on_sent;
+    call->status_tag.run = on_status;
+    clock_gettime(CLOCK_MONOTONIC, &call->arrived);
+    call->next = server->calls;
+    call->link = &server->calls;
+    if (call->next)
+        call->next->link = &call->next;
+    server->calls = call;
+    server->call_count++;
+    return call;
+}
+
+static sonde_err admit(struct rpc_call *call, struct sonde_slice authorization,
+                       struct sonde_diag *diag) {
+    if (!call->method)
+        return SONDE_UNIMPLEMENTED;
+    sonde_err err = rpc_access(call->server, call->call, authorization, call->method, diag);
+    if (err)
+        return err;
+    if (call->server->stopping)
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is stopping");
+    if (call->server->call_count > RPC_MAX_CALLS)
+        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES, "%u calls are running; the limit is %u",
+                          RPC_MAX_CALLS, RPC_MAX_CALLS);
+    return SONDE_OK;
+}
+
+struct rpc_call *rpc_call_carry(struct rpc_call *stream, const struct rpc_method *method,
+                                const struct rpc_carrier *carrier, void *cargo) {
+    struct rpc_call *call = call_create(stream->server, method, stream->call);
+    if (!call)
+        return NULL;
+    grpc_call_ref(stream->call);
+    call->carrier = carrier;
+    call->cargo = cargo;
+    return call;
+}
+
+void rpc_call_begin_carried(struct rpc_call *call, struct sonde_slice authorization,
+                            struct sonde_slice request, uint64_t deadline_ns) {
+    struct sonde_diag diag = {0};
+    ProtobufCMessage *message = NULL;
+    call->deadline_ns = deadline_ns;
+    sonde_err err = admit(call, authorization, &diag);
+    if (!err)
+        err = rpc_decode_bytes((const uint8_t *)request.data, request.len, call->method->request,
+                               &call->arena, &message, &diag);
+    if (err)
+        rpc_finish(call, err, &diag);
+    else
+        call->method->start(call, message);
+}
+
+static sonde_err admit_arrival(struct rpc_call *call, struct rpc_arrival *arrival,
+                               ProtobufCMessage **request, struct sonde_diag *diag) {
+    struct sonde_slice authorization = rpc_authorization(&arrival->metadata);
+    sonde_err err = admit(call, authorization, diag);
+    if (err)
+        return err;
+    if (call->method->kind == RPC_DUPLEX && authorization.data &&
+        !(call->authorization = strndup(authorization.data, authorization.len)))
+        return SONDE_OUT_OF_MEMORY;
+    if (rpc_has_many_requests(call->method))
+        return SONDE_OK;
+    return rpc_decode(arrival->payload, call->method->request, &call->arena, request, diag);
+}
+
+void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
+                    struct rpc_arrival *arrival) {
+    struct rpc_call *call = call_create(server, method, arrival->call);
+    struct sonde_diag diag = {0};
+    ProtobufCMessage *request = NULL;
+    if (!call) {
+        grpc_call_cancel_with_status(arrival->call, GRPC_STATUS_RESOURCE_EXHAUSTED, "out of memory",
+                                     NULL);
+        grpc_call_unref(arrival->call);
+    } else {
+        call->deadline_ns = arrival->deadline_ns;
+        sonde_err err = admit_arrival(call, arrival, &request, &diag);
+        if (err)
+            rpc_finish(call, err, &diag);
+        else if (rpc_has_many_requests(method))
+            receive(call);
+        else
+            method->start(call, request);
+        watch(call);
+        rpc_call_drop(call);
+    }
+    grpc_metadata_array_destroy(&arrival->metadata);
+    grpc_byte_buffer_destroy(arrival->payload);
+}
+
+struct sonde_slice rpc_call_authorization(const struct rpc_call *call) {
+    return (struct sonde_slice){call->authorization,
+                                call->authorization ? strlen(call->authorization) : 0};
+}
+
+uint64_t rpc_call_deadline_ns(const struct rpc_call *call) {
+    return call->deadline_ns;
+}
+
+void rpc_call_stop(struct rpc_call *call) {
+    if (!rpc_call_finished(call) && call->events->on_stop)
+        call->events->on_stop(call);
+}
+
+struct rpc_call *rpc_call_next(struct rpc_call *call) {
+    return call->next;
+}
+
+void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, void *state) {
+    call->events = events;
+    call->state = state;
+}
+
+void rpc_call_on_closed(struct rpc_call *call, void (*on_closed)(struct rpc_call *call)) {
+    call->on_closed = on_closed;
+}
+
+void *rpc_call_state(const struct rpc_call *call) {
+    return call->state;
+}
+
+struct rpc_server *rpc_call_server(const struct rpc_call *call) {
+    return call->server;
+}
+
+struct sonde_arena *rpc_call_arena(struct rpc_call *call) {
+    return &call->arena;
+}
+
+bool rpc_call_sending(const struct rpc_call *call) {
+    return call->is_sending;
+}
+
+bool rpc_call_finished(const struct rpc_call *call) {
+    return call->has_ended || call->is_ending;
+}
+
+/* Names come from clients: none may begin a line of its own. */
+void rpc_call_note(struct rpc_call *call, const char *format, ...) {
+    size_t used = strlen(call->note);
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(call->note + used, sizeof call->note - used, format, arguments);
+    va_end(arguments);
+    for (char *at = call->note + used; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f)
+            *at = '?';
+}
+
+grpc_slice rpc_pack(const ProtobufCMessage *message) {
+    grpc_slice slice = grpc_slice_malloc(protobuf_c_message_get_packed_size(message));
+    protobuf_c_message_pack(message, GRPC_SLICE_START_PTR(slice));
+    return slice;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/core/server_state.h"
+
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
+
+/* protobuf-c asks for many small pieces, and a few bytes of input can ask for much more memory than
+ * they are: all of it comes from the call's arena, up to a bound. */
+static void *arena_alloc(void *context, size_t size) {
+    struct sonde_arena *arena = context;
+    if (size > RPC_MAX_DECODED_BYTES || arena->total > RPC_MAX_DECODED_BYTES - size)
+        return NULL;
+    return sonde_arena_alloc(arena, size);
+}
+
+static void arena_free(void *context, void *memory) {
+    (void)context;
+    (void)memory;
+}
+
+sonde_err rpc_decode_bytes(const uint8_t *bytes, size_t len, const ProtobufCMessageDescriptor *type,
+                           struct sonde_arena *arena, ProtobufCMessage **message,
+                           struct sonde_diag *diag) {
+    ProtobufCAllocator allocator = {arena_alloc, arena_free, arena};
+    if (len > RPC_MAX_REQUEST_BYTES)
+        return sonde_fail(diag, SONDE_TOO_LARGE, "a request may have %u bytes at most",
+                          RPC_MAX_REQUEST_BYTES);
+    *message = protobuf_c_message_unpack(type, &allocator, len, bytes);
+    if (!*message)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "the request is not a %s message: check the client's .proto file",
+                          type->name);
+    return SONDE_OK;
+}
+
+sonde_err rpc_decode(grpc_byte_buffer *payload, const ProtobufCMessageDescriptor *type,
+                     struct sonde_arena *arena, ProtobufCMessage **message,
+                     struct sonde_diag *diag) {
+    grpc_byte_buffer_reader reader;
+    if (!payload)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "the request message is missing, or larger than %u bytes",
+                          RPC_MAX_REQUEST_BYTES);
+    if (!grpc_byte_buffer_reader_init(&reader, payload))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the request cannot be decompressed");
+    grpc_slice slice = grpc_byte_buffer_reader_readall(&reader);
+    grpc_byte_buffer_reader_destroy(&reader);
+    sonde_err err = rpc_decode_bytes(GRPC_SLICE_START_PTR(slice), GRPC_SLICE_LENGTH(slice), type,
+                                     arena, message, diag);
+    grpc_slice_unref(slice);
+    return err;
+}

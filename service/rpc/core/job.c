@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/core/server_state.h"
+
+static void on_done(struct loop_message *message) {
+    struct rpc_job *job = loop_owner(message, struct rpc_job, done);
+    job->on_done(job);
+}
+
+static void run(struct engine_work *work) {
+    struct rpc_job *job = loop_owner(work, struct rpc_job, work);
+    struct loop *loop = rpc_call_server(job->call)->loop;
+    job->run(job);
+    job->done.run = on_done;
+    loop_post(loop, &job->done);
+}
+
+/* With every worker's queue full the loop does it itself: slower for all, but nothing is lost. */
+void rpc_job_start(struct rpc_job *job) {
+    job->work.run = run;
+    if (!engine_submit(rpc_call_server(job->call)->engine, &job->work))
+        run(&job->work);
+}

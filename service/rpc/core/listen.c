@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/core/listen.h"
+
+#include "service/rpc/core/credentials.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grpc/grpc_security.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static sonde_err make_folder(const char *path, struct sonde_diag *diag) {
+    char copy[128];
+    snprintf(copy, sizeof copy, "%s", path);
+    const char *folder = dirname(copy);
+    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+        return sonde_fail_os(diag, errno, "the folder %s cannot be made", folder);
+    return SONDE_OK;
+}
+
+/* The file is removed by whoever held the lock before; a lock on a removed file locks nobody out,
+ * so look again whether it is still the one at the path. */
+static int lock_file(const char *path) {
+    for (int attempt = 0; attempt < 8; attempt++) {
+        struct stat ours, there;
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+        if (fd < 0)
+            return -1;
+        if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+            int error = errno;
+            close(fd);
+            errno = error;
+            return -1;
+        }
+        if (fstat(fd, &ours) == 0 && stat(path, &there) == 0 && ours.st_ino == there.st_ino &&
+            ours.st_dev == there.st_dev)
+            return fd;
+        close(fd);
+    }
+    errno = EAGAIN;
+    return -1;
+}
+
+static sonde_err lock_path(struct rpc_listener *listener, const char *path,
+                           struct sonde_diag *diag) {
+    struct stat facts;
+    sonde_err err = make_folder(path, diag);
+    if (err)
+        return err;
+    snprintf(listener->lock_path, sizeof listener->lock_path, "%s.lock", path);
+    listener->lock_fd = lock_file(listener->lock_path);
+    if (listener->lock_fd < 0 && errno == EWOULDBLOCK)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "another process serves unix:%s: stop it, or choose another path", path);
+    if (listener->lock_fd < 0)
+        return sonde_fail_os(diag, errno, "%s cannot be locked", listener->lock_path);
+    if (lstat(path, &facts) == 0 && !S_ISSOCK(facts.st_mode))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "%s exists and is no socket: choose another path", path);
+    return SONDE_OK;
+}
+
+static sonde_err bind_unix(struct rpc_listener *listener, grpc_server *server, const char *path,
+                           unsigned mode, struct sonde_diag *diag) {
+    sonde_err err = lock_path(listener, path, diag);
+    if (err)
+        return err;
+    snprintf(listener->address, sizeof listener->address, "unix:%s", path);
+    grpc_server_credentials *plain = grpc_insecure_server_credentials_create();
+    int port = grpc_server_add_http2_port(server, listener->address, plain);
+    grpc_server_credentials_release(plain);
+    if (port == 0)
+        return sonde_fail(diag, SONDE_IO, "unix:%s cannot be bound: may this user write there?",
+                          path);
+    if (chmod(path, mode ? mode : 0600) != 0)
+        return sonde_fail_os(diag, errno, "%s cannot be restricted", path);
+    return SONDE_OK;
+}
+
+static sonde_err bind_tcp(struct rpc_listener *listener, grpc_server *server, const char *text,
+                          const struct rpc_address *address, grpc_server_credentials *credentials,
+                          struct sonde_diag *diag) {
+    int port = grpc_server_add_http2_port(server, text, credentials);
+    if (port <= 0)
+        return sonde_fail(diag, SONDE_IO, "%s cannot be bound: is the port taken?", text);
+    const char *form = strchr(address->host, ':') ? "[%s]:%d" : "%s:%d";
+    snprintf(listener->address, sizeof listener->address, form, address->host, port);
+    return SONDE_OK;
+}
+
+static sonde_err judge(const char *text, const struct rpc_address *address,
+                       const struct rpc_server_options *options, struct sonde_diag *diag) {
+    bool is_guarded = options->token_file || (options->cert_file && options->client_ca_file);
+    if (address->path || address->is_loopback || is_guarded || options->insecure)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                      "%s is open to other machines: give a token file, or a certificate with a "
+                      "client CA, or say --insecure",
+                      text);
+}
+
+static sonde_err bind_one(struct rpc_listener *listener, grpc_server *server, const char *text,
+                          const struct rpc_server_options *options,
+                          grpc_server_credentials *credentials, struct sonde_diag *diag) {
+    struct rpc_address address;
+    sonde_err err = rpc_address_parse(text, &address, diag);
+    if (!err)
+        err = judge(text, &address, options, diag);
+    if (err)
+        return err;
+    if (address.path)
+        return bind_unix(listener, server, address.path, options->unix_mode, diag);
+    return bind_tcp(listener, server, text, &address, credentials, diag);
+}
+
+sonde_err rpc_listen(struct rpc_listeners *listeners, grpc_server *server,
+                     const struct rpc_server_options *options, struct sonde_diag *diag) {
+    grpc_server_credentials *credentials = NULL;
+    if (options->address_count == 0 || options->address_count > RPC_MAX_ADDRESSES)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "give 1 to %d addresses",
+                          RPC_MAX_ADDRESSES);
+    sonde_err err = rpc_credentials_create(options, &credentials, diag);
+    for (size_t i = 0; i < options->address_count && !err; i++) {
+        struct rpc_listener *listener = &listeners->items[listeners->count++];
+        listener->lock_fd = -1;
+        err = bind_one(listener, server, options->addresses[i], options, credentials, diag);
+    }
+    if (credentials)
+        grpc_server_credentials_release(credentials);
+    return err;
+}
+
+/* The socket goes while the lock is still held, so that nobody else's can be meant. */
+void rpc_listeners_finish(struct rpc_listeners *listeners) {
+    for (size_t i = 0; i < listeners->count; i++) {
+        struct rpc_listener *listener = &listeners->items[i];
+        if (listener->lock_fd < 0)
+            continue;
+        if (listener->address[0])
+            unlink(listener->address + strlen("unix:"));
+        unlink(listener->lock_path);
+        close(listener->lock_fd);
+    }
+    listeners->count = 0;
+}

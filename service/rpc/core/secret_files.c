@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/core/secret_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static sonde_err read_all(int fd, const char *path, const char *what, struct sonde_buf *out,
+                          struct sonde_diag *diag) {
+    for (;;) {
+        char bytes[4096];
+        ssize_t got = read(fd, bytes, sizeof bytes);
+        if (got < 0)
+            return sonde_fail_os(diag, errno, "the %s %s cannot be read", what, path);
+        if (got == 0)
+            return SONDE_OK;
+        sonde_buf_append(out, bytes, (size_t)got);
+        if (out->failed)
+            return sonde_fail(diag, SONDE_TOO_LARGE, "the %s %s is too large", what, path);
+    }
+}
+
+sonde_err rpc_file_read(const char *path, const char *what, enum rpc_file_kind kind,
+                        struct sonde_buf *out, struct sonde_diag *diag) {
+    struct stat facts;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return sonde_fail_os(diag, errno, "the %s %s cannot be opened", what, path);
+    sonde_err err;
+    if (fstat(fd, &facts) != 0)
+        err = sonde_fail_os(diag, errno, "the %s %s cannot be read", what, path);
+    else if (kind == RPC_FILE_SECRET && (facts.st_mode & S_IROTH))
+        err = sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                         "everybody may read the %s %s: chmod 600 %s first", what, path, path);
+    else
+        err = read_all(fd, path, what, out, diag);
+    close(fd);
+    return err;
+}

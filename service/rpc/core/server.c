@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The server's life. The end, in order: no new calls and the endless ones told (on the loop), the
+ * core counts down to its last call, the engine's last events come in, the queue is closed, the
+ * thread joined; only then can everything be freed. */
+#include "bazel/shims/grpc_core/abseil.h"
+#include "bazel/shims/grpc_core/tsan.h"
+#include "service/rpc/captures/saved_captures.h"
+#include "service/rpc/core/secret_files.h"
+#include "service/rpc/core/server_state.h"
+
+#include <grpc/support/log.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define DEFAULT_CAPTURES      64
+#define DEFAULT_CAPTURE_BYTES (256ull << 20)
+#define MIN_TOKEN             16
+/* Above it clients queue, instead of seeing a refusal: more than calls are let in. */
+#define MAX_STREAMS_PER_CONNECTION (2 * RPC_MAX_CALLS)
+
+/* Only what is wrong, in one line. */
+static void on_core_log(gpr_log_func_args *args) {
+    if (args->severity >= GPR_LOG_SEVERITY_ERROR)
+        fprintf(stderr, "grpc: %s\n", args->message);
+}
+
+static grpc_server *create_core(void) {
+    const struct {
+        const char *key;
+        int value;
+    } settings[] = {
+        {GRPC_ARG_ALLOW_REUSEPORT, 0},
+        {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, RPC_MAX_REQUEST_BYTES},
+        {GRPC_ARG_MAX_CONCURRENT_STREAMS, MAX_STREAMS_PER_CONNECTION},
+        {GRPC_ARG_KEEPALIVE_TIME_MS, 30000},
+        {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
+        {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
+        /* Pings are answered, and one that reads no answers is read no more. To punish too many
+         * makes the core collect an error for each: seconds of our thread and 70 MB a flood. */
+        {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0},
+        {GRPC_ARG_ENABLE_CHANNELZ, 0},
+    };
+    grpc_arg args[sizeof settings / sizeof settings[0]];
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        args[i] = (grpc_arg){.type = GRPC_ARG_INTEGER,
+                             .key = (char *)settings[i].key,
+                             .value.integer = settings[i].value};
+    grpc_channel_args all = {sizeof args / sizeof args[0], args};
+    return grpc_server_create(&all, NULL);
+}
+
+static void *run_loop(void *context) {
+    struct rpc_server *server = context;
+    rpc_accept_start(server);
+    loop_run(server->loop);
+    return NULL;
+}
+
+static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
+                             struct sonde_diag *diag) {
+    struct sonde_buf text = {.limit = SONDE_TOKENS_MAX_FILE};
+    sonde_err err = rpc_file_read(path, "token file", RPC_FILE_SECRET, &text, diag);
+    if (!err)
+        err = sonde_tokens_parse(sonde_buf_slice(&text), MIN_TOKEN, tokens, diag);
+    if (text.data)
+        explicit_bzero(text.data, text.len);
+    sonde_buf_finish(&text);
+    return err;
+}
+
+/* gRPC's threads and ours inherit the mask: signals are the program's main thread's business. */
+static sonde_err start(struct rpc_server *server, const struct rpc_server_options *options,
+                       struct sonde_diag *diag) {
+    const struct kept_options kept = {
+        options->captures_dir, options->captures ? options->captures : DEFAULT_CAPTURES,
+        options->capture_bytes ? options->capture_bytes : DEFAULT_CAPTURE_BYTES};
+    server->kept = kept_open(&kept);
+    if (!server->kept)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the service");
+    sonde_err err = loop_create(&server->loop, diag);
+    if (err)
+        return err;
+    server->core = create_core();
+    grpc_server_register_completion_queue(server->core, loop_queue(server->loop), NULL);
+    err = rpc_accept_register(server, diag);
+    if (!err && options->token_file)
+        err = read_tokens(options->token_file, &server->tokens, diag);
+    if (!err)
+        err = rpc_listen(&server->listeners, server->core, options, diag);
+    if (err)
+        return err;
+    grpc_server_start(server->core);
+    int error = pthread_create(&server->thread, NULL, run_loop, server);
+    if (error)
+        return sonde_fail_os(diag, error, "the service's thread cannot be started");
+    server->thread_runs = true;
+    pthread_setname_np(server->thread, "sonde-rpc");
+    return SONDE_OK;
+}
+
+/* "/var/lib/sonde" of "/var/lib/sonde/captures"; NULL when there is none. */
+static char *folder_of(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash && slash > path ? strndup(path, (size_t)(slash - path)) : NULL;
+}
+
+sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc_server **out,
+                            struct sonde_diag *diag) {
+    struct rpc_server *server = calloc(1, sizeof *server);
+    struct timespec now;
+    sigset_t all, before;
+    if (!server)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the service");
+    clock_gettime(CLOCK_REALTIME, &now);
+    server->start_unix_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+    server->engine = options->engine;
+    server->token_everywhere = options->token_everywhere;
+    server->redact_command_line = options->redact_command_line;
+    server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;
+    server->log = options->log;
+    server->log_context = options->log_context;
+    gpr_set_log_function(on_core_log);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    core_skip_lock_checks();
+    grpc_init();
+    sonde_err err = start(server, options, diag);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err)
+        rpc_server_destroy(server);
+    else
+        *out = server;
+    return err;
+}
+
+const char *rpc_server_address(const struct rpc_server *server, size_t index) {
+    return index < server->listeners.count ? server->listeners.items[index].address : NULL;
+}
+
+static void close_when_empty(struct rpc_server *server) {
+    if (!server->core_is_down || server->calls || server->loop_is_closed)
+        return;
+    server->loop_is_closed = true;
+    loop_timer_clear(server->loop, &server->grace_timer);
+    loop_close(server->loop);
+}
+
+void rpc_server_call_gone(struct rpc_server *server) {
+    server->call_count--;
+    close_when_empty(server);
+}
+
+static void on_down(struct loop_tag *tag, bool ok) {
+    struct rpc_server *server = loop_owner(tag, struct rpc_server, down_tag);
+    (void)ok;
+    server->core_is_down = true;
+    close_when_empty(server);
+}
+
+static void on_grace_over(struct loop_timer *timer) {
+    struct rpc_server *server = loop_owner(timer, struct rpc_server, grace_timer);
+    grpc_server_cancel_all_calls(server->core);
+}
+
+static void begin_shutdown(struct rpc_server *server) {
+    server->stopping = true;
+    server->down_tag.run = on_down;
+    core_tag_sent(&server->down_tag);
+    grpc_server_shutdown_and_notify(server->core, loop_queue(server->loop), &server->down_tag);
+}
+
+static void on_stop(struct loop_message *message) {
+    struct rpc_server *server = loop_owner(message, struct rpc_server, stop_message);
+    begin_shutdown(server);
+    for (struct rpc_call *call = server->calls, *next; call; call = next) {
+        next = rpc_call_next(call);
+        rpc_call_stop(call);
+    }
+    server->grace_timer.run = on_grace_over;
+    if (server->grace_ms == 0)
+        grpc_server_cancel_all_calls(server->core);
+    else
+        loop_timer_set(server->loop, &server->grace_timer, server->grace_ms);
+}
+
+void rpc_server_stop(struct rpc_server *server, unsigned grace_ms) {
+    if (!server->thread_runs)
+        return;
+    server->grace_ms = grace_ms;
+    server->stop_message.run = on_stop;
+    loop_post(server->loop, &server->stop_message);
+    pthread_join(server->thread, NULL);
+    server->thread_runs = false;
+}
+
+/* A server whose creation failed has no thread: its end runs here. */
+static void stop_unstarted(struct rpc_server *server) {
+    if (server->core_is_down)
+        return;
+    if (server->core) {
+        begin_shutdown(server);
+        grpc_server_cancel_all_calls(server->core);
+    } else {
+        server->core_is_down = true;
+        close_when_empty(server);
+    }
+    loop_run(server->loop);
+}
+
+void rpc_server_destroy(struct rpc_server *server) {
+    if (!server)
+        return;
+    rpc_server_stop(server, 0);
+    if (server->loop)
+        stop_unstarted(server);
+    if (server->core)
+        grpc_server_destroy(server->core);
+    rpc_listeners_finish(&server->listeners);
+    loop_destroy(server->loop);
+    rpc_accept_finish(server);
+    sonde_tokens_destroy(server->tokens);
+    kept_close(server->kept);
+    grpc_shutdown();
+    free(server->spool_dir);
+    free(server);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What the service's files share among themselves: the server, its calls and its table. */
+#ifndef SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
+#define SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
+
+#include "api/tokens.h"
+#include "service/rpc/core/call.h"
+#include "service/rpc/core/listen.h"
+#include "service/rpc/core/server.h"
+
+#include <pthread.h>
+
+#define RPC_MAX_CALLS         4096
+#define RPC_MAX_REQUEST_BYTES (4u << 20)
+#define RPC_MAX_DECODED_BYTES (32u << 20) /* a decoded request with its small parts */
+
+struct rpc_request;
+
+struct rpc_server {
+    struct engine *engine;
+    struct loop *loop;
+    grpc_server *core;
+    struct sonde_tokens *tokens; /* NULL = none */
+    struct kept *kept;
+    struct rpc_listeners listeners;
+    struct rpc_request *requests; /* one per method and one for what nobody knows */
+    size_t request_count;
+    struct rpc_call *calls;
+    uint32_t call_count, streams_running, heap_deltas;
+    char *spool_dir; /* for large results; NULL = none */
+    pthread_t thread;
+    bool thread_runs;
+    bool stopping, core_is_down, loop_is_closed;
+    bool token_everywhere, redact_command_line;
+    unsigned grace_ms;
+    struct loop_message stop_message;
+    struct loop_tag down_tag;
+    struct loop_timer grace_timer;
+    int64_t start_unix_ns;
+    void (*log)(void *context, const char *line);
+    void *log_context;
+};
+
+/* What arrived, before it is a call: moved into it. */
+struct rpc_arrival {
+    grpc_call *call;
+    grpc_metadata_array metadata;
+    grpc_byte_buffer *payload;
+    uint64_t deadline_ns; /* on the monotonic clock; 0 = none */
+};
+
+/* methods.c: the table. */
+extern const struct rpc_method rpc_methods[];
+extern const size_t rpc_method_count;
+const char *rpc_service_name(size_t index); /* every service served; NULL past the last */
+
+/* accept.c */
+SONDE_MUST_USE sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag);
+void rpc_accept_start(struct rpc_server *server);
+void rpc_accept_finish(struct rpc_server *server);
+
+/* call.c. method NULL: nobody knows it. */
+void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
+                    struct rpc_arrival *arrival);
+void rpc_call_stop(struct rpc_call *call);
+
+/* A call within a stream (exchange.c): what happens to it besides what its handler sees. */
+struct rpc_carrier {
+    void (*reply)(void *cargo, grpc_slice slice); /* takes slice; status OK */
+    void (*refuse)(void *cargo, sonde_err err, const struct sonde_diag *diag);
+    void (*release)(void *cargo); /* last; the call is gone */
+};
+/* NULL when out of memory; otherwise with one reference. method NULL: nobody knows it. */
+struct rpc_call *rpc_call_carry(struct rpc_call *stream, const struct rpc_method *method,
+                                const struct rpc_carrier *carrier, void *cargo);
+/* What a stream with calls in it was opened with; data NULL = nothing. */
+struct sonde_slice rpc_call_authorization(const struct rpc_call *stream);
+/* Judges the call and starts its handler, or refuses it. */
+void rpc_call_begin_carried(struct rpc_call *call, struct sonde_slice authorization,
+                            struct sonde_slice request, uint64_t deadline_ns);
+/* Its client gave up, or its time is over: the work stops, and err is its end. */
+void rpc_call_give_up(struct rpc_call *call, sonde_err err);
+struct rpc_call *rpc_call_next(struct rpc_call *call);
+
+/* access.c: may this call be made? authorization is the value sent, data NULL when none was. */
+SONDE_MUST_USE sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
+                                    struct sonde_slice authorization,
+                                    const struct rpc_method *method, struct sonde_diag *diag);
+/* Borrowed from metadata. */
+struct sonde_slice rpc_authorization(const grpc_metadata_array *metadata);
+
+/* decode.c: bounded; the message lives in arena. payload may be NULL. */
+SONDE_MUST_USE sonde_err rpc_decode(grpc_byte_buffer *payload,
+                                    const ProtobufCMessageDescriptor *type,
+                                    struct sonde_arena *arena, ProtobufCMessage **message,
+                                    struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err rpc_decode_bytes(const uint8_t *bytes, size_t len,
+                                          const ProtobufCMessageDescriptor *type,
+                                          struct sonde_arena *arena, ProtobufCMessage **message,
+                                          struct sonde_diag *diag);
+
+/* server.c: a call was freed. */
+void rpc_server_call_gone(struct rpc_server *server);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a client wants to see of a heap, read from its request and judged before anything starts;
+ * and the drawing of it. Thread safety: any thread. */
+#ifndef SONDE_SERVICE_RPC_HEAP_HEAP_OPTIONS_H
+#define SONDE_SERVICE_RPC_HEAP_HEAP_OPTIONS_H
+
+#include "api/draw/draw.h"
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/engine/heap/heap.h"
+
+/* Strings are the request's. */
+struct heap_wish {
+    const struct sonde_format_info *info;
+    const char *title, *sample_type; /* NULL = the profile's own */
+    const char *name;                /* of a kept dump; NULL = the heap now */
+    const char *base;                /* of a kept dump to compare with; NULL = none */
+    uint32_t delta_ms;               /* to compare with the heap so long before; 0 = not */
+    uint64_t older_than_ms;          /* 0 = all */
+    bool merge_threads, raw, all_one, growth_only, require_active;
+    bool ended; /* of a process that has ended */
+};
+
+SONDE_MUST_USE sonde_err heap_wish_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
+                                               struct heap_wish *wish, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err heap_wish_of_dump(const Sonde__V1__GetHeapDumpRequest *request,
+                                           struct heap_wish *wish, struct sonde_diag *diag);
+/* Whether the answer is a difference. */
+static inline bool heap_wish_compares(const struct heap_wish *wish) {
+    return wish->base || wish->delta_ms > 0;
+}
+
+/* May these two be compared? SONDE_INVALID_ARGUMENT, or SONDE_NOT_AVAILABLE for a delta. */
+SONDE_MUST_USE sonde_err heap_wish_check_epochs(const struct heap_wish *wish, uint64_t base,
+                                                uint64_t now, struct sonde_diag *diag);
+/* Takes both profiles; base may be NULL. *samples: how many the drawing has. What is large goes to
+ * the sink, its end to out. */
+SONDE_MUST_USE sonde_err heap_wish_draw(const struct heap_wish *wish, struct sonde_profile *base,
+                                        struct sonde_profile *now,
+                                        const struct sonde_draw_sink *sink, struct sonde_buf *out,
+                                        uint64_t *samples, struct sonde_diag *diag);
+
+#endif

@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * HeapSnapshot and GetHeapDump: the engine brings the dump or its profile, a worker draws it, and
+ * it leaves in chunks as fast as the reader takes them.
+ *
+ *     [base ──▶ wait delta_ms ──▶] dump or snapshot ──▶ draw ──▶ start, chunks, status
+ *
+ * A difference brings its base first. The call is held by one reference from the start until the
+ * drawing is done, whatever it waits for. */
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/engine/heap/heap.h"
+#include "service/rpc/core/chunk.h"
+#include "service/rpc/core/handlers.h"
+#include "service/rpc/core/server_state.h"
+#include "service/rpc/core/spool.h"
+#include "service/rpc/core/text.h"
+#include "service/rpc/heap/heap_options.h"
+#include "service/rpc/methods/params.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_DELTAS 64 /* each holds a profile while it waits */
+
+struct delivery {
+    struct rpc_call *call;
+    struct heap_wish wish;
+    struct engine_selector target;
+    char uuid[33]; /* of the target, when it is asked twice */
+    struct loop_message message;
+    struct loop_timer timer;
+    struct engine_heap_result base, result;
+    bool wants_base, is_delta, is_drawn, start_was_sent;
+    sonde_err err;
+    struct sonde_diag diag;
+    struct rpc_job job;
+    struct sonde_buf drawn; /* the worker's; then */
+    struct rpc_chunks chunks;
+    struct rpc_spool spool; /* instead of them when it is large */
+    uint64_t samples;
+};
+
+static uint64_t size_of(const struct delivery *delivery) {
+    return delivery->spool.len ? delivery->spool.len : rpc_chunks_size(&delivery->chunks);
+}
+
+static void send_start(struct delivery *delivery) {
+    Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
+    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
+    start.media_type = (char *)delivery->wish.info->media_type;
+    start.size_bytes = size_of(delivery);
+    start.samples = delivery->samples;
+    start.duration_ms = delivery->wish.delta_ms;
+    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
+    event.result = &start;
+    delivery->start_was_sent = true;
+    rpc_call_note(delivery->call, " bytes=%llu", (unsigned long long)start.size_bytes);
+    rpc_send(delivery->call, &event.base);
+}
+
+static void send_from_spool(struct delivery *delivery) {
+    sonde_err err = rpc_spool_send(&delivery->spool, delivery->call, &delivery->diag);
+    if (err)
+        rpc_finish(delivery->call, err, &delivery->diag);
+}
+
+static void send_next(struct rpc_call *call) {
+    struct delivery *delivery = rpc_call_state(call);
+    if (rpc_call_sending(call) || rpc_call_finished(call) || !delivery->is_drawn)
+        return;
+    if (!delivery->start_was_sent)
+        send_start(delivery);
+    else if (rpc_chunks_has_next(&delivery->chunks))
+        rpc_chunks_send(&delivery->chunks, call);
+    else if (rpc_spool_has_next(&delivery->spool))
+        send_from_spool(delivery);
+    else
+        rpc_finish(call, SONDE_OK, NULL);
+}
+
+/* The end of the work, good or bad. */
+static void end_work(struct delivery *delivery) {
+    if (delivery->err) {
+        rpc_finish(delivery->call, delivery->err, &delivery->diag);
+    } else {
+        delivery->is_drawn = true;
+        rpc_chunks_take(&delivery->chunks, &delivery->drawn);
+        send_next(delivery->call);
+    }
+    rpc_call_drop(delivery->call);
+}
+
+/* ---- Drawing ---- */
+
+static void draw(struct rpc_job *job) {
+    struct delivery *delivery = loop_owner(job, struct delivery, job);
+    delivery->drawn.limit = RPC_MAX_RESULT_BYTES;
+    sonde_err err = heap_wish_draw(&delivery->wish, delivery->base.profile,
+                                   delivery->result.profile, &delivery->spool.sink,
+                                   &delivery->drawn, &delivery->samples, &delivery->diag);
+    delivery->base.profile = delivery->result.profile = NULL;
+    sonde_err spooled = rpc_spool_end(&delivery->spool, &delivery->drawn, &delivery->diag);
+    delivery->err = spooled ? spooled : err;
+}
+
+static void on_drawn(struct rpc_job *job) {
+    end_work(loop_owner(job, struct delivery, job));
+}
+
+static void start_drawing(struct delivery *delivery) {
+    delivery->job.call = delivery->call;
+    delivery->job.run = draw;
+    delivery->job.on_done = on_drawn;
+    rpc_job_start(&delivery->job);
+}
+
+/* ---- One dump after the other ---- */
+
+static void on_result(void *context, sonde_err err, const struct sonde_diag *diag,
+                      struct engine_heap_result *result) {
+    struct delivery *delivery = context;
+    delivery->err = err;
+    if (diag)
+        delivery->diag = *diag;
+    if (result && delivery->wants_base)
+        delivery->base = *result;
+    else if (result)
+        delivery->result = *result;
+    loop_post(rpc_call_server(delivery->call)->loop, &delivery->message);
+}
+
+static sonde_err ask(struct delivery *delivery) {
+    const struct heap_wish *wish = &delivery->wish;
+    struct engine_heap_query query = {
+        .target = delivery->target,
+        .name = delivery->wants_base ? wish->base : wish->name,
+        .raw = !wish->info->is_drawn,
+        .require_active = wish->require_active,
+        .older_than_ms = wish->older_than_ms,
+        .ended = wish->ended,
+    };
+    struct engine *engine = rpc_call_server(delivery->call)->engine;
+    return engine_heap_get(engine, &query, on_result, delivery, &delivery->diag);
+}
+
+/* A worker may have the answer, and write into the delivery, before the question's call is over. */
+static void ask_again(struct delivery *delivery) {
+    sonde_err err = ask(delivery);
+    if (!err)
+        return;
+    delivery->err = err;
+    if (err == SONDE_TARGET_NOT_FOUND)
+        delivery->err = sonde_fail(&delivery->diag, SONDE_TARGET_GONE,
+                                   "the target ended before there was a difference to tell");
+    end_work(delivery);
+}
+
+static void on_time(struct loop_timer *timer) {
+    ask_again(loop_owner(timer, struct delivery, timer));
+}
+
+static void has_base(struct delivery *delivery) {
+    delivery->wants_base = false;
+    if (delivery->wish.delta_ms)
+        loop_timer_set(rpc_call_server(delivery->call)->loop, &delivery->timer,
+                       delivery->wish.delta_ms);
+    else
+        ask_again(delivery);
+}
+
+static void has_all(struct delivery *delivery) {
+    if (!delivery->result.profile) {
+        delivery->drawn = delivery->result.text;
+        delivery->result.text = (struct sonde_buf){0};
+        end_work(delivery);
+        return;
+    }
+    if (heap_wish_compares(&delivery->wish))
+        delivery->err = heap_wish_check_epochs(&delivery->wish, delivery->base.epoch,
+                                               delivery->result.epoch, &delivery->diag);
+    if (delivery->err)
+        end_work(delivery);
+    else
+        start_drawing(delivery);
+}
+
+static void has_result(struct loop_message *message) {
+    struct delivery *delivery = loop_owner(message, struct delivery, message);
+    if (delivery->err || rpc_call_finished(delivery->call))
+        end_work(delivery);
+    else if (delivery->wants_base)
+        has_base(delivery);
+    else
+        has_all(delivery);
+}
+
+/* ---- The end before the end ---- */
+
+static void stop_waiting(struct rpc_call *call, sonde_err err) {
+    struct delivery *delivery = rpc_call_state(call);
+    if (!delivery->timer.is_set)
+        return;
+    loop_timer_clear(rpc_call_server(call)->loop, &delivery->timer);
+    delivery->err = err;
+    end_work(delivery);
+}
+
+static void on_gone(struct rpc_call *call) {
+    stop_waiting(call, SONDE_CANCELLED);
+}
+
+static void on_stop(struct rpc_call *call) {
+    stop_waiting(call, SONDE_UNAVAILABLE);
+}
+
+static void release(struct rpc_call *call) {
+    struct delivery *delivery = rpc_call_state(call);
+    if (delivery->is_delta)
+        rpc_call_server(call)->heap_deltas--;
+    sonde_profile_destroy(delivery->base.profile);
+    sonde_profile_destroy(delivery->result.profile);
+    sonde_buf_finish(&delivery->result.text);
+    sonde_buf_finish(&delivery->drawn);
+    rpc_chunks_finish(&delivery->chunks);
+    rpc_spool_finish(&delivery->spool);
+    free(delivery);
+}
+
+/* ---- Requests ---- */
+
+/* Both of the two are asked of the same process, whatever has its name by then. */
+static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) {
+    struct rpc_server *server = rpc_call_server(delivery->call);
+    struct engine_target found;
+    if (!heap_wish_compares(&delivery->wish))
+        return SONDE_OK;
+    if (delivery->wish.ended) { /* nobody else comes by its uuid */
+        delivery->wants_base = true;
+        return SONDE_OK;
+    }
+    if (delivery->wish.delta_ms && server->heap_deltas >= MAX_DELTAS)
+        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
+                          "%d snapshots over a time are running; the limit is %d", MAX_DELTAS,
+                          MAX_DELTAS);
+    sonde_err err = engine_find(server->engine, &delivery->target, &found, diag);
+    if (err)
+        return err;
+    memcpy(delivery->uuid, found.uuid, sizeof delivery->uuid);
+    delivery->target = (struct engine_selector){.name = "", .uuid = delivery->uuid};
+    delivery->wants_base = true;
+    delivery->is_delta = delivery->wish.delta_ms > 0;
+    server->heap_deltas += delivery->is_delta;
+    return SONDE_OK;
+}
+
+static void get(struct rpc_call *call, const struct heap_wish *wish,
+                const struct engine_selector *target) {
+    static const struct rpc_call_events events = {send_next, on_gone, on_stop, release};
+    struct sonde_diag diag = {0};
+    struct delivery *delivery = calloc(1, sizeof *delivery);
+    if (!delivery) {
+        rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
+        return;
+    }
+    *delivery = (struct delivery){.call = call,
+                                  .wish = *wish,
+                                  .target = *target,
+                                  .message = {.run = has_result},
+                                  .timer = {.run = on_time}};
+    rpc_spool_init(&delivery->spool, rpc_call_server(call)->spool_dir, RPC_MAX_RESULT_BYTES);
+    rpc_call_set(call, &events, delivery);
+    rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), target->name),
+                  (int)target->pid);
+    rpc_call_take(call); /* until end_work */
+    sonde_err err = pin_target(delivery, &diag);
+    if (err)
+        rpc_finish(call, err, &diag);
+    else if ((err = ask(delivery)))
+        rpc_finish(call, err, &delivery->diag);
+    if (err)
+        rpc_call_drop(call);
+}
+
+void rpc_heap_snapshot(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__HeapSnapshotRequest *request = (const void *)message;
+    struct engine_selector target;
+    struct heap_wish wish;
+    struct sonde_diag diag = {0};
+    sonde_err err = rpc_selector(request->target, &target, &diag);
+    if (!err)
+        err = heap_wish_of_snapshot(request, &wish, &diag);
+    if (err)
+        rpc_finish(call, err, &diag);
+    else
+        get(call, &wish, &target);
+}
+
+void rpc_get_heap_dump(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__GetHeapDumpRequest *request = (const void *)message;
+    struct engine_selector target;
+    struct heap_wish wish;
+    struct sonde_diag diag = {0};
+    sonde_err err = rpc_selector(request->target, &target, &diag);
+    if (!err)
+        err = heap_wish_of_dump(request, &wish, &diag);
+    if (err)
+        rpc_finish(call, err, &diag);
+    else
+        get(call, &wish, &target);
+}

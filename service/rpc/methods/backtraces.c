@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * GetBacktraces: the engine answers on a worker, where the whole message is packed; only its bytes
+ * cross to the loop. */
+#include "service/engine/backtraces/backtraces.h"
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/core/handlers.h"
+#include "service/rpc/core/server_state.h"
+#include "service/rpc/core/text.h"
+#include "service/rpc/methods/backtraces_text.h"
+#include "service/rpc/methods/params.h"
+
+#include <stdlib.h>
+
+struct answer {
+    struct loop_message message;
+    struct rpc_call *call;
+    bool as_text;
+    sonde_err err;
+    struct sonde_diag diag;
+    grpc_slice packed;
+    uint32_t threads, stacks;
+    uint64_t longest_stop_ns;
+};
+
+/* Messages of one kind, and the pointers to them that protobuf-c wants. */
+static void **make_messages(struct sonde_arena *arena, size_t count, size_t size) {
+    void **pointers = sonde_arena_alloc(arena, (count + 1) * sizeof *pointers);
+    char *messages = pointers ? sonde_arena_alloc(arena, (count + 1) * size) : NULL;
+    for (size_t i = 0; messages && i < count; i++)
+        pointers[i] = messages + i * size;
+    return messages ? pointers : NULL;
+}
+
+static void fill_thread(struct sonde_arena *arena, const struct engine_thread *from,
+                        Sonde__V1__ThreadBacktrace *thread) {
+    const char state[2] = {from->state, 0};
+    sonde__v1__thread_backtrace__init(thread);
+    thread->tid = from->tid;
+    thread->name = (char *)rpc_text(arena, from->name);
+    thread->state = sonde_arena_dup(arena, state, 1);
+    thread->wait_channel = (char *)rpc_text(arena, from->wait_channel);
+    thread->cpu_ns = from->cpu_ns;
+    thread->user_ns = from->user_ns;
+    thread->system_ns = from->system_ns;
+    thread->stack = from->stack;
+    thread->stop_ns = from->stop_ns;
+    thread->error = (char *)from->error;
+}
+
+static void fill_frame(struct sonde_arena *arena, const struct engine_thread_frame *from,
+                       Sonde__V1__SymbolFrameOfThread *frame) {
+    sonde__v1__symbol_frame_of_thread__init(frame);
+    frame->name = (char *)rpc_text(arena, from->name);
+    frame->file = (char *)rpc_text(arena, from->file);
+    frame->module = (char *)rpc_text(arena, from->module);
+    frame->line = from->line;
+    frame->address = from->address;
+    frame->kind = (Sonde__V1__FrameKind)from->kind;
+    frame->inlined = from->is_inlined;
+}
+
+static bool fill_stack(struct sonde_arena *arena, const struct engine_thread_stack *from,
+                       Sonde__V1__ThreadStack *stack) {
+    sonde__v1__thread_stack__init(stack);
+    stack->frames = (void *)make_messages(arena, from->count, sizeof **stack->frames);
+    stack->n_frames = stack->frames ? from->count : 0;
+    for (size_t i = 0; i < stack->n_frames; i++)
+        fill_frame(arena, &from->frames[i], stack->frames[i]);
+    return stack->frames != NULL;
+}
+
+static bool fill(struct sonde_arena *arena, const struct engine_backtraces *from,
+                 Sonde__V1__Backtraces *message) {
+    message->threads = (void *)make_messages(arena, from->thread_count, sizeof **message->threads);
+    message->stacks = (void *)make_messages(arena, from->stack_count, sizeof **message->stacks);
+    if (!message->threads || !message->stacks)
+        return false;
+    message->n_threads = from->thread_count;
+    for (size_t i = 0; i < from->thread_count; i++)
+        fill_thread(arena, &from->threads[i], message->threads[i]);
+    message->n_stacks = from->stack_count;
+    for (size_t i = 0; i < from->stack_count; i++)
+        if (!fill_stack(arena, &from->stacks[i], message->stacks[i]))
+            return false;
+    message->unix_ns = from->unix_ns;
+    message->longest_stop_ns = from->longest_stop_ns;
+    message->total_stop_ns = from->total_stop_ns;
+    message->not_walked = from->not_walked;
+    message->note = (char *)from->note;
+    return true;
+}
+
+static sonde_err pack(struct answer *answer, const struct engine_backtraces *from) {
+    Sonde__V1__Backtraces message = SONDE__V1__BACKTRACES__INIT;
+    struct sonde_arena arena = {0};
+    struct sonde_buf text = {0};
+    if (answer->as_text)
+        rpc_backtraces_text(from, &text);
+    if (text.data)
+        message.text = text.data;
+    bool is_filled = fill(&arena, from, &message) && !text.failed;
+    if (is_filled)
+        answer->packed = rpc_pack(&message.base);
+    sonde_buf_finish(&text);
+    sonde_arena_finish(&arena);
+    return is_filled ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+static void has_answer(struct loop_message *message) {
+    struct answer *answer = loop_owner(message, struct answer, message);
+    struct rpc_call *call = answer->call;
+    if (answer->err) {
+        rpc_finish(call, answer->err, &answer->diag);
+    } else {
+        rpc_call_note(call, " threads=%u stacks=%u longest_stop_us=%llu", answer->threads,
+                      answer->stacks, (unsigned long long)(answer->longest_stop_ns / 1000));
+        rpc_reply_slice(call, answer->packed);
+    }
+    rpc_call_drop(call);
+    free(answer);
+}
+
+static void on_backtraces(void *context, sonde_err err, const struct sonde_diag *diag,
+                          const struct engine_backtraces *backtraces) {
+    struct answer *answer = context;
+    answer->err = err;
+    if (diag)
+        answer->diag = *diag;
+    if (!err) {
+        answer->threads = backtraces->thread_count;
+        answer->stacks = backtraces->stack_count;
+        answer->longest_stop_ns = backtraces->longest_stop_ns;
+        answer->err = pack(answer, backtraces);
+    }
+    loop_post(rpc_call_server(answer->call)->loop, &answer->message);
+}
+
+void rpc_get_backtraces(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__GetBacktracesRequest *request = (const void *)message;
+    struct engine_backtraces_spec spec = {
+        .max_depth = request->max_depth, .max_threads = request->max_threads, .tid = request->tid};
+    struct sonde_diag diag = {0};
+    sonde_err err = rpc_selector(request->target, &spec.target, &diag);
+    struct answer *answer = err ? NULL : calloc(1, sizeof *answer);
+    if (!err && !answer)
+        err = SONDE_OUT_OF_MEMORY;
+    if (!err) {
+        answer->message.run = has_answer;
+        answer->call = call;
+        answer->as_text = request->as_text;
+        rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), spec.target.name),
+                      (int)spec.target.pid);
+        rpc_call_take(call);
+        err = engine_backtraces(rpc_call_server(call)->engine, &spec, on_backtraces, answer, &diag);
+        if (err)
+            rpc_call_drop(call);
+    }
+    if (!err)
+        return;
+    free(answer);
+    rpc_finish(call, err, &diag);
+}

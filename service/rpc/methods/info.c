@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The short answers: what this service is, how a target was started, and the start of a session. */
+#include "api/options.h"
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/core/handlers.h"
+#include "service/rpc/core/server_state.h"
+#include "service/rpc/core/text.h"
+#include "service/rpc/methods/params.h"
+#include "service/rpc/methods/target_message.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t cpu_ns(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+}
+
+static uint64_t resident_bytes(void) {
+    unsigned long long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (file && fscanf(file, "%*u %llu", &pages) != 1)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *request) {
+    struct rpc_server *server = rpc_call_server(call);
+    struct engine_counters counters = {0};
+    char host[256] = "";
+    Sonde__V1__Info info = SONDE__V1__INFO__INIT;
+    (void)request;
+    gethostname(host, sizeof host - 1);
+    engine_counters(server->engine, &counters);
+    info.version = (char *)SONDE_VERSION;
+    info.host = (char *)rpc_text(rpc_call_arena(call), host);
+    info.pid = getpid();
+    info.start_unix_ns = server->start_unix_ns;
+    info.targets = counters.targets;
+    info.captures_running = counters.captures_running;
+    info.captures_limit_per_target = ENGINE_CAPTURES_PER_TARGET;
+    info.captures_total = counters.captures_total;
+    info.samples_total = counters.samples_total;
+    info.drops_total =
+        rpc_drops(rpc_call_arena(call), counters.drops, counters.drop_count, &info.n_drops_total);
+    info.streams_running = counters.streams_running;
+    info.cpu_ns = cpu_ns();
+    info.resident_bytes = resident_bytes();
+    rpc_reply(call, &info.base);
+}
+
+/* argv as the engine gives it, NUL-separated, cut into a list. */
+static sonde_err split_arguments(struct sonde_arena *arena, struct sonde_slice joined,
+                                 Sonde__V1__CommandLine *line) {
+    size_t count = 1;
+    for (size_t i = 0; i < joined.len; i++)
+        count += joined.data[i] == 0;
+    char *copy = sonde_arena_dup(arena, joined.data, joined.len);
+    line->arguments = sonde_arena_alloc(arena, count * sizeof *line->arguments);
+    if (!copy || !line->arguments)
+        return SONDE_OUT_OF_MEMORY;
+    for (const char *at = copy; line->n_arguments < count; at += strlen(at) + 1)
+        line->arguments[line->n_arguments++] = (char *)rpc_text(arena, at);
+    return SONDE_OK;
+}
+
+void rpc_get_command_line(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__GetCommandLineRequest *request = (const void *)message;
+    struct rpc_server *server = rpc_call_server(call);
+    Sonde__V1__CommandLine line = SONDE__V1__COMMAND_LINE__INIT;
+    struct engine_selector selector;
+    struct sonde_diag diag = {0};
+    struct sonde_buf joined = {.limit = RPC_MAX_REQUEST_BYTES / 2};
+    sonde_err err = rpc_selector(request->target, &selector, &diag);
+    if (!err)
+        err = engine_command_line(server->engine, &selector, &joined, &diag);
+    if (!err)
+        err = split_arguments(rpc_call_arena(call), sonde_buf_slice(&joined), &line);
+    sonde_buf_finish(&joined);
+    if (server->redact_command_line && line.n_arguments > 1)
+        line.n_arguments = 1;
+    if (err)
+        rpc_finish(call, err, &diag);
+    else
+        rpc_reply(call, &line.base);
+}
+
+void rpc_start_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__StartCpuRequest *request = (const void *)message;
+    Sonde__V1__CpuSession session = SONDE__V1__CPU_SESSION__INIT;
+    struct engine_session_info info = {0};
+    struct engine_cpu_spec spec;
+    struct sonde_diag diag = {0};
+    uint32_t lease_ms = 0;
+    sonde_err err = rpc_session_spec(request, &spec, &lease_ms, &diag);
+    if (!err)
+        err = engine_session_start(rpc_call_server(call)->engine, &spec, lease_ms,
+                                   rpc_text(rpc_call_arena(call), request->owner), &info, &diag);
+    if (err) {
+        rpc_finish(call, err, &diag);
+        return;
+    }
+    session.start_unix_ns = info.start_unix_ns;
+    session.lease_until_unix_ns = info.lease_until_unix_ns;
+    session.owner = (char *)rpc_text(rpc_call_arena(call), info.owner);
+    rpc_reply(call, &session.base);
+}

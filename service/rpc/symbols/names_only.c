@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Within one answer the engine gives equal names mostly by the same pointer: that is what they are
+ * known by, so no name is read twice. */
+#include "service/rpc/symbols/names_only.h"
+
+#include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/rpc/captures/dictionary.h"
+#include "service/rpc/core/call.h"
+#include "service/rpc/core/text.h"
+#include "service/symbol/symbol.h"
+
+#define LIMIT_BYTES ((size_t)1 << 30) /* of pointers and their numbers */
+
+struct reply {
+    struct sonde_arena arena;
+    struct intern pointers;
+    Sonde__V1__SymbolizeResponse message;
+};
+
+static size_t count_frames(const struct engine_symbol *symbols, size_t count) {
+    size_t frames = 0;
+    for (size_t i = 0; i < count; i++)
+        frames += symbols[i].frame_count;
+    return frames;
+}
+
+/* Room for as many names as there are frames. */
+static bool make_room(struct reply *reply, size_t count, size_t frames) {
+    Sonde__V1__SymbolizeResponse *message = &reply->message;
+    message->frame_counts = sonde_arena_alloc(&reply->arena, count * sizeof(uint32_t) + 1);
+    message->frames = sonde_arena_alloc(&reply->arena, frames * sizeof(uint32_t) + 1);
+    message->names = sonde_arena_alloc(&reply->arena, frames * sizeof(char *) + 1);
+    return message->frame_counts && message->frames && message->names;
+}
+
+static bool add_frame(struct reply *reply, const char *name) {
+    Sonde__V1__SymbolizeResponse *message = &reply->message;
+    bool is_new;
+    uint32_t number = intern_add(&reply->pointers, &name, sizeof name, &is_new);
+    if (number == INTERN_NONE)
+        return false;
+    if (is_new)
+        message->names[message->n_names++] = (char *)rpc_text(&reply->arena, name);
+    message->frames[message->n_frames++] = number;
+    return true;
+}
+
+static bool add_symbol(struct reply *reply, const struct engine_symbol *symbol) {
+    reply->message.frame_counts[reply->message.n_frame_counts++] = symbol->frame_count;
+    for (uint32_t i = 0; i < symbol->frame_count; i++)
+        if (!add_frame(reply, symbol->frames[i].name))
+            return false;
+    return true;
+}
+
+sonde_err names_only_pack(const struct engine_symbol *symbols, size_t count, grpc_slice *packed) {
+    struct reply reply = {.pointers = {.limit_bytes = LIMIT_BYTES},
+                          .message = SONDE__V1__SYMBOLIZE_RESPONSE__INIT};
+    bool is_good = make_room(&reply, count, count_frames(symbols, count));
+    for (size_t i = 0; i < count && is_good; i++)
+        is_good = add_symbol(&reply, &symbols[i]);
+    if (is_good)
+        *packed = rpc_pack(&reply.message.base);
+    intern_finish(&reply.pointers);
+    sonde_arena_finish(&reply.arena);
+    return is_good ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}

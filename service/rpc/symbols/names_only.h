@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What Symbolize answers to who asks for names only: each name once, and numbers. A name of a
+ * template has hundreds of bytes, and a thousand addresses share a few hundred names.
+ * Thread safety: any thread. */
+#ifndef SONDE_SERVICE_RPC_SYMBOLS_NAMES_ONLY_H
+#define SONDE_SERVICE_RPC_SYMBOLS_NAMES_ONLY_H
+
+#include "service/engine/engine.h"
+
+#include <grpc/slice.h>
+
+/* A packed SymbolizeResponse. SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err names_only_pack(const struct engine_symbol *symbols, size_t count,
+                                         grpc_slice *packed);
+
+#endif

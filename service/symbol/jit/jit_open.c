@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Where a JIT compiler's files are. Both are looked for inside the process's own root, and count
+ * only when they are its user's: anybody may write to /tmp. */
+#include "service/symbol/jit/perf_map.h"
+#include "service/symbol/locate/locate.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The process's pid in its innermost namespace: the last number of "NSpid:". */
+static pid_t inner_pid(pid_t pid) {
+    char path[64], text[4096];
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = 0;
+    char *at = strstr(text, "\nNSpid:");
+    if (!at)
+        return pid;
+    at += strlen("\nNSpid:");
+    at[strcspn(at, "\n")] = 0;
+    for (pid_t inner = pid;;) {
+        char *end;
+        long value = strtol(at, &end, 10);
+        if (end == at)
+            return inner;
+        inner = (pid_t)value;
+        at = end;
+    }
+}
+
+/* `root` is the process whose root is meant, 0 = ours. */
+static int open_map(pid_t root, pid_t named, uid_t owner) {
+    char path[64];
+    struct stat about;
+    snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)named);
+    int fd = symbol_open_no_link(root, path);
+    if (fd >= 0 && (fstat(fd, &about) != 0 || about.st_uid != owner)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+int symbol_perf_map_open(pid_t pid) {
+    char process[64];
+    struct stat about;
+    snprintf(process, sizeof process, "/proc/%d", (int)pid);
+    if (stat(process, &about) != 0)
+        return -1;
+    int fd = open_map(pid, inner_pid(pid), about.st_uid);
+    return fd >= 0 ? fd : open_map(0, pid, about.st_uid);
+}
+
+/* --- jitdump -----------------------------------------------------------------------------------
+ */
+
+#define DELETED " (deleted)"
+
+/* "…/jit-PID.dump" */
+static bool is_dump(const char *path, pid_t inner, pid_t outer) {
+    const char *base = strrchr(path, '/');
+    int pid, end = 0;
+    if (!base || sscanf(base, "/jit-%d.dump%n", &pid, &end) != 1 || end == 0)
+        return false;
+    return (base[end] == 0 || strcmp(base + end, DELETED) == 0) && (pid == inner || pid == outer);
+}
+
+/* By the link that the kernel keeps, which also leads to a deleted file, else by its path. */
+static int open_mapped(pid_t pid, const char *range, const char *path) {
+    char link[128];
+    struct stat about;
+    snprintf(link, sizeof link, "/proc/%d/map_files/%s", (int)pid, range);
+    int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        fd = symbol_open_no_link(pid, path);
+    if (fd >= 0 && (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/* The first line of the maps that shows one. */
+static int find_mapped(pid_t pid, pid_t inner) {
+    char path[64], line[PATH_MAX + 128], range[64], rights[8];
+    int fd = -1, at;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *maps = fopen(path, "re");
+    while (maps && fd < 0 && fgets(line, sizeof line, maps)) {
+        line[strcspn(line, "\n")] = 0;
+        if (sscanf(line, "%63s %7s %*s %*s %*s %n", range, rights, &at) == 2 && rights[2] == 'x' &&
+            is_dump(line + at, inner, pid))
+            fd = open_mapped(pid, range, line + at);
+    }
+    if (maps)
+        fclose(maps);
+    return fd;
+}
+
+int symbol_jitdump_open(pid_t pid) {
+    char process[64];
+    struct stat owner, about;
+    snprintf(process, sizeof process, "/proc/%d", (int)pid);
+    if (stat(process, &owner) != 0)
+        return -1;
+    int fd = find_mapped(pid, inner_pid(pid));
+    if (fd >= 0 && (fstat(fd, &about) != 0 || about.st_uid != owner.st_uid)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}

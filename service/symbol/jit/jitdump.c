@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/symbol/jit/jitdump.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAGIC       0x4a695444u /* "JiTD" */
+#define VERSION     1u
+#define ELF_HEADER  64u                 /* what some add to their lines' addresses */
+#define MAX_CODE    ((uint64_t)1 << 30) /* of one function */
+#define MAX_DEBUG   ((size_t)16 << 20)  /* of one DEBUG_INFO */
+#define MAX_NAME    4096u
+#define MAX_RECORDS 4194304u /* at one look: the next one goes on */
+
+enum { CODE_LOAD, CODE_MOVE, CODE_DEBUG_INFO };
+
+struct header {
+    uint32_t magic, version, total_size, machine, pad, pid;
+    uint64_t time, flags;
+};
+
+struct record {
+    uint32_t kind, total_size;
+    uint64_t time;
+};
+
+struct code_load {
+    uint32_t pid, tid;
+    uint64_t vma, code, size, index;
+};
+
+struct code_move {
+    uint32_t pid, tid;
+    uint64_t vma, from, to, size, index;
+};
+
+struct debug_info {
+    uint64_t code, count;
+};
+
+struct debug_entry {
+    uint64_t address;
+    uint32_t line, discriminator;
+};
+
+void symbol_jitdump_finish(struct symbol_jitdump *dump) {
+    free(dump->loads);
+    free(dump->rows);
+    free(dump->indexes);
+    sonde_buf_finish(&dump->text);
+    *dump = (struct symbol_jitdump){0};
+}
+
+/* --- what is kept ------------------------------------------------------------------------------
+ */
+
+/* Grows an array; false when it is at its limit or memory is out. */
+static bool make_room(void **items, uint32_t count, uint32_t *capacity, size_t size,
+                      uint32_t limit) {
+    if (count < *capacity)
+        return true;
+    uint32_t wider = *capacity ? 2 * *capacity : 256;
+    void *grown = count < limit ? realloc(*items, wider * size) : NULL;
+    if (!grown)
+        return false;
+    *items = grown;
+    *capacity = wider;
+    return true;
+}
+
+/* 0, the empty string, when there is no room. */
+static uint32_t keep_text(struct symbol_jitdump *dump, const char *text, size_t len) {
+    if (dump->text.len == 0)
+        sonde_buf_putc(&dump->text, 0);
+    if (len == 0 || len >= SYMBOL_JITDUMP_TEXT - dump->text.len)
+        return 0;
+    uint32_t at = (uint32_t)dump->text.len;
+    sonde_buf_append(&dump->text, text, len);
+    sonde_buf_putc(&dump->text, 0);
+    return dump->text.failed ? 0 : at;
+}
+
+static struct symbol_jitdump_index *probe(struct symbol_jitdump_index *indexes, uint32_t capacity,
+                                          uint64_t code_index) {
+    uint64_t hash = (code_index ^ code_index >> 31) * 0x9e3779b97f4a7c15ull;
+    uint32_t at = (uint32_t)(hash >> 32) & (capacity - 1);
+    while (indexes[at].load && indexes[at].code_index != code_index)
+        at = (at + 1) & (capacity - 1);
+    return &indexes[at];
+}
+
+static bool widen_indexes(struct symbol_jitdump *dump) {
+    uint32_t capacity = dump->index_capacity ? 2 * dump->index_capacity : 1024;
+    struct symbol_jitdump_index *wider = calloc(capacity, sizeof *wider);
+    if (!wider)
+        return false;
+    for (uint32_t i = 0; i < dump->index_capacity; i++)
+        if (dump->indexes[i].load)
+            *probe(wider, capacity, dump->indexes[i].code_index) = dump->indexes[i];
+    free(dump->indexes);
+    dump->indexes = wider;
+    dump->index_capacity = capacity;
+    return true;
+}
+
+static bool add_load(struct symbol_jitdump *dump, const struct symbol_jitdump_load *load) {
+    if (!make_room((void **)&dump->loads, dump->load_count, &dump->load_capacity,
+                   sizeof *dump->loads, SYMBOL_JITDUMP_LOADS))
+        return false;
+    dump->loads[dump->load_count++] = *load;
+    return true;
+}
+
+static bool index_last(struct symbol_jitdump *dump, uint64_t code_index) {
+    if (2 * dump->index_count >= dump->index_capacity && !widen_indexes(dump))
+        return false;
+    struct symbol_jitdump_index *index = probe(dump->indexes, dump->index_capacity, code_index);
+    dump->index_count += index->load == 0;
+    *index = (struct symbol_jitdump_index){code_index, dump->load_count};
+    return true;
+}
+
+static bool is_code(uint64_t start, uint64_t size) {
+    return start != 0 && size > 0 && size <= MAX_CODE && size <= UINT64_MAX - start;
+}
+
+/* --- names -------------------------------------------------------------------------------------
+ */
+
+/* UTF-8 is not looked at here: whoever shows the text does. */
+static bool is_text(const char *text, size_t len) {
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
+            return false;
+    return len > 0;
+}
+
+static size_t skip_number(const char *text, size_t end) {
+    size_t at = end;
+    while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9')
+        at--;
+    return at < end && at > 0 && text[at - 1] == ':' ? at - 1 : 0;
+}
+
+static bool begins_file(const char *text, size_t len) {
+    static const char *const starts[] = {"/", "node:", "file:"};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
+        if (len > strlen(starts[i]) && memcmp(text, starts[i], strlen(starts[i])) == 0)
+            return true;
+    return false;
+}
+
+/* V8 calls a function "JS:*name file:line:column". Its lines sometimes come with a file name that
+ * was overwritten, and looks like anything; then this one is right. Both may have blanks. */
+static uint32_t file_of_name(struct symbol_jitdump *dump, const char *name, size_t len) {
+    size_t end = len > 3 && memcmp(name, "JS:", 3) == 0 ? skip_number(name, len) : 0, last = 0;
+    end = end ? skip_number(name, end) : 0;
+    for (size_t at = 0; at < end; at++) {
+        if (name[at] != ' ')
+            continue;
+        last = at + 1;
+        if (begins_file(name + last, end - last))
+            break;
+    }
+    return last > 0 ? keep_text(dump, name + last, end - last) : 0;
+}
+
+/* --- lines -------------------------------------------------------------------------------------
+ */
+
+static bool is_near(uint64_t address, uint64_t code) {
+    return address >= code && address - code < MAX_CODE;
+}
+
+/* The next entry from `at` on that could be one: a damaged name may have looked like its end. */
+static size_t find_entry(const char *bytes, size_t at, size_t len, uint64_t code,
+                         struct debug_entry *entry) {
+    for (; at + sizeof *entry < len; at++) {
+        memcpy(entry, bytes + at, sizeof *entry);
+        if (is_near(entry->address, code))
+            return at;
+    }
+    return len;
+}
+
+static bool add_row(struct symbol_jitdump *dump, const struct debug_entry *entry, uint64_t code,
+                    uint32_t file) {
+    if (!make_room((void **)&dump->rows, dump->row_count, &dump->row_capacity, sizeof *dump->rows,
+                   SYMBOL_JITDUMP_ROWS))
+        return false;
+    uint32_t offset = (uint32_t)(entry->address - code);
+    dump->has_small_offset |= offset < ELF_HEADER;
+    dump->rows[dump->row_count++] = (struct symbol_jitdump_row){offset, entry->line, file};
+    dump->pending_count++;
+    return true;
+}
+
+/* Entries name their file each; most repeat the one before, in full or as "\xff". */
+static void read_entries(struct symbol_jitdump *dump, const char *bytes, size_t len,
+                         const struct debug_info *info) {
+    const char *last = "";
+    size_t last_len = 0;
+    uint32_t file = 0;
+    struct debug_entry entry;
+    size_t at = find_entry(bytes, 0, len, info->code, &entry);
+    for (uint64_t i = 0; i < info->count && at < len; i++) {
+        const char *name = bytes + at + sizeof entry;
+        const char *end = memchr(name, 0, (size_t)(bytes + len - name));
+        if (!end)
+            return;
+        size_t name_len = (size_t)(end - name);
+        bool repeats = (name_len == 1 && name[0] == '\xff') ||
+                       (name_len == last_len && memcmp(name, last, name_len) == 0);
+        if (!repeats) {
+            file = is_text(name, name_len) ? keep_text(dump, name, name_len) : 0;
+            last = name;
+            last_len = name_len;
+        }
+        if (!add_row(dump, &entry, info->code, file))
+            return;
+        at = find_entry(bytes, (size_t)(end + 1 - bytes), len, info->code, &entry);
+    }
+}
+
+static void on_debug_info(struct symbol_jitdump *dump, const struct symbol_elf_input *input,
+                          uint64_t at, uint64_t len) {
+    struct debug_info info;
+    struct sonde_buf bytes = {0};
+    if (len < sizeof info || len - sizeof info > MAX_DEBUG ||
+        !symbol_elf_read(input, at, &info, sizeof info))
+        return;
+    dump->row_count -= dump->pending_count; /* nobody came for them */
+    dump->pending_code = info.code;
+    dump->pending_row = dump->row_count;
+    dump->pending_count = 0;
+    size_t rest = (size_t)(len - sizeof info);
+    char *to = sonde_buf_extend(&bytes, rest);
+    if (to && symbol_elf_read(input, at + sizeof info, to, rest))
+        read_entries(dump, to, rest, &info);
+    sonde_buf_finish(&bytes);
+}
+
+/* The pending rows, when they are of that code; they are in the order of the record, which is that
+ * of their offsets with every compiler so far. */
+static void take_rows(struct symbol_jitdump *dump, struct symbol_jitdump_load *load,
+                      const char *name, size_t name_len) {
+    if (dump->pending_count == 0)
+        return;
+    if (dump->pending_code != load->start) {
+        dump->row_count -= dump->pending_count;
+    } else {
+        uint32_t file = file_of_name(dump, name, name_len), last = 0;
+        load->first_row = dump->pending_row;
+        load->row_count = dump->pending_count;
+        for (uint32_t i = 0; i < load->row_count; i++) {
+            struct symbol_jitdump_row *row = &dump->rows[load->first_row + i];
+            const char *own = dump->text.data + row->file;
+            if (file && !begins_file(own, strlen(own)))
+                row->file = file;
+            if (row->offset < last) /* a hostile one: searched by offset, so it must rise */
+                row->offset = last;
+            last = row->offset;
+        }
+    }
+    dump->pending_count = 0;
+}
+
+/* --- code --------------------------------------------------------------------------------------
+ */
+
+static bool on_load(struct symbol_jitdump *dump, const struct symbol_elf_input *input, uint64_t at,
+                    uint64_t len) {
+    struct code_load code;
+    char name[MAX_NAME];
+    if (len < sizeof code || !symbol_elf_read(input, at, &code, sizeof code) ||
+        !is_code(code.code, code.size))
+        return true;
+    size_t most = len - sizeof code < sizeof name ? (size_t)(len - sizeof code) : sizeof name;
+    if (!symbol_elf_read(input, at + sizeof code, name, most))
+        return true;
+    struct symbol_jitdump_load load = {.start = code.code, .end = code.code + code.size};
+    size_t name_len = strnlen(name, most);
+    load.name = keep_text(dump, name, name_len);
+    load.name_len = load.name ? (uint32_t)name_len : 0;
+    take_rows(dump, &load, name, name_len);
+    return add_load(dump, &load) && index_last(dump, code.index);
+}
+
+/* Its old place is nobody's; the name and the lines go along. */
+static bool on_move(struct symbol_jitdump *dump, const struct symbol_elf_input *input, uint64_t at,
+                    uint64_t len) {
+    struct code_move move;
+    if (len < sizeof move || !symbol_elf_read(input, at, &move, sizeof move) ||
+        !is_code(move.from, move.size) || !is_code(move.to, move.size) || dump->index_count == 0)
+        return true;
+    struct symbol_jitdump_index *index = probe(dump->indexes, dump->index_capacity, move.index);
+    if (index->load == 0)
+        return true;
+    struct symbol_jitdump_load gone = {.start = move.from, .end = move.from + move.size};
+    struct symbol_jitdump_load moved = dump->loads[index->load - 1];
+    moved.start = move.to;
+    moved.end = move.to + move.size;
+    return add_load(dump, &gone) && add_load(dump, &moved) && index_last(dump, move.index);
+}
+
+/* --- the file ----------------------------------------------------------------------------------
+ */
+
+/* False while it is too short; a file that is something else is never looked at again. */
+static bool read_header(struct symbol_jitdump *dump, const struct symbol_elf_input *input) {
+    struct header header;
+    if (!symbol_elf_read(input, 0, &header, sizeof header))
+        return false;
+    dump->is_broken = header.magic != MAGIC || header.version != VERSION ||
+                      header.machine != EM_X86_64 || header.total_size < sizeof header;
+    dump->at = header.total_size;
+    return !dump->is_broken;
+}
+
+static bool on_record(struct symbol_jitdump *dump, const struct symbol_elf_input *input,
+                      const struct record *record) {
+    uint64_t at = dump->at + sizeof *record, len = record->total_size - sizeof *record;
+    switch (record->kind) {
+    case CODE_LOAD:
+        return on_load(dump, input, at, len);
+    case CODE_MOVE:
+        return on_move(dump, input, at, len);
+    case CODE_DEBUG_INFO:
+        on_debug_info(dump, input, at, len);
+        return true;
+    default: /* unwind information, the end */
+        return true;
+    }
+}
+
+bool symbol_jitdump_read(struct symbol_jitdump *dump, const struct symbol_elf_input *input) {
+    uint64_t before = dump->at;
+    if (dump->is_broken || (dump->at == 0 && !read_header(dump, input)))
+        return false;
+    for (uint32_t i = 0; i < MAX_RECORDS; i++) {
+        struct record record;
+        if (!symbol_elf_read(input, dump->at, &record, sizeof record))
+            break;
+        dump->is_broken = record.total_size < sizeof record;
+        /* The last record may be on its way. */
+        if (dump->is_broken || record.total_size > input->size - dump->at)
+            break;
+        dump->is_broken = !on_record(dump, input, &record); /* full */
+        dump->at += record.total_size;
+        if (dump->is_broken)
+            break;
+    }
+    return dump->at != before;
+}
+
+uint32_t symbol_jitdump_shift(const struct symbol_jitdump *dump) {
+    return dump->row_count > 0 && !dump->has_small_offset ? ELF_HEADER : 0;
+}
+
+sonde_err symbol_jitdump_ranges(const struct symbol_jitdump *dump, struct symbol_ranges *ranges) {
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = 0; i < dump->load_count && !err; i++) {
+        const struct symbol_jitdump_load *load = &dump->loads[i];
+        struct symbol_range range = {load->start, load->end, load->name, load->name_len, i + 1};
+        err = symbol_ranges_add(ranges, &range);
+    }
+    return err;
+}

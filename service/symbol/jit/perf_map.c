@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/symbol/jit/perf_map.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#define MAX_CODE_SIZE (1ull << 30)
+
+sonde_err symbol_perf_map_load(int fd, struct sonde_buf *text) {
+    struct symbol_elf_input input;
+    if (!symbol_elf_input_of_file(fd, &input))
+        return SONDE_IO;
+    uint64_t len = input.size < SYMBOL_PERF_MAP_BYTES ? input.size : SYMBOL_PERF_MAP_BYTES;
+    char *to = sonde_buf_extend(text, len);
+    if (!to)
+        return SONDE_OUT_OF_MEMORY;
+    return symbol_elf_read(&input, input.size - len, to, len) ? SONDE_OK : SONDE_IO;
+}
+
+/* --- lines -------------------------------------------------------------------------------------
+ */
+
+/* A hexadecimal number with or without 0x; NULL when there is none, or it is too long. */
+static const char *parse_hex(const char *at, const char *end, uint64_t *value) {
+    const char *first;
+    if (end - at > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X'))
+        at += 2;
+    *value = 0;
+    for (first = at; at < end && isxdigit((unsigned char)*at); at++) {
+        unsigned digit = isdigit((unsigned char)*at) ? (unsigned)(*at - '0')
+                                                     : (unsigned)(tolower(*at) - 'a' + 10);
+        *value = *value << 4 | digit;
+    }
+    return at > first && at - first <= 16 ? at : NULL;
+}
+
+static const char *skip_blanks(const char *at, const char *end) {
+    while (at < end && (*at == ' ' || *at == '\t'))
+        at++;
+    return at;
+}
+
+static bool parse_map_line(const char *text, const char *at, const char *end,
+                           struct symbol_range *range) {
+    uint64_t start, size;
+    const char *next = parse_hex(at, end, &start);
+    if (!next || next == end || (*next != ' ' && *next != '\t'))
+        return false;
+    next = parse_hex(skip_blanks(next, end), end, &size);
+    if (!next || next == end || (*next != ' ' && *next != '\t'))
+        return false;
+    next = skip_blanks(next, end);
+    while (end > next && isspace((unsigned char)end[-1]))
+        end--;
+    if (start == 0 || size == 0 || size > MAX_CODE_SIZE || size > UINT64_MAX - start || next == end)
+        return false;
+    *range = (struct symbol_range){.start = start,
+                                   .end = start + size,
+                                   .name = (uint32_t)(next - text),
+                                   .name_len = (uint32_t)(end - next)};
+    return true;
+}
+
+/* Where the last lines begin. */
+static const char *last_lines(const char *text, size_t len) {
+    uint32_t lines = 0;
+    for (size_t at = len; at > 0; at--)
+        if (text[at - 1] == '\n' && ++lines > SYMBOL_PERF_MAP_LINES)
+            return text + at;
+    return text;
+}
+
+sonde_err symbol_perf_map_ranges(const char *text, size_t len, struct symbol_ranges *ranges) {
+    sonde_err err = SONDE_OK;
+    for (const char *at = last_lines(text, len), *end = text + len; at < end && !err;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        struct symbol_range range;
+        stop = stop ? stop : end;
+        if (parse_map_line(text, at, stop, &range))
+            err = symbol_ranges_add(ranges, &range);
+        at = stop + 1;
+    }
+    return err;
+}
+
+struct naming {
+    const char *text;
+    struct symbol_collection *collection;
+};
+
+static void on_stretch(void *context, const struct symbol_range *range, uint64_t start,
+                       uint64_t end) {
+    struct naming *naming = context;
+    symbol_collection_plain(naming->collection, naming->text + range->name, range->name_len, start,
+                            end);
+}
+
+sonde_err symbol_perf_map_parse(const char *text, size_t len,
+                                struct symbol_collection *collection) {
+    struct symbol_ranges ranges = {0};
+    struct naming naming = {text, collection};
+    sonde_err err = symbol_perf_map_ranges(text, len, &ranges);
+    if (!err)
+        err = symbol_ranges_paint(&ranges, on_stretch, &naming);
+    symbol_ranges_finish(&ranges);
+    return err;
+}
+
+void symbol_collection_plain(struct symbol_collection *collection, const char *name, size_t len,
+                             uint64_t start, uint64_t end) {
+    if (start >= end || collection->names.len > SYMBOL_MAX_NAME_BYTES)
+        return;
+    struct symbol_raw item = {.start = start, .end = end, .limit = end, .is_plain = 1};
+    item.name = symbol_collection_name(collection, name, len, "");
+    symbol_collection_add(collection, item);
+}
+
+/* --- the kernel --------------------------------------------------------------------------------
+ */
+
+#define KERNEL_START    0xffff800000000000ull
+#define KERNEL_MAX_SIZE (1u << 20) /* a label that nothing follows */
+
+static bool add_kernel_line(const char *at, const char *end, bool *hidden,
+                            struct symbol_collection *collection) {
+    uint64_t address;
+    const char *next = parse_hex(at, end, &address);
+    if (!next || end - next < 4)
+        return false;
+    char type = next[1];
+    next += 3;
+    *hidden &= address == 0;
+    if (!strchr("tTwWi", type) || address < KERNEL_START)
+        return true;
+    uint64_t limit =
+        address > UINT64_MAX - KERNEL_MAX_SIZE ? UINT64_MAX : address + KERNEL_MAX_SIZE;
+    struct symbol_raw item = {.start = address, .end = address, .limit = limit};
+    item.binding = type == 'T' ? STB_GLOBAL : type == 't' ? STB_LOCAL : STB_WEAK;
+    const char *tab = memchr(next, '\t', (size_t)(end - next)); /* name TAB [module] */
+    size_t len = (size_t)((tab ? tab : end) - next);
+    item.name = symbol_collection_name(collection, next, len, tab ? " " : "");
+    if (tab) {
+        collection->names.len--; /* the NUL: the module's name goes on */
+        symbol_collection_name(collection, tab + 1, (size_t)(end - tab - 1), "");
+    }
+    symbol_collection_add(collection, item);
+    return true;
+}
+
+bool symbol_kallsyms_parse(const char *text, size_t len, struct symbol_collection *collection) {
+    bool hidden = true;
+    for (const char *at = text, *end = text + len; at < end;) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        stop = stop ? stop : end;
+        add_kernel_line(at, stop, &hidden, collection);
+        at = stop + 1;
+    }
+    return !hidden;
+}

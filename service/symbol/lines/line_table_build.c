@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names, files, chains, and the ranges of one function, which nest: each function is flattened by
+ * itself when it ends, the deepest range winning. */
+#include "service/symbol/lines/line_table_builder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ITEMS      (256u << 20)
+#define MAX_STRINGS    ((size_t)1 << 31)
+#define FIRST_BYTES    ((size_t)16 << 10)
+#define MEMORY_BYTES   ((size_t)48 << 20) /* of lists, before they go to the scratch file */
+#define FEW_RANGES     32
+#define LARGE_NODE_SET 4096u /* not to be cleared for every small function after */
+
+bool full_block_reserve(struct symbol_full_builder *builder, struct symbol_block *block,
+                        size_t used, size_t len) {
+    if (builder->failed)
+        return false;
+    if (len <= block->size - used)
+        return true;
+    size_t wider = block->size + block->size / 2;
+    wider = wider < FIRST_BYTES ? FIRST_BYTES : wider;
+    wider = wider < used + len ? used + len : wider;
+    builder->failed |= !symbol_block_resize(&builder->spill, block, wider);
+    return !builder->failed;
+}
+
+void *full_list_add(struct symbol_full_builder *builder, struct full_list *list, size_t item_size) {
+    size_t used = list->count * item_size;
+    if (list->count >= MAX_ITEMS)
+        builder->too_large = builder->failed = true;
+    if (!full_block_reserve(builder, &list->block, used, item_size))
+        return NULL;
+    list->count++;
+    return (char *)list->block.bytes + used;
+}
+
+static void push(struct symbol_full_builder *builder, struct full_list *list, const void *item,
+                 size_t size) {
+    void *place = full_list_add(builder, list, size);
+    if (place)
+        memcpy(place, item, size);
+}
+
+struct symbol_full_builder *symbol_full_builder_create(uint64_t base, uint64_t limit, int scratch) {
+    struct symbol_full_builder *builder = calloc(1, sizeof *builder);
+    if (!builder)
+        return NULL;
+    builder->base = base;
+    builder->limit = limit - base < UINT32_MAX ? limit : base + UINT32_MAX - 1;
+    builder->spill = (struct symbol_spill){.fd = scratch, .limit = MEMORY_BYTES};
+    if (full_block_reserve(builder, &builder->strings, 0, 1)) {
+        *(char *)builder->strings.bytes = 0;
+        builder->strings_len = 1;
+    }
+    return builder;
+}
+
+void full_sets_finish(struct symbol_full_builder *builder) {
+    symbol_intern_finish(&builder->string_set);
+    symbol_intern_finish(&builder->function_set);
+    symbol_intern_finish(&builder->file_set);
+    symbol_intern_finish(&builder->claim_set);
+    symbol_intern_finish(&builder->node_set);
+}
+
+void symbol_full_builder_destroy(struct symbol_full_builder *builder) {
+    if (!builder)
+        return;
+    full_sets_finish(builder);
+    struct symbol_block *blocks[] = {
+        &builder->strings,      &builder->row_bytes,    &builder->functions.block,
+        &builder->files.block,  &builder->nodes.block,  &builder->pieces.block,
+        &builder->claims.block, &builder->owners.block, &builder->runs.block,
+        &builder->ranges.block, &builder->open.block,
+    };
+    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
+        symbol_block_free(&builder->spill, blocks[i]);
+    free(builder);
+}
+
+void symbol_full_drop_pages(const struct symbol_full_builder *builder) {
+    symbol_spill_drop_pages(&builder->spill);
+}
+
+/* --- interning ---------------------------------------------------------------------------------
+ */
+
+static bool equal_string(const void *context, uint32_t index, const void *item) {
+    const struct symbol_full_builder *builder = context;
+    return strcmp((const char *)builder->strings.bytes + index, item) == 0;
+}
+
+static bool equal_function(const void *context, uint32_t index, const void *item) {
+    const struct symbol_full_builder *builder = context;
+    const struct symbol_function *functions = builder->functions.block.bytes;
+    return memcmp(&functions[index], item, sizeof *functions) == 0;
+}
+
+static bool equal_file(const void *context, uint32_t index, const void *item) {
+    const struct symbol_full_builder *builder = context;
+    return ((const uint32_t *)builder->files.block.bytes)[index] == *(const uint32_t *)item;
+}
+
+static bool equal_node(const void *context, uint32_t index, const void *item) {
+    const struct symbol_full_builder *builder = context;
+    const struct symbol_node *nodes = builder->nodes.block.bytes;
+    return memcmp(&nodes[index], item, sizeof *nodes) == 0;
+}
+
+static bool equal_claim(const void *context, uint32_t index, const void *item) {
+    const struct symbol_full_builder *builder = context;
+    const struct full_claim *claims = builder->claims.block.bytes, *claim = item;
+    return claims[index].start == claim->start && claims[index].end == claim->end;
+}
+
+static uint32_t *place(struct symbol_full_builder *builder, struct symbol_intern *set,
+                       symbol_intern_equal *equal, const void *item, size_t len) {
+    if (builder->failed)
+        return NULL;
+    uint32_t *found = symbol_intern_place(set, symbol_checksum(0, item, len), equal, builder, item);
+    builder->failed |= !found;
+    return found;
+}
+
+static void append_string(struct symbol_full_builder *builder, const char *text, size_t len) {
+    if (len > MAX_STRINGS - builder->strings_len)
+        builder->too_large = builder->failed = true;
+    if (!full_block_reserve(builder, &builder->strings, builder->strings_len, len))
+        return;
+    memcpy((char *)builder->strings.bytes + builder->strings_len, text, len);
+    builder->strings_len += len;
+}
+
+static uint32_t add_string(struct symbol_full_builder *builder, const char *text) {
+    if (text[0] == 0)
+        return 0;
+    size_t len = strlen(text);
+    uint32_t *found = place(builder, &builder->string_set, equal_string, text, len);
+    if (found && *found == SYMBOL_INTERN_FREE) {
+        *found = (uint32_t)builder->strings_len;
+        append_string(builder, text, len + 1);
+    }
+    return builder->failed ? 0 : *found;
+}
+
+uint32_t symbol_full_add_file(struct symbol_full_builder *builder, const char *path) {
+    uint32_t name = add_string(builder, path);
+    uint32_t *found = place(builder, &builder->file_set, equal_file, &name, sizeof name);
+    if (found && *found == SYMBOL_INTERN_FREE) {
+        *found = builder->files.count;
+        push(builder, &builder->files, &name, sizeof name);
+    }
+    return builder->failed ? 0 : *found;
+}
+
+uint32_t symbol_full_add_function(struct symbol_full_builder *builder, const char *name,
+                                  uint32_t flags) {
+    struct symbol_function function = {add_string(builder, name), flags};
+    uint32_t *found =
+        place(builder, &builder->function_set, equal_function, &function, sizeof function);
+    if (found && *found == SYMBOL_INTERN_FREE) {
+        *found = builder->functions.count;
+        push(builder, &builder->functions, &function, sizeof function);
+    }
+    return builder->failed ? 0 : *found;
+}
+
+uint32_t symbol_full_add_node(struct symbol_full_builder *builder, struct symbol_node node) {
+    if (node.parent == SYMBOL_NO_NODE) /* rebased here, because only we know the base */
+        node.call_line = 0;
+    uint32_t *found = place(builder, &builder->node_set, equal_node, &node, sizeof node);
+    if (found && *found == SYMBOL_INTERN_FREE) {
+        *found = builder->nodes.count;
+        push(builder, &builder->nodes, &node, sizeof node);
+    }
+    return builder->failed ? 0 : *found;
+}
+
+/* --- one function ------------------------------------------------------------------------------
+ */
+
+static uint64_t hash_claim(const struct full_claim *claim) {
+    return ((uint64_t)claim->start << 32 | claim->end) * 0x9e3779b97f4a7c15ull;
+}
+
+bool symbol_full_is_known(const struct symbol_full_builder *builder, uint64_t start, uint64_t end) {
+    if (start < builder->base || end > builder->limit)
+        return false;
+    struct full_claim claim = {(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
+                               0};
+    return symbol_intern_find(&builder->claim_set, hash_claim(&claim), equal_claim, builder,
+                              &claim) != SYMBOL_INTERN_FREE;
+}
+
+void symbol_full_begin(struct symbol_full_builder *builder) {
+    builder->ranges.count = 0;
+    if (builder->node_set.mask > LARGE_NODE_SET)
+        symbol_intern_finish(&builder->node_set);
+    symbol_intern_clear(&builder->node_set);
+}
+
+void symbol_full_add_range(struct symbol_full_builder *builder, uint64_t start, uint64_t end,
+                           uint32_t node, uint32_t depth) {
+    if (start < builder->base || end > builder->limit || start >= end)
+        return; /* discarded code */
+    struct full_range range = {(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
+                               node, depth};
+    push(builder, &builder->ranges, &range, sizeof range);
+}
+
+static int compare_ranges(const void *left, const void *right) {
+    const struct full_range *a = left, *b = right;
+    if (a->start != b->start)
+        return a->start < b->start ? -1 : 1;
+    return (a->depth > b->depth) - (a->depth < b->depth);
+}
+
+/* Most functions have few ranges, nearly in order. */
+static void sort_ranges(struct full_range *items, uint32_t count) {
+    if (count > FEW_RANGES) {
+        qsort(items, count, sizeof *items, compare_ranges);
+        return;
+    }
+    for (uint32_t i = 1; i < count; i++) {
+        struct full_range item = items[i];
+        uint32_t at = i;
+        for (; at > 0 && compare_ranges(&items[at - 1], &item) > 0; at--)
+            items[at] = items[at - 1];
+        items[at] = item;
+    }
+}
+
+static void add_piece(struct symbol_full_builder *builder, uint32_t first, uint32_t start,
+                      uint32_t end, uint32_t node) {
+    struct full_piece *pieces = builder->pieces.block.bytes;
+    uint32_t count = builder->pieces.count;
+    if (start >= end)
+        return;
+    if (count > first && pieces[count - 1].end == start && pieces[count - 1].node == node) {
+        pieces[count - 1].end = end;
+        return;
+    }
+    struct full_piece piece = {start, end, node};
+    push(builder, &builder->pieces, &piece, sizeof piece);
+}
+
+/* Ends open ranges up to `until`, giving each stretch to the innermost one. */
+static uint32_t close_until(struct symbol_full_builder *builder, uint32_t first, uint32_t at,
+                            uint32_t until) {
+    const struct full_range *ranges = builder->ranges.block.bytes;
+    const uint32_t *open = builder->open.block.bytes;
+    while (builder->open.count) {
+        const struct full_range *top = &ranges[open[builder->open.count - 1]];
+        uint32_t end = top->end < until ? top->end : until;
+        if (end > at) {
+            add_piece(builder, first, at, end, top->node);
+            at = end;
+        }
+        if (top->end > until)
+            break;
+        builder->open.count--;
+    }
+    return at > until ? at : until;
+}
+
+static void add_claim(struct symbol_full_builder *builder, const struct full_range *range) {
+    struct full_claim claim = {range->start, range->end, builder->owners.count};
+    uint32_t *found =
+        symbol_intern_place(&builder->claim_set, hash_claim(&claim), equal_claim, builder, &claim);
+    builder->failed |= !found;
+    if (!found || *found != SYMBOL_INTERN_FREE)
+        return; /* the one before keeps it all */
+    *found = builder->claims.count;
+    push(builder, &builder->claims, &claim, sizeof claim);
+}
+
+void symbol_full_end(struct symbol_full_builder *builder) {
+    uint32_t first = builder->pieces.count, at = 0;
+    struct full_range *ranges = builder->ranges.block.bytes;
+    if (builder->ranges.count == 0 || builder->failed)
+        return;
+    sort_ranges(ranges, builder->ranges.count);
+    builder->open.count = 0;
+    for (uint32_t i = 0; i < builder->ranges.count; i++) {
+        at = close_until(builder, first, at, ranges[i].start);
+        push(builder, &builder->open, &i, sizeof i);
+        if (ranges[i].depth == 0)
+            add_claim(builder, &ranges[i]);
+    }
+    close_until(builder, first, at, UINT32_MAX);
+    struct full_owner owner = {first, builder->pieces.count - first};
+    push(builder, &builder->owners, &owner, sizeof owner);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/symbol/locate/locate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#define DELETED " (deleted)"
+
+/* --- opening -----------------------------------------------------------------------------------
+ */
+
+/* Only regular files, and without waiting for a pipe's other end or taking a terminal. */
+static int open_regular(int directory, const char *path, int flags) {
+    int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
+    struct stat about;
+    if (fd >= 0 && (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Absolute links inside the other root must be followed inside it: that is what openat2 is for. */
+static int open_beneath(const char *root, const char *path, int flags) {
+    int directory = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0)
+        return -1;
+    struct open_how how = {.flags =
+                               (uint64_t)(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags),
+                           .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+    int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+    struct stat about;
+    if (fd < 0 && errno == ENOSYS)
+        fd = open_regular(directory, path[0] == '/' ? path + 1 : path, flags);
+    if (fd >= 0 && (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))) {
+        close(fd);
+        fd = -1;
+    }
+    close(directory);
+    return fd;
+}
+
+static int open_in_root(pid_t pid, const char *path, int flags) {
+    char root[64];
+    if (pid == 0)
+        return open_regular(AT_FDCWD, path, flags);
+    snprintf(root, sizeof root, "/proc/%d/root", (int)pid);
+    return open_beneath(root, path, flags);
+}
+
+int symbol_open_in_root(pid_t pid, const char *path) {
+    return open_in_root(pid, path, 0);
+}
+
+int symbol_open_no_link(pid_t pid, const char *path) {
+    return open_in_root(pid, path, O_NOFOLLOW);
+}
+
+uint64_t symbol_process_start(pid_t pid) {
+    char path[64], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = 0;
+    const char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    for (int field = 2; at && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+/* --- identity ----------------------------------------------------------------------------------
+ */
+
+/* What the process's memory says: the first bytes of the file as they are mapped. */
+struct memory_identity {
+    bool is_known; /* the maps still hold the mapping */
+    uint8_t build_id[SYMBOL_BUILD_ID_MAX];
+    size_t build_id_len;
+};
+
+struct maps_line {
+    uint64_t start, end, offset, inode;
+    unsigned major, minor;
+};
+
+static bool parse_line(const char *text, struct maps_line *line) {
+    unsigned long long start, end, offset, inode;
+    char rights[8];
+    if (sscanf(text, "%llx-%llx %7s %llx %x:%x %llu", &start, &end, rights, &offset, &line->major,
+               &line->minor, &inode) != 7)
+        return false;
+    line->start = start;
+    line->end = end;
+    line->offset = offset;
+    line->inode = inode;
+    return true;
+}
+
+static bool same_file(const struct maps_line *line, const struct symbol_mapping *mapping) {
+    return line->inode == mapping->inode && line->major == mapping->device_major &&
+           line->minor == mapping->device_minor;
+}
+
+/* Finds the mapping again, and below it the nearest one of the same file's first bytes. */
+static bool find_header(pid_t pid, const struct symbol_mapping *mapping, struct maps_line *header) {
+    char path[64], text[PATH_MAX + 128];
+    bool still_there = false;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    FILE *maps = fopen(path, "re");
+    *header = (struct maps_line){0};
+    while (maps && fgets(text, sizeof text, maps)) {
+        struct maps_line line;
+        if (!parse_line(text, &line) || !same_file(&line, mapping) || line.start > mapping->start)
+            continue;
+        if (line.offset == 0)
+            *header = line;
+        still_there |= mapping->start >= line.start && mapping->start < line.end;
+    }
+    if (maps)
+        fclose(maps);
+    return still_there;
+}
+
+static void read_memory(pid_t pid, const struct symbol_mapping *mapping,
+                        struct memory_identity *identity) {
+    struct maps_line header;
+    char path[64];
+    *identity = (struct memory_identity){.is_known = find_header(pid, mapping, &header)};
+    if (!identity->is_known || header.end == 0)
+        return;
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct symbol_elf_input input = {
+        .fd = fd, .base = header.start, .size = header.end - header.start};
+    struct symbol_elf elf = {0};
+    if (fd >= 0 && symbol_elf_open(&input, &elf, NULL) == SONDE_OK)
+        identity->build_id_len = symbol_elf_build_id(&elf, identity->build_id);
+    symbol_elf_finish(&elf);
+    if (fd >= 0)
+        close(fd);
+}
+
+static bool has_build_id(int fd, const uint8_t *build_id, size_t len) {
+    struct symbol_elf_input input;
+    struct symbol_elf elf = {0};
+    uint8_t own[SYMBOL_BUILD_ID_MAX];
+    bool fits = len > 0 && symbol_elf_input_of_file(fd, &input) &&
+                symbol_elf_open(&input, &elf, NULL) == SONDE_OK &&
+                symbol_elf_build_id(&elf, own) == len && memcmp(own, build_id, len) == 0;
+    symbol_elf_finish(&elf);
+    return fits;
+}
+
+static bool has_inode(int fd, const struct symbol_mapping *mapping) {
+    struct stat about;
+    return fstat(fd, &about) == 0 && about.st_ino == mapping->inode &&
+           major(about.st_dev) == mapping->device_major &&
+           minor(about.st_dev) == mapping->device_minor;
+}
+
+/* --- the mapped file ---------------------------------------------------------------------------
+ */
+
+struct search {
+    pid_t pid;
+    const struct symbol_mapping *mapping;
+    struct memory_identity memory;
+    bool memory_read;
+    bool saw_other; /* a file was there, but another one */
+};
+
+/* `by_kernel`: the kernel itself led from the mapping to the file, so that it is enough that the
+ * mapping is still there. overlayfs shows another device in the maps than in stat. */
+static int accept(struct search *search, int fd, bool by_kernel) {
+    if (fd < 0 || has_inode(fd, search->mapping))
+        return fd;
+    if (!search->memory_read)
+        read_memory(search->pid, search->mapping, &search->memory);
+    search->memory_read = true;
+    if ((by_kernel && search->memory.is_known) ||
+        has_build_id(fd, search->memory.build_id, search->memory.build_id_len))
+        return fd;
+    search->saw_other = true;
+    close(fd);
+    return -1;
+}
+
+static int try_map_files(struct search *search) {
+    char path[128];
+    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)search->pid,
+             (unsigned long long)search->mapping->start, (unsigned long long)search->mapping->end);
+    return accept(search, open_regular(AT_FDCWD, path, 0), true);
+}
+
+/* A deleted program is still reachable here without privileges. */
+static int try_exe(struct search *search) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)search->pid);
+    int fd = open_regular(AT_FDCWD, path, 0);
+    if (fd >= 0 && !has_inode(fd, search->mapping)) {
+        close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
+                       enum symbol_reason *reason) {
+    struct search search = {.pid = pid, .mapping = mapping};
+    size_t len = strlen(mapping->path), tail = strlen(DELETED);
+    bool deleted = len > tail && strcmp(mapping->path + len - tail, DELETED) == 0;
+    int fd = try_map_files(&search);
+    if (fd < 0)
+        fd = try_exe(&search);
+    if (fd < 0)
+        fd = accept(&search, symbol_open_in_root(pid, mapping->path), false);
+    if (fd < 0)
+        fd = accept(&search, symbol_open_in_root(0, mapping->path), false);
+    *reason = fd >= 0                       ? SYMBOL_REASON_NONE
+              : deleted || search.saw_other ? SYMBOL_REASON_BINARY_REPLACED
+                                            : SYMBOL_REASON_NO_FILE;
+    return fd;
+}
+
+/* --- the vdso ----------------------------------------------------------------------------------
+ */
+
+int symbol_vdso_open(uint64_t *size) {
+    char text[PATH_MAX + 128];
+    struct maps_line line = {0};
+    FILE *maps = fopen("/proc/self/maps", "re");
+    bool found = false;
+    while (maps && !found && fgets(text, sizeof text, maps))
+        found = strstr(text, "[vdso]") && parse_line(text, &line);
+    if (maps)
+        fclose(maps);
+    int fd = found ? memfd_create("sonde-vdso", MFD_CLOEXEC) : -1;
+    size_t len = line.end - line.start;
+    if (fd >= 0 && write(fd, (const void *)(uintptr_t)line.start, len) != (ssize_t)len) {
+        close(fd);
+        fd = -1;
+    }
+    *size = fd >= 0 ? len : 0;
+    return fd;
+}
+
+void symbol_kernel_build_id(char text[2 * SYMBOL_BUILD_ID_MAX + 1]) {
+    uint8_t notes[4096], build_id[SYMBOL_BUILD_ID_MAX];
+    int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, notes, sizeof notes) : -1;
+    if (fd >= 0)
+        close(fd);
+    size_t len = got > 0 ? symbol_build_id_of_notes(notes, (size_t)got, build_id) : 0;
+    text[0] = 0;
+    for (size_t i = 0; i < len; i++)
+        snprintf(text + 2 * i, 3, "%02x", build_id[i]);
+}

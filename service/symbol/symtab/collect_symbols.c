@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Which symbols count: functions, IFUNCs and untyped labels (assembly) with an address inside an
+ * executable section. Not: undefined and absolute ones, data, TLS, mapping symbols, local labels,
+ * and anything at address 0, which some linkers leave behind for code they discarded. */
+#include "service/symbol/symtab/collect_symbols.h"
+
+#include "service/elf/inflate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SYMTAB_LIMIT    (SYMBOL_MAX_SYMBOLS * sizeof(Elf64_Sym))
+#define DEBUGDATA_LIMIT ((size_t)256 << 20)
+
+enum source { FROM_SYMTAB, FROM_DYNSYM };
+
+uint32_t symbol_collection_name(struct symbol_collection *collection, const char *name, size_t len,
+                                const char *tail) {
+    size_t at = collection->names.len;
+    sonde_buf_append(&collection->names, name, len);
+    sonde_buf_puts(&collection->names, tail);
+    sonde_buf_putc(&collection->names, 0);
+    return (uint32_t)at;
+}
+
+static bool grow(struct symbol_collection *collection) {
+    size_t capacity = collection->capacity ? collection->capacity * 2 : 1024;
+    struct symbol_raw *items = realloc(collection->items, capacity * sizeof *items);
+    if (!items)
+        return false;
+    collection->items = items;
+    collection->capacity = capacity;
+    return true;
+}
+
+void symbol_collection_add(struct symbol_collection *collection, struct symbol_raw item) {
+    if (collection->count >= SYMBOL_MAX_SYMBOLS ||
+        (collection->count == collection->capacity && !grow(collection))) {
+        collection->is_cut = true;
+        return;
+    }
+    collection->items[collection->count++] = item;
+}
+
+static int compare_text(const void *left, const void *right) {
+    const struct symbol_text *a = left, *b = right;
+    return (a->start > b->start) - (a->start < b->start);
+}
+
+static void add_text(struct symbol_collection *collection, uint64_t start, uint64_t size) {
+    if (size > 0 && size <= UINT64_MAX - start)
+        collection->text[collection->text_count++] = (struct symbol_text){start, start + size};
+}
+
+/* Executable sections; of a file without section headers, executable segments. */
+static sonde_err collect_text(const struct symbol_elf *elf, struct symbol_collection *collection) {
+    collection->text =
+        calloc(elf->section_count + elf->segment_count + 1, sizeof *collection->text);
+    if (!collection->text)
+        return SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        const Elf64_Shdr *section = &elf->sections[i];
+        if ((section->sh_flags & SHF_ALLOC) && (section->sh_flags & SHF_EXECINSTR))
+            add_text(collection, section->sh_addr, section->sh_size);
+    }
+    for (uint32_t i = 0; i < elf->segment_count && elf->section_count == 0; i++)
+        if (elf->segments[i].p_type == PT_LOAD && (elf->segments[i].p_flags & PF_X))
+            add_text(collection, elf->segments[i].p_vaddr, elf->segments[i].p_memsz);
+    qsort(collection->text, collection->text_count, sizeof *collection->text, compare_text);
+    return SONDE_OK;
+}
+
+const struct symbol_text *symbol_collection_text(const struct symbol_collection *collection,
+                                                 uint64_t address) {
+    size_t low = 0, high = collection->text_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (collection->text[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0 || address >= collection->text[low - 1].end)
+        return NULL;
+    return &collection->text[low - 1];
+}
+
+static bool type_counts(const Elf64_Sym *symbol) {
+    switch (ELF64_ST_TYPE(symbol->st_info)) {
+    case STT_FUNC:
+    case STT_GNU_IFUNC:
+    case STT_NOTYPE:
+        break;
+    default:
+        return false;
+    }
+    return symbol->st_value != 0 && symbol->st_shndx != SHN_UNDEF && symbol->st_shndx != SHN_ABS &&
+           symbol->st_shndx != SHN_COMMON;
+}
+
+static bool name_counts(const Elf64_Sym *symbol, const char *name) {
+    if (name[0] == 0 || name[0] == '$') /* mapping symbols: $x, $d */
+        return false;
+    if (name[0] == '.' && name[1] == 'L') /* labels of the compiler that the assembler kept */
+        return false;
+    return ELF64_ST_TYPE(symbol->st_info) != STT_NOTYPE || symbol->st_size > 0 || name[0] != '.';
+}
+
+static void add_symbol(struct symbol_collection *collection, const Elf64_Sym *symbol, uint32_t name,
+                       enum source source) {
+    const struct symbol_text *text = symbol_collection_text(collection, symbol->st_value);
+    if (!text)
+        return;
+    uint64_t room = text->end - symbol->st_value;
+    uint64_t size = symbol->st_size < room ? symbol->st_size : room;
+    struct symbol_raw item = {
+        .start = symbol->st_value,
+        .end = symbol->st_value + size,
+        .limit = text->end,
+        .name = name,
+        .binding = ELF64_ST_BIND(symbol->st_info),
+        .is_exact = size == 0 && source == FROM_DYNSYM,
+    };
+    symbol_collection_add(collection, item);
+}
+
+/* All of one symbol table. The whole string table goes into `names` once: most of it is used. */
+static bool collect_table(const struct symbol_elf *elf, const Elf64_Shdr *table, enum source source,
+                          struct symbol_collection *collection) {
+    const Elf64_Shdr *strings = table ? symbol_elf_section_at(elf, table->sh_link) : NULL;
+    if (!strings || table->sh_entsize != sizeof(Elf64_Sym))
+        return false;
+    struct sonde_buf symbols = {0}, text = {0};
+    bool loaded = symbol_elf_load(elf, table, SYMTAB_LIMIT, &symbols) == SONDE_OK &&
+                  symbol_elf_load(elf, strings, SYMBOL_MAX_NAME_BYTES, &text) == SONDE_OK &&
+                  text.len < SYMBOL_MAX_NAME_BYTES - collection->names.len;
+    if (loaded) {
+        uint32_t base = symbol_collection_name(collection, text.data, text.len, "");
+        loaded = !collection->names.failed;
+        for (size_t i = 0; loaded && i + sizeof(Elf64_Sym) <= symbols.len; i += sizeof(Elf64_Sym)) {
+            Elf64_Sym symbol;
+            memcpy(&symbol, symbols.data + i, sizeof symbol);
+            if (type_counts(&symbol) && symbol.st_name < text.len &&
+                name_counts(&symbol, text.data + symbol.st_name))
+                add_symbol(collection, &symbol, base + symbol.st_name, source);
+        }
+    }
+    sonde_buf_finish(&symbols);
+    sonde_buf_finish(&text);
+    return loaded;
+}
+
+static bool collect_symtab(const struct symbol_elf *elf, struct symbol_collection *collection) {
+    const Elf64_Shdr *table = symbol_elf_section_of_type(elf, SHT_SYMTAB);
+    size_t before = collection->count;
+    return table && table->sh_type != SHT_NOBITS &&
+           collect_table(elf, table, FROM_SYMTAB, collection) && collection->count > before;
+}
+
+/* "MiniDebugInfo": an xz-packed ELF file that holds a .symtab of what .dynsym lacks. */
+static bool collect_debugdata(const struct symbol_elf *elf, struct symbol_collection *collection) {
+    const Elf64_Shdr *section = symbol_elf_section(elf, ".gnu_debugdata");
+    struct sonde_buf packed = {0}, image = {0};
+    bool found = section && symbol_elf_load(elf, section, DEBUGDATA_LIMIT, &packed) == SONDE_OK &&
+                 symbol_inflate_xz(packed.data, packed.len, DEBUGDATA_LIMIT, &image) == SONDE_OK;
+    struct symbol_elf_input input = {
+        .bytes = (const uint8_t *)image.data, .fd = -1, .size = image.len};
+    struct symbol_elf inner = {0};
+    found = found && symbol_elf_open(&input, &inner, NULL) == SONDE_OK &&
+            collect_symtab(&inner, collection);
+    symbol_elf_finish(&inner);
+    sonde_buf_finish(&packed);
+    sonde_buf_finish(&image);
+    return found;
+}
+
+sonde_err symbol_collect(const struct symbol_elf *elf, const struct symbol_elf *debug,
+                         struct symbol_collection *collection) {
+    *collection = (struct symbol_collection){.quality = SYMBOL_NONE};
+    if (collect_text(elf, collection) != SONDE_OK)
+        return SONDE_OUT_OF_MEMORY;
+    if (collect_symtab(elf, collection) || (debug && collect_symtab(debug, collection))) {
+        collection->quality = SYMBOL_NAMES;
+    } else {
+        bool exports = collect_table(elf, symbol_elf_section_of_type(elf, SHT_DYNSYM), FROM_DYNSYM,
+                                     collection);
+        if (collect_debugdata(elf, collection))
+            collection->quality = SYMBOL_NAMES;
+        else if (exports)
+            collection->quality = SYMBOL_EXPORTS_ONLY;
+    }
+    symbol_collect_plt(elf, collection);
+    if (collection->quality != SYMBOL_NAMES)
+        symbol_collect_starts(elf, collection);
+    return collection->names.failed || (collection->is_cut && collection->count == 0)
+               ? SONDE_OUT_OF_MEMORY
+               : SONDE_OK;
+}
+
+void symbol_collection_finish(struct symbol_collection *collection) {
+    free(collection->items);
+    free(collection->text);
+    sonde_buf_finish(&collection->names);
+    *collection = (struct symbol_collection){0};
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Names for the procedure linkage table. The layout differs (.plt with a header, .plt.sec behind
+ * endbr64, .plt.got by 8 or 16 bytes, lld's own), so nothing is counted: each entry is looked at
+ * for its indirect jump,
+ *
+ *     [f3 0f 1e fa]  [f2]  ff 25 <disp32>        jmp *slot(%rip)
+ *
+ * and the relocation of that slot names the function. x86-64 only; other machines get no PLT names.
+ */
+#include "service/symbol/symtab/collect_symbols.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PLT_LIMIT ((size_t)16 << 20)
+
+struct slot {
+    uint64_t address;
+    uint32_t symbol;
+};
+
+struct slots {
+    struct slot *items;
+    size_t count;
+};
+
+static int compare_slots(const void *left, const void *right) {
+    const struct slot *a = left, *b = right;
+    return (a->address > b->address) - (a->address < b->address);
+}
+
+static void add_relocations(const struct symbol_elf *elf, const Elf64_Shdr *section,
+                            struct slots *slots) {
+    struct sonde_buf bytes = {0};
+    if (symbol_elf_load(elf, section, PLT_LIMIT, &bytes) == SONDE_OK) {
+        size_t count = bytes.len / sizeof(Elf64_Rela);
+        struct slot *items = realloc(slots->items, (slots->count + count + 1) * sizeof *items);
+        slots->items = items ? items : slots->items;
+        for (size_t i = 0; items && i < count; i++) {
+            Elf64_Rela entry;
+            memcpy(&entry, bytes.data + i * sizeof entry, sizeof entry);
+            uint32_t type = (uint32_t)ELF64_R_TYPE(entry.r_info);
+            if (type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT)
+                items[slots->count++] =
+                    (struct slot){entry.r_offset, (uint32_t)ELF64_R_SYM(entry.r_info)};
+        }
+    }
+    sonde_buf_finish(&bytes);
+}
+
+static struct slots collect_slots(const struct symbol_elf *elf) {
+    struct slots slots = {0};
+    for (uint32_t i = 0; i < elf->section_count; i++)
+        if (elf->sections[i].sh_type == SHT_RELA && (elf->sections[i].sh_flags & SHF_ALLOC))
+            add_relocations(elf, &elf->sections[i], &slots);
+    if (slots.count > 1)
+        qsort(slots.items, slots.count, sizeof *slots.items, compare_slots);
+    return slots;
+}
+
+/* The slot that an entry jumps through; 0 = it holds no such jump. */
+static uint64_t jump_slot(const uint8_t *entry, size_t len, uint64_t address) {
+    for (size_t i = 0; i + 6 <= len; i++) {
+        if (entry[i] != 0xff || entry[i + 1] != 0x25)
+            continue;
+        int32_t displacement;
+        memcpy(&displacement, entry + i + 2, sizeof displacement);
+        return address + i + 6 + (uint64_t)(int64_t)displacement;
+    }
+    return 0;
+}
+
+struct dynamic_names {
+    struct sonde_buf symbols, text;
+};
+
+static const char *slot_name(const struct dynamic_names *names, const struct slots *slots,
+                             uint64_t address) {
+    struct slot key = {.address = address};
+    const struct slot *slot = slots->count ? bsearch(&key, slots->items, slots->count,
+                                                     sizeof *slots->items, compare_slots)
+                                           : NULL;
+    if (!slot || slot->symbol == 0 || slot->symbol >= names->symbols.len / sizeof(Elf64_Sym))
+        return NULL;
+    Elf64_Sym symbol;
+    memcpy(&symbol, names->symbols.data + (size_t)slot->symbol * sizeof symbol, sizeof symbol);
+    return symbol.st_name < names->text.len && names->text.data[symbol.st_name]
+               ? names->text.data + symbol.st_name
+               : NULL;
+}
+
+static void name_entries(const Elf64_Shdr *section, const struct sonde_buf *code,
+                         const struct dynamic_names *names, const struct slots *slots,
+                         struct symbol_collection *collection) {
+    size_t step = section->sh_entsize == 8 ? 8 : 16;
+    for (size_t at = 0; at < code->len; at += step) {
+        size_t len = code->len - at < step ? code->len - at : step;
+        uint64_t start = section->sh_addr + at;
+        uint64_t slot = jump_slot((const uint8_t *)code->data + at, len, start);
+        const char *name = slot ? slot_name(names, slots, slot) : NULL;
+        if (!name || collection->names.len > SYMBOL_MAX_NAME_BYTES)
+            continue;
+        struct symbol_raw item = {
+            .start = start, .end = start + len, .limit = start + len, .binding = STB_LOCAL};
+        item.name = symbol_collection_name(collection, name, strlen(name), "@plt");
+        symbol_collection_add(collection, item);
+    }
+}
+
+static void name_sections(const struct symbol_elf *elf, const struct dynamic_names *names,
+                          const struct slots *slots, struct symbol_collection *collection) {
+    for (uint32_t i = 0; i < elf->section_count; i++) {
+        const Elf64_Shdr *section = &elf->sections[i];
+        struct sonde_buf code = {0};
+        if (strncmp(symbol_elf_section_name(elf, section), ".plt", 4) == 0 &&
+            (section->sh_flags & SHF_EXECINSTR) &&
+            symbol_elf_load(elf, section, PLT_LIMIT, &code) == SONDE_OK)
+            name_entries(section, &code, names, slots, collection);
+        sonde_buf_finish(&code);
+    }
+}
+
+void symbol_collect_plt(const struct symbol_elf *elf, struct symbol_collection *collection) {
+    const Elf64_Shdr *table = symbol_elf_section_of_type(elf, SHT_DYNSYM);
+    const Elf64_Shdr *text = table ? symbol_elf_section_at(elf, table->sh_link) : NULL;
+    if (elf->machine != EM_X86_64 || !text)
+        return;
+    struct dynamic_names names = {0};
+    struct slots slots = collect_slots(elf);
+    if (symbol_elf_load(elf, table, PLT_LIMIT * 4, &names.symbols) == SONDE_OK &&
+        symbol_elf_load(elf, text, PLT_LIMIT * 4, &names.text) == SONDE_OK)
+        name_sections(elf, &names, &slots, collection);
+    free(slots.items);
+    sonde_buf_finish(&names.symbols);
+    sonde_buf_finish(&names.text);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/symbol/worker/worker.h"
+
+#include "service/elf/elf.h"
+#include "service/symbol/dwarf/dwarf.h"
+#include "service/symbol/symtab/collect_symbols.h"
+#include "service/symbol/worker/confine.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+bool symbol_worker_is_asked(int argc, char **argv) {
+    return argc == 4 && strcmp(argv[1], SYMBOL_WORKER_ARGUMENT) == 0;
+}
+
+/* From the first to the last byte of executable sections. */
+static bool find_text(uint64_t *base, uint64_t *limit) {
+    struct symbol_elf_input input;
+    struct symbol_elf elf = {0};
+    *base = UINT64_MAX;
+    *limit = 0;
+    if (symbol_elf_input_of_file(SYMBOL_WORKER_MAIN, &input) &&
+        symbol_elf_open(&input, &elf, NULL) == SONDE_OK) {
+        for (uint32_t i = 0; i < elf.section_count; i++) {
+            const Elf64_Shdr *section = &elf.sections[i];
+            uint64_t end = section->sh_addr + section->sh_size;
+            if (!(section->sh_flags & SHF_ALLOC) || !(section->sh_flags & SHF_EXECINSTR) ||
+                end <= section->sh_addr)
+                continue;
+            *base = section->sh_addr < *base ? section->sh_addr : *base;
+            *limit = end > *limit ? end : *limit;
+        }
+    }
+    symbol_elf_finish(&elf);
+    return *base < *limit;
+}
+
+static bool write_out(const struct sonde_buf *image) {
+    for (size_t done = 0; done < image->len;) {
+        ssize_t wrote = write(SYMBOL_WORKER_OUT, image->data + done, image->len - done);
+        if (wrote < 0 && errno == EINTR)
+            continue;
+        if (wrote <= 0)
+            return false;
+        done += (size_t)wrote;
+    }
+    return true;
+}
+
+static int write_table(struct symbol_full_builder *builder, const struct dwarf_input *input,
+                       const char *identity) {
+    struct dwarf_result result;
+    sonde_err err = dwarf_walk_all(input, builder, &result);
+    if (err != SONDE_OK)
+        return err == SONDE_NOT_FOUND ? SYMBOL_WORKER_NO_DWARF : SYMBOL_WORKER_MEMORY;
+    uint32_t flags = result.broken_units ? SYMBOL_FULL_IS_PARTIAL : 0;
+    err = symbol_full_write_file(builder, identity, flags, result.units, SYMBOL_WORKER_OUT);
+    if (err != SONDE_OK)
+        return err == SONDE_IO ? SYMBOL_WORKER_IO : SYMBOL_WORKER_MEMORY;
+    return SYMBOL_WORKER_DONE;
+}
+
+/* Nothing is freed: the process ends. */
+static int convert(const char *identity) {
+    struct dwarf_sections sections, alt, package;
+    struct dwarf_input input = {.main = &sections, .may_open = true};
+    uint64_t limit;
+    if (!find_text(&input.base, &limit))
+        return SYMBOL_WORKER_BROKEN;
+    sonde_err err =
+        dwarf_sections_open(SYMBOL_WORKER_DWARF, DWARF_LINKED, SYMBOL_WORKER_SCRATCH, &sections);
+    if (err != SONDE_OK)
+        return err == SONDE_NOT_FOUND ? SYMBOL_WORKER_NO_DWARF : SYMBOL_WORKER_BROKEN;
+    if (dwarf_sections_open(SYMBOL_WORKER_ALT, DWARF_LINKED, SYMBOL_WORKER_SCRATCH_ALT, &alt) ==
+        SONDE_OK)
+        input.alt = &alt;
+    if (dwarf_sections_open(SYMBOL_WORKER_PACKAGE, DWARF_SPLIT, SYMBOL_WORKER_SCRATCH_PACKAGE,
+                            &package) == SONDE_OK)
+        input.package = &package;
+    struct symbol_full_builder *builder =
+        symbol_full_builder_create(input.base, limit, SYMBOL_WORKER_SCRATCH_TABLE);
+    return builder ? write_table(builder, &input, identity) : SYMBOL_WORKER_MEMORY;
+}
+
+static int make_names(const char *identity) {
+    struct sonde_buf image = {0};
+    sonde_err err =
+        symbol_names_of_files(SYMBOL_WORKER_MAIN, SYMBOL_WORKER_DWARF, identity, &image);
+    if (err)
+        return err == SONDE_OUT_OF_MEMORY ? SYMBOL_WORKER_MEMORY : SYMBOL_WORKER_BROKEN;
+    return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
+}
+
+/* Scratch files are mapped, and a disk that is full shows at a touch of their pages. Whether it is
+ * full a write tells; when it is not, an input has shrunk: back to the touch, which ends us. */
+static void on_bus_error(int number) {
+    static const char page[4096];
+    if (lseek(SYMBOL_WORKER_SCRATCH, 0, SEEK_END) >= 0 &&
+        write(SYMBOL_WORKER_SCRATCH, page, sizeof page) != (ssize_t)sizeof page)
+        _exit(SYMBOL_WORKER_NO_SPACE);
+}
+
+static bool watch_scratch(void) {
+    struct sigaction action = {.sa_handler = on_bus_error, .sa_flags = (int)SA_RESETHAND};
+    return sigaction(SIGBUS, &action, NULL) == 0;
+}
+
+static int work(int argc, char **argv) {
+    if (!symbol_worker_is_asked(argc, argv))
+        return SYMBOL_WORKER_BROKEN;
+    bool names = strcmp(argv[2], SYMBOL_WORKER_NAMES) == 0;
+    /* Somebody waits for names. */
+    if ((!names && (setpriority(PRIO_PROCESS, 0, 15) != 0 || !watch_scratch())) ||
+        !symbol_confine())
+        return SYMBOL_WORKER_CONFINED;
+    return names ? make_names(argv[3]) : convert(argv[3]);
+}
+
+/* Nobody's clean-up runs: it was written for a process that has its rights. */
+int symbol_worker_main(int argc, char **argv) {
+    _exit(work(argc, argv));
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What DWARF call frame instructions do to the rules at a pc. Kept is what a row can hold (CFA, the
+ * callee-saved registers, the return address) and noted what it cannot; such rows become
+ * UNWIND_CFA_NONE. Whole programs are run by program.h. */
+#ifndef SONDE_SERVICE_UNWIND_CFI_CFI_H
+#define SONDE_SERVICE_UNWIND_CFI_CFI_H
+
+#include "service/unwind/cfi/cursor.h"
+#include "service/unwind/table/rows.h"
+
+/* Where the bytes under the cursor are, for pointers that are relative to something. */
+struct cfi_section {
+    const uint8_t *data;
+    size_t size;
+    uint64_t vaddr;
+    uint64_t text_vaddr, data_vaddr; /* bases of textrel and datarel; 0 = unknown */
+    bool debug;                      /* .debug_frame rather than .eh_frame */
+};
+
+/* Call frame instructions; of the last three the low six bits are an operand. */
+enum cfi_op {
+    OP_NOP = 0x00,
+    OP_SET_LOC,
+    OP_ADVANCE_LOC1,
+    OP_ADVANCE_LOC2,
+    OP_ADVANCE_LOC4,
+    OP_OFFSET_EXTENDED,
+    OP_RESTORE_EXTENDED,
+    OP_UNDEFINED,
+    OP_SAME_VALUE,
+    OP_REGISTER,
+    OP_REMEMBER_STATE,
+    OP_RESTORE_STATE,
+    OP_DEF_CFA,
+    OP_DEF_CFA_REGISTER,
+    OP_DEF_CFA_OFFSET,
+    OP_DEF_CFA_EXPRESSION,
+    OP_EXPRESSION,
+    OP_OFFSET_EXTENDED_SF,
+    OP_DEF_CFA_SF,
+    OP_DEF_CFA_OFFSET_SF,
+    OP_VAL_OFFSET,
+    OP_VAL_OFFSET_SF,
+    OP_VAL_EXPRESSION,
+    OP_ADVANCE_LOC8 = 0x1d,
+    OP_GNU_ARGS_SIZE = 0x2e,
+    OP_GNU_NEGATIVE_OFFSET_EXTENDED,
+    OP_ADVANCE_LOC = 0x40,
+    OP_OFFSET = 0x80,
+    OP_RESTORE = 0xc0
+};
+
+/* A pointer in a DW_EH_PE_* encoding; sets bad on the ones that need the process's memory. */
+uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
+                            const struct cfi_section *section);
+
+enum cfi_address {
+    CFI_AT_CFA_LESS_8, /* the usual return address */
+    CFI_UNDEFINED,
+    CFI_IN_UCONTEXT, /* an expression "rsp + number", as signal trampolines have */
+    CFI_COMPLEX
+};
+
+/* The rules at one pc. Equal ones have equal bytes. */
+struct cfi_state {
+    struct unwind_rule rule; /* cfa NONE: none yet, or too complex */
+    uint32_t cie;            /* cfi_cie.kind: what "restore" goes back to */
+    int16_t ucontext;        /* CFI_IN_UCONTEXT: where the ucontext is, from rsp */
+    uint8_t address;         /* enum cfi_address: the return address */
+    uint8_t rsp_moved;       /* the caller's rsp is not the CFA */
+};
+
+struct cfi_cie {
+    uint32_t offset; /* in its section */
+    uint8_t pointer_encoding;
+    bool bad;   /* its functions are gaps */
+    bool sized; /* augmentation data with their length ('z') */
+    uint64_t code_align;
+    int64_t data_align;
+    struct cfi_state initial;
+    uint32_t kind;  /* instructions do the same under CIEs of one kind */
+    uint32_t epoch; /* when `id` was initial's (memo.h) */
+    uint32_t id;
+};
+
+/* Index in unwind_rule.saved of each DWARF register, -1 = not kept. */
+extern const int8_t unwind_cfi_saved[16];
+
+/* The state before any instruction, under CIEs of a kind. */
+void unwind_cfi_state_init(struct cfi_state *state, uint32_t kind);
+
+/* Does an instruction, whose operands are at code, to a state. False when op is none that changes
+ * one. What no row can hold is noted in state; operands that are cut off set code->bad. */
+bool unwind_cfi_apply(struct cfi_state *state, const struct cfi_cie *cie, uint8_t op,
+                      struct cursor *code);
+
+/* What the expression block says, into state: the CFA, or where a register is saved. In
+ * cfi_expression.c. */
+void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block);
+void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The few shapes of DWARF expressions that compilers, linkers and hand-written assembler put into
+ * CFI. Everything else is too complex for a row. */
+#include "service/unwind/cfi/cfi.h"
+
+#define OP_DEREF       0x06
+#define OP_CONST1U     0x08
+#define OP_AND         0x1a
+#define OP_PLUS        0x22
+#define OP_PLUS_UCONST 0x23
+#define OP_SHL         0x24
+#define OP_GE          0x2a
+#define OP_LIT0        0x30
+#define OP_BREG0       0x70
+
+#define RSP 7u
+#define RBP 6u
+
+/* Offset of the saved rip in the ucontext. */
+#define UCONTEXT_RIP 168
+
+/* "breg N": the register and the number, which a rule must be able to hold. */
+static bool take_breg(struct cursor *block, uint8_t *number, int64_t *offset) {
+    if (cursor_left(block) == 0 || *block->at < OP_BREG0 || *block->at > OP_BREG0 + 15)
+        return false;
+    *number = (uint8_t)(*block->at++ - OP_BREG0);
+    *offset = cursor_sleb(block);
+    return !block->bad && *offset >= INT32_MIN && *offset <= INT32_MAX;
+}
+
+static bool take_op(struct cursor *block, uint8_t op) {
+    if (cursor_left(block) == 0 || *block->at != op)
+        return false;
+    block->at++;
+    return true;
+}
+
+/* "+ n" in its two spellings; nothing left is + 0. */
+static bool take_sum(struct cursor *block, int64_t *sum) {
+    *sum = 0;
+    if (cursor_left(block) == 0)
+        return true;
+    if (take_op(block, OP_PLUS_UCONST))
+        *sum = (int64_t)cursor_uleb(block);
+    else if (*block->at >= OP_LIT0 && *block->at < OP_LIT0 + 32) {
+        *sum = *block->at++ - OP_LIT0;
+        if (!take_op(block, OP_PLUS))
+            return false;
+    } else
+        return false;
+    return !block->bad && cursor_left(block) == 0 && *sum >= 0 && *sum <= INT16_MAX;
+}
+
+/* The linker's rule for all of .plt: rsp + 8, and 8 more once the push of an entry is behind (at
+ * byte n of its 16): breg7 8, breg16 0, lit15, and, lit<n>, ge, lit3, shl, plus. */
+static bool is_plt(struct cursor block, int16_t *pushed_at) {
+    static const uint8_t head[] = {OP_BREG0 + RSP, 8, OP_BREG0 + 16, 0, OP_LIT0 + 15, OP_AND};
+    static const uint8_t tail[] = {OP_GE, OP_LIT0 + 3, OP_SHL, OP_PLUS};
+    if (cursor_left(&block) != sizeof head + 1 + sizeof tail ||
+        memcmp(block.at, head, sizeof head) != 0 ||
+        memcmp(block.at + sizeof head + 1, tail, sizeof tail) != 0)
+        return false;
+    uint8_t literal = block.at[sizeof head];
+    *pushed_at = (int16_t)(literal - OP_LIT0);
+    return literal >= OP_LIT0 && literal <= OP_LIT0 + 15;
+}
+
+void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block) {
+    struct unwind_rule *rule = &state->rule;
+    int64_t offset, sum;
+    rule->cfa = UNWIND_CFA_NONE;
+    rule->cfa_register = 0;
+    rule->cfa_add = 0;
+    rule->cfa_offset = 0;
+    if (is_plt(block, &rule->cfa_add)) {
+        rule->cfa = UNWIND_CFA_PLT;
+        return;
+    }
+    rule->cfa_add = 0;
+    uint8_t number;
+    if (!take_breg(&block, &number, &offset))
+        return;
+    bool deref = take_op(&block, OP_DEREF);
+    if (!take_sum(&block, &sum) || (!deref && offset + sum > INT32_MAX))
+        return;
+    rule->cfa_register = number;
+    rule->cfa_offset = (int32_t)(deref ? offset : offset + sum);
+    rule->cfa_add = (int16_t)(deref ? sum : 0);
+    rule->cfa = deref           ? UNWIND_CFA_DEREF
+                : number == RSP ? UNWIND_CFA_RSP
+                : number == RBP ? UNWIND_CFA_RBP
+                                : UNWIND_CFA_REG;
+}
+
+/* "breg N" and nothing else: where a register is saved, or the signal trampoline's return address,
+ * with which goes the whole ucontext. Everything else leaves the register lost. */
+void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block) {
+    uint8_t base;
+    int64_t offset;
+    bool plain = take_breg(&block, &base, &offset) && cursor_left(&block) == 0;
+    if (number == RSP)
+        state->rsp_moved = true;
+    if (number == 16) {
+        bool in_ucontext = plain && base == RSP && offset > -4096 && offset < 4096;
+        state->address = in_ucontext ? CFI_IN_UCONTEXT : CFI_COMPLEX;
+        state->ucontext = (int16_t)(in_ucontext ? offset - UCONTEXT_RIP : 0);
+    }
+    if (number < 16 && unwind_cfi_saved[number] >= 0 && plain && base == RBP &&
+        offset >= INT16_MIN && offset < UNWIND_LOST) {
+        state->rule.saved[unwind_cfi_saved[number]] = (int16_t)offset;
+        state->rule.from_rbp |= (uint8_t)(1u << unwind_cfi_saved[number]);
+    }
+}

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A program is a walk over states (memo.h) with rows on the way: "advance" writes the row of the
+ * state that was reached and moves on. Nearly every instruction was met before in the same state,
+ * so it costs one look at its bytes. */
+#include "service/unwind/cfi/cfi_program.h"
+
+#define REMEMBERED   16 /* compilers nest one deep, hand-written assembler two or three */
+#define RSP          7u
+#define UCONTEXT_RSP 160
+#define MAX_ALIGN    256
+
+struct run {
+    struct cfi_memo *memo;
+    const struct cfi_cie *cie;
+    const struct cfi_section *section;
+    struct unwind_rows *rows; /* NULL while initial instructions run: no rows */
+    struct cursor code;
+    uint32_t state;                      /* ids */
+    uint32_t remembered[REMEMBERED + 1]; /* ids; the last is never in use */
+    uint32_t remembered_count;
+    uint32_t pc, end;
+    bool broken;
+};
+
+/* Registers saved from rbp, under a CFA of the simple kinds. From rbp + n it is the same as from
+ * the CFA. From rsp: the function has put its frame away and is about to return; compilers leave
+ * the rules standing though the registers are back. */
+static void settle_saved(struct unwind_rule *rule) {
+    for (int i = 0; i < UNWIND_SAVED_COUNT; i++) {
+        if (!(rule->from_rbp >> i & 1))
+            continue;
+        int64_t offset = (int64_t)rule->saved[i] - rule->cfa_offset;
+        if (rule->cfa == UNWIND_CFA_RSP)
+            rule->saved[i] = UNWIND_SAME;
+        else
+            rule->saved[i] =
+                offset >= INT16_MIN && offset < UNWIND_LOST ? (int16_t)offset : UNWIND_LOST;
+    }
+    rule->from_rbp = 0;
+}
+
+/* The rule of a state. False: it cannot be held, and is NONE. */
+static bool settle(const struct cfi_state *state, const struct unwind_rows *rows,
+                   struct unwind_rule *rule) {
+    *rule = state->rule;
+    if (state->address == CFI_UNDEFINED) {
+        *rule = rows->rules[1];
+    } else if (state->address == CFI_IN_UCONTEXT && rule->cfa == UNWIND_CFA_DEREF &&
+               rule->cfa_register == RSP && rule->cfa_add == 0 &&
+               rule->cfa_offset - UCONTEXT_RSP == state->ucontext) {
+        *rule = rows->rules[0];
+        rule->cfa = UNWIND_CFA_SIGNAL;
+        rule->cfa_offset = state->ucontext;
+    } else if (state->address != CFI_AT_CFA_LESS_8 || state->rsp_moved ||
+               rule->cfa == UNWIND_CFA_NONE) {
+        *rule = rows->rules[0];
+        rule->cfa_add = UNWIND_NONE_COMPLEX;
+        return false;
+    } else if (rule->from_rbp != 0 &&
+               (rule->cfa == UNWIND_CFA_RSP || rule->cfa == UNWIND_CFA_RBP)) {
+        settle_saved(rule);
+    }
+    return true;
+}
+
+/* The number of the state's rule, kept for the next time; one that cannot be held is counted each
+ * time. */
+static __attribute__((noinline)) uint16_t find_number(struct run *run, uint32_t state) {
+    struct unwind_rule rule;
+    bool held = settle(&run->memo->states[state], run->rows, &rule);
+    run->rows->complex_rows += !held;
+    uint16_t number = unwind_rows_rule(run->rows, &rule);
+    if (held)
+        run->memo->numbers[state] = number;
+    return number;
+}
+
+static inline void put_row(struct run *run, uint32_t state, uint32_t pc) {
+    uint16_t number = run->memo->numbers[state];
+    if (number == 0)
+        number = find_number(run, state);
+    unwind_rows_put(run->rows, pc, number);
+}
+
+static void advance_to(struct run *run, uint64_t pc) {
+    if (pc < run->pc) {
+        run->broken = true;
+        return;
+    }
+    if (pc > run->pc && run->rows)
+        put_row(run, run->state, run->pc);
+    run->pc = pc < run->end ? (uint32_t)pc : run->end;
+}
+
+static void advance(struct run *run, uint64_t delta) {
+    uint64_t by = delta, align = run->cie->code_align;
+    if (align != 1 && (__builtin_mul_overflow(delta, align, &by) || by > UINT32_MAX))
+        by = UINT32_MAX;
+    advance_to(run, run->pc + by);
+}
+
+/* There is no room for another state: keeps the remembered ones. */
+static void make_room(struct run *run) {
+    struct cfi_state kept[REMEMBERED];
+    for (uint32_t i = 0; i < run->remembered_count; i++)
+        kept[i] = run->memo->states[run->remembered[i]];
+    unwind_memo_forget(run->memo);
+    for (uint32_t i = 0; i < run->remembered_count; i++)
+        run->remembered[i] = unwind_memo_id(run->memo, &kept[i]);
+}
+
+static void enter(struct run *run, const struct cfi_state *state) {
+    run->state = unwind_memo_id(run->memo, state);
+    if (run->state != MEMO_NO_STATE)
+        return;
+    make_room(run);
+    run->state = unwind_memo_id(run->memo, state);
+}
+
+static void remember(struct run *run) {
+    if (run->remembered_count == REMEMBERED)
+        run->broken = true;
+    else
+        run->remembered[run->remembered_count++] = run->state;
+}
+
+static void recall(struct run *run) {
+    if (run->remembered_count == 0)
+        run->broken = true;
+    else
+        run->state = run->remembered[--run->remembered_count];
+}
+
+/* Locations and the stack of states. False when op is of neither. */
+static bool do_place_op(struct run *run, uint8_t op) {
+    struct cursor *code = &run->code;
+    switch (op) {
+    case OP_ADVANCE_LOC1:
+        advance(run, cursor_uint(code, 1));
+        return true;
+    case OP_REMEMBER_STATE:
+        remember(run);
+        return true;
+    case OP_RESTORE_STATE:
+        recall(run);
+        return true;
+    case OP_SET_LOC:
+        advance_to(run, unwind_cfi_pointer(code, run->cie->pointer_encoding, run->section) -
+                            (run->rows ? run->rows->origin : 0));
+        return true;
+    case OP_ADVANCE_LOC2:
+        advance(run, cursor_uint(code, 2));
+        return true;
+    case OP_ADVANCE_LOC4:
+        advance(run, cursor_uint(code, 4));
+        return true;
+    case OP_ADVANCE_LOC8:
+        advance(run, cursor_uint(code, 8));
+        return true;
+    case OP_NOP:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* Any instruction, decoded; run->code is behind op. */
+static void do_op(struct run *run, uint8_t op) {
+    if (op >> 6 == OP_ADVANCE_LOC >> 6) {
+        advance(run, op & 0x3f);
+        return;
+    }
+    if (do_place_op(run, op))
+        return;
+    struct cfi_state state = run->memo->states[run->state];
+    if (unwind_cfi_apply(&state, run->cie, op, &run->code))
+        enter(run, &state);
+    else
+        run->broken = true;
+}
+
+/* The next eight bytes of a program, lowest first; those behind its end are 0. The section goes on
+ * up to `readable`. */
+static inline uint64_t peek(const uint8_t *at, const uint8_t *end, const uint8_t *readable) {
+    uint64_t word = 0;
+    if (readable - at >= 8) {
+        memcpy(&word, at, 8);
+        return end - at >= 8 ? word : word & ((1ull << 8 * (end - at)) - 1);
+    }
+    for (size_t i = 0; at + i < end && i < 8; i++)
+        word |= (uint64_t)at[i] << 8 * i;
+    return word;
+}
+
+static const uint8_t *readable_end(const struct run *run) {
+    return run->section->data + run->section->size;
+}
+
+/* Instructions that stand in no phrase, save that remember_state may begin one. */
+static bool stands_alone(uint8_t op) {
+    return op == OP_NOP || op >> 6 == OP_ADVANCE_LOC >> 6 || op == OP_REMEMBER_STATE ||
+           op == OP_RESTORE_STATE || (op >= OP_SET_LOC && op <= OP_ADVANCE_LOC4) ||
+           op == OP_ADVANCE_LOC8;
+}
+
+/* Does the instructions up to the next that stands alone, and keeps the phrase they are; or as many
+ * of them as it can hold. */
+static void learn_phrase(struct run *run, struct memo_phrase phrase) {
+    const uint8_t *from = run->code.at;
+    uint32_t epoch = run->memo->epoch;
+    uint64_t word = peek(from, run->code.end, readable_end(run));
+    struct memo_phrase *place = unwind_memo_place(run->memo, run->state, word);
+    do {
+        do_op(run, *run->code.at++);
+        if (run->broken || run->code.bad || run->memo->epoch != epoch)
+            return;
+        if (run->code.at - from > 8)
+            break;
+        phrase.to = (uint16_t)run->state;
+        phrase.len = (uint8_t)(run->code.at - from);
+    } while (cursor_left(&run->code) > 0 && !stands_alone(*run->code.at));
+    if (phrase.len == 0)
+        return;
+    phrase.unused = (uint8_t)(64 - 8 * phrase.len);
+    phrase.bytes = word & UINT64_MAX >> phrase.unused;
+    *place = phrase;
+}
+
+static __attribute__((noinline)) void do_slow(struct run *run) {
+    uint8_t op = *run->code.at;
+    if (stands_alone(op) && op != OP_REMEMBER_STATE)
+        do_op(run, *run->code.at++);
+    else
+        learn_phrase(run, (struct memo_phrase){.from = (uint16_t)(run->state + 1),
+                                               .remembers = op == OP_REMEMBER_STATE});
+}
+
+/* What the hot loop has of a run in registers; its functions are inlined so that it stays there. */
+struct hot {
+    const uint8_t *at, *end, *readable;
+    const struct memo_phrase *places;
+    const uint16_t *numbers;
+    uint32_t state, pc;
+    uint32_t align; /* 0: left to the slow way */
+};
+
+#define HOT static inline __attribute__((always_inline))
+
+/* Passes over a phrase that was met before in this state. */
+HOT bool follow(struct run *run, struct hot *hot) {
+    uint64_t word = peek(hot->at, hot->end, hot->readable);
+    const struct memo_phrase *phrase = unwind_memo_place(run->memo, hot->state, word);
+    if (phrase->from != hot->state + 1 ||
+        (word & UINT64_MAX >> (phrase->unused & 63)) != phrase->bytes ||
+        phrase->len > hot->end - hot->at || run->remembered_count + phrase->remembers > REMEMBERED)
+        return false;
+    run->remembered[run->remembered_count] = hot->state; /* one more than counts */
+    run->remembered_count += phrase->remembers;
+    hot->state = phrase->to;
+    hot->at += phrase->len;
+    return true;
+}
+
+/* Puts the row of what holds and moves on by an advance, if there is a common one. */
+HOT bool move_on(struct run *run, struct hot *hot) {
+    uint8_t op = *hot->at;
+    bool wide = op == OP_ADVANCE_LOC1;
+    if ((!wide && op >> 6 != OP_ADVANCE_LOC >> 6) || hot->end - hot->at <= wide || !hot->align)
+        return false;
+    uint32_t by = (wide ? hot->at[1] : op & 0x3fu) * hot->align;
+    uint16_t number = hot->numbers[hot->state];
+    hot->at += 1 + wide;
+    if (by == 0)
+        return true;
+    unwind_rows_put(run->rows, hot->pc, number ? number : find_number(run, hot->state));
+    hot->pc = by < run->end - hot->pc ? hot->pc + by : run->end;
+    return true;
+}
+
+/* Passes over a restore_state or a row of nops. */
+HOT bool pass(struct run *run, struct hot *hot) {
+    const uint8_t *from = hot->at;
+    if (*from == OP_RESTORE_STATE && run->remembered_count > 0) {
+        hot->state = run->remembered[--run->remembered_count];
+        hot->at++;
+    }
+    while (hot->at < hot->end && *hot->at == OP_NOP)
+        hot->at++;
+    return hot->at != from;
+}
+
+/* Nearly all programs are "advance, phrase, advance, phrase, ...". */
+static void run_all(struct run *run) {
+    struct hot hot = {.at = run->code.at,
+                      .end = run->code.end,
+                      .readable = readable_end(run),
+                      .places = run->memo->places,
+                      .numbers = run->memo->numbers,
+                      .state = run->state,
+                      .pc = run->pc,
+                      .align = run->cie->code_align <= MAX_ALIGN ? run->cie->code_align : 0};
+    while (hot.at < hot.end && hot.pc < run->end && !run->broken) {
+        if (move_on(run, &hot) && (hot.at == hot.end || hot.pc >= run->end))
+            break;
+        if (pass(run, &hot) || follow(run, &hot))
+            continue;
+        run->code.at = hot.at;
+        run->state = hot.state;
+        run->pc = hot.pc;
+        do_slow(run);
+        hot.at = run->code.at;
+        hot.state = run->state;
+        hot.pc = run->pc;
+    }
+    run->state = hot.state;
+    run->pc = hot.pc;
+    run->broken |= run->code.bad;
+}
+
+void unwind_program_run_initial(struct cfi_memo *memo, struct cfi_cie *cie,
+                                struct cursor instructions, const struct cfi_section *section) {
+    struct run run = {.memo = memo, .cie = cie, .section = section, .code = instructions, .end = 1};
+    unwind_cfi_state_init(&cie->initial, cie->kind);
+    enter(&run, &cie->initial);
+    while (cursor_left(&run.code) > 0 && run.pc < run.end && !run.broken)
+        do_op(&run, *run.code.at++);
+    cie->initial = memo->states[run.state];
+    cie->bad |= run.broken || run.code.bad;
+}
+
+static void enter_initial(struct run *run, struct cfi_cie *cie) {
+    if (cie->epoch == run->memo->epoch) {
+        run->state = cie->id;
+        return;
+    }
+    enter(run, &cie->initial);
+    cie->id = run->state;
+    cie->epoch = run->memo->epoch;
+}
+
+void unwind_program_run(struct cfi_memo *memo, struct cfi_cie *cie, struct cursor instructions,
+                        const struct cfi_section *section, uint32_t start, uint32_t end,
+                        struct unwind_rows *rows) {
+    struct run run;
+    run.memo = memo;
+    run.cie = cie;
+    run.section = section;
+    run.rows = rows;
+    run.code = instructions;
+    run.remembered_count = 0;
+    run.pc = start;
+    run.end = end;
+    run.broken = false;
+    enter_initial(&run, cie);
+    run_all(&run);
+    if (run.broken) {
+        rows->complex_rows++;
+        unwind_rows_gap(rows, run.pc);
+    } else if (run.pc < end) {
+        put_row(&run, run.state, run.pc);
+    }
+}

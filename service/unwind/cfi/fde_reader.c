@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/unwind/cfi/fde_reader.h"
+
+#include <stdlib.h>
+
+#define MAX_SECTION      (512u << 20)
+#define RETURN_REGISTER  16u
+#define POINTER_ABSOLUTE 0x00
+#define POINTER_OMIT     0xff
+#define FEW_KINDS        16
+#define AHEAD            4
+#define RADIX_BITS       10
+#define RADIX            (1u << RADIX_BITS)
+
+/* One record: its place and its body behind the CIE pointer. */
+struct record {
+    uint32_t offset;
+    bool is_cie;
+    uint64_t cie_offset;
+    struct cursor body;
+};
+
+static bool room_for(void **items, size_t *capacity, size_t count, size_t size) {
+    if (count < *capacity)
+        return true;
+    size_t more = *capacity ? *capacity * 2 : 256;
+    void *grown = realloc(*items, more * size);
+    if (!grown)
+        return false;
+    *items = grown;
+    *capacity = more;
+    return true;
+}
+
+/* The record at cursor, which moves behind it. False at the end, or (cursor->bad) where the section
+ * is broken. A record of length 0 ends an open-ended section; elsewhere linkers leave them between
+ * objects, and they are passed over. */
+static bool next_record(struct cursor *cursor, const struct cfi_section *section, bool open_ended,
+                        struct record *record) {
+    uint64_t len = 0;
+    bool wide = false;
+    while (len == 0) {
+        if (cursor_left(cursor) < 4)
+            return false;
+        record->offset = (uint32_t)(cursor->at - section->data);
+        len = cursor_uint(cursor, 4);
+        if (len == 0 && open_ended)
+            return false;
+    }
+    if (len == UINT32_MAX) {
+        wide = true;
+        len = cursor_uint(cursor, 8);
+    }
+    size_t id_bytes = wide && section->debug ? 8 : 4;
+    if (len < id_bytes || len > cursor_left(cursor)) {
+        cursor->bad = true;
+        return false;
+    }
+    record->body = (struct cursor){cursor->at, cursor->at + len, false};
+    cursor->at += len;
+    uint64_t id_at = (uint64_t)(record->body.at - section->data);
+    uint64_t id = cursor_uint(&record->body, id_bytes);
+    record->is_cie = section->debug ? id == (wide ? UINT64_MAX : UINT32_MAX) : id == 0;
+    record->cie_offset = section->debug ? id : id_at - id;
+    return true;
+}
+
+/* Augmentation letters, with their data when there are any ('z'). An unknown letter spoils the CIE:
+ * what follows it cannot be told. */
+static void read_augmentation(struct cfi_cie *cie, struct cursor *body, const char *letters,
+                              const struct cfi_section *section) {
+    struct cursor data = *body;
+    if (*letters == 'z') {
+        cie->sized = true;
+        uint64_t len = cursor_uleb(body);
+        data.at = body->at;
+        cursor_skip(body, len);
+        data.end = body->at;
+        letters++;
+    }
+    for (; *letters && !cie->bad; letters++) {
+        uint8_t encoding;
+        switch (*letters) {
+        case 'R':
+            cie->pointer_encoding = (uint8_t)cursor_uint(&data, 1);
+            break;
+        case 'L':
+            cursor_skip(&data, 1);
+            break;
+        case 'P':
+            encoding = (uint8_t)cursor_uint(&data, 1) & 0x7f;
+            if (encoding != (POINTER_OMIT & 0x7f))
+                unwind_cfi_pointer(&data, encoding & 0x0f, section);
+            break;
+        case 'S':
+        case 'B':
+            break;
+        default:
+            cie->bad = true;
+        }
+    }
+    cie->bad |= data.bad;
+    if (!cie->sized)
+        body->at = data.at;
+}
+
+static void read_cie(struct cfi_cie *cie, const struct record *record,
+                     const struct cfi_section *section, struct cfi_memo *memo) {
+    struct cursor body = record->body;
+    cie->offset = record->offset;
+    cie->pointer_encoding = POINTER_ABSOLUTE;
+    uint8_t version = (uint8_t)cursor_uint(&body, 1);
+    const char *letters = cursor_text(&body);
+    if (version == 4) {
+        cie->bad |= cursor_uint(&body, 1) != 8; /* address size */
+        cie->bad |= cursor_uint(&body, 1) != 0; /* segment selector size */
+    } else if (version != 1 && version != 3) {
+        cie->bad = true;
+    }
+    cie->code_align = cursor_uleb(&body);
+    cie->data_align = cursor_sleb(&body);
+    uint64_t column = version == 1 ? cursor_uint(&body, 1) : cursor_uleb(&body);
+    cie->bad |= column != RETURN_REGISTER;
+    read_augmentation(cie, &body, letters, section);
+    cie->bad |= body.bad;
+    if (!cie->bad)
+        unwind_program_run_initial(memo, cie, body, section);
+}
+
+static bool is_of_kind(const struct cfi_cie *cie, const struct cfi_cie *other) {
+    struct cfi_state initial = cie->initial;
+    initial.cie = other->initial.cie;
+    return !other->bad && cie->data_align == other->data_align &&
+           memcmp(&initial, &other->initial, sizeof initial) == 0;
+}
+
+/* The few kinds there are come early. */
+static void find_kind(const struct frames *frames, struct cfi_cie *cie) {
+    for (size_t i = 0; i < FEW_KINDS && &frames->cies[i] < cie; i++) {
+        if (!is_of_kind(cie, &frames->cies[i]))
+            continue;
+        cie->kind = cie->initial.cie = frames->cies[i].kind;
+        return;
+    }
+}
+
+static sonde_err add_cie(struct frames *frames, const struct record *record,
+                         const struct cfi_section *section) {
+    if (!room_for((void **)&frames->cies, &frames->cie_capacity, frames->cie_count,
+                  sizeof *frames->cies))
+        return SONDE_OUT_OF_MEMORY;
+    struct cfi_cie *cie = &frames->cies[frames->cie_count];
+    *cie = (struct cfi_cie){.kind = (uint32_t)frames->cie_count++};
+    read_cie(cie, record, section, frames->memo);
+    find_kind(frames, cie);
+    return SONDE_OK;
+}
+
+/* CIEs stand in rising order of offset from `first` on. NULL when offset is none of them. */
+static const struct cfi_cie *find_cie(const struct frames *frames, size_t first, uint64_t offset,
+                                      const struct cfi_cie *last) {
+    if (last && last->offset == offset)
+        return last;
+    size_t low = first, high = frames->cie_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (frames->cies[middle].offset < offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < frames->cie_count && frames->cies[low].offset == offset ? &frames->cies[low]
+                                                                         : NULL;
+}
+
+/* Cuts [start, start + len) to the range of code that holds start. */
+static bool clip(const struct frames *frames, uint64_t start, uint64_t len,
+                 struct frames_fde *fde) {
+    uint64_t at = start - frames->origin;
+    for (uint32_t i = 0; i < frames->range_count; i++) {
+        if (at < frames->ranges[i].start || at >= frames->ranges[i].end)
+            continue;
+        fde->start = (uint32_t)at;
+        fde->end = len < frames->ranges[i].end - at ? (uint32_t)(at + len) : frames->ranges[i].end;
+        return len > 0;
+    }
+    return false;
+}
+
+static bool read_fde(const struct frames *frames, const struct cfi_section *section,
+                     struct cursor body, const struct cfi_cie *cie, struct frames_fde *fde) {
+    if (cie->bad)
+        return false;
+    uint64_t start = unwind_cfi_pointer(&body, cie->pointer_encoding, section);
+    uint64_t len = unwind_cfi_pointer(&body, cie->pointer_encoding & 0x0f, section);
+    if (cie->sized)
+        cursor_skip(&body, cursor_uleb(&body));
+    if (body.bad || !clip(frames, start, len, fde))
+        return false;
+    fde->cie = (uint32_t)(cie - frames->cies);
+    fde->code = (uint32_t)(body.at - section->data);
+    fde->code_bytes = (uint32_t)cursor_left(&body);
+    return true;
+}
+
+static sonde_err add_fde(struct frames *frames, struct cursor body, const struct cfi_cie *cie) {
+    uint32_t number = frames->section_count - 1;
+    if (!room_for((void **)&frames->fdes, &frames->fde_capacity, frames->fde_count,
+                  sizeof *frames->fdes))
+        return SONDE_OUT_OF_MEMORY;
+    struct frames_fde *fde = &frames->fdes[frames->fde_count];
+    fde->section = number;
+    frames->fde_count += read_fde(frames, &frames->sections[number], body, cie, fde);
+    return SONDE_OK;
+}
+
+/* One reading of the section that is added. *is_whole: the CIE of every function was known. */
+static sonde_err add_records(struct frames *frames, size_t first_cie, bool open_ended,
+                             bool with_cies, bool *is_whole) {
+    const struct cfi_section *section = &frames->sections[frames->section_count - 1];
+    struct cursor cursor = {section->data, section->data + section->size, false};
+    const struct cfi_cie *cie = NULL;
+    struct record record = {0};
+    sonde_err err = SONDE_OK;
+    *is_whole = true;
+    while (!err && next_record(&cursor, section, open_ended, &record)) {
+        if (record.is_cie) {
+            err = with_cies ? add_cie(frames, &record, section) : SONDE_OK;
+            cie = NULL; /* they may have moved */
+            continue;
+        }
+        cie = find_cie(frames, first_cie, record.cie_offset, cie);
+        *is_whole &= cie != NULL;
+        if (cie)
+            err = add_fde(frames, record.body, cie);
+    }
+    return !err && cursor.bad && !open_ended ? SONDE_CORRUPT : err;
+}
+
+/* CIEs come before their functions. Where one does not, all are known after the first reading. */
+sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *section,
+                            bool open_ended) {
+    size_t first_cie = frames->cie_count, first_fde = frames->fde_count;
+    bool is_whole;
+    if (section->size > MAX_SECTION || frames->section_count == 2)
+        return SONDE_TOO_LARGE;
+    if (!frames->memo && !(frames->memo = unwind_memo_create(section->size)))
+        return SONDE_OUT_OF_MEMORY;
+    frames->sections[frames->section_count++] = *section;
+    sonde_err err = add_records(frames, first_cie, open_ended, true, &is_whole);
+    if (err != SONDE_OK || is_whole)
+        return err;
+    frames->fde_count = first_fde;
+    return add_records(frames, first_cie, open_ended, false, &is_whole);
+}
+
+/* One pass of a stable radix sort over some bits of the start, the high half of each key. */
+static void radix_pass(const uint64_t *from, uint64_t *to, size_t count, unsigned shift) {
+    uint32_t places[RADIX + 1] = {0};
+    for (size_t i = 0; i < count; i++)
+        places[(from[i] >> shift) % RADIX + 1]++;
+    for (unsigned i = 0; i < RADIX; i++)
+        places[i + 1] += places[i];
+    for (size_t i = 0; i < count; i++)
+        to[places[(from[i] >> shift) % RADIX]++] = from[i];
+}
+
+/* Indexes of the functions in order of start, equal starts in the order they were added: start <<
+ * 32 | index. *memory is to be freed. NULL: out of memory. Linkers write nearly sorted sections, so
+ * first look. */
+static uint64_t *in_order(const struct frames *frames, uint64_t **memory) {
+    size_t count = frames->fde_count;
+    uint64_t *keys = *memory = malloc((count + 1) * 2 * sizeof *keys);
+    if (!keys)
+        return NULL;
+    bool sorted = true;
+    uint32_t bits = 0; /* that are set in any start */
+    for (size_t i = 0; i < count; i++) {
+        keys[i] = (uint64_t)frames->fdes[i].start << 32 | i;
+        bits |= frames->fdes[i].start;
+        sorted &= i == 0 || keys[i - 1] < keys[i];
+    }
+    uint64_t *from = keys, *to = keys + count;
+    for (unsigned shift = 32; shift < 64 && bits && !sorted; shift += RADIX_BITS) {
+        radix_pass(from, to, count, shift);
+        uint64_t *swap = from;
+        from = to;
+        to = swap;
+        bits >>= RADIX_BITS;
+    }
+    return from;
+}
+
+static void run_one(const struct frames *frames, const struct frames_fde *fde, uint32_t end,
+                    struct unwind_rows *rows) {
+    const struct cfi_section *section = &frames->sections[fde->section];
+    const uint8_t *code = section->data + fde->code;
+    unwind_program_run(frames->memo, &frames->cies[fde->cie],
+                       (struct cursor){code, code + fde->code_bytes, false}, section, fde->start,
+                       end, rows);
+    unwind_rows_gap(rows, end);
+    rows->fde_count++;
+}
+
+/* Whether a function counts at all, given the one that counted before it. */
+static bool is_shadowed(const struct frames *frames, const struct frames_fde *fde,
+                        const struct frames_fde *before) {
+    if (!before)
+        return false;
+    return fde->start == before->start ||
+           (frames->sections[fde->section].debug && !frames->sections[before->section].debug &&
+            fde->start < before->end);
+}
+
+/* Linkers put the code of objects into another order than their records: both the list and the
+ * bytes are read in jumps. */
+static void look_ahead(const struct frames *frames, const uint64_t *keys, size_t left) {
+    if (left <= 2 * AHEAD)
+        return;
+    const struct frames_fde *next = &frames->fdes[(uint32_t)keys[AHEAD]];
+    __builtin_prefetch(&frames->fdes[(uint32_t)keys[2 * AHEAD]]);
+    __builtin_prefetch(frames->sections[next->section].data + next->code);
+}
+
+sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {
+    uint64_t *memory, *keys = in_order(frames, &memory);
+    if (!keys)
+        return SONDE_OUT_OF_MEMORY;
+    const struct frames_fde *pending = NULL;
+    for (size_t i = 0; i < frames->fde_count; i++) {
+        const struct frames_fde *fde = &frames->fdes[(uint32_t)keys[i]];
+        look_ahead(frames, keys + i, frames->fde_count - i);
+        if (is_shadowed(frames, fde, pending))
+            continue;
+        if (pending)
+            run_one(frames, pending, pending->end < fde->start ? pending->end : fde->start, rows);
+        pending = fde;
+    }
+    if (pending)
+        run_one(frames, pending, pending->end, rows);
+    free(memory);
+    return rows->failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
+}
+
+void unwind_frames_finish(struct frames *frames) {
+    unwind_memo_destroy(frames->memo);
+    free(frames->cies);
+    free(frames->fdes);
+    *frames = (struct frames){0};
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls, seen from behind: what the 8 bytes in front of a return address say, in a word, the last
+ * byte highest. Signal-safe. */
+#ifndef SONDE_SERVICE_UNWIND_REMOTE_CALL_SITE_H
+#define SONDE_SERVICE_UNWIND_REMOTE_CALL_SITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* call rel32, and where it goes when it returns to `address`. */
+static inline bool unwind_is_direct_call(uint64_t before, uint64_t address, uint64_t *target) {
+    *target = address + (uint64_t)(int64_t)(int32_t)(before >> 32);
+    return (before >> 24 & 0xff) == 0xe8;
+}
+
+/* call through a register or memory: ff /2, with each length that an address form can have. */
+static inline bool unwind_is_pointer_call(uint64_t before) {
+    static const uint8_t lengths[] = {2, 3, 4, 6, 7};
+    for (unsigned i = 0; i < sizeof lengths; i++) {
+        uint64_t call = before >> (8 * (8 - lengths[i]));
+        if ((call & 0xff) == 0xff && (call >> 11 & 7) == 2)
+            return true;
+    }
+    return false;
+}
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A stop wakes a blocked thread as a signal would. Of what the kernel does then there are two
+ * kinds: the calls it begins anew or goes on with when no handler ran (ERESTARTSYS and its kin: the
+ * program sees nothing), and those that return EINTR come what may. The lists are signal(7)'s
+ * section on stop signals and the kernel's sources; a call in no list is not interrupted. */
+#include "service/unwind/remote/restart.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define SYSCALL_BYTES 2 /* 0f 05 */
+
+/* Kinds of files whose reads and writes restart. */
+static bool is_patient_file(pid_t pid, uint64_t fd) {
+    static const char *const kinds[] = {"pipe:", "anon_inode:[eventfd]", "anon_inode:[timerfd]"};
+    char path[64], target[64];
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, (int)fd);
+    ssize_t len = readlink(path, target, sizeof target - 1);
+    target[len > 0 ? len : 0] = 0;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(target, kinds[i], strlen(kinds[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Calls on a socket restart when it has no timeout. It is asked for a moment, through a copy of the
+ * descriptor. */
+static bool is_patient_socket(pid_t pid, uint64_t fd) {
+    bool patient = false;
+    int process = (int)syscall(SYS_pidfd_open, pid, 0);
+    int copy = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, (int)fd, 0);
+    struct timeval receive, send;
+    socklen_t len = sizeof receive, send_len = sizeof send;
+    if (copy >= 0 && getsockopt(copy, SOL_SOCKET, SO_RCVTIMEO, &receive, &len) == 0 &&
+        getsockopt(copy, SOL_SOCKET, SO_SNDTIMEO, &send, &send_len) == 0)
+        patient = !receive.tv_sec && !receive.tv_usec && !send.tv_sec && !send.tv_usec;
+    if (copy >= 0)
+        close(copy);
+    if (process >= 0)
+        close(process);
+    return patient;
+}
+
+bool restart_is_unseen(pid_t pid, const struct tracee_glance *glance) {
+    switch (glance->call) {
+    case SYS_nanosleep:
+    case SYS_clock_nanosleep:
+    case SYS_restart_syscall:
+    case SYS_poll:
+    case SYS_ppoll:
+    case SYS_select:
+    case SYS_pselect6:
+    case SYS_futex:
+    case SYS_wait4:
+    case SYS_waitid:
+    case SYS_pause:
+    case SYS_rt_sigsuspend:
+    case SYS_flock:
+        return true;
+    case SYS_read:
+    case SYS_write:
+    case SYS_readv:
+    case SYS_writev:
+        return is_patient_file(pid, glance->arguments[0]) ||
+               is_patient_socket(pid, glance->arguments[0]);
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+        return is_patient_socket(pid, glance->arguments[0]);
+    default:
+        return false;
+    }
+}
+
+bool restart_is_endless(const struct tracee_glance *glance) {
+    switch (glance->call) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+        return (int)glance->arguments[3] < 0;
+    case SYS_epoll_pwait2:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+        return glance->arguments[glance->call == SYS_rt_sigtimedwait ? 2 : 3] == 0;
+    case SYS_semop:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* -ERESTARTSYS, -ERESTARTNOINTR, -ERESTARTNOHAND, -ERESTART_RESTARTBLOCK. */
+bool restart_goes_on(const struct user_regs_struct *registers) {
+    int64_t result = (int64_t)registers->rax;
+    return (int64_t)registers->orig_rax >= 0 &&
+           (result == -512 || result == -513 || result == -514 || result == -516);
+}
+
+bool restart_was_interrupted(const struct user_regs_struct *registers) {
+    if ((int64_t)registers->rax != -EINTR)
+        return false;
+    switch ((int64_t)registers->orig_rax) {
+    case SYS_epoll_wait:
+    case SYS_epoll_pwait:
+    case SYS_epoll_pwait2:
+    case SYS_semop:
+    case SYS_semtimedop:
+    case SYS_rt_sigtimedwait:
+    case SYS_io_getevents:
+    case SYS_io_pgetevents:
+    case SYS_recvfrom:
+    case SYS_recvmsg:
+    case SYS_recvmmsg:
+    case SYS_sendto:
+    case SYS_sendmsg:
+    case SYS_accept:
+    case SYS_accept4:
+    case SYS_connect:
+    case SYS_read:
+    case SYS_write:
+    case SYS_readv:
+    case SYS_writev:
+        return true;
+    default:
+        return false;
+    }
+}
+
+void restart_registers(struct user_regs_struct *registers) {
+    registers->rip -= SYSCALL_BYTES;
+    registers->rax = registers->orig_rax;
+    registers->orig_rax = (unsigned long long)-1;
+}

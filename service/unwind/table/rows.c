@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/unwind/table/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_SLOTS 1024u
+#define FIRST_ROWS  4096u
+#define FIRST_PAGES 1024u
+#define NO_NUMBER   UINT32_MAX
+
+static const struct unwind_rule none = {
+    .cfa = UNWIND_CFA_NONE,
+    .saved = {UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME}};
+
+/* A rule as words: it is told apart once a row. */
+struct words {
+    uint64_t at[3];
+};
+_Static_assert(sizeof(struct words) == sizeof(struct unwind_rule), "a rule is three words");
+
+static inline struct words words_of(const struct unwind_rule *rule) {
+    struct words words;
+    memcpy(&words, rule, sizeof words);
+    return words;
+}
+
+/* The slot where rule is, or where it belongs. */
+static inline uint16_t *find_slot(const struct unwind_rows *rows, const struct unwind_rule *rule) {
+    struct words words = words_of(rule);
+    uint64_t mixed =
+        (words.at[0] ^ (words.at[1] << 23 | words.at[1] >> 41)) * 0x9e3779b97f4a7c15ull;
+    uint32_t mask = rows->slot_count - 1;
+    uint16_t *slots = rows->slots;
+    mixed ^= words.at[2] * 0xbf58476d1ce4e5b9ull;
+    for (uint32_t at = (uint32_t)(mixed >> 32) >> rows->slot_shift;; at = (at + 1) & mask) {
+        if (slots[at] == 0)
+            return &slots[at];
+        struct words there = words_of(&rows->rules[slots[at] - 1]);
+        if (((there.at[0] ^ words.at[0]) | (there.at[1] ^ words.at[1]) |
+             (there.at[2] ^ words.at[2])) == 0)
+            return &slots[at];
+    }
+}
+
+static bool grow_rules(struct unwind_rows *rows) {
+    uint32_t slot_count = rows->slot_count ? rows->slot_count * 2 : FIRST_SLOTS;
+    uint32_t capacity = slot_count / 2;
+    struct unwind_rule *rules = realloc(rows->rules, capacity * sizeof *rules);
+    if (rules)
+        rows->rules = rules;
+    uint16_t *slots = calloc(slot_count, sizeof *slots);
+    if (!rules || !slots) {
+        free(slots);
+        return false;
+    }
+    free(rows->slots);
+    rows->slots = slots;
+    rows->slot_count = slot_count;
+    rows->slot_shift = (uint32_t)__builtin_clz(slot_count) + 1;
+    rows->rule_capacity = capacity;
+    for (uint32_t i = 0; i < rows->rule_count; i++)
+        *find_slot(rows, &rules[i]) = (uint16_t)(i + 1);
+    return true;
+}
+
+static __attribute__((noinline)) uint16_t add_rule(struct unwind_rows *rows,
+                                                   const struct unwind_rule *rule, uint16_t *slot) {
+    if (rows->rule_count == UNWIND_MAX_RULES - 1) {
+        rows->complex_rows++;
+        return 0;
+    }
+    rows->rules[rows->rule_count] = *rule;
+    *slot = (uint16_t)++rows->rule_count;
+    if (rows->rule_count == rows->rule_capacity && !grow_rules(rows))
+        rows->failed = true;
+    return (uint16_t)(rows->rule_count - 1);
+}
+
+/* The number of rule; NONE's when there are too many. */
+static __attribute__((noinline)) uint16_t intern(struct unwind_rows *rows,
+                                                 const struct unwind_rule *rule) {
+    if (rows->failed)
+        return 0;
+    uint16_t *slot = find_slot(rows, rule);
+    return *slot ? (uint16_t)(*slot - 1) : add_rule(rows, rule, slot);
+}
+
+void unwind_rows_init(struct unwind_rows *rows) {
+    *rows = (struct unwind_rows){.last_number = NO_NUMBER};
+    struct unwind_rule end = none;
+    end.cfa = UNWIND_CFA_END;
+    rows->failed = !grow_rules(rows);
+    intern(rows, &none);
+    intern(rows, &end);
+}
+
+void unwind_rows_finish(struct unwind_rows *rows) {
+    free(rows->numbers);
+    free(rows->lows);
+    free(rows->page_ends);
+    free(rows->rules);
+    free(rows->slots);
+    *rows = (struct unwind_rows){0};
+}
+
+static bool grow_rows(struct unwind_rows *rows) {
+    size_t capacity = rows->capacity ? rows->capacity * 2 : FIRST_ROWS;
+    uint16_t *numbers = realloc(rows->numbers, capacity * sizeof *numbers);
+    if (numbers)
+        rows->numbers = numbers;
+    uint8_t *lows = realloc(rows->lows, capacity);
+    if (lows)
+        rows->lows = lows;
+    if (numbers && lows)
+        rows->capacity = capacity;
+    return numbers && lows;
+}
+
+static bool grow_pages(struct unwind_rows *rows, size_t needed) {
+    size_t capacity = rows->page_capacity ? rows->page_capacity * 2 : FIRST_PAGES;
+    while (capacity < needed)
+        capacity *= 2;
+    uint32_t *ends = realloc(rows->page_ends, capacity * sizeof *ends);
+    if (!ends)
+        return false;
+    memset(ends + rows->page_capacity, 0, (capacity - rows->page_capacity) * sizeof *ends);
+    rows->page_ends = ends;
+    rows->page_capacity = capacity;
+    return true;
+}
+
+/* Takes the last row back: another begins at its pc. (Not twice without one between: the next has a
+ * higher pc than the row before.) */
+static void pop_row(struct unwind_rows *rows) {
+    rows->page_ends[(rows->last - rows->first) / UNWIND_PAGE] = (uint32_t)--rows->count;
+    rows->last_number = rows->count ? rows->numbers[rows->count - 1] : NO_NUMBER;
+    rows->covered_bytes -= rows->count && rows->last_number ? rows->last - rows->before : 0;
+    rows->last = rows->before;
+}
+
+void unwind_rows_put_slow(struct unwind_rows *rows, uint32_t pc, uint16_t rule) {
+    if (rows->count && pc == rows->last)
+        pop_row(rows);
+    if (rows->count == 0)
+        rows->first = rows->last = pc;
+    size_t page = (pc - rows->first) / UNWIND_PAGE;
+    if ((rows->count == rows->capacity && !grow_rows(rows)) ||
+        (page >= rows->page_capacity && !grow_pages(rows, page + 1)))
+        rows->failed = true;
+    else
+        unwind_rows_append(rows, pc, rule);
+}
+
+uint16_t unwind_rows_rule(struct unwind_rows *rows, const struct unwind_rule *rule) {
+    uint16_t found = rows->failed ? 0 : *find_slot(rows, rule);
+    return found ? (uint16_t)(found - 1) : intern(rows, rule);
+}
+
+void unwind_rows_add(struct unwind_rows *rows, uint32_t pc, const struct unwind_rule *rule) {
+    unwind_rows_put(rows, pc, unwind_rows_rule(rows, rule));
+}
+
+void unwind_rows_gap(struct unwind_rows *rows, uint32_t pc) {
+    unwind_rows_put(rows, pc, 0);
+}
+
+/* The parts' places; see layout_fits in check.c. */
+static void lay_out(const struct unwind_rows *rows, struct unwind_header *header) {
+    uint32_t span = rows->last - rows->first;
+    *header = (struct unwind_header){
+        .magic = UNWIND_MAGIC,
+        .version = UNWIND_VERSION,
+        .header_bytes = sizeof *header,
+        .base = rows->origin + rows->first,
+        .text_bytes = span,
+        .row_count = (uint32_t)rows->count - 1, /* without the gap after the last */
+        .rule_count = rows->rule_count,
+        .page_count = (span + UNWIND_PAGE - 1) / UNWIND_PAGE,
+        .fde_count = rows->fde_count,
+        .complex_rows = rows->complex_rows,
+        .covered_bytes = rows->covered_bytes,
+        .build_id_bytes = rows->build_id_bytes,
+        .hot_offset = sizeof *header,
+    };
+    memcpy(header->build_id, rows->build_id, sizeof header->build_id);
+    header->rules_offset = header->hot_offset + 8ull * header->rule_count;
+    header->pages_offset =
+        header->rules_offset + sizeof(struct unwind_rule) * (uint64_t)header->rule_count;
+    header->rows_offset = header->pages_offset + 4ull * header->page_count + 4;
+    header->pcs_offset = header->rows_offset + 2ull * header->row_count;
+    header->total_bytes = (header->pcs_offset + header->row_count + UNWIND_SLACK + 7) & ~7ull;
+}
+
+static void write_rules(const struct unwind_rows *rows, const struct unwind_header *header,
+                        uint8_t *bytes) {
+    uint64_t *hot = (uint64_t *)(bytes + header->hot_offset);
+    memcpy(bytes + header->rules_offset, rows->rules, rows->rule_count * sizeof *rows->rules);
+    for (uint32_t i = 0; i < rows->rule_count; i++)
+        hot[i] = unwind_rule_hot(&rows->rules[i]);
+}
+
+static void write_rows(const struct unwind_rows *rows, const struct unwind_header *header,
+                       uint8_t *bytes) {
+    uint32_t *pages = (uint32_t *)(bytes + header->pages_offset);
+    uint32_t behind = 0; /* all rows so far */
+    for (uint32_t page = 0; page < header->page_count; page++) {
+        pages[page] = behind;
+        behind = rows->page_ends[page] ? rows->page_ends[page] : behind;
+    }
+    pages[header->page_count] = header->row_count;
+    memcpy(bytes + header->rows_offset, rows->numbers, 2ull * header->row_count);
+    memcpy(bytes + header->pcs_offset, rows->lows, header->row_count);
+}
+
+sonde_err unwind_rows_write(const struct unwind_rows *rows, struct sonde_buf *table) {
+    if (rows->failed)
+        return SONDE_OUT_OF_MEMORY;
+    if (rows->count < 2)
+        return SONDE_NOT_AVAILABLE;
+    struct unwind_header header;
+    lay_out(rows, &header);
+    uint8_t *bytes = (uint8_t *)sonde_buf_extend(table, header.total_bytes);
+    if (!bytes)
+        return SONDE_OUT_OF_MEMORY;
+    uint64_t end = header.pcs_offset + header.row_count;
+    memset(bytes + end, 0, header.total_bytes - end);
+    memcpy(bytes, &header, sizeof header);
+    write_rules(rows, &header, bytes);
+    write_rows(rows, &header, bytes);
+    header.checksum = unwind_table_checksum(bytes, header.total_bytes);
+    memcpy(bytes, &header, sizeof header);
+    return SONDE_OK;
+}

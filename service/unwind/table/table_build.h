@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * From an ELF file to its compact unwind table (table.h): .eh_frame, found by its section or, in a
+ * file without section headers, by PT_GNU_EH_FRAME; and .debug_frame for what that leaves out.
+ * Bytes are hostile: a broken section is an error, a broken function only a gap. Memory: the
+ * sections and about twice the table, 512 MiB a section at most.
+ *
+ * Thread and signal safety: any thread; takes 0.1 to 50 ms, so call it from a worker. */
+#ifndef SONDE_SERVICE_UNWIND_TABLE_TABLE_BUILD_H
+#define SONDE_SERVICE_UNWIND_TABLE_TABLE_BUILD_H
+
+#include "api/bytes.h"
+#include "service/unwind/table/table.h"
+
+/* Appends the table of the file behind fd (its file position is neither used nor moved) to the
+ * empty table, which owns the bytes. SONDE_INVALID_ARGUMENT: not an ELF file of ours.
+ * SONDE_NOT_AVAILABLE: it has no unwind information at all. SONDE_CORRUPT, SONDE_TOO_LARGE,
+ * SONDE_IO, SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err unwind_table_build(int fd, struct sonde_buf *table,
+                                            struct sonde_diag *diag);
+/* The same of a file's bytes in memory (the vdso). */
+SONDE_MUST_USE sonde_err unwind_table_build_memory(const void *base, size_t size,
+                                                   struct sonde_buf *table,
+                                                   struct sonde_diag *diag);
+
+#endif

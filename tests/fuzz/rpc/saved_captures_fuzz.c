@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Files of kept captures, as a folder that somebody else has written to may hold them. */
+#include "service/rpc/captures/saved_captures.h"
+
+#include "api/profile/pprof/pprof.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    Sonde__V1__Capture *facts = NULL;
+    struct sonde_slice body;
+    struct sonde_profile *profile;
+    if (kept_parse((struct sonde_slice){(const char *)data, size}, &facts, &body) != SONDE_OK)
+        return 0;
+    if (sonde_pprof_read(body, 1 << 20, &profile, NULL) == SONDE_OK)
+        sonde_profile_destroy(profile);
+    sonde__v1__capture__free_unpacked(facts, NULL);
+    return 0;
+}

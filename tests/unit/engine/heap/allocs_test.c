@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Windows of allocations, in real programs. */
+#include "tests/unit/engine/heap/stage.h"
+
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static const char *const plain[] = {"tests/unit/engine/heap/holder_plain", NULL};
+static const char *const inside[] = {"tests/unit/engine/heap/holder_static", NULL};
+
+/* What 's' allocates. */
+#define OBJECTS (64000.0 + 50 + 160000)
+#define BYTES   (64000 * 1000.0 + 50 * 1048576.0 + 160000.0 / 8 * (7 * 32 + 2048))
+
+struct window {
+    struct collected collected;
+    struct engine_capture *capture;
+    sonde_err err;
+    struct sonde_diag diag;
+};
+
+static void window_init(struct window *window, struct stage *stage,
+                        struct engine_allocs_spec spec) {
+    *window = (struct window){0};
+    collect_init(&window->collected);
+    spec.target = stage->target;
+    window->err = engine_capture_allocs(stage->engine, &spec, &collect_events, &window->collected,
+                                        &window->capture, &window->diag);
+}
+
+/* ... and it has begun. */
+static void window_open(struct window *window, struct stage *stage,
+                        struct engine_allocs_spec spec) {
+    spec.progress_ms = 20;
+    window_init(window, stage, spec);
+    CHECK_INT(window->err, ==, SONDE_OK);
+    collect_wait_progress(&window->collected, 1);
+}
+
+static const struct sonde_profile *window_result(struct window *window) {
+    collect_wait_end(&window->collected);
+    if (window->collected.err)
+        printf("  %s\n", window->collected.diag.text);
+    CHECK_INT(window->collected.err, ==, SONDE_OK);
+    CHECK_INT(window->collected.profile_count, ==, 1);
+    CHECK_INT(window->collected.overlaps, ==, 0);
+    return window->collected.profiles[0];
+}
+
+static void window_finish(struct window *window) {
+    engine_capture_release(window->capture);
+    collect_finish(&window->collected);
+}
+
+static double objects_of(const struct sonde_profile *profile) {
+    return (double)sonde_profile_total(profile, sonde_profile_find_type(profile, "alloc_objects"));
+}
+
+static double bytes_of(const struct sonde_profile *profile) {
+    return (double)sonde_profile_total(profile, sonde_profile_find_type(profile, "alloc_space"));
+}
+
+TEST(a_window_has_what_was_freed_in_it_and_nothing_of_before) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, NULL, plain);
+    stage_tell(&stage, 's');
+    window_open(&window, &stage, (struct engine_allocs_spec){.sample_bytes = 1});
+    stage_tell(&stage, 's');
+    stage_tell(&stage, 'f');
+    engine_capture_finish(window.capture);
+    const struct sonde_profile *profile = window_result(&window);
+    CHECK_NEAR(objects_of(profile), OBJECTS, 100); /* every one, and what stdio wants */
+    CHECK_NEAR(bytes_of(profile), BYTES, 100000);
+    CHECK_INT(sonde_profile_type_count(profile), ==, 2);
+    CHECK_INT(sonde_profile_info(profile)->default_type, ==, 1);
+    CHECK_INT(window.collected.facts[0].samples, >=, OBJECTS);
+    CHECK_INT(window.collected.facts[0].dropped, ==, 0);
+    CHECK_INT(window.collected.facts[0].period_ns, ==, 0);
+    CHECK_STR(collect_comment(profile, "backend: our own sampler"),
+              "backend: our own sampler in the place of the malloc of libc.so.6, every allocation");
+    CHECK(collect_sum(profile, "hold_small") >= 64000);
+    CHECK(collect_sum(profile, "main") >= OBJECTS);
+    window_finish(&window);
+    stage_finish(&stage);
+}
+
+TEST(a_window_by_bytes_is_an_estimate_that_ends_by_itself) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, NULL, plain);
+    window_open(&window, &stage,
+                (struct engine_allocs_spec){.sample_bytes = 16384, .duration_ms = 1500});
+    stage_tell(&stage, 's');
+    const struct sonde_profile *profile = window_result(&window);
+    CHECK_NEAR(bytes_of(profile), BYTES, 5 * sqrt(BYTES / 16384) * 16384);
+    CHECK_INT(sonde_profile_info(profile)->period, ==, 16384);
+    CHECK_INT(sonde_profile_info(profile)->duration_ns, >=, 1400000000);
+    CHECK_INT(window.collected.progress_count, >, 5);
+    CHECK_INT(window.collected.progress.samples, >, 1000);
+    window_finish(&window);
+    stage_finish(&stage);
+}
+
+TEST(a_window_by_probability_takes_small_ones_as_often) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, NULL, plain);
+    window_open(&window, &stage, (struct engine_allocs_spec){.probability = 0.1});
+    stage_tell(&stage, 's');
+    engine_capture_finish(window.capture);
+    const struct sonde_profile *profile = window_result(&window);
+    CHECK_NEAR(objects_of(profile), OBJECTS, 5 * sqrt(OBJECTS * 9));
+    CHECK(collect_comment(profile, "backend: our own sampler")[0]);
+    window_finish(&window);
+    stage_finish(&stage);
+}
+
+TEST(windows_and_heap_profiling_share_one_sampler) {
+    struct stage stage;
+    struct window window, dense;
+    stage_init(&stage, NULL, plain);
+    struct engine_heap_request on = {.verb = ENGINE_HEAP_ACTIVATE, .sample_bytes = 65536};
+    CHECK_INT(stage_ask(&stage, on).err, ==, SONDE_OK);
+    window_open(&window, &stage, (struct engine_allocs_spec){.sample_bytes = 1 << 20});
+    window_open(&dense, &stage, (struct engine_allocs_spec){.sample_bytes = 4096});
+    stage_tell(&stage, 's');
+    engine_capture_finish(dense.capture);
+    CHECK_NEAR(bytes_of(window_result(&dense)), BYTES, 5 * sqrt(BYTES / 4096) * 4096);
+    stage_tell(&stage, 'f');
+    stage_tell(&stage, 's');
+    engine_capture_finish(window.capture);
+    CHECK_NEAR(bytes_of(window_result(&window)), 2 * BYTES, 5 * sqrt(2 * BYTES / 65536) * 65536);
+    struct got got = stage_get(&stage, (struct engine_heap_query){.require_active = true});
+    CHECK_INT(got.err, ==, SONDE_OK); /* heap profiling goes on */
+    CHECK_INT(profile_bytes(got.result.profile, "hold_large"), >=, 40 << 20);
+    got_finish(&got);
+    window_finish(&window);
+    window_finish(&dense);
+    stage_finish(&stage);
+}
+
+TEST(a_window_can_be_cancelled_and_finished_before_it_begins) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, NULL, plain);
+    for (int i = 0; i < 20; i++) {
+        window_init(&window, &stage, (struct engine_allocs_spec){0});
+        CHECK_INT(window.err, ==, SONDE_OK);
+        engine_capture_cancel(window.capture);
+        collect_wait_end(&window.collected);
+        CHECK_INT(window.collected.err, ==, SONDE_CANCELLED);
+        CHECK_INT(window.collected.profile_count, ==, 0);
+        window_finish(&window);
+        window_init(&window, &stage, (struct engine_allocs_spec){0});
+        engine_capture_finish(window.capture);
+        (void)window_result(&window);
+        window_finish(&window);
+    }
+    struct engine_counters counters;
+    engine_counters(stage.engine, &counters);
+    CHECK_INT(counters.captures_running, ==, 0);
+    stage_finish(&stage);
+}
+
+TEST(bounds_of_windows_are_checked_at_once) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, NULL, plain);
+    static const struct engine_allocs_spec wrong[] = {
+        {.duration_ms = 3600001},
+        {.sample_bytes = (1ull << 30) + 1},
+        {.probability = 1.5},
+        {.probability = -0.1},
+        {.probability = NAN},
+        {.sample_bytes = 4096, .probability = 0.5},
+        {.sample_bytes = 1, .duration_ms = 60001},
+        {.probability = 1, .duration_ms = 60001},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        window_init(&window, &stage, wrong[i]);
+        CHECK_INT(window.err, ==, SONDE_INVALID_ARGUMENT);
+        CHECK(window.diag.text[0] != 0);
+    }
+    stage_finish(&stage);
+}
+
+TEST(a_target_that_ends_in_the_window_leaves_what_it_did) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, NULL, plain);
+    window_open(&window, &stage, (struct engine_allocs_spec){.sample_bytes = 1});
+    stage_tell(&stage, 's');
+    kill(stage.pid, SIGKILL);
+    const struct sonde_profile *profile = window_result(&window);
+    CHECK(window.collected.facts[0].target_gone);
+    CHECK_NEAR(objects_of(profile), OBJECTS, 100);
+    window_finish(&window);
+    stage_finish(&stage);
+}
+
+TEST(a_session_of_allocations_keeps_its_last_result) {
+    struct stage stage;
+    struct engine_session_info info;
+    struct sonde_diag diag = {0};
+    stage_init(&stage, NULL, plain);
+    struct engine_allocs_spec spec = {.target = stage.target, .sample_bytes = 1};
+    struct collected none, one, again;
+    collect_init(&none);
+    collect_init(&one);
+    collect_init(&again);
+    CHECK_INT(engine_allocs_stop(stage.engine, &stage.target, &collect_events, &none, NULL), ==,
+              SONDE_OK);
+    collect_wait_end(&none);
+    CHECK_INT(sonde_profile_sample_count(none.profiles[0]), ==, 0);
+    CHECK_STR(sonde_profile_type(none.profiles[0], 1).type, "alloc_space");
+    CHECK_INT(engine_allocs_start(stage.engine, &spec, 0, "me", &info, NULL), ==, SONDE_OK);
+    CHECK_STR(info.owner, "me");
+    CHECK_INT(info.lease_until_unix_ns - info.start_unix_ns, ==, 60000000000);
+    CHECK_INT(engine_allocs_start(stage.engine, &spec, 0, "you", &info, &diag), ==,
+              SONDE_SESSION_BUSY);
+    CHECK(strstr(diag.text, "started by me") != NULL);
+    for (int i = 0; i < 100; i++) { /* until it runs */
+        usleep(20000);
+        stage_tell(&stage, 'd');
+    }
+    CHECK_INT(engine_allocs_stop(stage.engine, &stage.target, &collect_events, &one, NULL), ==,
+              SONDE_OK);
+    collect_wait_end(&one);
+    CHECK_INT(one.err, ==, SONDE_OK);
+    CHECK_INT(collect_sum(one.profiles[0], "hold_deep"), >=, 20);
+    CHECK_INT(engine_allocs_stop(stage.engine, &stage.target, &collect_events, &again, NULL), ==,
+              SONDE_OK);
+    collect_wait_end(&again);
+    CHECK_INT(collect_sum(again.profiles[0], NULL), ==, collect_sum(one.profiles[0], NULL));
+    collect_finish(&none);
+    collect_finish(&one);
+    collect_finish(&again);
+    stage_finish(&stage);
+}
+
+/* malloc is the program's own: the difference of two of jemalloc's dumps. */
+TEST(a_jemalloc_inside_that_counts_everything_gives_windows) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, STAGE_PROF ",prof_accum:true", inside);
+    window_init(&window, &stage, (struct engine_allocs_spec){.duration_ms = 300});
+    collect_wait_end(&window.collected);
+    CHECK_INT(window.collected.err, ==, SONDE_NOT_AVAILABLE);
+    CHECK(strstr(window.collected.diag.text, "switch it on first") != NULL);
+    window_finish(&window);
+    CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
+    stage_tell(&stage, 's');
+    window_open(&window, &stage, (struct engine_allocs_spec){0});
+    stage_tell(&stage, 's');
+    stage_tell(&stage, 'f');
+    engine_capture_finish(window.capture);
+    const struct sonde_profile *profile = window_result(&window);
+    CHECK_NEAR(bytes_of(profile), BYTES, 5 * sqrt(BYTES / 65536) * 65536);
+    CHECK(collect_comment(profile, "backend: two dumps of jemalloc")[0]);
+    window_finish(&window);
+    stage_finish(&stage);
+}
+
+TEST(a_jemalloc_inside_that_does_not_is_told_the_setting) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, STAGE_PROF, inside);
+    window_init(&window, &stage, (struct engine_allocs_spec){.duration_ms = 300});
+    CHECK_INT(window.err, ==, SONDE_OK);
+    collect_wait_end(&window.collected);
+    CHECK_INT(window.collected.err, ==, SONDE_NOT_AVAILABLE);
+    CHECK(strstr(window.collected.diag.text, "prof_accum:true") != NULL);
+    window_finish(&window);
+    stage_finish(&stage);
+}
+
+TEST(windows_end_with_the_service) {
+    struct stage stage;
+    struct window window;
+    stage_init(&stage, NULL, plain);
+    window_open(&window, &stage, (struct engine_allocs_spec){0});
+    engine_destroy(stage.engine);
+    collect_wait_end(&window.collected);
+    CHECK_INT(window.collected.err, ==, SONDE_UNAVAILABLE);
+    window_finish(&window);
+    stage.engine = place_engine(&stage.place);
+    stage_wait_attached(&stage);
+    window_open(&window, &stage, (struct engine_allocs_spec){.sample_bytes = 1});
+    stage_tell(&stage, 's');
+    engine_capture_finish(window.capture);
+    CHECK_NEAR(objects_of(window_result(&window)), OBJECTS, 100);
+    window_finish(&window);
+    stage_finish(&stage);
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Calls through pointers to malloc and free. Those that the linker fills, in tables of functions as
+ * libraries have them, are words like any other import; those that the program itself has copied
+ * before are not seen, and what that leaves behind in the table goes with the next use of the
+ * address. */
+#include "tests/unit/check.h"
+#include "tests/unit/guest/heap/sampler_fixture.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+struct hooks {
+    void *(*allocate)(size_t size);
+    void *(*resize)(void *block, size_t size);
+    void (*release)(void *block);
+};
+
+static const struct hooks fixed_hooks = {malloc, realloc, free};
+static struct hooks open_hooks = {malloc, realloc, free};
+/* Not known to the compiler, so that it calls what stands there. */
+static const struct hooks *volatile some_hooks;
+static void (*volatile unseen_free)(void *block);
+
+static void open_for_every_one(void) {
+    CHECK_INT(door_open(1, 0), ==, 0);
+}
+
+static void check_table(const struct hooks *hooks) {
+    some_hooks = hooks;
+    struct hooks before = *some_hooks;
+    open_for_every_one();
+    void *block = some_hooks->allocate(5000);
+    CHECK_INT(door_find(block).found, ==, 1);
+    CHECK_INT(door_find(block).size, ==, 5000);
+    block = some_hooks->resize(block, 9000);
+    CHECK_INT(door_find(block).found, ==, 1);
+    CHECK_INT(door_find(block).size, ==, 9000);
+    some_hooks->release(block);
+    CHECK_INT(door_find(block).found, ==, 0);
+    door_close();
+    CHECK(some_hooks->allocate == before.allocate && some_hooks->release == before.release);
+}
+
+TEST(tables_of_functions_that_the_linker_fills_are_seen) {
+    check_table(&fixed_hooks);
+    check_table(&open_hooks);
+}
+
+/* A block that is freed where nobody looks, while it is a sample. */
+static void *leave_stale_entry(size_t size) {
+    void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
+    CHECK(libc != NULL);
+    unseen_free = (void (*)(void *))dlsym(libc, "free"); /* not by way of an import */
+    CHECK(unseen_free != NULL);
+    open_for_every_one();
+    void *block = malloc(size);
+    CHECK_INT(door_find(block).found, ==, 1);
+    unseen_free(block);
+    CHECK_INT(door_find(block).found, ==, 1);
+    return block;
+}
+
+TEST(a_sample_at_an_address_of_one_that_was_freed_unseen_takes_its_place) {
+    void *block = leave_stale_entry(777);
+    uint32_t live = door_totals().live;
+    void *other = malloc(778); /* glibc gives the last one back first */
+    CHECK(other == block);
+    CHECK_INT(door_find(other).found, ==, 1);
+    CHECK_INT(door_find(other).size, ==, 778);
+    CHECK_INT(door_totals().live, <=, live);
+    free(other);
+    CHECK_INT(door_find(other).found, ==, 0);
+    door_close();
+}
+
+TEST(a_free_that_is_seen_takes_what_an_unseen_one_left_at_its_address) {
+    void *block = leave_stale_entry(777);
+    CHECK_INT(door_open(1ull << 40, 0), ==, 0); /* the next is no sample */
+    void *other = malloc(778);
+    CHECK(other == block);
+    CHECK_INT(door_find(other).size, ==, 777); /* still */
+    free(other);
+    CHECK_INT(door_find(other).found, ==, 0);
+    door_close();
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * /proc/self/maps in, the handlers' module map out. */
+#include "service/guest/sampling/module_map.h"
+
+#include "service/guest/process/limits.h"
+#include "tests/unit/check.h"
+#include "tests/unit/guest/fake_tables.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static struct maps read_maps(void) {
+    struct maps maps = {0};
+    CHECK_INT(maps_init(&maps), ==, 0);
+    CHECK_INT(maps_read(&maps), ==, 0);
+    return maps;
+}
+
+static const struct maps_module *module_of(const struct maps *maps, uint64_t address) {
+    for (uint32_t i = 0; i < maps->module_count; i++)
+        if (address >= maps->modules[i].start && address < maps->modules[i].end)
+            return &maps->modules[i];
+    return NULL;
+}
+
+/* The table of our own program. */
+static int own_table(const struct maps_module *module, uint64_t *bias, uint64_t *bytes) {
+    sonde_guest_v1_Mapping mapping = {.start = module->start,
+                                      .end = module->end,
+                                      .offset = module->offset,
+                                      .inode = module->inode};
+    snprintf(mapping.path, sizeof mapping.path, "%s", module->path);
+    int fd = fake_table(&mapping, bias, bytes);
+    CHECK_INT(fd, >=, 0);
+    return fd;
+}
+
+TEST(maps_hold_our_code_and_our_stack) {
+    struct maps maps = read_maps();
+    char here;
+    const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
+    CHECK(module && strstr(module->path, "tables_test"));
+    CHECK(module->inode);
+    bool found = false;
+    for (uint64_t i = 0; i < maps.areas->count; i++)
+        found |= (uint64_t)&here >= maps.areas->areas[i].low &&
+                 (uint64_t)&here < maps.areas->areas[i].high;
+    CHECK(found);
+    CHECK((uint64_t)&here >= maps.main_stack.low && (uint64_t)&here < maps.main_stack.high);
+    for (uint32_t i = 1; i < maps.module_count; i++)
+        CHECK(maps.modules[i - 1].end <= maps.modules[i].start);
+    maps_finish(&maps);
+}
+
+TEST(maps_lines_of_another_form_are_skipped) {
+    struct maps maps = {0};
+    CHECK_INT(maps_init(&maps), ==, 0);
+    const char *const bad[] = {"",
+                               "x",
+                               "1000",
+                               "1000-",
+                               "2000-1000 r-xp 0 08:01 5 /x",
+                               "1000-2000 r-x",
+                               "1000-2000 r-xp zz 08:01 5 /x",
+                               "1000-2000 r-xp 0 08-01 5 /x",
+                               "1000-2000 r-xp 0 08:01 /x"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        maps_add_line(&maps, bad[i], strlen(bad[i]));
+    CHECK_INT(maps.module_count, ==, 0);
+    const char *good = "1000-2000 r-xp 00000abc 08:0f 5                  /a b (deleted)";
+    maps_add_line(&maps, good, strlen(good));
+    CHECK_INT(maps.module_count, ==, 1);
+    CHECK_STR(maps.modules[0].path, "/a b (deleted)");
+    CHECK_INT(maps.modules[0].offset, ==, 0xabc);
+    CHECK_INT(maps.modules[0].device_minor, ==, 15);
+    maps_finish(&maps);
+}
+
+TEST(maps_more_than_fit_are_told) {
+    struct maps maps = {0};
+    CHECK_INT(maps_init(&maps), ==, 0);
+    char line[64];
+    for (unsigned i = 1; i <= MAPS_MODULES + 1; i++) {
+        snprintf(line, sizeof line, "%x000-%x800 r-xp 0 08:01 5 /x", i, i);
+        maps_add_line(&maps, line, strlen(line));
+    }
+    CHECK_INT(maps.module_count, ==, MAPS_MODULES);
+    CHECK(maps.truncated);
+    maps_finish(&maps);
+}
+
+TEST(tables_published_are_found_by_pc_and_kept_for_later_generations) {
+    struct maps maps = read_maps();
+    const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
+    uint64_t bias, bytes;
+    CHECK_INT(tables_set_modules(&maps, 5), ==, 0);
+    CHECK_INT(tables_publish(), ==, 0);
+    const struct room_map *first = room.map;
+    CHECK_INT(first->generation, ==, 5);
+    const struct walk_module *walked = walk_map_find(&first->walk, (uint64_t)read_maps);
+    CHECK(walked && walked->text_bytes == 0);
+    int fd = own_table(module, &bias, &bytes);
+    CHECK_INT(tables_add(5, module->start, bias, bytes, fd), ==, 0);
+    CHECK_INT(tables_publish(), ==, 0);
+    const struct room_map *second = room.map;
+    CHECK_INT(second->generation, ==, 5);
+    CHECK_INT(second->walk.generation, >, first->walk.generation); /* caches must notice */
+    walked = walk_map_find(&second->walk, (uint64_t)read_maps);
+    CHECK(walked && walked->text_bytes > 0);
+    tables_collect(true);
+    CHECK_INT(tables_set_modules(&maps, 6), ==, 0);
+    CHECK_INT(tables_publish(), ==, 0);
+    walked = walk_map_find(&room.map->walk, (uint64_t)read_maps);
+    CHECK(walked && walked->text_bytes > 0);
+    CHECK_INT(tables_held(), ==, 1);
+    fd = own_table(module, &bias, &bytes); /* sent again: not mapped again */
+    CHECK_INT(tables_add(6, module->start, bias, bytes, fd), ==, 0);
+    CHECK_INT(tables_held(), ==, 1);
+    tables_clear();
+    CHECK_INT(tables_held(), ==, 0);
+    maps_finish(&maps);
+}
+
+TEST(tables_of_gone_modules_are_given_back_when_all_is_quiet) {
+    struct maps maps = read_maps();
+    const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
+    uint64_t bias, bytes;
+    CHECK_INT(tables_set_modules(&maps, 1), ==, 0);
+    CHECK_INT(tables_add(1, module->start, bias = 0, 0, -1), ==, EBADF);
+    int fd = own_table(module, &bias, &bytes);
+    CHECK_INT(tables_add(1, module->start, bias, bytes, fd), ==, 0);
+    CHECK_INT(tables_publish(), ==, 0);
+    maps.module_count = 0;
+    CHECK_INT(tables_set_modules(&maps, 2), ==, 0);
+    CHECK_INT(tables_publish(), ==, 0);
+    tables_collect(false);
+    CHECK_INT(tables_held(), ==, 1);
+    tables_collect(true);
+    CHECK_INT(tables_held(), ==, 0);
+    tables_clear();
+    maps_finish(&maps);
+}
+
+static int memory_with(const void *data, size_t size, int seals) {
+    int fd = memfd_create("table", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CHECK(write(fd, data, size) == (ssize_t)size);
+    CHECK(fcntl(fd, F_ADD_SEALS, seals) == 0);
+    return fd;
+}
+
+TEST(tables_that_are_not_sealed_or_not_tables_are_refused) {
+    struct maps maps = read_maps();
+    const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
+    static char junk[8192];
+    int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+    CHECK_INT(tables_set_modules(&maps, 1), ==, 0);
+    int fd = memory_with(junk, sizeof junk, F_SEAL_SHRINK | F_SEAL_GROW);
+    CHECK_INT(tables_add(1, module->start, 0, sizeof junk, fd), ==, EINVAL);
+    fd = memory_with(junk, sizeof junk, all);
+    CHECK_INT(tables_add(1, module->start, 0, sizeof junk, fd), ==, EINVAL);
+    fd = memory_with(junk, sizeof junk, all);
+    CHECK_INT(tables_add(1, module->start, 0, sizeof junk + 1, fd), ==, EINVAL);
+    fd = memory_with(junk, sizeof junk, all);
+    CHECK_INT(tables_add(2, module->start, 0, sizeof junk, fd), ==, ESTALE);
+    fd = memory_with(junk, sizeof junk, all);
+    CHECK_INT(tables_add(1, module->start + 1, 0, sizeof junk, fd), ==, ENOENT);
+    CHECK_INT(tables_add(1, module->start, 0, sizeof junk, open("/dev/zero", O_RDONLY)), ==,
+              EINVAL);
+    CHECK_INT(tables_held(), ==, 0);
+    tables_clear();
+    maps_finish(&maps);
+}
+
+TEST(limits_are_read_from_proc) {
+    int open_now, most;
+    limits_descriptors(&open_now, &most);
+    CHECK_INT(open_now, >=, 3);
+    CHECK_INT(most, >=, open_now);
+    CHECK_INT(limits_cpus(), >=, 1);
+    CHECK_INT(limits_stat_field(1 + 3), ==, getppid());
+    CHECK_INT(limits_stat_field(22), >, 0);
+    CHECK(limits_kernel_at_least(3, 0));
+    CHECK(!limits_kernel_at_least(999, 0));
+    char text[8] = "";
+    limits_append(text, sizeof text, "abc");
+    limits_append_number(text, sizeof text, 1234567);
+    CHECK_STR(text, "abc1234");
+    CHECK_STR(limits_error_name(EPERM), "EPERM");
+    CHECK_STR(limits_error_name(95), "error 95");
+    CHECK_INT(limits_read_file("/nonexistent", text, sizeof text), <, 0);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/captures/dictionary.h"
+
+#include "tests/unit/check.h"
+
+#include <stdio.h>
+
+static uint32_t add(struct intern *intern, const char *text, bool expect_new) {
+    bool is_new;
+    uint32_t number = intern_add(intern, text, strlen(text), &is_new);
+    CHECK_INT(is_new, ==, expect_new);
+    return number;
+}
+
+TEST(intern_numbers_by_first_appearance) {
+    struct intern intern = {.limit_bytes = 1 << 20, .seed = 1};
+    CHECK_INT(add(&intern, "a", true), ==, 0);
+    CHECK_INT(add(&intern, "b", true), ==, 1);
+    CHECK_INT(add(&intern, "a", false), ==, 0);
+    CHECK_INT(add(&intern, "", true), ==, 2);
+    CHECK_INT(add(&intern, "", false), ==, 2);
+    intern_finish(&intern);
+}
+
+TEST(intern_finds_every_one_of_many_again) {
+    struct intern intern = {.limit_bytes = 64 << 20, .seed = 7};
+    char text[32];
+    for (int round = 0; round < 2; round++) {
+        for (uint32_t i = 0; i < 20000; i++) {
+            snprintf(text, sizeof text, "name %u", i);
+            CHECK_INT(add(&intern, text, round == 0), ==, i);
+        }
+    }
+    intern_finish(&intern);
+}
+
+TEST(intern_past_its_bound_adds_nothing_and_still_finds) {
+    struct intern intern = {.limit_bytes = 4096, .seed = 7};
+    char text[32];
+    bool is_new;
+    uint32_t added = 0;
+    for (uint32_t i = 0; i < 1000; i++) {
+        snprintf(text, sizeof text, "name %u", i);
+        added += intern_add(&intern, text, strlen(text), &is_new) != INTERN_NONE;
+    }
+    CHECK_INT(added, >, 10);
+    CHECK_INT(added, <, 300);
+    CHECK_INT(add(&intern, "name 3", false), ==, 3);
+    intern_finish(&intern);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/rpc/core/secret_files.h"
+
+#include "tests/unit/check.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static sonde_err read_with_mode(const char *path, int fd, unsigned mode, struct sonde_buf *out) {
+    fchmod(fd, mode);
+    return rpc_file_read(path, "token file", RPC_FILE_SECRET, out, NULL);
+}
+
+TEST(a_secret_that_everybody_may_read_is_refused) {
+    char path[] = "/tmp/x.XXXXXX";
+    struct sonde_buf out = {0};
+    int fd = mkstemp(path);
+    CHECK_INT(write(fd, "secret", 6), ==, 6);
+    sonde_err open_err = read_with_mode(path, fd, 0644, &out);
+    sonde_err closed_err = read_with_mode(path, fd, 0640, &out);
+    close(fd);
+    unlink(path);
+    CHECK_INT(open_err, ==, SONDE_PERMISSION_DENIED);
+    CHECK_INT(closed_err, ==, SONDE_OK);
+    CHECK_STR(out.data, "secret");
+    sonde_buf_finish(&out);
+}
