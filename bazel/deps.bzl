@@ -25,6 +25,7 @@ _LIBRARIES = {
     "nanopb": ("", ["protobuf-nanopb"], ["pb.h", "pb_common.h", "pb_encode.h", "pb_decode.h"], [], [], []),
     "openssl": ("openssl", ["ssl", "crypto"], ["openssl"], [], [], []),
     "protobuf_c": ("libprotobuf-c", ["protobuf-c"], ["protobuf-c"], [], [], ["protoc-c", "protoc"]),
+    "seccomp": ("libseccomp", ["seccomp"], ["seccomp.h", "seccomp-syscalls.h"], [], [], []),
     "unwind": ("libunwind", ["unwind", "unwind-x86_64", "unwind-ptrace"], ["libunwind.h", "libunwind-common.h", "libunwind-dynamic.h", "libunwind-ptrace.h", "libunwind-x86_64.h", "libunwind-coredump.h"], [], [], []),
     "zlib": ("zlib", ["z"], ["zlib.h", "zconf.h"], [], [], []),
     "zstd": ("libzstd", ["zstd"], ["zstd.h", "zstd_errors.h"], [], [], []),

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gives up, for good, what a converter of hostile bytes does not need. One call, before the first
- * byte is read, in a process with one thread. */
+ * Drops the privileges that a reader of hostile files does not need: root, most system calls,
+ * unlimited memory and CPU time. Call it once, while the process has one thread, before the first
+ * byte is read. It cannot be undone. */
 #ifndef SONDE_SERVICE_SYMBOL_WORKER_CONFINE_H
 #define SONDE_SERVICE_SYMBOL_WORKER_CONFINE_H
 
 #include <stdbool.h>
 
-/* False when something was refused: then nothing may be read. */
+/* Returns false if the kernel refused a step; do not read any input then. */
 bool symbol_confine(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the worker can no longer do. Each attempt is made in a child that was confined. */
+ * What a confined worker can and cannot do. Each attempt is made in a child of its own. */
 #include "service/symbol/worker/confine.h"
 #include "service/symbol/worker/worker.h"
 #include "tests/unit/check.h"
@@ -8,31 +8,46 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* 0 = refused as it should be. */
+/* Returns 0 if the attempt ended as it should. */
 typedef int attempt(void);
 
-static int status_of(attempt *make) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    check_skip("a sanitizer's run-time needs more system calls than the worker has");
-#endif
+/* The child's exit status, or 1000 and the signal that killed it. */
+static int fork_and_run(attempt *make) {
     pid_t pid = fork();
     CHECK(pid >= 0);
-    if (pid == 0) {
-        for (int fd = SYMBOL_WORKER_MAIN; fd < SYMBOL_WORKER_FD_END; fd++)
-            if (fcntl(fd, F_GETFD) < 0)
-                dup2(open("/dev/null", O_RDWR), fd);
-        _exit(symbol_confine() ? make() : 99);
-    }
+    if (pid == 0)
+        _exit(make());
     int status = 0;
     CHECK_INT(waitpid(pid, &status, 0), ==, pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+static attempt *confined_attempt;
+
+static int confine_and_try(void) {
+    for (int fd = SYMBOL_WORKER_MAIN; fd < SYMBOL_WORKER_FD_END; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            dup2(open("/dev/null", O_RDWR), fd);
+    return symbol_confine() ? confined_attempt() : 99;
+}
+
+static int status_of(attempt *make) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    check_skip("a sanitizer's run-time library needs more system calls than the filter allows");
+#endif
+    confined_attempt = make;
+    return fork_and_run(confine_and_try);
 }
 
 static int refused(long result) {
@@ -55,8 +70,32 @@ static int try_fork(void) {
     return refused(fork());
 }
 
-static int try_write_file(void) {
-    return refused(open("/tmp/sonde-confined", O_WRONLY | O_CREAT, 0600));
+/* Exactly EPERM, the filter's answer: files and folders that nobody may write to answer EACCES. */
+static int refused_by_filter(long result) {
+    return result == -1 && errno == EPERM ? 0 : 1;
+}
+
+static const char *existing_file(void) {
+    static char path[512];
+    const char *folder = getenv("TEST_TMPDIR");
+    snprintf(path, sizeof path, "%s/existing", folder ? folder : "/tmp");
+    return path;
+}
+
+static int try_write_only(void) {
+    return refused_by_filter(open(existing_file(), O_WRONLY));
+}
+
+static int try_read_write(void) {
+    return refused_by_filter(open(existing_file(), O_RDWR));
+}
+
+static int try_create(void) {
+    return refused_by_filter(open(existing_file(), O_RDONLY | O_CREAT, 0600));
+}
+
+static int try_truncate(void) {
+    return refused_by_filter(open(existing_file(), O_RDONLY | O_TRUNC));
 }
 
 static int try_signal_parent(void) {
@@ -68,7 +107,12 @@ static int try_ptrace(void) {
 }
 
 static int try_unlink(void) {
-    return refused(unlink("/tmp/sonde-confined"));
+    return refused_by_filter(unlink(existing_file()));
+}
+
+/* The x32 table of system calls shares the 64-bit numbers, with one more bit set. */
+static int try_other_table(void) {
+    return syscall(0x40000000 | SYS_read, -1, NULL, 0) == -1 ? 0 : 1;
 }
 
 static int try_read(void) {
@@ -93,7 +137,7 @@ static int try_identity(void) {
     return uid && strncmp(uid, "Uid:\t0", 6) != 0 ? 0 : 1;
 }
 
-TEST(a_confined_worker_reaches_nobody) {
+TEST(a_confined_worker_reaches_no_other_process_and_no_network) {
     CHECK_INT(status_of(try_socket), ==, 0);
     CHECK_INT(status_of(try_unix_socket), ==, 0);
     CHECK_INT(status_of(try_exec), ==, 0);
@@ -102,16 +146,26 @@ TEST(a_confined_worker_reaches_nobody) {
     CHECK_INT(status_of(try_ptrace), ==, 0);
 }
 
-TEST(a_confined_worker_changes_no_file) {
-    CHECK_INT(status_of(try_write_file), ==, 0);
+TEST(a_confined_worker_opens_files_for_reading_only) {
+    FILE *file = fopen(existing_file(), "w");
+    CHECK(file && fputs("text", file) >= 0 && fclose(file) == 0);
+    CHECK_INT(chmod(existing_file(), 0666), ==, 0);
+    CHECK_INT(status_of(try_write_only), ==, 0);
+    CHECK_INT(status_of(try_read_write), ==, 0);
+    CHECK_INT(status_of(try_create), ==, 0);
+    CHECK_INT(status_of(try_truncate), ==, 0);
     CHECK_INT(status_of(try_unlink), ==, 0);
+}
+
+TEST(a_confined_worker_that_uses_another_table_of_system_calls_is_killed) {
+    CHECK_INT(status_of(try_other_table), ==, 1000 + SIGSYS);
 }
 
 TEST(a_confined_worker_can_still_read) {
     CHECK_INT(status_of(try_read), ==, 0);
 }
 
-TEST(a_confined_worker_has_a_bound_on_memory) {
+TEST(a_confined_worker_has_a_memory_limit) {
     CHECK_INT(status_of(try_memory), ==, 0);
 }
 
