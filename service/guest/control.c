@@ -45,13 +45,13 @@ static sonde_guest_v1_Hello hello;
 
 static void fill_hello(void) {
     hello.protocol = 1;
-    hello.pid = (int32_t)room.pid;
+    hello.pid = (int32_t)handler_state.pid;
     limits_append(hello.name, sizeof hello.name, guest.name);
     limits_append(hello.version, sizeof hello.version, GUEST_VERSION);
     ssize_t len = readlink("/proc/self/exe", hello.executable, sizeof hello.executable - 1);
     hello.executable[len > 0 ? len : 0] = 0;
     if (getrandom(hello.uuid, sizeof hello.uuid, GRND_NONBLOCK) < 0)
-        memcpy(hello.uuid, &room.pid, sizeof room.pid);
+        memcpy(hello.uuid, &handler_state.pid, sizeof handler_state.pid);
     hello.start_ticks = limits_stat_field(22);
     hello.page_size = (uint32_t)sysconf(_SC_PAGESIZE);
     hello.cpus = limits_cpus();
@@ -90,7 +90,7 @@ static void set_watch(void) {
 }
 
 static int64_t now_s(void) {
-    return room_clock_ns(CLOCK_MONOTONIC) / 1000000000;
+    return handler_clock_ns(CLOCK_MONOTONIC) / 1000000000;
 }
 
 static void be_away(void) {
@@ -139,7 +139,8 @@ static void on_refusal(const sonde_guest_v1_Refusal *refusal) {
 }
 
 static void on_message(const link_in *in, int fd) {
-    rights_limit_to((int)room.pid); /* a server that has given something up meant all of itself */
+    rights_limit_to(
+        (int)handler_state.pid); /* a server that has given something up meant all of itself */
     switch (in->which_message) {
     case sonde_guest_v1_ToGuest_refusal_tag:
         on_refusal(&in->message.refusal);
@@ -163,8 +164,8 @@ static void on_message(const link_in *in, int fd) {
     }
 }
 
-/* After a hang-up the first try waits: a sonded that restarts is not met by all its guests at once.
- */
+/* After a hang-up the first try waits: a sonded that restarts is not met by all its guests at
+ * once. */
 static void after_hang_up(void) {
     attached = false;
     away_since_s = now_s();

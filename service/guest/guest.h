@@ -48,8 +48,8 @@ int guest_start(uint32_t delay_ms);
 /* In the child right after fork returned there: a control thread of its own, when the parent had
  * one. */
 void guest_restart_after_fork(void);
-/* What room_wake wakes through; made anew by the control thread when the host has closed it. False:
- * no descriptors left. */
+/* What handler_wake_control wakes through; made anew by the control thread when the host has closed
+ * it. False: no descriptors left. */
 bool guest_make_wake(void);
 
 /* Whether the calling thread's rights (rights.h) are others than the control thread's; false when

@@ -12,23 +12,23 @@
 enum { FREE, WRITING, READY };
 
 void sonde_label_request(uint64_t id) {
-    room_tags.request = id;
+    thread_tags.request = id;
 }
 
-static bool holds_text(const struct room_label *label, const char *text, size_t len) {
+static bool holds_text(const struct thread_label *label, const char *text, size_t len) {
     return memcmp(label->text, text, len) == 0 && label->text[len] == 0;
 }
 
 /* Texts are looked for from a place that depends on them, so that two threads with one text meet at
- * one row. A row that is being written at this moment is passed by: at worst a text stands twice.
- */
+ * one row. A row that is being written at this moment is passed by: at worst a text stands
+ * twice. */
 static uint32_t label_of(const char *text, size_t len) {
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ (uint8_t)text[i]) * 16777619u;
-    for (uint32_t i = 0; i < ROOM_LABELS; i++) {
-        uint32_t row = (hash + i) % ROOM_LABELS, state = FREE;
-        struct room_label *label = &room.labels[row];
+    for (uint32_t i = 0; i < THREAD_LABELS_MAX; i++) {
+        uint32_t row = (hash + i) % THREAD_LABELS_MAX, state = FREE;
+        struct thread_label *label = &handler_state.labels[row];
         if (atomic_compare_exchange_strong(&label->state, &state, WRITING)) {
             memcpy(label->text, text, len);
             label->text[len] = 0;
@@ -42,22 +42,23 @@ static uint32_t label_of(const char *text, size_t len) {
 }
 
 void sonde_label_thread(const char *text) {
-    size_t len = text ? strnlen(text, ROOM_LABEL_BYTES - 1) : 0;
-    room_tags.label = len ? label_of(text, len) : 0;
+    size_t len = text ? strnlen(text, THREAD_LABEL_BYTES - 1) : 0;
+    thread_tags.label = len ? label_of(text, len) : 0;
 }
 
 int sonde_stack_add(const void *low, size_t size) {
     uint64_t start = (uint64_t)low;
     if (!start || size < 64 || start + size < start)
         return EINVAL;
-    for (uint32_t i = 0; i < ROOM_STACKS; i++) {
+    for (uint32_t i = 0; i < EXTRA_STACKS_MAX; i++) {
         uint64_t none = 0;
-        if (!atomic_compare_exchange_strong(&room.stacks[i].low, &none, UINT64_MAX))
+        if (!atomic_compare_exchange_strong(&handler_state.stacks[i].low, &none, UINT64_MAX))
             continue;
-        atomic_store_explicit(&room.stacks[i].high, start + size, memory_order_relaxed);
-        atomic_store_explicit(&room.stacks[i].low, start, memory_order_release);
-        uint32_t count = atomic_load(&room.stack_count);
-        while (count < i + 1 && !atomic_compare_exchange_weak(&room.stack_count, &count, i + 1))
+        atomic_store_explicit(&handler_state.stacks[i].high, start + size, memory_order_relaxed);
+        atomic_store_explicit(&handler_state.stacks[i].low, start, memory_order_release);
+        uint32_t count = atomic_load(&handler_state.stack_count);
+        while (count < i + 1 &&
+               !atomic_compare_exchange_weak(&handler_state.stack_count, &count, i + 1))
             continue;
         return 0;
     }
@@ -65,10 +66,10 @@ int sonde_stack_add(const void *low, size_t size) {
 }
 
 void sonde_stack_remove(const void *low) {
-    uint32_t count = atomic_load(&room.stack_count);
+    uint32_t count = atomic_load(&handler_state.stack_count);
     for (uint32_t i = 0; i < count; i++) {
         uint64_t start = (uint64_t)low;
-        if (start && atomic_compare_exchange_strong(&room.stacks[i].low, &start, 0))
+        if (start && atomic_compare_exchange_strong(&handler_state.stacks[i].low, &start, 0))
             return;
     }
 }

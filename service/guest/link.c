@@ -113,8 +113,8 @@ bool link_send(int fd) {
     return false;
 }
 
-/* More descriptors than can be kept are a peer gone wrong: they are closed and the connection ends.
- */
+/* More descriptors than can be kept are a peer gone wrong: they are closed and the connection
+ * ends. */
 static bool keep_descriptors(struct msghdr *message) {
     bool kept = !(message->msg_flags & MSG_CTRUNC);
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;

@@ -29,7 +29,7 @@
 #define FORK_DELAY_MS  50
 
 struct guest guest = {.wake = FDS_NONE};
-static struct fds_file waker = FDS_NONE; /* the end that room_wake writes to */
+static struct fds_file waker = FDS_NONE; /* the end that handler_wake_control writes to */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* start against stop */
 static pthread_t control;
@@ -81,7 +81,7 @@ static uint64_t main_stack_end(void) {
 }
 
 static void close_wake(void) {
-    room.wake_fd = -1;
+    handler_state.wake_fd = -1;
     fds_close(&waker);
     fds_close(&guest.wake);
 }
@@ -93,13 +93,13 @@ bool guest_make_wake(void) {
         return false;
     guest.wake = fds_keep(ends[0]);
     waker = fds_keep(ends[1]);
-    room.wake_fd = waker.fd;
+    handler_state.wake_fd = waker.fd;
     return true;
 }
 
 int guest_start(uint32_t delay_ms) {
-    room.pid = (uint32_t)getpid();
-    room.main_stack.high = main_stack_end();
+    handler_state.pid = (uint32_t)getpid();
+    handler_state.main_stack.high = main_stack_end();
     guest.start_delay_ms = delay_ms;
     atomic_store(&guest.stopping, false);
     if (!guest_make_wake())
@@ -117,7 +117,7 @@ int guest_start(uint32_t delay_ms) {
 bool guest_rights_differ(void) {
     struct rights own, control_rights;
     int tid = atomic_load(&control_tid);
-    if (!atomic_load(&running) || raw_call3(SYS_getpid, 0, 0, 0) != (long)room.pid)
+    if (!atomic_load(&running) || raw_call3(SYS_getpid, 0, 0, 0) != (long)handler_state.pid)
         return false; /* the child of a vfork has its parent's memory */
     if (tid == 0)
         return true; /* who knows */
@@ -134,7 +134,7 @@ bool guest_step_aside(void) {
         return false;
     }
     atomic_store(&guest.stepping_aside, true);
-    room_wake();
+    handler_wake_control();
     pthread_join(control, NULL);
     return true;
 }
@@ -167,9 +167,9 @@ void guest_connect_now(void) {
     int saved = errno;
     struct timespec pause = {0, 1000000};
     bool is_there = guest.socket_path[0] == '@' || access(guest.socket_path, F_OK) == 0;
-    bool is_ours = raw_call3(SYS_getpid, 0, 0, 0) == (long)room.pid;
+    bool is_ours = raw_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
     if (atomic_load(&running) && is_there && is_ours && is_away()) {
-        room_wake();
+        handler_wake_control();
         for (int i = 0; i < CONNECT_TRIES && is_away(); i++)
             nanosleep(&pause, NULL);
     }
@@ -185,7 +185,7 @@ static void on_fork_child(void) {
     wanted_in_child = running || wanted_in_child;
     running = false;
     atomic_store(&guest.stepping_aside, false);
-    room.pid = (uint32_t)raw_call3(SYS_getpid, 0, 0, 0);
+    handler_state.pid = (uint32_t)raw_call3(SYS_getpid, 0, 0, 0);
     close_wake();
     atomic_store(&guest.state, GUEST_OFF);
     install_after_fork();
@@ -326,7 +326,7 @@ void sonde_stop(void) {
     wanted_in_child = false;
     if (running) {
         atomic_store(&guest.stopping, true);
-        room_wake();
+        handler_wake_control();
         pthread_join(control, NULL);
         end_running();
     }

@@ -16,8 +16,8 @@ bool allocator_find(uint64_t address);
 /* "mallctl", "je_mallctl", "_rjem_mallctl", "symbol table"; "" = not found. */
 const char *allocator_symbol(void);
 
-/* 0 or an errno: ENOENT when the name is not there, or not without prof:true. ENOSYS: no jemalloc.
- */
+/* 0 or an errno: ENOENT when the name is not there, or not without prof:true. ENOSYS: no
+ * jemalloc. */
 int allocator_get_bool(const char *name, bool *value);
 int allocator_set_bool(const char *name, bool value);
 int allocator_get_size(const char *name, size_t *value);

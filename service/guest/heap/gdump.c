@@ -37,7 +37,7 @@ static void catch_file(const char *name) {
     if (fd < 0)
         return;
     if (atomic_compare_exchange_strong(&caught, &none, fd)) {
-        room_wake();
+        handler_wake_control();
         return;
     }
     raw_close(fd);
@@ -91,7 +91,7 @@ int gdump_take(uint64_t *skipped) {
         return -1;
     *skipped = atomic_exchange(&dropped, 0);
     if (is_on && allocator_set_bool("prof.gdump", false) == 0)
-        pause_until_ns = room_clock_ns(CLOCK_MONOTONIC) + GDUMP_PAUSE_NS;
+        pause_until_ns = handler_clock_ns(CLOCK_MONOTONIC) + GDUMP_PAUSE_NS;
     return fd;
 }
 

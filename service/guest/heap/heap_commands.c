@@ -188,7 +188,7 @@ static void describe(sonde_guest_v1_HeapAnswer *answer) {
     answer->program_imports = facts->program_words;
     answer->interposed = is_interposed();
     answer->table = interposer_table();
-    answer->start_ns = (uint64_t)room_clock_ns(CLOCK_MONOTONIC);
+    answer->start_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC);
     if (!answer->interposed)
         return;
     answer->active = answer->accumulates = true;
@@ -292,7 +292,7 @@ void heap_on_command(const sonde_guest_v1_HeapCommand *command, bool maps_are_kn
     else if (is_waiting) {
         late.is_waiting = true;
         late.table = command->table;
-        late.until_ns = room_clock_ns(CLOCK_MONOTONIC) + TABLES_NS;
+        late.until_ns = handler_clock_ns(CLOCK_MONOTONIC) + TABLES_NS;
         late.answer = answer;
         return;
     }
@@ -325,7 +325,7 @@ static int late_tick(int64_t now_ns) {
 }
 
 int heap_tick(void) {
-    int64_t now_ns = room_clock_ns(CLOCK_MONOTONIC);
+    int64_t now_ns = handler_clock_ns(CLOCK_MONOTONIC);
     send_gdump();
     return sooner(late_tick(now_ns), sooner(gdump_tick(now_ns), interposer_tick(now_ns)));
 }
@@ -350,13 +350,13 @@ static void end_windows(void) {
     (void)interposer_want(INTERPOSER_ALLOCS, &(struct interposer_wish){0});
     if (interposer_is_waiting())
         (void)interposer_begin();
-    (void)interposer_tick(room_clock_ns(CLOCK_MONOTONIC));
+    (void)interposer_tick(handler_clock_ns(CLOCK_MONOTONIC));
 }
 
 void heap_while_away(int64_t since_s) {
     bool is_on = switched_on || gdump_is_on() || is_interposed();
     end_windows();
-    if (is_on && room_clock_ns(CLOCK_MONOTONIC) / 1000000000 - since_s >= HEAP_AWAY_S)
+    if (is_on && handler_clock_ns(CLOCK_MONOTONIC) / 1000000000 - since_s >= HEAP_AWAY_S)
         heap_stop();
 }
 

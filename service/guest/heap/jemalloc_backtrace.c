@@ -28,7 +28,8 @@ void hook_set_original(hook_function *function) {
     atomic_store(&original, function);
 }
 
-/* Ordered before the look at room.map, as a publication is before the look at the states. */
+/* Ordered before the look at handler_state.map, as a publication is before the look at the
+ * states. */
 static bool enter(struct place *place) {
     uint64_t state = atomic_load_explicit(&place->state, memory_order_relaxed);
     return state % 2 == 0 && atomic_compare_exchange_strong(&place->state, &state, state + 1);
@@ -58,7 +59,7 @@ static uint32_t walk_whole(struct place *place, const struct walk_map *map,
     bounds_find_call(here->value[WALK_RSP], &own_stack, &extra, &bounds);
     walk_from_call(here, map, &place->cache, &place->trail, &bounds, place->pcs, WALKED_PCS,
                    &walked);
-    room_tell_of_miss(map, place->pcs, &walked);
+    handler_report_miss(map, place->pcs, &walked);
     *has_exact = walked.has_exact;
     return walked.gap_at ? walked.gap_at : walked.depth;
 }
@@ -83,7 +84,7 @@ __attribute__((noinline)) void hook_backtrace(void **pcs, unsigned *count, unsig
     struct place *place = take_place(here.value[WALK_RSP]);
     uint32_t depth = 0;
     if (place) {
-        const struct room_map *map = atomic_load(&room.map);
+        const struct module_map *map = atomic_load(&handler_state.map);
         depth = map ? walk(place, &map->walk, &here, pcs, most) : 0;
         leave(place);
     }
@@ -107,7 +108,7 @@ uint32_t hook_stack(const struct walk_registers *here, uint64_t caller, uint64_t
     struct place *place = take_place(here->value[WALK_RSP]);
     uint32_t depth = 0;
     if (place) {
-        const struct room_map *map = atomic_load(&room.map);
+        const struct module_map *map = atomic_load(&handler_state.map);
         bool has_exact;
         uint32_t whole = map ? walk_whole(place, &map->walk, here, &has_exact) : 0;
         uint32_t first = skip_own(place->pcs, whole, caller);

@@ -7,9 +7,9 @@
  *
  * Caches are shared: a thread takes the one its address points to, or a neighbour when that is
  * taken, by one exchange, and gives it back by one store. A walk holds its cache from before it
- * reads room.map until it is done, so a cache seen free after a publication means that nobody is
- * left in what was published before. Without a map, without a free cache, and where the walk finds
- * no caller, the allocator's own backtrace does the work. */
+ * reads handler_state.map until it is done, so a cache seen free after a publication means that
+ * nobody is left in what was published before. Without a map, without a free cache, and where the
+ * walk finds no caller, the allocator's own backtrace does the work. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_JEMALLOC_BACKTRACE_H
 #define SONDE_SERVICE_GUEST_HEAP_JEMALLOC_BACKTRACE_H
 

@@ -49,8 +49,8 @@ static double series(double f) {
     return sum;
 }
 
-/* Small x by the series, which loses nothing near 0; larger ones by exp(-x) = 2^-k exp(-f),
- * f below ln 2, by its series. */
+/* Small x by the series, which loses nothing near 0; larger ones by exp(-x) = 2^-k exp(-f), f below
+ * ln 2, by its series. */
 double chance_hit(double x) {
     if (x >= 40)
         return 1;

@@ -8,12 +8,11 @@
  *                   └─▶ two buckets of 8 slots, one line each ──▶ entry
  *
  * A slot is address and entry number in one word; a block can stand in any slot of its two buckets.
- * They are in the front, 64 KiB that stay in the cache and hold 4 GB of live heap at a mean of
- * 512 KiB; what finds no room there has two in the large part behind it, whose pages are not
- * touched before.
- * Nothing is locked, and nothing waits: a block is put in before the allocation returns and taken
- * out before the real free, so one thread at a time has to do with an address. A full bucket is a
- * counted drop.
+ * They are in the front, 64 KiB that stay in the cache and hold 4 GB of live heap at a mean of 512
+ * KiB; what finds no room there has two in the large part behind it, whose pages are not touched
+ * before. Nothing is locked, and nothing waits: a block is put in before the allocation returns and
+ * taken out before the real free, so one thread at a time has to do with an address. A full bucket
+ * is a counted drop.
  *
  * Index and filter are gone (zero) in the child of a fork, by the kernel's hand. Thread and signal
  * safety: signal-safe, but for what says control thread. */

@@ -60,7 +60,7 @@ bool sampler_is_quiet(void) {
 
 static void greet(struct sampler_thread *thread) {
     thread->tid = (uint32_t)raw_gettid();
-    uint64_t time = (uint64_t)room_clock_ns(CLOCK_MONOTONIC);
+    uint64_t time = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC);
     thread->random = time * 0x9e3779b97f4a7c15ull ^ (uint64_t)thread << 20 ^ time >> 7;
     if (thread->random == 0)
         thread->random = 1;
@@ -133,7 +133,7 @@ note(const void *block, uint64_t bytes, const struct sampler_choice *choice, con
     uint32_t depth = hook_stack(&here, (uint64_t)caller, pcs, ALLOC_MAX_DEPTH);
     struct sample sample = {.size = bytes,
                             .objects = alloc_bits(choice->objects),
-                            .time_ns = (uint64_t)room_clock_ns(CLOCK_MONOTONIC_COARSE),
+                            .time_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC_COARSE),
                             .stack = samples_stack(pcs, depth),
                             .tid = sampler_thread.tid};
     if (!sample.stack)

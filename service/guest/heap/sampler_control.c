@@ -64,7 +64,7 @@ int interposer_begin(void) {
 
 static void pass(bool in_place) {
     is_pass_due = !patch_pass(in_place);
-    look_ns = room_clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
+    look_ns = handler_clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
 }
 
 /* Of an earlier life. */

@@ -151,7 +151,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_
         find_real();
     if (!real_create)
         return EAGAIN;
-    bool is_told = atomic_load_explicit(&room.open, memory_order_relaxed) ||
+    bool is_told = atomic_load_explicit(&handler_state.sampling, memory_order_relaxed) ||
                    atomic_load_explicit(&jail_entered, memory_order_relaxed);
     if (!is_told || !atomic_load(&key_made))
         return real_create(thread, attr, start, argument);
@@ -238,9 +238,9 @@ EXPORT int dlclose(void *library) {
     if (!real_dlclose)
         find_real();
     int result = real_dlclose ? real_dlclose(library) : -1;
-    bool walks = atomic_load_explicit(&room.open, memory_order_relaxed) ||
+    bool walks = atomic_load_explicit(&handler_state.sampling, memory_order_relaxed) ||
                  atomic_load_explicit(&guest.keeps_maps, memory_order_relaxed);
     if (walks && !atomic_exchange(&guest.reread_maps, true)) /* one wake-up for many */
-        room_wake();
+        handler_wake_control();
     return result;
 }

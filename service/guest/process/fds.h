@@ -14,8 +14,8 @@
 struct fds_file {
     int fd; /* -1 = none */
     uint64_t device, inode;
-    /* The start of what /proc/self/fd says, for inotify and eventfd share one inode; "" = unknown.
-     */
+    /* The start of what /proc/self/fd says, for inotify and eventfd share one inode; "" =
+     * unknown. */
     char link[24];
 };
 #define FDS_NONE ((struct fds_file){.fd = -1})

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What the machine and the process allow, read from /proc and the kernel by plain system calls into
- * the caller's memory; and a few words about it. No stdio, no malloc. Any thread; not signal-safe.
- */
+ * the caller's memory; and a few words about it. No stdio, no malloc. Any thread; not
+ * signal-safe. */
 #ifndef SONDE_SERVICE_GUEST_PROCESS_LIMITS_H
 #define SONDE_SERVICE_GUEST_PROCESS_LIMITS_H
 

@@ -16,7 +16,7 @@ static size_t modules_bytes(void) {
 }
 
 static size_t areas_bytes(void) {
-    return sizeof(struct room_areas) + MAPS_AREAS * sizeof(struct walk_stack);
+    return sizeof(struct writable_areas) + MAPS_AREAS * sizeof(struct walk_stack);
 }
 
 static void *reserve(size_t bytes) {

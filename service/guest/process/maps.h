@@ -23,7 +23,7 @@ struct maps {
     uint32_t module_count;
     bool truncated;
     struct maps_module *modules; /* MAPS_MODULES of them, sorted by start */
-    struct room_areas *areas;
+    struct writable_areas *areas;
     struct walk_stack main_stack; /* the mapping "[stack]" */
 };
 

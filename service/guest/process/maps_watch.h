@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * When the maps are to be read again. Reading them costs the kernel a path for every mapping, in a
- * process that does nothing most of what a capture costs. So while it runs the sizes of the
- * address space (/proc/self/statm, one short line) are looked at instead, and only a change of
- * them, a pc in no module, a closed library, or ten seconds lead to a reading. What has equal sizes
- * before and after (a library in the place of another) is found by one of the last three. Control
- * thread only. */
+ * process that does nothing most of what a capture costs. So while it runs the sizes of the address
+ * space (/proc/self/statm, one short line) are looked at instead, and only a change of them, a pc
+ * in no module, a closed library, or ten seconds lead to a reading. What has equal sizes before and
+ * after (a library in the place of another) is found by one of the last three. Control thread
+ * only. */
 #ifndef SONDE_SERVICE_GUEST_PROCESS_MAPS_WATCH_H
 #define SONDE_SERVICE_GUEST_PROCESS_MAPS_WATCH_H
 

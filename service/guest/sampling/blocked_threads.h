@@ -35,9 +35,9 @@ void blocked_round(void);
 /* When the next round is due, CLOCK_MONOTONIC; INT64_MAX when nobody asks. */
 int64_t blocked_due_ns(void);
 
-/* A seat is taken, and about to be given back. has_ended: the thread was found gone. Any thread,
- * seats locked. */
-void blocked_enter(const struct room_seat *seat);
-void blocked_leave(const struct room_seat *seat, bool has_ended);
+/* A thread is taken, and about to be given back. has_ended: the thread was found gone. Any thread,
+ * threads locked. */
+void blocked_enter(const struct sampled_thread *thread);
+void blocked_leave(const struct sampled_thread *thread, bool has_ended);
 
 #endif

@@ -35,7 +35,7 @@ static struct {
     enum stage stage;
     uint32_t sequence;
     uint64_t period_ns, wall_period_ns; /* wall_period_ns 0 = blocked threads are not looked at */
-    enum room_clock wanted;
+    enum sample_clock wanted;
     struct clock_plan plan;
     struct maps maps, next_maps;
     uint64_t generation;
@@ -44,13 +44,13 @@ static struct {
     struct maps_watch watch;
     int64_t process_start_ns, own_start_ns; /* own: before the preparations */
     int64_t own_running_ns;                 /* after them */
-    struct seats_handlers handlers_before;  /* the capture */
+    struct handler_cost handlers_before;    /* the capture */
     uint64_t read_bytes;
     int64_t read_ns; /* when sonded read something last */
 } now;
 
 static int64_t clock_now(void) {
-    return room_clock_ns(CLOCK_MONOTONIC);
+    return handler_clock_ns(CLOCK_MONOTONIC);
 }
 
 static void send_state(bool running, int os_error) {
@@ -64,32 +64,32 @@ static void send_state(bool running, int os_error) {
     state->os_error = os_error;
     limits_append(state->clock, sizeof state->clock, running ? clock_name(now.plan.clock) : "");
     limits_append(state->note, sizeof state->note, now.plan.note);
-    if (now.plan.clock == ROOM_CLOCK_PERF)
-        threads_note(state->note, sizeof state->note, ROOM_CLOCK_TIMER,
+    if (now.plan.clock == SAMPLE_CLOCK_PERF)
+        threads_note(state->note, sizeof state->note, SAMPLE_CLOCK_TIMER,
                      " threads by timer (RLIMIT_NOFILE)");
-    threads_note(state->note, sizeof state->note, ROOM_CLOCK_NONE, " threads without a clock");
+    threads_note(state->note, sizeof state->note, SAMPLE_CLOCK_NONE, " threads without a clock");
     link_send(-1);
 }
 
 void capture_step_aside(void) {
-    int64_t used_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int64_t used_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     now.own_start_ns -= used_ns; /* the next thread's clock begins at 0 */
     now.own_running_ns -= used_ns;
 }
 
 static void send_account(void) {
-    struct seats_handlers handlers = seats_handlers();
-    uint64_t handler_ns = seats_handler_ns(&now.handlers_before, &handlers);
-    if (room.rings.header) {
-        atomic_store(&room.rings.header->handler_ns, handler_ns);
-        atomic_store(&room.rings.header->handler_count, handlers.count);
+    struct handler_cost handlers = sampled_threads_handler_cost();
+    uint64_t handler_ns = handler_cost_ns(&now.handlers_before, &handlers);
+    if (handler_state.rings.header) {
+        atomic_store(&handler_state.rings.header->handler_ns, handler_ns);
+        atomic_store(&handler_state.rings.header->handler_count, handlers.count);
     }
     link_out *out = link_message();
     sonde_guest_v1_CpuAccount *account = &out->message.cpu_account;
     out->which_message = sonde_guest_v1_FromGuest_cpu_account_tag;
     account->process_cpu_ns =
-        (uint64_t)(room_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - now.process_start_ns);
-    int64_t own_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        (uint64_t)(handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - now.process_start_ns);
+    int64_t own_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     account->guest_cpu_ns = handler_ns + (uint64_t)(own_ns - now.own_start_ns);
     account->control_cpu_ns = (uint64_t)(own_ns - now.own_running_ns);
     account->threads = threads_count();
@@ -124,14 +124,10 @@ static bool send_maps(void) {
     return true;
 }
 
-static uint32_t room_limit(void) {
-    return seats_limit();
-}
-
-/* The stack areas are read by handlers: the old ones may be written again only when none is inside.
- */
+/* The stack areas are read by handlers: the old ones may be written again only when none is
+ * inside. */
 static bool is_quiet(void) {
-    return room_quiet(room_limit()) && hook_quiet();
+    return handler_is_quiescent(sampled_threads_limit()) && hook_quiet();
 }
 
 static bool wait_quiet(int tries) {
@@ -147,17 +143,17 @@ static bool wait_quiet(int tries) {
 /* Reads the maps; a changed set becomes a new generation, is published and sent. */
 /* False when they are not to be had. */
 static bool refresh_maps(bool force) {
-    int64_t begin = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int64_t begin = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     atomic_store(&guest.reread_maps, false);
     maps_watch_before(&now.watch);
     if (!wait_quiet(10) || maps_init(&now.next_maps) != 0 || maps_read(&now.next_maps) != 0)
         return false;
-    now.maps_cost_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
+    now.maps_cost_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     bool changed = force || !maps_same_modules(&now.maps, &now.next_maps);
     struct maps swap = now.maps;
     now.maps = now.next_maps;
     now.next_maps = swap;
-    atomic_store(&room.areas, now.maps.areas);
+    atomic_store(&handler_state.areas, now.maps.areas);
     if (!changed)
         return true;
     tables_collect(is_quiet());
@@ -167,27 +163,27 @@ static bool refresh_maps(bool force) {
 }
 
 static struct maps_reasons reasons(void) {
-    return (struct maps_reasons){.missed = atomic_load(&room.missed) != 0,
+    return (struct maps_reasons){.missed = atomic_load(&handler_state.missed) != 0,
                                  .closed = atomic_load(&guest.reread_maps),
                                  .running = now.stage == RUNNING};
 }
 
 static void plan_maps(void) {
     maps_watch_begin(&now.watch, clock_now(), now.maps_cost_ns, reasons());
-    atomic_store(&room.missed, 0);
-    atomic_store(&room.misses_wanted, 1);
+    atomic_store(&handler_state.missed, 0);
+    atomic_store(&handler_state.wants_miss, 1);
 }
 
-static enum room_clock clock_of(sonde_guest_v1_ClockChoice choice) {
+static enum sample_clock clock_of(sonde_guest_v1_ClockChoice choice) {
     switch (choice) {
     case sonde_guest_v1_ClockChoice_CLOCK_PERF:
-        return ROOM_CLOCK_PERF;
+        return SAMPLE_CLOCK_PERF;
     case sonde_guest_v1_ClockChoice_CLOCK_TIMER:
-        return ROOM_CLOCK_TIMER;
+        return SAMPLE_CLOCK_TIMER;
     case sonde_guest_v1_ClockChoice_CLOCK_ITIMER:
-        return ROOM_CLOCK_PROCESS;
+        return SAMPLE_CLOCK_PROCESS;
     default:
-        return ROOM_CLOCK_NONE;
+        return SAMPLE_CLOCK_NONE;
     }
 }
 
@@ -208,16 +204,16 @@ static uint64_t fastest_ns(void) {
 static bool rings_too_small(void) {
     uint32_t count;
     uint64_t bytes = rings_plan(fastest_ns(), limits_cpus(), &count);
-    return room.rings.count * room.rings.bytes < count * bytes;
+    return handler_state.rings.count * handler_state.rings.bytes < count * bytes;
 }
 
 /* Rings and memory for the maps. */
 static int prepare_parts(void) {
-    int error = seats_open();
-    bool useless = room.rings.header && (rings_fd() < 0 || rings_too_small());
+    int error = sampled_threads_open();
+    bool useless = handler_state.rings.header && (rings_fd() < 0 || rings_too_small());
     if (useless && wait_quiet(10))
         rings_destroy();
-    bool fresh = !room.rings.header;
+    bool fresh = !handler_state.rings.header;
     if (!error && fresh)
         error = rings_create(fastest_ns(), limits_cpus());
     if (!error)
@@ -226,14 +222,14 @@ static int prepare_parts(void) {
         return error;
     link_out *out = link_message();
     out->which_message = sonde_guest_v1_FromGuest_rings_tag;
-    out->message.rings.ring_count = room.rings.count;
-    out->message.rings.ring_bytes = room.rings.bytes;
+    out->message.rings.ring_count = handler_state.rings.count;
+    out->message.rings.ring_bytes = handler_state.rings.bytes;
     return link_send(rings_fd()) ? 0 : EPIPE;
 }
 
 static void prepare(void) {
-    now.plan = (struct clock_plan){.clock = ROOM_CLOCK_NONE};
-    now.own_start_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    now.plan = (struct clock_plan){.clock = SAMPLE_CLOCK_NONE};
+    now.own_start_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int error = prepare_parts();
     if (!error && !refresh_maps(true) && now.maps.module_count == 0) {
         limits_append(now.plan.note, sizeof now.plan.note, "it sees no /proc in its chroot");
@@ -247,18 +243,18 @@ static void prepare(void) {
     atomic_store(&guest.state, GUEST_PREPARING);
     now.deadline_ns = clock_now() + TABLES_NS;
     if (now.maps.main_stack.high)
-        room.main_stack.high = now.maps.main_stack.high;
+        handler_state.main_stack.high = now.maps.main_stack.high;
 }
 
 /* Chooses a clock that can be armed and whose signal is ours. */
-static int ready_clock(enum room_clock wanted) {
+static int ready_clock(enum sample_clock wanted) {
     clock_choose(wanted, install_timer_signal(), &now.plan);
-    int error = now.plan.clock == ROOM_CLOCK_NONE ? now.plan.os_error : 0;
-    if (!error && now.plan.clock == ROOM_CLOCK_PERF)
+    int error = now.plan.clock == SAMPLE_CLOCK_NONE ? now.plan.os_error : 0;
+    if (!error && now.plan.clock == SAMPLE_CLOCK_PERF)
         error = install_handler(CHAIN_TRAP);
-    if (!error && room.timer_signal && now.plan.clock != ROOM_CLOCK_PROCESS)
+    if (!error && handler_state.timer_signal && now.plan.clock != SAMPLE_CLOCK_PROCESS)
         error = install_handler(CHAIN_TIMER); /* for threads that get no descriptor, too */
-    if (!error && now.plan.clock == ROOM_CLOCK_PROCESS)
+    if (!error && now.plan.clock == SAMPLE_CLOCK_PROCESS)
         error = install_handler(CHAIN_PROF);
     return error;
 }
@@ -284,10 +280,10 @@ static void start_clocks(void) {
         refuse(error);
         return;
     }
-    now.handlers_before = seats_handlers();
-    now.process_start_ns = room_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    now.handlers_before = sampled_threads_handler_cost();
+    now.process_start_ns = handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     threads_open(&now.plan, now.period_ns);
-    if (now.plan.clock == ROOM_CLOCK_PROCESS)
+    if (now.plan.clock == SAMPLE_CLOCK_PROCESS)
         clock_process(now.period_ns);
     adjust_blocked();
     now.stage = RUNNING;
@@ -297,16 +293,16 @@ static void start_clocks(void) {
     now.read_ns = clock_now();
     plan_maps();
     send_state(true, 0);
-    now.own_running_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    now.own_running_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void stop_clocks(void) {
     blocked_close();
-    if (now.plan.clock == ROOM_CLOCK_PROCESS)
+    if (now.plan.clock == SAMPLE_CLOCK_PROCESS)
         clock_process(0);
     threads_close();
     wait_quiet(1000);
-    atomic_store(&room.misses_wanted, atomic_load(&guest.keeps_maps));
+    atomic_store(&handler_state.wants_miss, atomic_load(&guest.keeps_maps));
 }
 
 static void stop(void) {
@@ -320,7 +316,7 @@ static void stop(void) {
 
 static void change_rate(void) {
     threads_change(now.period_ns);
-    if (now.plan.clock == ROOM_CLOCK_PROCESS)
+    if (now.plan.clock == SAMPLE_CLOCK_PROCESS)
         clock_process(now.period_ns);
     send_state(true, 0);
 }
@@ -337,7 +333,8 @@ void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
         adjust_blocked();
     now.wanted = clock_of(config->clock);
     uint32_t depth = config->max_depth;
-    atomic_store(&room.max_depth, depth >= 2 && depth < RING_MAX_DEPTH ? depth : RING_MAX_DEPTH);
+    atomic_store(&handler_state.max_depth,
+                 depth >= 2 && depth < RING_MAX_DEPTH ? depth : RING_MAX_DEPTH);
     if (period && (now.stage == IDLE || now.stage == DRAINING))
         prepare();
     else if (period && now.stage == RUNNING && now.period_ns != before)
@@ -370,9 +367,9 @@ void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
 
 /* Somebody went around our sigaction: perf's signals would meet their handler. */
 static void check_handlers(void) {
-    if (now.plan.clock != ROOM_CLOCK_PERF || install_holds(CHAIN_TRAP))
+    if (now.plan.clock != SAMPLE_CLOCK_PERF || install_holds(CHAIN_TRAP))
         return;
-    int error = ready_clock(ROOM_CLOCK_TIMER);
+    int error = ready_clock(SAMPLE_CLOCK_TIMER);
     limits_append(now.plan.note, sizeof now.plan.note, "; SIGTRAP was taken by the program");
     if (error) {
         stop_clocks();
@@ -383,8 +380,8 @@ static void check_handlers(void) {
     send_state(true, 0);
 }
 
-/* A sonded that reads nothing while records pile up is stuck: hang up rather than tick for nobody.
- */
+/* A sonded that reads nothing while records pile up is stuck: hang up rather than tick for
+ * nobody. */
 static void check_reader(void) {
     uint64_t read = rings_read_bytes();
     if (read != now.read_bytes || rings_written_bytes() == read)
@@ -410,7 +407,8 @@ static void maps_tick(int64_t time) {
 }
 
 bool capture_has_maps(void) {
-    return atomic_load(&room.map) && (now.stage == RUNNING || atomic_load(&guest.keeps_maps));
+    return atomic_load(&handler_state.map) &&
+           (now.stage == RUNNING || atomic_load(&guest.keeps_maps));
 }
 
 void capture_keep_maps(bool wanted) {
@@ -437,8 +435,8 @@ static void run_tick(int64_t time) {
 static void rest(void) {
     if (rings_fd() >= 0 && rings_drained())
         rings_punch();
-    if (room_quiet(room_limit()))
-        seats_trim();
+    if (handler_is_quiescent(sampled_threads_limit()))
+        sampled_threads_trim();
     now.stage = IDLE;
 }
 
@@ -483,12 +481,12 @@ void capture_abandon(void) {
     if (now.stage == RUNNING)
         stop_clocks();
     now.stage = IDLE;
-    atomic_store(&room.map, NULL);
+    atomic_store(&handler_state.map, NULL);
     if (!wait_quiet(1000))
         return; /* a thread is stopped inside a handler: its memory stays */
     tables_clear();
     rings_destroy();
-    seats_trim();
+    sampled_threads_trim();
     now.maps.module_count = 0;
 }
 

@@ -7,8 +7,8 @@
  *
  * Preparing: rings and maps were sent, sonded compiles tables. Running: clocks are armed; about
  * every half second threads and maps are looked at, every second an account goes out. Draining:
- * clocks are off; the rings' memory is given back when sonded has read them. Control thread only.
- */
+ * clocks are off; the rings' memory is given back when sonded has read them. Control thread
+ * only. */
 #ifndef SONDE_SERVICE_GUEST_SAMPLING_CAPTURE_STATE_H
 #define SONDE_SERVICE_GUEST_SAMPLING_CAPTURE_STATE_H
 

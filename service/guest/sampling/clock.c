@@ -6,6 +6,8 @@
 #include "service/guest/process/seccomp_probe.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/sampled_threads.h"
+#include "service/guest/signal/period.h"
+#include "service/guest/signal/tick.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -14,11 +16,13 @@
 #include <sys/time.h>
 #include <time.h>
 
+#define SAFE_SPAN_NS 100000u /* perf may repeat a span of this length: a handler run fits in */
+
 static _Atomic int perf_budget; /* descriptors we may still take */
 
 /* Not enabled yet: a first phase of 10 us would tick many times before anybody knew the descriptor
  * to set the period with. */
-static struct perf_event_attr perf_attr(uint64_t period_ns, bool user_only, uint64_t ticket) {
+static struct perf_event_attr perf_attr(uint64_t period_ns, bool user_only, uint64_t cookie) {
     return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,
         .size = sizeof(struct perf_event_attr),
@@ -29,12 +33,12 @@ static struct perf_event_attr perf_attr(uint64_t period_ns, bool user_only, uint
         .exclude_hv = 1,
         .sigtrap = 1,
         .remove_on_exec = 1,
-        .sig_data = ticket,
+        .sig_data = cookie,
     };
 }
 
-static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t ticket) {
-    struct perf_event_attr attr = perf_attr(period_ns, user_only, ticket);
+static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t cookie) {
+    struct perf_event_attr attr = perf_attr(period_ns, user_only, cookie);
     return raw_call(SYS_perf_event_open, (long)&attr, tid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
@@ -44,12 +48,13 @@ static bool perf_kills(void) {
 }
 
 /* A timer of the thread's CPU clock; `every` 0 = not armed. */
-static long make_timer(uint32_t tid, uint64_t ticket) {
-    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = room.timer_signal};
-    event.sigev_value.sival_ptr = (void *)ticket;
+static long make_timer(uint32_t tid, uint64_t cookie) {
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID,
+                             .sigev_signo = handler_state.timer_signal};
+    event.sigev_value.sival_ptr = (void *)cookie;
     event._sigev_un._tid = (int)tid;
     int timer = -1;
-    long result = raw_call3(SYS_timer_create, ROOM_CPU_OF(tid), (long)&event, (long)&timer);
+    long result = raw_call3(SYS_timer_create, THREAD_CPU_CLOCK(tid), (long)&event, (long)&timer);
     return result < 0 ? result : timer;
 }
 
@@ -63,7 +68,7 @@ static long set_timer(int timer, uint64_t first_ns, uint64_t period_ns) {
     return raw_call(SYS_timer_settime, timer, 0, (long)&spec, 0, 0);
 }
 
-const char *clock_name(enum room_clock clock) {
+const char *clock_name(enum sample_clock clock) {
     static const char *const names[] = {"", "perf-sigtrap", "timer", "itimer"};
     return names[clock];
 }
@@ -112,16 +117,16 @@ static void plan_perf(struct clock_plan *plan) {
     int open_now, most;
     limits_descriptors(&open_now, &most);
     atomic_store(&perf_budget, most > open_now ? (most - open_now) / 2 : 0);
-    plan->clock = ROOM_CLOCK_PERF;
+    plan->clock = SAMPLE_CLOCK_PERF;
     if (plan->user_only)
         note(plan, "time inside the kernel is counted, not shown (kernel.perf_event_paranoid)", 0);
 }
 
-void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *plan) {
-    *plan = (struct clock_plan){.clock = ROOM_CLOCK_NONE, .os_error = EINVAL};
-    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_PERF) {
+void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan *plan) {
+    *plan = (struct clock_plan){.clock = SAMPLE_CLOCK_NONE, .os_error = EINVAL};
+    if (wanted == SAMPLE_CLOCK_NONE || wanted == SAMPLE_CLOCK_PERF) {
         plan->os_error = try_perf(&plan->user_only);
-        plan->no_perf_fallback = wanted == ROOM_CLOCK_PERF;
+        plan->no_perf_fallback = wanted == SAMPLE_CLOCK_PERF;
         if (plan->os_error == 0) {
             plan_perf(plan);
             return;
@@ -132,10 +137,10 @@ void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *p
             note(plan, "perf refused", plan->os_error);
         plan->user_only = false;
     }
-    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_TIMER) {
+    if (wanted == SAMPLE_CLOCK_NONE || wanted == SAMPLE_CLOCK_TIMER) {
         plan->os_error = try_timer(timer_signal);
         if (plan->os_error == 0) {
-            plan->clock = ROOM_CLOCK_TIMER;
+            plan->clock = SAMPLE_CLOCK_TIMER;
             note(plan,
                  "samples at the kernel's tick: its rate at most, blind to work in step with it",
                  0);
@@ -143,51 +148,52 @@ void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *p
         }
         note(plan, "timer_create refused", plan->os_error);
     }
-    if (wanted == ROOM_CLOCK_NONE || wanted == ROOM_CLOCK_PROCESS) {
-        plan->clock = ROOM_CLOCK_PROCESS;
+    if (wanted == SAMPLE_CLOCK_NONE || wanted == SAMPLE_CLOCK_PROCESS) {
+        plan->clock = SAMPLE_CLOCK_PROCESS;
         plan->os_error = 0;
         note(plan, "one clock for all threads, at the kernel's tick: shares of threads are skewed",
              0);
     }
 }
 
-static bool arm_perf(struct room_seat *seat, uint64_t ticket) {
+static bool arm_perf(struct sampled_thread *thread, uint64_t cookie) {
     if (atomic_fetch_sub(&perf_budget, 1) <= 0) {
         atomic_fetch_add(&perf_budget, 1);
         return false;
     }
-    long fd = open_perf(seat->tid, seat->period_ns, seat->user_only, ticket);
+    long fd = open_perf(thread->tid, thread->period_ns, thread->user_only, cookie);
     if (fd < 0) {
         atomic_fetch_add(&perf_budget, 1);
         return false;
     }
-    seat->clock = ROOM_CLOCK_PERF;
-    atomic_store_explicit(&seat->fd, fds_raise((int)fd), memory_order_release);
+    thread->clock = SAMPLE_CLOCK_PERF;
+    atomic_store_explicit(&thread->fd, fds_raise((int)fd), memory_order_release);
     return true;
 }
 
-static bool arm_timer(struct room_seat *seat, uint64_t ticket) {
-    long timer = room.timer_signal ? make_timer(seat->tid, ticket) : -1;
+static bool arm_timer(struct sampled_thread *thread, uint64_t cookie) {
+    long timer = handler_state.timer_signal ? make_timer(thread->tid, cookie) : -1;
     if (timer < 0)
         return false;
-    seat->clock = ROOM_CLOCK_TIMER;
-    seat->user_only = false;
-    atomic_store_explicit(&seat->timer, (int)timer, memory_order_release);
+    thread->clock = SAMPLE_CLOCK_TIMER;
+    thread->user_only = false;
+    atomic_store_explicit(&thread->timer, (int)timer, memory_order_release);
     return true;
 }
 
 /* When the clock shall tick first, from now; and from which reading of the CPU clock periods are
  * counted. Ticks that would have come before the clock could be armed come at once: they are the
  * thread's start, and no function's that happens to run first. */
-static uint64_t first_tick(struct room_seat *seat, const struct walk_registers *birth) {
-    int64_t period = (int64_t)seat->period_ns, phase = (int64_t)room_phase(seat, seat->period_ns);
-    int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid)), origin = birth ? 0 : cpu;
+static uint64_t first_tick(struct sampled_thread *thread, const struct walk_registers *birth) {
+    int64_t period = (int64_t)thread->period_ns,
+            phase = (int64_t)period_phase(thread, thread->period_ns);
+    int64_t cpu = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid)), origin = birth ? 0 : cpu;
     int64_t missed = origin + phase > cpu ? 0 : (cpu - origin - phase) / period + 1;
     int64_t next = origin + phase + missed * period;
-    int64_t reported = (int64_t)atomic_load(&seat->reported_ns); /* of an earlier rate */
+    int64_t reported = (int64_t)atomic_load(&thread->reported_ns); /* of an earlier rate */
     if (missed)
-        room_show_start(seat, birth, (uint64_t)(missed * period));
-    atomic_store(&seat->restart_ns, (next - period - reported) | 1);
+        tick_record_start(thread, birth, (uint64_t)(missed * period));
+    atomic_store(&thread->restart_ns, (next - period - reported) | 1);
     return (uint64_t)(next - cpu);
 }
 
@@ -195,14 +201,14 @@ static uint64_t first_tick(struct room_seat *seat, const struct walk_registers *
  * timer would repeat a very short first span, and interrupt the kernel faster than it gets on: so
  * such a one is armed for one tick, and the handler enables it again. Only at a thread's birth,
  * when no handler can be about; others' first span is made longer. */
-static void run(struct room_seat *seat, uint64_t first_ns, bool at_birth) {
-    int fd = atomic_load(&seat->fd), timer = atomic_load(&seat->timer);
-    seat->odd_span = true;
-    bool once = at_birth && first_ns < ROOM_SAFE_NS;
-    if (!once && first_ns < ROOM_SAFE_NS)
-        first_ns = ROOM_SAFE_NS;
+static void run(struct sampled_thread *thread, uint64_t first_ns, bool at_birth) {
+    int fd = atomic_load(&thread->fd), timer = atomic_load(&thread->timer);
+    thread->one_off_period = true;
+    bool once = at_birth && first_ns < SAFE_SPAN_NS;
+    if (!once && first_ns < SAFE_SPAN_NS)
+        first_ns = SAFE_SPAN_NS;
     if (fd >= 0) {
-        seat->once = once;
+        thread->one_shot = once;
         ioctl(fd, PERF_EVENT_IOC_PERIOD, &first_ns);
         if (once)
             ioctl(fd, PERF_EVENT_IOC_REFRESH, 1);
@@ -210,28 +216,28 @@ static void run(struct room_seat *seat, uint64_t first_ns, bool at_birth) {
             ioctl(fd, PERF_EVENT_IOC_ENABLE, 0);
     }
     if (timer >= 0)
-        set_timer(timer, first_ns, seat->period_ns);
+        set_timer(timer, first_ns, thread->period_ns);
 }
 
-void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t period_ns,
+void clock_arm(struct sampled_thread *thread, const struct clock_plan *plan, uint64_t period_ns,
                const struct walk_registers *birth) {
-    uint64_t ticket = room_ticket(seat->incarnation, seats_number(seat));
-    room_begin_periods(seat, period_ns);
-    seat->user_only = plan->user_only;
-    seat->clock = ROOM_CLOCK_NONE;
-    if (plan->clock == ROOM_CLOCK_PROCESS)
-        seat->clock = ROOM_CLOCK_PROCESS;
-    else if (plan->clock != ROOM_CLOCK_PERF || !arm_perf(seat, ticket))
+    uint64_t cookie = handler_cookie(thread->incarnation, sampled_threads_index(thread));
+    period_begin(thread, period_ns);
+    thread->user_only = plan->user_only;
+    thread->clock = SAMPLE_CLOCK_NONE;
+    if (plan->clock == SAMPLE_CLOCK_PROCESS)
+        thread->clock = SAMPLE_CLOCK_PROCESS;
+    else if (plan->clock != SAMPLE_CLOCK_PERF || !arm_perf(thread, cookie))
         if (!plan->no_perf_fallback)
-            arm_timer(seat, ticket);
-    run(seat, first_tick(seat, birth), birth != NULL);
+            arm_timer(thread, cookie);
+    run(thread, first_tick(thread, birth), birth != NULL);
 }
 
 /* The old stream of ticks ends and a new one begins: the part of a period under way is dropped as a
  * thread's last part is, and the new first phase stands for it. */
-void clock_change(struct room_seat *seat, uint64_t period_ns) {
-    room_begin_periods(seat, period_ns);
-    run(seat, first_tick(seat, NULL), false);
+void clock_change(struct sampled_thread *thread, uint64_t period_ns) {
+    period_begin(thread, period_ns);
+    run(thread, first_tick(thread, NULL), false);
 }
 
 void clock_close(int fd) {
@@ -241,9 +247,9 @@ void clock_close(int fd) {
         raw_close(fd);
 }
 
-/* The last tick was signalled before this returns, when the seat's thread calls it. */
-void clock_disarm(struct room_seat *seat) {
-    int fd = atomic_exchange(&seat->fd, -1), timer = atomic_exchange(&seat->timer, -1);
+/* The last tick was signalled before this returns, when the thread's thread calls it. */
+void clock_disarm(struct sampled_thread *thread) {
+    int fd = atomic_exchange(&thread->fd, -1), timer = atomic_exchange(&thread->timer, -1);
     if (fd >= 0) {
         ioctl(fd, PERF_EVENT_IOC_DISABLE, 0); /* a copy of fd may live in a forked child */
         clock_close(fd);

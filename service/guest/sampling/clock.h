@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sampling clocks: what the machine allows, and arming one per seat.
+ * The sampling clocks: what the machine allows, and arming one per thread.
  *
  *     perf      perf cpu-clock with sigtrap: an hrtimer on the thread's CPU time. Exact, any rate,
  *               one descriptor per thread. Where the kernel may not be sampled it ticks in user
@@ -12,34 +12,35 @@
  *               burned the time. Last resort.
  *
  * The first tick comes after a random part of a period (a thread that lives 1 ms at 99 Hz is
- * sampled with probability 0.099, not never), and the handler draws a new period every few
- * ticks, so that no work stays in step with it. */
+ * sampled with probability 0.099, not never), and the handler draws a new period every few ticks,
+ * so that no work stays in step with it. */
 #ifndef SONDE_SERVICE_GUEST_SAMPLING_CLOCK_H
 #define SONDE_SERVICE_GUEST_SAMPLING_CLOCK_H
 
 #include "service/guest/signal/handler_state.h"
 
 struct clock_plan {
-    enum room_clock clock; /* ROOM_CLOCK_NONE: nothing can be armed */
+    enum sample_clock clock; /* SAMPLE_CLOCK_NONE: nothing can be armed */
     bool user_only;
     bool no_perf_fallback; /* a thread that gets no descriptor stays without a clock */
     int os_error;
     char note[192];
 };
 
-/* wanted: ROOM_CLOCK_NONE = the best. Looks at what the kernel permits (a few system calls).
+/* wanted: SAMPLE_CLOCK_NONE = the best. Looks at what the kernel permits (a few system calls).
  * timer_signal: see install.h; 0 = no real-time signal is free. */
-void clock_choose(enum room_clock wanted, int timer_signal, struct clock_plan *plan);
+void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan *plan);
 
-/* Arms the seat's clock; seat->clock says which one it became (ROOM_CLOCK_NONE when none could be).
- * birth: where the calling thread stands at its start; what it has burned already counts, and is
- * shown there. NULL: a thread met later, counted from now on. Any thread, seats locked. */
-void clock_arm(struct room_seat *seat, const struct clock_plan *plan, uint64_t period_ns,
+/* Arms the thread's clock; thread->clock says which one it became (SAMPLE_CLOCK_NONE when none
+ * could be). birth: where the calling thread stands at its start; what it has burned already
+ * counts, and is shown there. NULL: a thread met later, counted from now on. Any thread, threads
+ * locked. */
+void clock_arm(struct sampled_thread *thread, const struct clock_plan *plan, uint64_t period_ns,
                const struct walk_registers *birth);
-/* Another period from now on, with a new first phase. Control thread, seats locked. */
-void clock_change(struct room_seat *seat, uint64_t period_ns);
+/* Another period from now on, with a new first phase. Control thread, threads locked. */
+void clock_change(struct sampled_thread *thread, uint64_t period_ns);
 /* No tick after this, but for signals that are pending already. */
-void clock_disarm(struct room_seat *seat);
+void clock_disarm(struct sampled_thread *thread);
 
 /* Closes a perf clock's descriptor, unless the host has closed it already and uses its number for
  * another file. */
@@ -49,6 +50,6 @@ void clock_close(int fd);
 int clock_process(uint64_t period_ns);
 
 /* "perf-sigtrap", "timer", "itimer", "". */
-const char *clock_name(enum room_clock clock);
+const char *clock_name(enum sample_clock clock);
 
 #endif

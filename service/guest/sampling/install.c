@@ -3,6 +3,7 @@
 
 #include "service/guest/process/limits.h"
 #include "service/guest/raw.h"
+#include "service/guest/signal/tick.h"
 
 #include <errno.h>
 #include <string.h>
@@ -12,11 +13,13 @@ extern int __sigaction(int signal, const struct sigaction *action, struct sigact
 
 typedef void handler(int, siginfo_t *, void *);
 
-static handler *const handlers[CHAIN_COUNT] = {room_on_trap, room_on_timer, room_on_prof};
+static handler *const handlers[CHAIN_COUNT] = {tick_on_trap, tick_on_timer, tick_on_prof};
 static _Atomic int lock;
 
 static int signal_of(enum chain_signal which) {
-    return which == CHAIN_TRAP ? SIGTRAP : which == CHAIN_PROF ? SIGPROF : room.timer_signal;
+    return which == CHAIN_TRAP   ? SIGTRAP
+           : which == CHAIN_PROF ? SIGPROF
+                                 : handler_state.timer_signal;
 }
 
 /* Writers are rare and quick; with all signals masked none can be interrupted by its own like. */
@@ -46,12 +49,13 @@ static void to_libc(const struct chain_action *chained, struct sigaction *action
 }
 
 int install_timer_signal(void) {
-    for (int signal = SIGRTMAX - 1; room.timer_signal == 0 && signal > SIGRTMIN + 1; signal--) {
+    for (int signal = SIGRTMAX - 1; handler_state.timer_signal == 0 && signal > SIGRTMIN + 1;
+         signal--) {
         struct sigaction now;
         if (__sigaction(signal, NULL, &now) == 0 && now.sa_handler == SIG_DFL)
-            room.timer_signal = signal;
+            handler_state.timer_signal = signal;
     }
-    return room.timer_signal;
+    return handler_state.timer_signal;
 }
 
 static int take_over(enum chain_signal which) {
@@ -127,7 +131,7 @@ static struct chain *chain_of(int signal) {
 
 /* The child of a vfork shares our memory but not our handlers: it must talk to the kernel. */
 static bool same_process(void) {
-    return (uint32_t)raw_call3(SYS_getpid, 0, 0, 0) == room.pid;
+    return (uint32_t)raw_call3(SYS_getpid, 0, 0, 0) == handler_state.pid;
 }
 
 bool install_virtual(int signal, const struct sigaction *action, struct sigaction *old) {

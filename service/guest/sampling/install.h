@@ -17,8 +17,8 @@
 int install_timer_signal(void);
 /* 0 or an errno. EBUSY: SIGPROF is the application's own. Control thread. */
 int install_handler(enum chain_signal which);
-/* Whether the kernel still has our handler (somebody may go around our sigaction). Control thread.
- */
+/* Whether the kernel still has our handler (somebody may go around our sigaction). Control
+ * thread. */
 bool install_holds(enum chain_signal which);
 /* Puts the application's actions back where no signal is pending in any thread; others stay.
  * Control thread. */
@@ -26,8 +26,8 @@ void install_restore(void);
 /* In the child of a fork. */
 void install_after_fork(void);
 
-/* sigaction for the signals above while our handler is in place; false = not ours, ask the kernel.
- */
+/* sigaction for the signals above while our handler is in place; false = not ours, ask the
+ * kernel. */
 bool install_virtual(int signal, const struct sigaction *action, struct sigaction *old);
 
 #endif

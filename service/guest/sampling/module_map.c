@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     modules[] (what we know now)  --publish-->  room.map (what handlers see)  --retire--> retired
- * list  --quiet-->  gone
+ *     modules[] (known now) --publish--> handler_state.map (seen by handlers) --retire-->
+ *     retired list --quiescent--> freed
  *
  * An image lives while a module uses it or a retired map might: its `last_use` is the number of the
  * last publication that held it, and it may go when no map up to that number is left. */
@@ -33,7 +33,7 @@ struct module {
 };
 
 struct published {
-    struct room_map map;
+    struct module_map map;
     size_t size; /* of this memory */
     struct walk_module modules[];
 };
@@ -178,7 +178,7 @@ int tables_publish(void) {
     if (current)
         retired[retired_count++] = current;
     current = made;
-    atomic_store(&room.map, &made->map);
+    atomic_store(&handler_state.map, &made->map);
     return 0;
 }
 
@@ -213,7 +213,7 @@ void tables_collect(bool quiet) {
 }
 
 void tables_clear(void) {
-    atomic_store(&room.map, NULL);
+    atomic_store(&handler_state.map, NULL);
     module_count = 0;
     if (current)
         munmap(current, current->size);
@@ -228,7 +228,7 @@ void tables_clear(void) {
 }
 
 void tables_after_fork(void) {
-    atomic_store(&room.map, NULL);
+    atomic_store(&handler_state.map, NULL);
     current = NULL;
     module_count = retired_count = image_count = 0;
     image_bytes = 0;

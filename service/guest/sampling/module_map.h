@@ -3,7 +3,7 @@
  * The module map that handlers walk by: the executable mappings of one generation, each with its
  * unwind table when sonded has sent one. A map is immutable; a changed set or a newly come table
  * makes a new one, which takes the old one's place by one store. What handlers may still be reading
- * is given back after room_quiet said yes.
+ * is given back after handler_is_quiescent said yes.
  *
  * Tables are sealed memfds, checked once (unwind_table_check) and known by their headers: a table
  * that sonded sends again, for another mapping or a later generation, is not mapped twice. At most
@@ -25,10 +25,10 @@ int tables_add(uint64_t generation, uint64_t start, uint64_t bias, uint64_t byte
 /* Makes what is known now the handlers' map. 0 or an errno. */
 int tables_publish(void);
 uint64_t tables_generation(void);
-/* Gives back maps and images that no handler can be reading. quiet: what room_quiet said after the
- * last publication. */
+/* Gives back maps and images that no handler can be reading. quiet: what handler_is_quiescent said
+ * after the last publication. */
 void tables_collect(bool quiet);
-/* Everything goes, the published map too. Only after room_quiet. */
+/* Everything goes, the published map too. Only after handler_is_quiescent. */
 void tables_clear(void);
 /* In the child of a fork: neither maps nor images are mapped there. */
 void tables_after_fork(void);

@@ -67,21 +67,22 @@ int rings_create(uint64_t period_ns, uint32_t cpus) {
     header->ring_count = count;
     header->ring_bytes = bytes;
     header->magic = RING_MAGIC;
-    room.rings = (struct ring_set){header, count, bytes};
+    handler_state.rings = (struct ring_set){header, count, bytes};
     return 0;
 }
 
 void rings_destroy(void) {
-    if (!room.rings.header)
+    if (!handler_state.rings.header)
         return;
-    munmap(room.rings.header, total_bytes(room.rings.count, room.rings.bytes));
+    munmap(handler_state.rings.header,
+           total_bytes(handler_state.rings.count, handler_state.rings.bytes));
     fds_close(&memory);
-    room.rings = (struct ring_set){NULL, 0, 0};
+    handler_state.rings = (struct ring_set){NULL, 0, 0};
 }
 
 void rings_after_fork(void) {
     fds_close(&memory);
-    room.rings = (struct ring_set){NULL, 0, 0};
+    handler_state.rings = (struct ring_set){NULL, 0, 0};
 }
 
 int rings_fd(void) {
@@ -94,22 +95,22 @@ bool rings_drained(void) {
 
 uint64_t rings_read_bytes(void) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < room.rings.count; i++)
-        sum += atomic_load(&ring_control_of(&room.rings, i)->tail);
+    for (uint32_t i = 0; i < handler_state.rings.count; i++)
+        sum += atomic_load(&ring_control_of(&handler_state.rings, i)->tail);
     return sum;
 }
 
 uint64_t rings_written_bytes(void) {
     uint64_t sum = 0;
-    for (uint32_t i = 0; i < room.rings.count; i++)
-        sum += atomic_load(&ring_control_of(&room.rings, i)->head);
+    for (uint32_t i = 0; i < handler_state.rings.count; i++)
+        sum += atomic_load(&ring_control_of(&handler_state.rings, i)->head);
     return sum;
 }
 
 void rings_punch(void) {
-    for (uint32_t i = 0; rings_fd() >= 0 && i < room.rings.count; i++) {
-        off_t data = (off_t)(RING_PAGE + i * (RING_PAGE + room.rings.bytes) + RING_PAGE);
+    for (uint32_t i = 0; rings_fd() >= 0 && i < handler_state.rings.count; i++) {
+        off_t data = (off_t)(RING_PAGE + i * (RING_PAGE + handler_state.rings.bytes) + RING_PAGE);
         fallocate(memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, data,
-                  (off_t)room.rings.bytes);
+                  (off_t)handler_state.rings.bytes);
     }
 }

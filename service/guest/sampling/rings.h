@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fills room.rings; 0 or an errno. Not while any clock is armed. */
+/* Fills handler_state.rings; 0 or an errno. Not while any clock is armed. */
 int rings_create(uint64_t period_ns, uint32_t cpus);
-/* Only after room_quiet. Accepts that there are none. */
+/* Only after handler_is_quiescent. Accepts that there are none. */
 void rings_destroy(void);
 /* In the child of a fork: the rings are not mapped there. */
 void rings_after_fork(void);

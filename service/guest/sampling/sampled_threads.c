@@ -14,10 +14,10 @@
 #define CHUNK 64u /* caches mapped together: 1 MiB */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct walk_cache *chunks[ROOM_SEATS / CHUNK];
+static struct walk_cache *chunks[SAMPLED_THREADS_MAX / CHUNK];
 static uint32_t first_free; /* number + 1; the next one is in `scanned` */
 static uint32_t limit, taken, last_incarnation;
-static struct seats_handlers gone;
+static struct handler_cost gone;
 
 static void *reserve(size_t bytes) {
     void *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -25,43 +25,43 @@ static void *reserve(size_t bytes) {
     return place == MAP_FAILED ? NULL : place;
 }
 
-int seats_open(void) {
-    if (room.seats)
+int sampled_threads_open(void) {
+    if (handler_state.threads)
         return 0;
-    struct room_seat *seats = reserve(ROOM_SEATS * sizeof *seats);
-    void *by_tid = reserve(ROOM_TIDS * sizeof(uint16_t));
-    if (!seats || !by_tid) {
-        if (seats)
-            munmap(seats, ROOM_SEATS * sizeof *seats);
+    struct sampled_thread *threads = reserve(SAMPLED_THREADS_MAX * sizeof *threads);
+    void *by_tid = reserve(HANDLER_TIDS * sizeof(uint16_t));
+    if (!threads || !by_tid) {
+        if (threads)
+            munmap(threads, SAMPLED_THREADS_MAX * sizeof *threads);
         if (by_tid)
-            munmap(by_tid, ROOM_TIDS * sizeof(uint16_t));
+            munmap(by_tid, HANDLER_TIDS * sizeof(uint16_t));
         return ENOMEM;
     }
     uint32_t secret = 0;
     if (getrandom(&secret, sizeof secret, GRND_NONBLOCK) != sizeof secret)
-        secret = (uint32_t)room_clock_ns(CLOCK_MONOTONIC);
-    room.secret = (secret & 0xffffff) | 1;
-    room.seat_of = by_tid;
-    room.seats = seats;
+        secret = (uint32_t)handler_clock_ns(CLOCK_MONOTONIC);
+    handler_state.secret = (secret & 0xffffff) | 1;
+    handler_state.thread_by_tid = by_tid;
+    handler_state.threads = threads;
     return 0;
 }
 
 /* Our own ticks stay as they are: they do not take the lock, and one that is masked comes too late
  * to be told from one that the application had masked. */
-void seats_lock(uint64_t *old_mask) {
+void sampled_threads_lock(uint64_t *old_mask) {
     uint64_t others = ~(1ull << (SIGTRAP - 1));
-    if (room.timer_signal)
-        others &= ~(1ull << (room.timer_signal - 1));
+    if (handler_state.timer_signal)
+        others &= ~(1ull << (handler_state.timer_signal - 1));
     raw_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&others, (long)old_mask, 8, 0);
     pthread_mutex_lock(&lock);
 }
 
-void seats_unlock(const uint64_t *old_mask) {
+void sampled_threads_unlock(const uint64_t *old_mask) {
     pthread_mutex_unlock(&lock);
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old_mask, 0, 8, 0);
 }
 
-void seats_after_fork(void) {
+void sampled_threads_after_fork(void) {
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
@@ -81,87 +81,92 @@ static uint32_t next_incarnation(void) {
 static uint32_t free_number(void) {
     uint32_t number = first_free;
     if (number) {
-        first_free = room.seats[number - 1].scanned;
+        first_free = handler_state.threads[number - 1].last_scan;
         return number;
     }
-    return limit < ROOM_SEATS ? ++limit : 0;
+    return limit < SAMPLED_THREADS_MAX ? ++limit : 0;
 }
 
 /* Threads that begin together must not tick together: two rounds of multiply and shift spread time
  * and tid over all bits. */
 static uint64_t seed_of(uint32_t tid) {
-    uint64_t seed = (uint64_t)room_clock_ns(CLOCK_MONOTONIC) + tid * 0x9e3779b97f4a7c15ull;
+    uint64_t seed = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC) + tid * 0x9e3779b97f4a7c15ull;
     seed = (seed ^ seed >> 30) * 0xbf58476d1ce4e5b9ull;
     seed = (seed ^ seed >> 27) * 0x94d049bb133111ebull;
     return (seed ^ seed >> 31) | 1;
 }
 
-struct room_seat *seats_take(uint32_t tid) {
-    uint32_t number = tid < ROOM_TIDS ? free_number() : 0;
+struct sampled_thread *sampled_threads_add(uint32_t tid) {
+    uint32_t number = tid < HANDLER_TIDS ? free_number() : 0;
     if (!number)
         return NULL;
-    struct room_seat *seat = &room.seats[number - 1];
-    memset(seat, 0, offsetof(struct room_seat, inside));
-    memset((char *)seat + offsetof(struct room_seat, until_renewal), 0,
-           sizeof *seat - offsetof(struct room_seat, until_renewal));
-    seat->tid = tid;
-    seat->fd = seat->timer = -1;
-    seat->cache = cache_of(number - 1);
-    seat->random = seed_of(tid);
+    struct sampled_thread *thread = &handler_state.threads[number - 1];
+    memset(thread, 0, offsetof(struct sampled_thread, in_handler));
+    memset((char *)thread + offsetof(struct sampled_thread, until_renewal), 0,
+           sizeof *thread - offsetof(struct sampled_thread, until_renewal));
+    thread->tid = tid;
+    thread->fd = thread->timer = -1;
+    thread->cache = cache_of(number - 1);
+    thread->random = seed_of(tid);
     taken++;
-    atomic_store(&seat->incarnation, next_incarnation());
-    atomic_store_explicit(&room.seat_of[tid], (uint16_t)number, memory_order_release);
-    return seat;
+    atomic_store(&thread->incarnation, next_incarnation());
+    atomic_store_explicit(&handler_state.thread_by_tid[tid], (uint16_t)number,
+                          memory_order_release);
+    return thread;
 }
 
-void seats_give(struct room_seat *seat) {
-    atomic_store(&room.seat_of[seat->tid], 0);
-    atomic_store(&seat->incarnation, 0);
-    gone.ns += atomic_load(&seat->handler_ns);
-    gone.count += atomic_load(&seat->handler_count);
-    gone.preempted += atomic_load(&seat->handler_long);
-    seat->handler_ns = seat->handler_count = seat->handler_long = 0;
-    seat->tid = 0;
-    seat->scanned = first_free;
-    first_free = seats_number(seat) + 1;
+void sampled_threads_remove(struct sampled_thread *thread) {
+    atomic_store(&handler_state.thread_by_tid[thread->tid], 0);
+    atomic_store(&thread->incarnation, 0);
+    gone.ns += atomic_load(&thread->handler_ns);
+    gone.count += atomic_load(&thread->handler_runs);
+    gone.preempted += atomic_load(&thread->preempted_runs);
+    thread->handler_ns = thread->handler_runs = thread->preempted_runs = 0;
+    thread->tid = 0;
+    thread->last_scan = first_free;
+    first_free = sampled_threads_index(thread) + 1;
     taken--;
 }
 
-uint32_t seats_limit(void) {
+uint32_t sampled_threads_limit(void) {
     return limit;
 }
 
-uint32_t seats_count(void) {
+uint32_t sampled_threads_count(void) {
     return taken;
 }
 
-struct seats_handlers seats_handlers(void) {
-    struct seats_handlers sum = gone;
+struct handler_cost sampled_threads_handler_cost(void) {
+    struct handler_cost sum = gone;
     for (uint32_t i = 0; i < limit; i++) {
-        sum.ns += atomic_load_explicit(&room.seats[i].handler_ns, memory_order_relaxed);
-        sum.count += atomic_load_explicit(&room.seats[i].handler_count, memory_order_relaxed);
-        sum.preempted += atomic_load_explicit(&room.seats[i].handler_long, memory_order_relaxed);
+        sum.ns += atomic_load_explicit(&handler_state.threads[i].handler_ns, memory_order_relaxed);
+        sum.count +=
+            atomic_load_explicit(&handler_state.threads[i].handler_runs, memory_order_relaxed);
+        sum.preempted +=
+            atomic_load_explicit(&handler_state.threads[i].preempted_runs, memory_order_relaxed);
     }
     return sum;
 }
 
-uint64_t seats_handler_ns(const struct seats_handlers *since, const struct seats_handlers *now) {
+uint64_t handler_cost_ns(const struct handler_cost *since, const struct handler_cost *now) {
     uint64_t ns = now->ns - since->ns, preempted = now->preempted - since->preempted;
     uint64_t count = now->count - since->count;
     if (count <= preempted)
-        return count * ROOM_LONG_NS;
+        return count * HANDLER_PREEMPTED_NS;
     return (uint64_t)((__uint128_t)ns * count / (count - preempted));
 }
 
-/* The seats themselves keep their incarnations: late signals must not meet zeroed memory with a
+/* The threads themselves keep their incarnations: late signals must not meet zeroed memory with a
  * matching number; 0 never matches, so the pages may go. */
-void seats_trim(void) {
-    for (uint32_t i = 0; i < ROOM_SEATS / CHUNK; i++)
+void sampled_threads_trim(void) {
+    for (uint32_t i = 0; i < SAMPLED_THREADS_MAX / CHUNK; i++)
         if (chunks[i])
             madvise(chunks[i], CHUNK * sizeof *chunks[i], MADV_DONTNEED);
-    if (room.seats && taken == 0) {
-        madvise(room.seats, ROOM_SEATS * sizeof *room.seats, MADV_DONTNEED);
-        madvise(room.seat_of, ROOM_TIDS * sizeof *room.seat_of, MADV_DONTNEED);
+    if (handler_state.threads && taken == 0) {
+        madvise(handler_state.threads, SAMPLED_THREADS_MAX * sizeof *handler_state.threads,
+                MADV_DONTNEED);
+        madvise(handler_state.thread_by_tid, HANDLER_TIDS * sizeof *handler_state.thread_by_tid,
+                MADV_DONTNEED);
         first_free = limit = 0;
     }
 }

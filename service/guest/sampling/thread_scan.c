@@ -6,7 +6,9 @@
 #include "service/guest/raw.h"
 #include "service/guest/sampling/blocked_threads.h"
 #include "service/guest/sampling/sampled_threads.h"
+#include "service/guest/signal/period.h"
 #include "service/guest/signal/push.h"
+#include "service/guest/signal/tick.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -19,78 +21,79 @@
 
 static struct clock_plan plan;
 static uint32_t scan;   /* number of the scan */
-static uint32_t cursor; /* next seat whose clock is looked at */
+static uint32_t cursor; /* next thread whose clock is looked at */
 static uint32_t found;  /* new threads of this pass */
 static uint32_t own_tid;
 static bool first_scan;
 
-static bool signal_blocked(const struct room_seat *seat) {
-    int signal = seat->clock == ROOM_CLOCK_TIMER ? room.timer_signal : SIGTRAP;
-    return limits_task_mask(seat->tid, "SigBlk:") >> (signal - 1) & 1;
+static bool signal_blocked(const struct sampled_thread *thread) {
+    int signal = thread->clock == SAMPLE_CLOCK_TIMER ? handler_state.timer_signal : SIGTRAP;
+    return limits_task_mask(thread->tid, "SigBlk:") >> (signal - 1) & 1;
 }
 
 /* A thread that was never sampled has not told its name. */
-static bool tell_unseen(const struct room_seat *seat, int64_t ns, enum ring_unseen_cause cause) {
+static bool tell_unseen(const struct sampled_thread *thread, int64_t ns,
+                        enum ring_unseen_cause cause) {
     char name[16];
     if (ns <= 0)
         return false;
-    if (!seat->announced) {
-        limits_task_name(seat->tid, name);
-        if (!ring_push_thread(&room.rings, seat->tid, name, 0, "", (uint64_t)ns))
+    if (!thread->name_sent) {
+        limits_task_name(thread->tid, name);
+        if (!ring_push_thread(&handler_state.rings, thread->tid, name, 0, "", (uint64_t)ns))
             return false;
     }
-    return ring_push_unseen(&room.rings, seat->tid, (uint64_t)ns, cause);
+    return ring_push_unseen(&handler_state.rings, thread->tid, (uint64_t)ns, cause);
 }
 
-static void report(struct room_seat *seat, int64_t due, enum ring_unseen_cause cause) {
-    if (tell_unseen(seat, due, cause))
-        atomic_fetch_add(&seat->reported_ns, (uint64_t)due);
+static void report(struct sampled_thread *thread, int64_t due, enum ring_unseen_cause cause) {
+    if (tell_unseen(thread, due, cause))
+        atomic_fetch_add(&thread->reported_ns, (uint64_t)due);
 }
 
-/* CPU time that no record stands for. A seat that was armed but has not ticked yet counts from
+/* CPU time that no record stands for. A thread that was armed but has not ticked yet counts from
  * restart_ns. */
-static int64_t due_now(struct room_seat *seat) {
-    int64_t cpu = room_clock_ns(ROOM_CPU_OF(seat->tid));
-    int64_t restart = atomic_load(&seat->restart_ns);
+static int64_t due_now(struct sampled_thread *thread) {
+    int64_t cpu = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid));
+    int64_t restart = atomic_load(&thread->restart_ns);
     if (!restart)
-        return room_due(seat, cpu);
-    return cpu - restart - (int64_t)atomic_load(&seat->reported_ns);
+        return period_due_ns(thread, cpu);
+    return cpu - restart - (int64_t)atomic_load(&thread->reported_ns);
 }
 
-static void seat_thread(uint32_t tid) {
-    struct room_seat *seat = seats_take(tid);
-    if (!seat)
+static void add_thread(uint32_t tid) {
+    struct sampled_thread *thread = sampled_threads_add(tid);
+    if (!thread)
         return;
     found++;
-    seat->scanned = scan;
-    blocked_enter(seat);
-    int64_t before = room_clock_ns(ROOM_CPU_OF(tid));
-    clock_arm(seat, &plan, atomic_load(&room.period_ns), NULL);
+    thread->last_scan = scan;
+    blocked_enter(thread);
+    int64_t before = handler_clock_ns(THREAD_CPU_CLOCK(tid));
+    clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), NULL);
     if (!first_scan)
-        tell_unseen(seat, before, RING_UNSEEN_SHORT);
+        tell_unseen(thread, before, RING_UNSEEN_SHORT);
 }
 
 static void on_task(uint32_t tid, void *context) {
-    struct room_seat *seat = room_find(tid);
-    if (seat)
-        seat->scanned = scan;
+    struct sampled_thread *thread = handler_find_thread(tid);
+    if (thread)
+        thread->last_scan = scan;
     else if (tid != own_tid)
-        seat_thread(tid);
+        add_thread(tid);
 }
 
-static void dismiss(struct room_seat *seat) {
-    clock_disarm(seat);
-    blocked_leave(seat, true);
-    seats_give(seat);
+static void dismiss(struct sampled_thread *thread) {
+    clock_disarm(thread);
+    blocked_leave(thread, true);
+    sampled_threads_remove(thread);
 }
 
 /* Threads that ended without a word. */
 static void drop_ended(void) {
-    for (uint32_t i = 0; i < seats_limit(); i++) {
-        struct room_seat *seat = &room.seats[i];
-        if (seat->tid && seat->scanned != scan &&
-            raw_call3(SYS_tgkill, room.pid, seat->tid, 0) == -ESRCH)
-            dismiss(seat);
+    for (uint32_t i = 0; i < sampled_threads_limit(); i++) {
+        struct sampled_thread *thread = &handler_state.threads[i];
+        if (thread->tid && thread->last_scan != scan &&
+            raw_call3(SYS_tgkill, handler_state.pid, thread->tid, 0) == -ESRCH)
+            dismiss(thread);
     }
 }
 
@@ -110,140 +113,143 @@ static void scan_tasks(void) {
 
 void threads_take_over(void) {
     uint64_t mask;
-    seats_lock(&mask);
+    sampled_threads_lock(&mask);
     own_tid = (uint32_t)raw_gettid();
-    seats_unlock(&mask);
+    sampled_threads_unlock(&mask);
 }
 
 void threads_open(const struct clock_plan *chosen, uint64_t period_ns) {
     uint64_t mask;
-    seats_lock(&mask);
+    sampled_threads_lock(&mask);
     plan = *chosen;
     own_tid = (uint32_t)raw_gettid();
-    atomic_store(&room.period_ns, period_ns);
-    atomic_store(&room.process_last_ns, (uint64_t)room_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
-    atomic_store(&room.open, true);
+    atomic_store(&handler_state.period_ns, period_ns);
+    atomic_store(&handler_state.process_last_ns,
+                 (uint64_t)handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID));
+    atomic_store(&handler_state.sampling, true);
     first_scan = true;
     scan_tasks();
     first_scan = false;
-    seats_unlock(&mask);
+    sampled_threads_unlock(&mask);
 }
 
 void threads_change(uint64_t period_ns) {
     uint64_t mask;
-    seats_lock(&mask);
-    atomic_store(&room.period_ns, period_ns);
-    for (uint32_t i = 0; i < seats_limit(); i++)
-        if (room.seats[i].tid)
-            clock_change(&room.seats[i], period_ns);
-    seats_unlock(&mask);
+    sampled_threads_lock(&mask);
+    atomic_store(&handler_state.period_ns, period_ns);
+    for (uint32_t i = 0; i < sampled_threads_limit(); i++)
+        if (handler_state.threads[i].tid)
+            clock_change(&handler_state.threads[i], period_ns);
+    sampled_threads_unlock(&mask);
 }
 
 void threads_replan(const struct clock_plan *chosen) {
     uint64_t mask;
-    seats_lock(&mask);
+    sampled_threads_lock(&mask);
     plan = *chosen;
-    for (uint32_t i = 0; i < seats_limit(); i++) {
-        struct room_seat *seat = &room.seats[i];
-        if (!seat->tid || seat->clock == chosen->clock)
+    for (uint32_t i = 0; i < sampled_threads_limit(); i++) {
+        struct sampled_thread *thread = &handler_state.threads[i];
+        if (!thread->tid || thread->clock == chosen->clock)
             continue;
-        clock_disarm(seat);
-        clock_arm(seat, &plan, atomic_load(&room.period_ns), NULL);
+        clock_disarm(thread);
+        clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), NULL);
     }
-    seats_unlock(&mask);
+    sampled_threads_unlock(&mask);
 }
 
-static enum ring_unseen_cause why_unseen(const struct room_seat *seat) {
-    if (seat->clock != ROOM_CLOCK_NONE && signal_blocked(seat))
+static enum ring_unseen_cause why_unseen(const struct sampled_thread *thread) {
+    if (thread->clock != SAMPLE_CLOCK_NONE && signal_blocked(thread))
         return RING_UNSEEN_BLOCKED;
-    return seat->clock == ROOM_CLOCK_PERF && seat->user_only ? RING_UNSEEN_KERNEL
-                                                             : RING_UNSEEN_NO_CLOCK;
+    return thread->clock == SAMPLE_CLOCK_PERF && thread->user_only ? RING_UNSEEN_KERNEL
+                                                                   : RING_UNSEEN_NO_CLOCK;
 }
 
 /* The last word on a thread: a rest of up to two periods is what a random first phase stands for,
  * more was never shown. */
-static void settle(struct room_seat *seat) {
-    if (seat->clock == ROOM_CLOCK_PROCESS)
+static void settle(struct sampled_thread *thread) {
+    if (thread->clock == SAMPLE_CLOCK_PROCESS)
         return;
-    int64_t due = due_now(seat);
-    if (due <= 2 * (int64_t)seat->period_ns + UNSEEN_LEAST)
+    int64_t due = due_now(thread);
+    if (due <= 2 * (int64_t)thread->period_ns + UNSEEN_LEAST)
         return;
-    report(seat, due, why_unseen(seat));
+    report(thread, due, why_unseen(thread));
 }
 
 void threads_close(void) {
     uint64_t mask;
-    seats_lock(&mask);
-    for (uint32_t i = 0; i < seats_limit(); i++)
-        if (room.seats[i].tid) {
-            clock_disarm(&room.seats[i]);
-            settle(&room.seats[i]);
+    sampled_threads_lock(&mask);
+    for (uint32_t i = 0; i < sampled_threads_limit(); i++)
+        if (handler_state.threads[i].tid) {
+            clock_disarm(&handler_state.threads[i]);
+            settle(&handler_state.threads[i]);
         }
-    atomic_store(&room.open, false);
-    for (uint32_t i = 0; i < seats_limit(); i++)
-        if (room.seats[i].tid)
-            seats_give(&room.seats[i]);
-    seats_unlock(&mask);
+    atomic_store(&handler_state.sampling, false);
+    for (uint32_t i = 0; i < sampled_threads_limit(); i++)
+        if (handler_state.threads[i].tid)
+            sampled_threads_remove(&handler_state.threads[i]);
+    sampled_threads_unlock(&mask);
 }
 
 /* One thread's CPU clock against its samples. A thread inside a long system call has much due and
  * will show it by itself when it comes out; so only a blocked signal, a missing clock, or kernel
  * time under a user-only clock is reported. */
-static void look_at(struct room_seat *seat) {
-    uint64_t counted = atomic_load(&seat->counted_ns);
-    bool silent = counted == seat->looked_counted_ns;
-    seat->looked_counted_ns = counted;
-    if (!silent || seat->clock == ROOM_CLOCK_PROCESS || atomic_load(&seat->inside))
+static void look_at(struct sampled_thread *thread) {
+    uint64_t counted = atomic_load(&thread->counted_ns);
+    bool silent = counted == thread->checked_counted_ns;
+    thread->checked_counted_ns = counted;
+    if (!silent || thread->clock == SAMPLE_CLOCK_PROCESS || atomic_load(&thread->in_handler))
         return;
-    int64_t due = due_now(seat);
-    if (due <= 4 * (int64_t)seat->period_ns + UNSEEN_LEAST)
+    int64_t due = due_now(thread);
+    if (due <= 4 * (int64_t)thread->period_ns + UNSEEN_LEAST)
         return;
-    if (seat->clock == ROOM_CLOCK_NONE || seat->user_only || signal_blocked(seat))
-        report(seat, due, why_unseen(seat));
+    if (thread->clock == SAMPLE_CLOCK_NONE || thread->user_only || signal_blocked(thread))
+        report(thread, due, why_unseen(thread));
 }
 
 void threads_look(void) {
     uint64_t mask;
-    seats_lock(&mask);
+    sampled_threads_lock(&mask);
     scan_tasks();
-    uint32_t limit = seats_limit();
+    uint32_t limit = sampled_threads_limit();
     for (uint32_t i = 0; i < limit && i < LOOKS; i++) {
         cursor = cursor + 1 < limit ? cursor + 1 : 0;
-        if (room.seats[cursor].tid)
-            look_at(&room.seats[cursor]);
+        if (handler_state.threads[cursor].tid)
+            look_at(&handler_state.threads[cursor]);
     }
-    seats_unlock(&mask);
+    sampled_threads_unlock(&mask);
 }
 
 void threads_enter(struct walk_stack stack, const struct walk_registers *birth) {
     uint64_t mask;
-    seats_lock(&mask);
+    sampled_threads_lock(&mask);
     uint32_t tid = (uint32_t)raw_gettid();
-    struct room_seat *seat = atomic_load(&room.open) && !room_find(tid) ? seats_take(tid) : NULL;
-    if (seat) {
-        seat->scanned = scan;
-        seat->stack = stack;
-        blocked_enter(seat);
-        clock_arm(seat, &plan, atomic_load(&room.period_ns), birth);
+    struct sampled_thread *thread =
+        atomic_load(&handler_state.sampling) && !handler_find_thread(tid) ? sampled_threads_add(tid)
+                                                                          : NULL;
+    if (thread) {
+        thread->last_scan = scan;
+        thread->stack = stack;
+        blocked_enter(thread);
+        clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), birth);
     }
-    seats_unlock(&mask);
+    sampled_threads_unlock(&mask);
 }
 
-/* A tick that is due by now comes before clock_disarm returns, and finds the seat still there. */
+/* A tick that is due by now comes before clock_disarm returns, and finds the thread still there. */
 void threads_leave(void) {
     uint64_t mask;
-    struct room_seat *seat = room_find((uint32_t)raw_gettid());
-    if (!seat)
+    struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
+    if (!thread)
         return;
-    seats_lock(&mask);
-    seat = room_find((uint32_t)raw_gettid());
-    if (seat) {
-        clock_disarm(seat);
-        settle(seat);
-        blocked_leave(seat, false);
-        seats_give(seat);
+    sampled_threads_lock(&mask);
+    thread = handler_find_thread((uint32_t)raw_gettid());
+    if (thread) {
+        clock_disarm(thread);
+        settle(thread);
+        blocked_leave(thread, false);
+        sampled_threads_remove(thread);
     }
-    seats_unlock(&mask);
+    sampled_threads_unlock(&mask);
 }
 
 /* Takes back a tick that was signalled while the thread had it masked. Another's signal is queued
@@ -253,46 +259,46 @@ static void take_back_tick(void) {
     struct timespec at_once = {0, 0};
     siginfo_t info;
     if (raw_call(SYS_rt_sigtimedwait, (long)&trap, (long)&info, (long)&at_once, 8, 0) == SIGTRAP &&
-        !room_is_tick(&info))
-        raw_call(SYS_rt_tgsigqueueinfo, room.pid, raw_gettid(), SIGTRAP, (long)&info, 0);
+        !tick_is_ours(&info))
+        raw_call(SYS_rt_tgsigqueueinfo, handler_state.pid, raw_gettid(), SIGTRAP, (long)&info, 0);
 }
 
 void threads_hold_own_clock(void) {
-    if (!atomic_load(&room.open))
+    if (!atomic_load(&handler_state.sampling))
         return;
-    struct room_seat *seat = room_find((uint32_t)raw_gettid());
-    int fd = seat ? atomic_load(&seat->fd) : -1;
+    struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
+    int fd = thread ? atomic_load(&thread->fd) : -1;
     if (fd >= 0) {
         raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_DISABLE, 0);
         take_back_tick();
     }
-    if (seat && seat->clock == ROOM_CLOCK_PROCESS)
+    if (thread && thread->clock == SAMPLE_CLOCK_PROCESS)
         clock_process(0);
 }
 
 void threads_release_own_clock(void) {
-    if (!atomic_load(&room.open))
+    if (!atomic_load(&handler_state.sampling))
         return;
-    struct room_seat *seat = room_find((uint32_t)raw_gettid());
-    int fd = seat ? atomic_load(&seat->fd) : -1;
+    struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
+    int fd = thread ? atomic_load(&thread->fd) : -1;
     if (fd >= 0)
         raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
-    if (seat && seat->clock == ROOM_CLOCK_PROCESS)
-        clock_process(atomic_load(&room.period_ns));
+    if (thread && thread->clock == SAMPLE_CLOCK_PROCESS)
+        clock_process(atomic_load(&handler_state.period_ns));
 }
 
 uint32_t threads_count(void) {
-    return seats_count();
+    return sampled_threads_count();
 }
 
-uint32_t threads_with(enum room_clock clock) {
+uint32_t threads_with(enum sample_clock clock) {
     uint32_t count = 0;
-    for (uint32_t i = 0; i < seats_limit(); i++)
-        count += room.seats[i].tid && room.seats[i].clock == clock;
+    for (uint32_t i = 0; i < sampled_threads_limit(); i++)
+        count += handler_state.threads[i].tid && handler_state.threads[i].clock == clock;
     return count;
 }
 
-void threads_note(char *note, size_t size, enum room_clock clock, const char *words) {
+void threads_note(char *note, size_t size, enum sample_clock clock, const char *words) {
     uint32_t count = threads_with(clock);
     if (count == 0)
         return;
@@ -304,17 +310,17 @@ void threads_note(char *note, size_t size, enum room_clock clock, const char *wo
 /* The child has no clock and one thread; its copies of the descriptors are closed, the parent's
  * events live on. */
 void threads_after_fork(void) {
-    atomic_store(&room.open, false);
+    atomic_store(&handler_state.sampling, false);
     blocked_after_fork();
-    seats_after_fork();
-    for (uint32_t i = 0; i < seats_limit(); i++) {
-        struct room_seat *seat = &room.seats[i];
-        int fd = atomic_exchange(&seat->fd, -1);
+    sampled_threads_after_fork();
+    for (uint32_t i = 0; i < sampled_threads_limit(); i++) {
+        struct sampled_thread *thread = &handler_state.threads[i];
+        int fd = atomic_exchange(&thread->fd, -1);
         if (fd >= 0)
             clock_close(fd);
-        atomic_store(&seat->timer, -1);
-        atomic_store(&seat->inside, 0);
-        if (seat->tid)
-            seats_give(seat);
+        atomic_store(&thread->timer, -1);
+        atomic_store(&thread->in_handler, 0);
+        if (thread->tid)
+            sampled_threads_remove(thread);
     }
 }

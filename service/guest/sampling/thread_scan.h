@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Which threads are sampled: every one. Those that begin through pthread_create while a capture
- * runs take their seat themselves (interpose.c), at their first instruction, with their stack's
+ * runs take their thread themselves (interpose.c), at their first instruction, with their stack's
  * bounds; all others, older ones and raw clones, are found by reading /proc/self/task, at the start
- * of a capture and about twice a second. Both ways meet under the seats' lock. */
+ * of a capture and about twice a second. Both ways meet under the threads' lock. */
 #ifndef SONDE_SERVICE_GUEST_SAMPLING_THREAD_SCAN_H
 #define SONDE_SERVICE_GUEST_SAMPLING_THREAD_SCAN_H
 
@@ -11,14 +11,14 @@
 
 /* The calling thread is the control thread from now on: never sampled. */
 void threads_take_over(void);
-/* Opens the room and seats every thread there is, with this plan and period. Control thread. */
+/* Opens the room and threads every thread there is, with this plan and period. Control thread. */
 void threads_open(const struct clock_plan *plan, uint64_t period_ns);
 /* Another rate from now on. Control thread. */
 void threads_change(uint64_t period_ns);
 /* Another kind of clock from now on. Control thread. */
 void threads_replan(const struct clock_plan *plan);
-/* Closes the room: disarms every clock, reports what no sample showed, gives the seats back.
- * Handlers may still be inside: see room_quiet. Control thread. */
+/* Closes the room: disarms every clock, reports what no sample showed, gives the threads back.
+ * Handlers may still be inside: see handler_is_quiescent. Control thread. */
 void threads_close(void);
 /* Looks for new threads and for ended ones; then at the CPU clocks of some: time of threads that
  * gave no sample (a blocked signal, no clock) is reported as RING_RECORD_UNSEEN. At most 512 clock
@@ -37,10 +37,10 @@ void threads_hold_own_clock(void);
 void threads_release_own_clock(void);
 
 uint32_t threads_count(void);
-/* How many seats have which clock, for the note. Control thread. */
-uint32_t threads_with(enum room_clock clock);
+/* How many threads have which clock, for the note. Control thread. */
+uint32_t threads_with(enum sample_clock clock);
 /* Appends "; COUNT" and the words to a note when there are threads with that clock. */
-void threads_note(char *note, size_t size, enum room_clock clock, const char *words);
+void threads_note(char *note, size_t size, enum sample_clock clock, const char *words);
 void threads_after_fork(void);
 
 #endif

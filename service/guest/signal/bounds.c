@@ -34,7 +34,8 @@ uint64_t bounds_probe(uint64_t address, uint64_t limit) {
 }
 
 static struct walk_stack area_of(uint64_t address) {
-    const struct room_areas *areas = atomic_load_explicit(&room.areas, memory_order_acquire);
+    const struct writable_areas *areas =
+        atomic_load_explicit(&handler_state.areas, memory_order_acquire);
     struct walk_stack none = {0, 0};
     if (!areas)
         return none;
@@ -50,11 +51,12 @@ static struct walk_stack area_of(uint64_t address) {
 }
 
 static bool registered(uint64_t sp, struct walk_stack *stack) {
-    uint32_t count = atomic_load_explicit(&room.stack_count, memory_order_acquire);
+    uint32_t count = atomic_load_explicit(&handler_state.stack_count, memory_order_acquire);
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t low = atomic_load_explicit(&room.stacks[i].low, memory_order_acquire);
-        uint64_t high = atomic_load_explicit(&room.stacks[i].high, memory_order_acquire);
-        bool steady = low == atomic_load_explicit(&room.stacks[i].low, memory_order_acquire);
+        uint64_t low = atomic_load_explicit(&handler_state.stacks[i].low, memory_order_acquire);
+        uint64_t high = atomic_load_explicit(&handler_state.stacks[i].high, memory_order_acquire);
+        bool steady =
+            low == atomic_load_explicit(&handler_state.stacks[i].low, memory_order_acquire);
         if (low && steady && sp >= low && sp < high) {
             *stack = (struct walk_stack){low, high};
             return true;
@@ -65,23 +67,23 @@ static bool registered(uint64_t sp, struct walk_stack *stack) {
 
 /* The own stack of a thread that was there before us. A raw clone may share its maker's descriptor:
  * then it is the maker's stack, which is as safe to read, and its own is an unknown one. */
-static void learn(struct room_seat *seat) {
-    uint64_t descriptor = thread_descriptor(), top = room.main_stack.high;
+static void learn(struct sampled_thread *thread) {
+    uint64_t descriptor = thread_descriptor(), top = handler_state.main_stack.high;
     struct walk_stack area = area_of(descriptor);
-    if (seat->tid == room.pid && top > MAIN_SPAN)
-        seat->stack = (struct walk_stack){top - MAIN_SPAN, top};
+    if (thread->tid == handler_state.pid && top > MAIN_SPAN)
+        thread->stack = (struct walk_stack){top - MAIN_SPAN, top};
     else if (area.high)
-        seat->stack = (struct walk_stack){area.low, descriptor};
+        thread->stack = (struct walk_stack){area.low, descriptor};
 }
 
-void bounds_find(struct room_seat *seat, const ucontext_t *context, struct walk_stack *extra,
+void bounds_find(struct sampled_thread *thread, const ucontext_t *context, struct walk_stack *extra,
                  struct walk_bounds *bounds) {
     uint64_t sp = (uint64_t)context->uc_mcontext.gregs[REG_RSP];
     uint64_t alternate = (uint64_t)context->uc_stack.ss_sp;
-    if (!seat->stack.high)
-        learn(seat);
-    *bounds = (struct walk_bounds){.thread = seat->stack, .extra = extra};
-    if (holds(seat->stack, sp) || sp - alternate < context->uc_stack.ss_size)
+    if (!thread->stack.high)
+        learn(thread);
+    *bounds = (struct walk_bounds){.thread = thread->stack, .extra = extra};
+    if (holds(thread->stack, sp) || sp - alternate < context->uc_stack.ss_size)
         return;
     bounds->extra_count = 1;
     if (registered(sp, extra))
@@ -100,7 +102,7 @@ static bool pages_readable(uint64_t low, uint64_t high) {
 }
 
 static void learn_own(uint64_t sp, struct walk_stack *own) {
-    uint64_t top = room.main_stack.high, page = sp & ~(PAGE - 1);
+    uint64_t top = handler_state.main_stack.high, page = sp & ~(PAGE - 1);
     uint64_t descriptor = thread_descriptor();
     if (top > MAIN_SPAN && sp < top && sp >= top - MAIN_SPAN)
         *own = (struct walk_stack){top - MAIN_SPAN, top};

@@ -25,9 +25,9 @@
 #define BOUNDS_OWN_PAGES 256u /* asked for at once, of a thread's own stack */
 
 /* Fills bounds for an interruption; *extra is the place of its one extra stack. May learn
- * seat->stack. */
+ * thread->stack. */
 SONDE_SIGSAFE
-void bounds_find(struct room_seat *seat, const ucontext_t *context, struct walk_stack *extra,
+void bounds_find(struct sampled_thread *thread, const ucontext_t *context, struct walk_stack *extra,
                  struct walk_bounds *bounds);
 
 /* The same for an ordinary call, whose stack pointer is sp. *own is the thread's to keep between

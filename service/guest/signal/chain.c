@@ -41,7 +41,7 @@ void chain_write(struct chain *chain, const struct chain_action *action) {
 static void die_of(int signal, siginfo_t *info) {
     struct kernel_action fatal = {.handler = (uint64_t)SIG_DFL};
     raw_call(SYS_rt_sigaction, signal, (long)&fatal, 0, 8, 0);
-    raw_call(SYS_rt_tgsigqueueinfo, room.pid, raw_gettid(), signal, (long)info, 0);
+    raw_call(SYS_rt_tgsigqueueinfo, handler_state.pid, raw_gettid(), signal, (long)info, 0);
 }
 
 static void call(const struct chain_action *action, int signal, siginfo_t *info, void *context) {

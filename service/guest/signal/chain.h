@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The application's own idea of the signals we use. While our handler is the kernel's, sigaction
- * and signal (interposed, see service/guest/hooks) read and write these records instead, and
- * a signal that is not one of our ticks is passed on as the kernel would have done it. A record is
+ * and signal (interposed, see service/guest/hooks) read and write these records instead, and a
+ * signal that is not one of our ticks is passed on as the kernel would have done it. A record is
  * guarded by a sequence number: written outside handlers, under a lock and with all signals masked;
  * read here without waiting for longer than such a write takes. */
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_CHAIN_H

@@ -16,8 +16,8 @@ void ring_publish(struct ring_record *record, uint32_t size) {
     atomic_store_explicit(&record->size, size, memory_order_release);
 }
 
-/* Reserves `size` bytes in one piece, with the rest of the ring before it when that is too short.
- */
+/* Reserves `size` bytes in one piece, with the rest of the ring before it when that is too
+ * short. */
 static struct ring_record *claim(struct ring_control *ring, uint64_t bytes, uint32_t size,
                                  enum ring_drop *cause) {
     char *data = (char *)ring + RING_PAGE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One tick. The clock's signal names the seat; the handler walks the stack into a record of the
+ * One tick. The clock's signal names the thread; the handler walks the stack into a record of the
  * thread's ring and pays attention to what the tick is worth:
  *
  *     CPU time   |----p----|----p----|-------------3p-------------|----p----|
@@ -12,11 +12,12 @@
  * reading less all that was counted before, and a rest below half a period is carried on. That read
  * costs 0.3 us and is left out where nothing can have been lost: the wall clock, which is read
  * anyway, has moved less than one and a half periods. */
-#include "service/guest/signal/handler_state.h"
+#include "service/guest/signal/tick.h"
 
 #include "service/guest/raw.h"
 #include "service/guest/signal/bounds.h"
 #include "service/guest/signal/chain.h"
+#include "service/guest/signal/period.h"
 #include "service/guest/signal/push.h"
 
 #include <errno.h>
@@ -38,93 +39,95 @@ struct perf_info {
 };
 
 static uint64_t now_ns(void) {
-    return (uint64_t)room_clock_ns(CLOCK_MONOTONIC);
+    return (uint64_t)handler_clock_ns(CLOCK_MONOTONIC);
 }
 
 /* Whether the tick may stand for something else than one period. */
-static bool may_differ(const struct room_seat *seat, uint64_t gap) {
-    return gap > seat->period_ns + seat->period_ns / 2 || seat->until_renewal <= 1 ||
-           seat->odd_span || seat->clock != ROOM_CLOCK_PERF ||
-           atomic_load_explicit(&seat->restart_ns, memory_order_relaxed);
+static bool may_differ(const struct sampled_thread *thread, uint64_t gap) {
+    return gap > thread->period_ns + thread->period_ns / 2 || thread->until_renewal <= 1 ||
+           thread->one_off_period || thread->clock != SAMPLE_CLOCK_PERF ||
+           atomic_load_explicit(&thread->restart_ns, memory_order_relaxed);
 }
 
 /* How many periods this tick stands for. 0: it came early, which only perf's clock does, when the
  * hypervisor had the CPU; *due_ns tells how much of a period there is. A thread's first tick is
  * held to its phase exactly: many threads have no other. */
-static uint64_t count_periods(struct room_seat *seat, uint64_t now, uint64_t *due_ns) {
-    uint64_t gap = now - seat->last_ns;
-    seat->last_ns = now;
-    if (!may_differ(seat, gap))
+static uint64_t count_periods(struct sampled_thread *thread, uint64_t now, uint64_t *due_ns) {
+    uint64_t gap = now - thread->last_ns;
+    thread->last_ns = now;
+    if (!may_differ(thread, gap))
         return 1;
-    int64_t restart = atomic_exchange_explicit(&seat->restart_ns, 0, memory_order_acquire);
+    int64_t restart = atomic_exchange_explicit(&thread->restart_ns, 0, memory_order_acquire);
     if (restart) {
-        seat->base_ns =
-            restart - (int64_t)atomic_load_explicit(&seat->counted_ns, memory_order_relaxed);
-        seat->exact = true;
+        thread->base_ns =
+            restart - (int64_t)atomic_load_explicit(&thread->counted_ns, memory_order_relaxed);
+        thread->is_first_tick = true;
     }
-    int64_t due = room_due(seat, room_clock_ns(CLOCK_THREAD_CPUTIME_ID));
+    int64_t due = period_due_ns(thread, handler_clock_ns(CLOCK_THREAD_CPUTIME_ID));
     *due_ns = due > 0 ? (uint64_t)due : 0;
-    return room_periods(seat, *due_ns);
+    return period_count(thread, *due_ns);
 }
 
 /* An event that was armed for one tick has stopped at it, and is enabled again. */
-static void set_period(struct room_seat *seat, uint64_t period) {
-    int fd = atomic_load_explicit(&seat->fd, memory_order_acquire);
-    int timer = atomic_load_explicit(&seat->timer, memory_order_acquire);
+static void set_period(struct sampled_thread *thread, uint64_t period) {
+    int fd = atomic_load_explicit(&thread->fd, memory_order_acquire);
+    int timer = atomic_load_explicit(&thread->timer, memory_order_acquire);
     struct timespec span = {(time_t)(period / 1000000000), (long)(period % 1000000000)};
     struct itimerspec every = {span, span};
     if (fd >= 0)
         raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_PERIOD, (long)&period);
-    if (fd >= 0 && seat->once)
+    if (fd >= 0 && thread->one_shot)
         raw_call3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0);
-    seat->once = false;
+    thread->one_shot = false;
     if (timer >= 0)
         raw_call(SYS_timer_settime, timer, 0, (long)&every, 0, 0);
 }
 
-static void renew_period(struct room_seat *seat) {
-    uint64_t nominal = atomic_load_explicit(&room.period_ns, memory_order_relaxed);
-    if (room_next_period(seat, nominal) || seat->odd_span)
-        set_period(seat, seat->period_ns);
-    seat->odd_span = false;
+static void renew_period(struct sampled_thread *thread) {
+    uint64_t nominal = atomic_load_explicit(&handler_state.period_ns, memory_order_relaxed);
+    if (period_renew(thread, nominal) || thread->one_off_period)
+        set_period(thread, thread->period_ns);
+    thread->one_off_period = false;
 }
 
 /* Waits for the rest of the period. */
-static void wait_on(struct room_seat *seat, uint64_t due_ns) {
-    uint64_t rest = seat->period_ns > due_ns ? seat->period_ns - due_ns : 0;
-    set_period(seat, rest > LEAST_NS ? rest : LEAST_NS);
-    seat->odd_span = true;
+static void wait_on(struct sampled_thread *thread, uint64_t due_ns) {
+    uint64_t rest = thread->period_ns > due_ns ? thread->period_ns - due_ns : 0;
+    set_period(thread, rest > LEAST_NS ? rest : LEAST_NS);
+    thread->one_off_period = true;
 }
 
-static bool push_thread(struct room_seat *seat, uint64_t weight_ns) {
-    uint32_t label = room_tags.label <= ROOM_LABELS ? room_tags.label : 0;
-    const char *text = label ? room.labels[label - 1].text : "";
-    seat->label_told = room_tags.label;
-    seat->until_told = ROOM_TOLD_TICKS;
-    return ring_push_thread(&room.rings, seat->tid, seat->name, label, text, weight_ns);
+static bool push_thread(struct sampled_thread *thread, uint64_t weight_ns) {
+    uint32_t label = thread_tags.label <= THREAD_LABELS_MAX ? thread_tags.label : 0;
+    const char *text = label ? handler_state.labels[label - 1].text : "";
+    thread->sent_label = thread_tags.label;
+    thread->until_name_repeat = NAME_REPEAT_TICKS;
+    return ring_push_thread(&handler_state.rings, thread->tid, thread->name, label, text,
+                            weight_ns);
 }
 
 /* Tells the thread's name and label before its first sample, whenever they have changed, and now
  * and then: sonded may have lost a record. False: it could not, and the sample must be dropped, too
  * (that is counted). */
-static bool announce(struct room_seat *seat, uint64_t weight_ns) {
-    bool told = seat->announced && seat->label_told == room_tags.label && seat->until_told-- > 0;
-    if (told && seat->until_name-- > 0)
+static bool announce(struct sampled_thread *thread, uint64_t weight_ns) {
+    bool told = thread->name_sent && thread->sent_label == thread_tags.label &&
+                thread->until_name_repeat-- > 0;
+    if (told && thread->until_name_check-- > 0)
         return true;
     char name[16] = "";
     raw_call3(SYS_prctl, PR_GET_NAME, (long)name, 0);
-    seat->until_name = ROOM_NAME_TICKS;
-    if (told && memcmp(name, seat->name, sizeof name) == 0)
+    thread->until_name_check = NAME_CHECK_TICKS;
+    if (told && memcmp(name, thread->name, sizeof name) == 0)
         return true;
-    memcpy(seat->name, name, sizeof name);
-    return seat->announced = push_thread(seat, weight_ns);
+    memcpy(thread->name, name, sizeof name);
+    return thread->name_sent = push_thread(thread, weight_ns);
 }
 
-static void push_sample(const struct room_seat *seat, const uint64_t *pcs,
+static void push_sample(const struct sampled_thread *thread, const uint64_t *pcs,
                         const struct walk_result *walked, uint32_t generation, uint64_t now,
                         uint64_t weight_ns) {
     uint32_t size = (uint32_t)(sizeof(struct ring_sample) + walked->depth * sizeof *pcs);
-    struct ring_record *record = ring_reserve(&room.rings, seat->tid, size, weight_ns);
+    struct ring_record *record = ring_reserve(&handler_state.rings, thread->tid, size, weight_ns);
     if (!record)
         return;
     struct ring_sample *sample = (struct ring_sample *)record;
@@ -133,8 +136,8 @@ static void push_sample(const struct room_seat *seat, const uint64_t *pcs,
     record->generation = generation;
     sample->time_ns = now;
     sample->weight_ns = weight_ns;
-    sample->request = room_tags.request;
-    sample->label = room_tags.label;
+    sample->request = thread_tags.request;
+    sample->label = thread_tags.label;
     sample->end = walked->end;
     sample->fp_frames = walked->fp_frames;
     sample->gap_at = walked->gap_at;
@@ -142,29 +145,30 @@ static void push_sample(const struct room_seat *seat, const uint64_t *pcs,
     ring_publish(record, size);
 }
 
-static const struct room_map *map_for(const struct room_seat *seat, uint64_t weight_ns) {
-    const struct room_map *map = atomic_load_explicit(&room.map, memory_order_acquire);
-    if (seat->cache && map)
+static const struct module_map *map_for(const struct sampled_thread *thread, uint64_t weight_ns) {
+    const struct module_map *map = atomic_load_explicit(&handler_state.map, memory_order_acquire);
+    if (thread->cache && map)
         return map;
-    ring_drop(&room.rings, RING_DROP_NO_CONTEXT, weight_ns);
+    ring_drop(&handler_state.rings, RING_DROP_NO_CONTEXT, weight_ns);
     return NULL;
 }
 
-static void take_sample(struct room_seat *seat, const ucontext_t *context, uint64_t now,
+static void take_sample(struct sampled_thread *thread, const ucontext_t *context, uint64_t now,
                         uint64_t weight_ns) {
     uint64_t pcs[RING_MAX_DEPTH];
     struct walk_stack extra;
     struct walk_bounds bounds;
     struct walk_result walked;
-    const struct room_map *map = map_for(seat, weight_ns);
+    const struct module_map *map = map_for(thread, weight_ns);
     if (!map)
         return;
-    bounds_find(seat, context, &extra, &bounds);
-    walk_from_context(context, &map->walk, seat->cache, &bounds, pcs,
-                      atomic_load_explicit(&room.max_depth, memory_order_relaxed), &walked);
-    if (announce(seat, weight_ns))
-        push_sample(seat, pcs, &walked, map->generation, now, weight_ns);
-    room_tell_of_miss(&map->walk, pcs, &walked);
+    bounds_find(thread, context, &extra, &bounds);
+    walk_from_context(context, &map->walk, thread->cache, &bounds, pcs,
+                      atomic_load_explicit(&handler_state.max_depth, memory_order_relaxed),
+                      &walked);
+    if (announce(thread, weight_ns))
+        push_sample(thread, pcs, &walked, map->generation, now, weight_ns);
+    handler_report_miss(&map->walk, pcs, &walked);
 }
 
 static void add(_Atomic uint64_t *sum, uint64_t more) {
@@ -172,96 +176,96 @@ static void add(_Atomic uint64_t *sum, uint64_t more) {
                           memory_order_relaxed);
 }
 
-void room_show_start(struct room_seat *seat, const struct walk_registers *birth,
-                     uint64_t weight_ns) {
+void tick_record_start(struct sampled_thread *thread, const struct walk_registers *birth,
+                       uint64_t weight_ns) {
     uint64_t pcs[RING_MAX_DEPTH];
-    struct walk_bounds bounds = {.thread = seat->stack};
+    struct walk_bounds bounds = {.thread = thread->stack};
     struct walk_result walked;
-    const struct room_map *map = map_for(seat, weight_ns);
-    add(&seat->counted_ns, weight_ns);
+    const struct module_map *map = map_for(thread, weight_ns);
+    add(&thread->counted_ns, weight_ns);
     if (!map)
         return;
-    walk_from_registers(birth, &map->walk, seat->cache, &bounds, pcs, RING_MAX_DEPTH, &walked);
-    if (announce(seat, weight_ns))
-        push_sample(seat, pcs, &walked, map->generation, now_ns(), weight_ns);
+    walk_from_registers(birth, &map->walk, thread->cache, &bounds, pcs, RING_MAX_DEPTH, &walked);
+    if (announce(thread, weight_ns))
+        push_sample(thread, pcs, &walked, map->generation, now_ns(), weight_ns);
 }
 
-/* Enters the seat unless the signal is a late one. The exchange is ordered before the look at
+/* Enters the thread unless the signal is a late one. The exchange is ordered before the look at
  * `open`, as the control thread's store to `open` is before its look at `inside`: one of the two
  * sees the other. */
-static bool enter(struct room_seat *seat, uint32_t incarnation, uint64_t weight_ns) {
-    if (atomic_load_explicit(&seat->incarnation, memory_order_acquire) != incarnation)
+static bool enter(struct sampled_thread *thread, uint32_t incarnation, uint64_t weight_ns) {
+    if (atomic_load_explicit(&thread->incarnation, memory_order_acquire) != incarnation)
         return false;
-    if (atomic_exchange(&seat->inside, 1)) {
-        ring_drop(&room.rings, RING_DROP_NESTED, weight_ns);
+    if (atomic_exchange(&thread->in_handler, 1)) {
+        ring_drop(&handler_state.rings, RING_DROP_NESTED, weight_ns);
         return false;
     }
-    if (atomic_load(&room.open) && atomic_load(&seat->incarnation) == incarnation)
+    if (atomic_load(&handler_state.sampling) && atomic_load(&thread->incarnation) == incarnation)
         return true;
-    atomic_store_explicit(&seat->inside, 0, memory_order_release);
+    atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
     return false;
 }
 
 /* The wall clock is the only cheap one here; of a handler that lost the CPU in between it tells
  * nothing. Those are counted, and taken for as long as the others are (ring.h). */
-static void leave(struct room_seat *seat, uint64_t since) {
+static void leave(struct sampled_thread *thread, uint64_t since) {
     uint64_t took = now_ns() - since;
-    if (took < ROOM_LONG_NS)
-        add(&seat->handler_ns, took);
+    if (took < HANDLER_PREEMPTED_NS)
+        add(&thread->handler_ns, took);
     else
-        add(&seat->handler_long, 1);
-    add(&seat->handler_count, 1);
-    atomic_store_explicit(&seat->inside, 0, memory_order_release);
+        add(&thread->preempted_runs, 1);
+    add(&thread->handler_runs, 1);
+    atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
 }
 
 /* `late`: the thread had the signal blocked, so what was lost was not spent where it stands now. */
-static void on_tick(uint64_t ticket, const ucontext_t *context, bool late) {
-    uint32_t number = ticket & 0xffff;
-    if (number >= ROOM_SEATS || !room.seats)
+static void on_tick(uint64_t cookie, const ucontext_t *context, bool late) {
+    uint32_t number = cookie & 0xffff;
+    if (number >= SAMPLED_THREADS_MAX || !handler_state.threads)
         return;
-    struct room_seat *seat = &room.seats[number];
-    if (!enter(seat, (uint32_t)(ticket >> 16) & 0xffffff, seat->period_ns))
+    struct sampled_thread *thread = &handler_state.threads[number];
+    if (!enter(thread, (uint32_t)(cookie >> 16) & 0xffffff, thread->period_ns))
         return;
     uint64_t now = now_ns();
-    uint64_t due_ns = 0, period = seat->period_ns;
-    uint64_t periods = count_periods(seat, now, &due_ns);
+    uint64_t due_ns = 0, period = thread->period_ns;
+    uint64_t periods = count_periods(thread, now, &due_ns);
     if (periods == 0) {
-        wait_on(seat, due_ns);
-        leave(seat, now);
+        wait_on(thread, due_ns);
+        leave(thread, now);
         return;
     }
-    seat->exact = false;
-    add(&seat->counted_ns, periods * period);
-    if (periods > 1 && (late || seat->user_only)) {
-        ring_push_unseen(&room.rings, seat->tid, (periods - 1) * period,
+    thread->is_first_tick = false;
+    add(&thread->counted_ns, periods * period);
+    if (periods > 1 && (late || thread->user_only)) {
+        ring_push_unseen(&handler_state.rings, thread->tid, (periods - 1) * period,
                          late ? RING_UNSEEN_BLOCKED : RING_UNSEEN_KERNEL);
         periods = 1;
     }
-    take_sample(seat, context, now, periods * period);
-    renew_period(seat);
-    leave(seat, now);
+    take_sample(thread, context, now, periods * period);
+    renew_period(thread);
+    leave(thread, now);
 }
 
-bool room_is_tick(const siginfo_t *info) {
+bool tick_is_ours(const siginfo_t *info) {
     const struct perf_info *perf = (const struct perf_info *)info;
-    return info->si_code == CODE_PERF && perf->data >> 40 == room.secret;
+    return info->si_code == CODE_PERF && perf->data >> 40 == handler_state.secret;
 }
 
-void room_on_trap(int signal, siginfo_t *info, void *context) {
+void tick_on_trap(int signal, siginfo_t *info, void *context) {
     int saved = errno;
     const struct perf_info *perf = (const struct perf_info *)info;
-    if (room_is_tick(info))
+    if (tick_is_ours(info))
         on_tick(perf->data, context, perf->flags & PERF_ASYNC);
     else
         chain_pass_on(&chains[CHAIN_TRAP], signal, info, context);
     errno = saved;
 }
 
-void room_on_timer(int signal, siginfo_t *info, void *context) {
+void tick_on_timer(int signal, siginfo_t *info, void *context) {
     int saved = errno;
-    uint64_t ticket = (uint64_t)info->si_value.sival_ptr;
-    if (info->si_code == SI_TIMER && ticket >> 40 == room.secret)
-        on_tick(ticket, context, false);
+    uint64_t cookie = (uint64_t)info->si_value.sival_ptr;
+    if (info->si_code == SI_TIMER && cookie >> 40 == handler_state.secret)
+        on_tick(cookie, context, false);
     else
         chain_pass_on(&chains[CHAIN_TIMER], signal, info, context);
     errno = saved;
@@ -270,26 +274,26 @@ void room_on_timer(int signal, siginfo_t *info, void *context) {
 /* The process-wide clock: any thread may get the tick, and it stands for what the whole process
  * burned since the last. */
 static void on_process_tick(const ucontext_t *context) {
-    uint64_t now = now_ns(), cpu = (uint64_t)room_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    uint64_t last = atomic_exchange(&room.process_last_ns, cpu);
+    uint64_t now = now_ns(), cpu = (uint64_t)handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    uint64_t last = atomic_exchange(&handler_state.process_last_ns, cpu);
     uint64_t weight = cpu > last ? cpu - last : 0;
-    struct room_seat *seat = room_find((uint32_t)raw_gettid());
-    if (!seat || !enter(seat, atomic_load(&seat->incarnation), weight)) {
-        ring_drop(&room.rings, RING_DROP_NO_CONTEXT, weight);
+    struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
+    if (!thread || !enter(thread, atomic_load(&thread->incarnation), weight)) {
+        ring_drop(&handler_state.rings, RING_DROP_NO_CONTEXT, weight);
         return;
     }
-    add(&seat->counted_ns, weight);
-    take_sample(seat, context, now, weight);
-    leave(seat, now);
+    add(&thread->counted_ns, weight);
+    take_sample(thread, context, now, weight);
+    leave(thread, now);
 }
 
-void room_on_prof(int signal, siginfo_t *info, void *context) {
+void tick_on_prof(int signal, siginfo_t *info, void *context) {
     int saved = errno;
-    atomic_fetch_add(&room.process_in, 1);
+    atomic_fetch_add(&handler_state.process_handlers, 1);
     bool mine = info->si_code == SI_KERNEL;
-    if (mine && atomic_load(&room.open))
+    if (mine && atomic_load(&handler_state.sampling))
         on_process_tick(context);
-    atomic_fetch_sub(&room.process_in, 1);
+    atomic_fetch_sub(&handler_state.process_handlers, 1);
     if (!mine)
         chain_pass_on(&chains[CHAIN_PROF], signal, info, context);
     errno = saved;

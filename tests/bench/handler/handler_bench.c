@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What one tick costs in the handler at depth 40, without the kernel's part of the signal: the
- * handler is called by hand with the ticket of this thread's seat, as perf's signal would. For
+ * handler is called by hand with the cookie of this thread's thread, as perf's signal would. For
  * counts that no busy machine disturbs:
  *
- *     valgrind --tool=callgrind --toggle-collect=room_on_trap handler_bench
+ *     valgrind --tool=callgrind --toggle-collect=tick_on_trap handler_bench
  *     strace -c handler_bench
  *
- * HANDLER_TICKS says how many. The seat has no descriptor, so drawing a new period (every 3 to 6
+ * HANDLER_TICKS says how many. The thread has no descriptor, so drawing a new period (every 3 to 6
  * ticks) costs one ioctl less here than it does in life. */
 #include "service/guest/sampling/module_map.h"
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/push.h"
+#include "service/guest/signal/tick.h"
 
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/check.h"
@@ -29,7 +30,7 @@
 #define PERIOD_NS 1000000ull
 #define BYTES     (RING_PAGE * 2 + RING_MAX_BYTES)
 
-static struct room_seat *seat;
+static struct sampled_thread *thread;
 static uint64_t ticks, samples;
 
 static void add_table(const struct maps_module *module) {
@@ -47,48 +48,48 @@ static void add_table(const struct maps_module *module) {
 static void open_room(void) {
     static struct maps maps;
     uint64_t mask;
-    CHECK_INT(seats_open(), ==, 0);
+    CHECK_INT(sampled_threads_open(), ==, 0);
     CHECK_INT(maps_init(&maps), ==, 0);
     CHECK_INT(maps_read(&maps), ==, 0);
     CHECK_INT(tables_set_modules(&maps, 1), ==, 0);
     for (uint32_t i = 0; i < maps.module_count; i++)
         add_table(&maps.modules[i]);
     CHECK_INT(tables_publish(), ==, 0);
-    room.areas = maps.areas;
-    room.pid = (uint32_t)getpid();
-    room.main_stack = maps.main_stack;
+    handler_state.areas = maps.areas;
+    handler_state.pid = (uint32_t)getpid();
+    handler_state.main_stack = maps.main_stack;
     void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(memory != MAP_FAILED);
-    room.rings = (struct ring_set){memory, 1, RING_MAX_BYTES};
-    room.period_ns = PERIOD_NS;
-    room.max_depth = RING_MAX_DEPTH;
-    room.wake_fd = -1;
-    seats_lock(&mask);
-    seat = seats_take((uint32_t)syscall(SYS_gettid));
-    seats_unlock(&mask);
-    CHECK(seat);
-    seat->clock = ROOM_CLOCK_PERF;
-    seat->period_ns = seat->nominal_ns = PERIOD_NS;
-    seat->base_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    room.open = true;
+    handler_state.rings = (struct ring_set){memory, 1, RING_MAX_BYTES};
+    handler_state.period_ns = PERIOD_NS;
+    handler_state.max_depth = RING_MAX_DEPTH;
+    handler_state.wake_fd = -1;
+    sampled_threads_lock(&mask);
+    thread = sampled_threads_add((uint32_t)syscall(SYS_gettid));
+    sampled_threads_unlock(&mask);
+    CHECK(thread);
+    thread->clock = SAMPLE_CLOCK_PERF;
+    thread->period_ns = thread->nominal_ns = PERIOD_NS;
+    thread->base_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    handler_state.sampling = true;
 }
 
 /* Each tick comes one period after the last: by the wall clock, which is all the handler looks at
  * on its common path. */
 static void tick_away(void *unused) {
     siginfo_t info = {.si_signo = SIGTRAP, .si_code = 6}; /* TRAP_PERF */
-    uint64_t ticket = room_ticket(seat->incarnation, seats_number(seat));
-    memcpy((char *)&info + 24, &ticket, sizeof ticket); /* si_perf_data, behind si_addr */
+    uint64_t cookie = handler_cookie(thread->incarnation, sampled_threads_index(thread));
+    memcpy((char *)&info + 24, &cookie, sizeof cookie); /* si_perf_data, behind si_addr */
     ucontext_t context;
     getcontext(&context);
-    struct ring_control *ring = ring_control_of(&room.rings, 0);
+    struct ring_control *ring = ring_control_of(&handler_state.rings, 0);
     for (uint64_t i = 0; i < ticks; i++) {
         uint64_t before = ring->head;
-        seat->last_ns = (uint64_t)room_clock_ns(CLOCK_MONOTONIC) - PERIOD_NS;
+        thread->last_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC) - PERIOD_NS;
         /* when the CPU clock is read after all, one period is due */
-        seat->base_ns = room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - (int64_t)seat->counted_ns -
-                        (int64_t)seat->period_ns;
-        room_on_trap(SIGTRAP, &info, &context);
+        thread->base_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - (int64_t)thread->counted_ns -
+                          (int64_t)thread->period_ns;
+        tick_on_trap(SIGTRAP, &info, &context);
         samples += ring->head != before;
         for (; before < ring->head; before += 8) /* as sonded does */
             *(uint64_t *)((char *)ring + RING_PAGE + (before & (RING_MAX_BYTES - 1))) = 0;
@@ -102,7 +103,7 @@ TEST(a_tick_at_depth_40) {
     open_room();
     stacks_enter(40, 1, tick_away, NULL);
     CHECK_INT(samples, ==, ticks);
-    struct seats_handlers handlers = seats_handlers();
+    struct handler_cost handlers = sampled_threads_handler_cost();
     uint64_t timed = handlers.count - handlers.preempted;
     printf("%lu ticks: %.0f ns each by the handler's own account, %lu preempted\n", ticks,
            (double)handlers.ns / (double)(timed ? timed : 1), handlers.preempted);

@@ -18,7 +18,7 @@
 #define ROUNDS 1000000
 #define PAGE   4096u
 
-static struct room_seat seat;
+static struct sampled_thread thread;
 static uint64_t interesting[64];
 static uint32_t interesting_count;
 static uint64_t code[64];
@@ -43,9 +43,9 @@ static void add_table(const struct maps_module *module) {
 static void prepare(struct maps *maps) {
     CHECK_INT(maps_init(maps), ==, 0);
     CHECK_INT(maps_read(maps), ==, 0);
-    room.areas = maps->areas;
-    room.pid = (uint32_t)getpid();
-    room.main_stack = maps->main_stack;
+    handler_state.areas = maps->areas;
+    handler_state.pid = (uint32_t)getpid();
+    handler_state.main_stack = maps->main_stack;
     CHECK_INT(tables_set_modules(maps, 1), ==, 0);
     for (uint32_t i = 0; i < maps->module_count; i++)
         add_table(&maps->modules[i]);
@@ -67,7 +67,7 @@ static void make_traps(void) {
         for (uint64_t at = 0; at <= 4 * PAGE; at += PAGE)
             interesting[interesting_count++] = (uint64_t)pages + at;
     }
-    interesting[interesting_count++] = room.main_stack.high - 64;
+    interesting[interesting_count++] = handler_state.main_stack.high - 64;
     interesting[interesting_count++] = (uint64_t)&interesting;
     interesting[interesting_count++] = 0;
     interesting[interesting_count++] = 1ull << 47;
@@ -124,11 +124,12 @@ TEST(corrupt_contexts_never_make_the_walk_read_elsewhere) {
         struct walk_bounds bounds;
         struct walk_result walked;
         make_context(&context);
-        seat.tid = i % 2 ? room.pid : 1;
+        thread.tid = i % 2 ? handler_state.pid : 1;
         if (i % 1000 == 0)
-            seat.stack = (struct walk_stack){0, 0};
-        bounds_find(&seat, &context, &extra, &bounds);
-        walk_from_context(&context, &room.map->walk, cache, &bounds, pcs, RING_MAX_DEPTH, &walked);
+            thread.stack = (struct walk_stack){0, 0};
+        bounds_find(&thread, &context, &extra, &bounds);
+        walk_from_context(&context, &handler_state.map->walk, cache, &bounds, pcs, RING_MAX_DEPTH,
+                          &walked);
         CHECK(walked.depth >= 1 && walked.depth <= RING_MAX_DEPTH && walked.end < RING_END_COUNT);
         CHECK(pcs[0] == ((uint64_t)context.uc_mcontext.gregs[REG_RIP] & ~RING_PC_EXACT));
         ends[walked.end]++;
@@ -177,8 +178,8 @@ TEST(corrupt_copies_never_make_the_walk_read_elsewhere) {
         struct walk_copy copy = {low, low + words * 8, bytes, read_code, NULL};
         struct walk_result walked;
         fill_copy(bytes, words, low);
-        walk_from_copy(random_code(), low + random_word() % (COPY_WORDS * 8), &room.map->walk,
-                       &copy, pcs, RING_MAX_DEPTH, &walked);
+        walk_from_copy(random_code(), low + random_word() % (COPY_WORDS * 8),
+                       &handler_state.map->walk, &copy, pcs, RING_MAX_DEPTH, &walked);
         CHECK(walked.depth >= 1 && walked.depth <= RING_MAX_DEPTH && walked.end < RING_END_COUNT);
         guessed += walked.fp_frames > 0;
         deep += walked.depth > 2;

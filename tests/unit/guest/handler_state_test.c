@@ -5,6 +5,7 @@
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/bounds.h"
 #include "service/guest/signal/chain.h"
+#include "service/guest/signal/period.h"
 #include "service/guest/signal/push.h"
 
 #include "tests/unit/check.h"
@@ -126,11 +127,11 @@ TEST(a_name_stays_within_its_record_whatever_the_memory_held) {
 }
 
 TEST(a_preempted_handler_counts_as_the_mean_of_the_others) {
-    struct seats_handlers since = {1000, 10, 5}, now = {1000 + 80 * 500, 10 + 100, 5 + 20};
-    CHECK_INT(seats_handler_ns(&since, &now), ==, 100 * 500);
-    now = (struct seats_handlers){1000, 10 + 3, 5 + 3};
-    CHECK_INT(seats_handler_ns(&since, &now), ==, 3 * ROOM_LONG_NS);
-    CHECK_INT(seats_handler_ns(&since, &since), ==, 0);
+    struct handler_cost since = {1000, 10, 5}, now = {1000 + 80 * 500, 10 + 100, 5 + 20};
+    CHECK_INT(handler_cost_ns(&since, &now), ==, 100 * 500);
+    now = (struct handler_cost){1000, 10 + 3, 5 + 3};
+    CHECK_INT(handler_cost_ns(&since, &now), ==, 3 * HANDLER_PREEMPTED_NS);
+    CHECK_INT(handler_cost_ns(&since, &since), ==, 0);
 }
 
 static struct ring_set shared;
@@ -178,18 +179,18 @@ TEST(ring_sizes_follow_rate_and_cpus_within_bounds) {
 
 TEST(phases_are_uniform_and_periods_keep_their_mean) {
     const uint64_t period = 10101010;
-    CHECK_INT(seats_open(), ==, 0);
+    CHECK_INT(sampled_threads_open(), ==, 0);
     double phases = 0, periods = 0;
     int buckets[10] = {0};
     const int rounds = 20000;
-    for (int i = 0; i < rounds; i++) { /* each from a fresh seat: as short threads see it */
+    for (int i = 0; i < rounds; i++) { /* each from a fresh thread: as short threads see it */
         uint64_t mask;
-        seats_lock(&mask);
-        struct room_seat *seat = seats_take(1000 + (uint32_t)i % 50);
-        CHECK(seat);
-        uint64_t phase = room_phase(seat, period), dithered = room_dither(seat, period);
-        seats_give(seat);
-        seats_unlock(&mask);
+        sampled_threads_lock(&mask);
+        struct sampled_thread *thread = sampled_threads_add(1000 + (uint32_t)i % 50);
+        CHECK(thread);
+        uint64_t phase = period_phase(thread, period), dithered = period_dither(thread, period);
+        sampled_threads_remove(thread);
+        sampled_threads_unlock(&mask);
         CHECK(phase >= 1 && phase <= period);
         CHECK(dithered > period / 2 && dithered <= period + period / 2 + 1);
         phases += (double)phase;
@@ -203,12 +204,13 @@ TEST(phases_are_uniform_and_periods_keep_their_mean) {
 }
 
 /* Sum of weights of a thread that burns so much and ends. */
-static uint64_t weights_of(struct room_seat *seat, uint64_t burned, uint64_t nominal) {
+static uint64_t weights_of(struct sampled_thread *thread, uint64_t burned, uint64_t nominal) {
     uint64_t sum = 0;
-    room_begin_periods(seat, nominal);
-    for (uint64_t at = room_phase(seat, seat->period_ns); at <= burned; at += seat->period_ns) {
-        sum += seat->period_ns;
-        room_next_period(seat, nominal);
+    period_begin(thread, nominal);
+    for (uint64_t at = period_phase(thread, thread->period_ns); at <= burned;
+         at += thread->period_ns) {
+        sum += thread->period_ns;
+        period_renew(thread, nominal);
     }
     return sum;
 }
@@ -218,11 +220,11 @@ TEST(threads_of_any_length_are_counted_without_bias) {
     const uint64_t nominal = 1000000;
     const uint64_t lengths[] = {100000, 700000, 1460000, 3200000, 10500000, 21000000};
     const int threads = 100000;
-    struct room_seat seat = {.random = 88172645463325252u};
+    struct sampled_thread thread = {.random = 88172645463325252u};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         double sum = 0;
         for (int k = 0; k < threads; k++)
-            sum += (double)weights_of(&seat, lengths[i], nominal);
+            sum += (double)weights_of(&thread, lengths[i], nominal);
         /* A thread's sum is off by less than a period, some 0.5 on average: sigma of the mean is
          * 0.0016 periods. */
         CHECK_NEAR(sum / threads / (double)nominal, (double)lengths[i] / (double)nominal, 0.008);
@@ -230,17 +232,19 @@ TEST(threads_of_any_length_are_counted_without_bias) {
 }
 
 /* Sum of weights of a thread whose ticks see only 9 of 10 parts of its CPU time. */
-static uint64_t drifting_weights_of(struct room_seat *seat, uint64_t burned, uint64_t nominal) {
-    room_begin_periods(seat, nominal);
-    uint64_t sum = 0, seen = room_phase(seat, seat->period_ns), credit = seat->period_ns - seen;
-    seat->exact = true;
+static uint64_t drifting_weights_of(struct sampled_thread *thread, uint64_t burned,
+                                    uint64_t nominal) {
+    period_begin(thread, nominal);
+    uint64_t sum = 0, seen = period_phase(thread, thread->period_ns),
+             credit = thread->period_ns - seen;
+    thread->is_first_tick = true;
     while (seen + seen / 9 <= burned) {
-        uint64_t due = seen + seen / 9 + credit - sum, periods = room_periods(seat, due);
-        sum += periods * seat->period_ns;
+        uint64_t due = seen + seen / 9 + credit - sum, periods = period_count(thread, due);
+        sum += periods * thread->period_ns;
         if (periods > 0)
-            room_next_period(seat, nominal);
-        seat->exact = false;
-        seen += periods > 0 ? seat->period_ns : seat->period_ns - due; /* the rest, then */
+            period_renew(thread, nominal);
+        thread->is_first_tick = false;
+        seen += periods > 0 ? thread->period_ns : thread->period_ns - due; /* the rest, then */
     }
     return sum;
 }
@@ -250,11 +254,11 @@ TEST(drift_between_clock_and_ticks_is_made_up_for) {
     const uint64_t nominal = 1000000;
     const uint64_t lengths[] = {1460000, 3200000, 10500000, 42000000};
     const int threads = 100000;
-    struct room_seat seat = {.random = 88172645463325252u};
+    struct sampled_thread thread = {.random = 88172645463325252u};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         double sum = 0;
         for (int k = 0; k < threads; k++)
-            sum += (double)drifting_weights_of(&seat, lengths[i], nominal);
+            sum += (double)drifting_weights_of(&thread, lengths[i], nominal);
         /* Not quite: the last period lasts a tenth longer than the first one was thought to. */
         CHECK_NEAR(sum / threads / (double)nominal, (double)lengths[i] / (double)nominal, 0.1);
     }
@@ -264,29 +268,29 @@ TEST(drift_between_clock_and_ticks_is_made_up_for) {
 
 TEST(seats_are_found_by_tid_and_run_out) {
     uint64_t mask;
-    CHECK_INT(seats_open(), ==, 0);
-    seats_lock(&mask);
-    CHECK(!room_find(4242));
-    CHECK(!seats_take(ROOM_TIDS)); /* no such tid can be */
+    CHECK_INT(sampled_threads_open(), ==, 0);
+    sampled_threads_lock(&mask);
+    CHECK(!handler_find_thread(4242));
+    CHECK(!sampled_threads_add(HANDLER_TIDS)); /* no such tid can be */
     uint32_t taken = 0;
-    while (seats_take(taken + 1))
+    while (sampled_threads_add(taken + 1))
         taken++;
-    CHECK_INT(taken, ==, ROOM_SEATS);
-    CHECK_INT(seats_count(), ==, ROOM_SEATS);
-    struct room_seat *seat = room_find(4242);
-    CHECK(seat && seat->tid == 4242);
-    uint32_t incarnation = seat->incarnation;
-    seats_give(seat);
-    CHECK(!room_find(4242));
-    seat = seats_take(777777);
-    CHECK(seat && seat->incarnation != incarnation);
-    seats_give(seat);
+    CHECK_INT(taken, ==, SAMPLED_THREADS_MAX);
+    CHECK_INT(sampled_threads_count(), ==, SAMPLED_THREADS_MAX);
+    struct sampled_thread *thread = handler_find_thread(4242);
+    CHECK(thread && thread->tid == 4242);
+    uint32_t incarnation = thread->incarnation;
+    sampled_threads_remove(thread);
+    CHECK(!handler_find_thread(4242));
+    thread = sampled_threads_add(777777);
+    CHECK(thread && thread->incarnation != incarnation);
+    sampled_threads_remove(thread);
     for (uint32_t tid = 1; tid <= taken; tid++)
-        if (room_find(tid))
-            seats_give(room_find(tid));
-    CHECK_INT(seats_count(), ==, 0);
-    seats_trim();
-    seats_unlock(&mask);
+        if (handler_find_thread(tid))
+            sampled_threads_remove(handler_find_thread(tid));
+    CHECK_INT(sampled_threads_count(), ==, 0);
+    sampled_threads_trim();
+    sampled_threads_unlock(&mask);
 }
 
 /* ---- Bounds ---- */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The tick handler called by hand: how much stack it takes, what it does with late and foreign
- * tickets, with a full ring and with a tick inside a tick. */
+ * cookies, with a full ring and with a tick inside a tick. */
 #include "service/guest/sampling/module_map.h"
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/chain.h"
 #include "service/guest/signal/push.h"
+#include "service/guest/signal/tick.h"
 
 #include "tests/unit/check.h"
 
@@ -19,53 +20,53 @@
 #define STACK_BYTES 65536
 #define PAINT       0xa5
 
-static struct room_seat *seat;
+static struct sampled_thread *thread;
 
-/* Rings, a map of this process without tables, and a seat for this thread: a capture runs. */
+/* Rings, a map of this process without tables, and a thread for this thread: a capture runs. */
 static void open_room(void) {
     static struct maps maps;
     uint64_t mask;
-    if (seat)
+    if (thread)
         return;
-    CHECK_INT(seats_open(), ==, 0);
+    CHECK_INT(sampled_threads_open(), ==, 0);
     CHECK_INT(maps_init(&maps), ==, 0);
     CHECK_INT(maps_read(&maps), ==, 0);
     CHECK_INT(tables_set_modules(&maps, 3), ==, 0);
     CHECK_INT(tables_publish(), ==, 0);
-    room.areas = maps.areas;
-    room.pid = (uint32_t)getpid();
-    room.main_stack = maps.main_stack;
+    handler_state.areas = maps.areas;
+    handler_state.pid = (uint32_t)getpid();
+    handler_state.main_stack = maps.main_stack;
     static _Alignas(RING_PAGE) char memory[2 * RING_PAGE + RING_MIN_BYTES];
-    room.rings = (struct ring_set){(struct ring_header *)memory, 1, RING_MIN_BYTES};
-    room.period_ns = 1000000;
-    room.max_depth = RING_MAX_DEPTH;
-    room.wake_fd = -1;
-    seats_lock(&mask);
-    seat = seats_take((uint32_t)syscall(SYS_gettid));
-    seats_unlock(&mask);
-    CHECK(seat);
-    seat->period_ns = seat->nominal_ns = 1000000;
-    seat->clock = ROOM_CLOCK_TIMER;
-    room.open = true;
+    handler_state.rings = (struct ring_set){(struct ring_header *)memory, 1, RING_MIN_BYTES};
+    handler_state.period_ns = 1000000;
+    handler_state.max_depth = RING_MAX_DEPTH;
+    handler_state.wake_fd = -1;
+    sampled_threads_lock(&mask);
+    thread = sampled_threads_add((uint32_t)syscall(SYS_gettid));
+    sampled_threads_unlock(&mask);
+    CHECK(thread);
+    thread->period_ns = thread->nominal_ns = 1000000;
+    thread->clock = SAMPLE_CLOCK_TIMER;
+    handler_state.sampling = true;
 }
 
 static uint64_t pushed(void) {
-    return ring_control_of(&room.rings, 0)->head;
+    return ring_control_of(&handler_state.rings, 0)->head;
 }
 
-static void tick_with(uint64_t ticket) {
+static void tick_with(uint64_t cookie) {
     siginfo_t info = {.si_signo = SIGRTMAX, .si_code = SI_TIMER};
     ucontext_t context;
-    info.si_value.sival_ptr = (void *)ticket;
+    info.si_value.sival_ptr = (void *)cookie;
     getcontext(&context);
     /* one period is due, whatever was drawn last */
-    seat->period_ns = 1000000;
-    seat->restart_ns = (room_clock_ns(CLOCK_THREAD_CPUTIME_ID) - 1000000) | 1;
-    room_on_timer(SIGRTMAX, &info, &context);
+    thread->period_ns = 1000000;
+    thread->restart_ns = (handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - 1000000) | 1;
+    tick_on_timer(SIGRTMAX, &info, &context);
 }
 
 static uint64_t own_ticket(void) {
-    return room_ticket(seat->incarnation, seats_number(seat));
+    return handler_cookie(thread->incarnation, sampled_threads_index(thread));
 }
 
 static ucontext_t home, painted;
@@ -110,34 +111,34 @@ TEST(handler_keeps_errno) {
 TEST(a_late_ticket_does_nothing) {
     open_room();
     uint64_t before = pushed();
-    tick_with(room_ticket(seat->incarnation + 1, seats_number(seat)));
-    tick_with(room_ticket(seat->incarnation, seats_number(seat) + 1));
-    tick_with(room_ticket(0, 0xffff));
-    room.open = false;
+    tick_with(handler_cookie(thread->incarnation + 1, sampled_threads_index(thread)));
+    tick_with(handler_cookie(thread->incarnation, sampled_threads_index(thread) + 1));
+    tick_with(handler_cookie(0, 0xffff));
+    handler_state.sampling = false;
     tick_with(own_ticket());
-    room.open = true;
+    handler_state.sampling = true;
     CHECK_INT(pushed(), ==, before);
-    CHECK_INT(seat->inside, ==, 0);
+    CHECK_INT(thread->in_handler, ==, 0);
     tick_with(own_ticket());
     CHECK_INT(pushed(), >, before);
 }
 
 TEST(a_tick_inside_a_tick_is_counted) {
     open_room();
-    uint64_t before = pushed(), drops = room.rings.header->drops[RING_DROP_NESTED];
-    seat->inside = 1;
+    uint64_t before = pushed(), drops = handler_state.rings.header->drops[RING_DROP_NESTED];
+    thread->in_handler = 1;
     tick_with(own_ticket());
     CHECK_INT(pushed(), ==, before);
-    CHECK_INT(room.rings.header->drops[RING_DROP_NESTED], ==, drops + 1);
-    seat->inside = 0;
+    CHECK_INT(handler_state.rings.header->drops[RING_DROP_NESTED], ==, drops + 1);
+    thread->in_handler = 0;
 }
 
 TEST(a_full_ring_drops_and_counts_and_the_thread_goes_on) {
     open_room();
     for (int i = 0; i < 2000; i++)
         tick_with(own_ticket());
-    CHECK_INT(room.rings.header->drops[RING_DROP_FULL], >, 100);
-    CHECK_INT(room.rings.header->dropped_ns, >=, 100 * 1000000ull);
+    CHECK_INT(handler_state.rings.header->drops[RING_DROP_FULL], >, 100);
+    CHECK_INT(handler_state.rings.header->dropped_ns, >=, 100 * 1000000ull);
 }
 
 static int foreign;
@@ -155,7 +156,7 @@ static void send_foreign(void) {
     ucontext_t context;
     info.si_value.sival_int = 5;
     getcontext(&context);
-    room_on_timer(SIGRTMAX, &info, &context);
+    tick_on_timer(SIGRTMAX, &info, &context);
 }
 
 TEST(a_foreign_signal_reaches_whoever_wants_it) {

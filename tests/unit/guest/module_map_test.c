@@ -99,14 +99,14 @@ TEST(tables_published_are_found_by_pc_and_kept_for_later_generations) {
     uint64_t bias, bytes;
     CHECK_INT(tables_set_modules(&maps, 5), ==, 0);
     CHECK_INT(tables_publish(), ==, 0);
-    const struct room_map *first = room.map;
+    const struct module_map *first = handler_state.map;
     CHECK_INT(first->generation, ==, 5);
     const struct walk_module *walked = walk_map_find(&first->walk, (uint64_t)read_maps);
     CHECK(walked && walked->text_bytes == 0);
     int fd = own_table(module, &bias, &bytes);
     CHECK_INT(tables_add(5, module->start, bias, bytes, fd), ==, 0);
     CHECK_INT(tables_publish(), ==, 0);
-    const struct room_map *second = room.map;
+    const struct module_map *second = handler_state.map;
     CHECK_INT(second->generation, ==, 5);
     CHECK_INT(second->walk.generation, >, first->walk.generation); /* caches must notice */
     walked = walk_map_find(&second->walk, (uint64_t)read_maps);
@@ -114,7 +114,7 @@ TEST(tables_published_are_found_by_pc_and_kept_for_later_generations) {
     tables_collect(true);
     CHECK_INT(tables_set_modules(&maps, 6), ==, 0);
     CHECK_INT(tables_publish(), ==, 0);
-    walked = walk_map_find(&room.map->walk, (uint64_t)read_maps);
+    walked = walk_map_find(&handler_state.map->walk, (uint64_t)read_maps);
     CHECK(walked && walked->text_bytes > 0);
     CHECK_INT(tables_held(), ==, 1);
     fd = own_table(module, &bias, &bytes); /* sent again: not mapped again */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether samples tell the truth: shares, sums, short threads, work in step with the kernel's tick.
- */
+ * Whether samples tell the truth: shares, sums, short threads, work in step with the kernel's
+ * tick. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Every function of malloc's family, with every allocation taken: each block is there once, with
- * the size that was asked for, until it is freed. Run under several allocators (families_test.sh).
- */
+ * the size that was asked for, until it is freed. Run under several allocators
+ * (families_test.sh). */
 #include "tests/unit/check.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"
 

@@ -129,10 +129,10 @@ EXPORT void door_seed(uint64_t seed) {
 }
 
 EXPORT void door_publish(const struct walk_map *map, const struct walk_stack *main_stack) {
-    static struct room_map published;
+    static struct module_map published;
     published.walk = *map;
-    room.main_stack = *main_stack;
-    atomic_store(&room.map, &published);
+    handler_state.main_stack = *main_stack;
+    atomic_store(&handler_state.map, &published);
 }
 
 EXPORT door_backtrace *door_hook(door_backtrace *original) {

@@ -70,8 +70,8 @@ static void *burn_long(void *argument) {
     return NULL;
 }
 
-/* Every seventh real-time signal is the program's, so that ours is sometimes among its neighbours.
- */
+/* Every seventh real-time signal is the program's, so that ours is sometimes among its
+ * neighbours. */
 void verb_foreign(int times) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO}, old;
     pthread_t thread;

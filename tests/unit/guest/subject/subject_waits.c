@@ -166,8 +166,8 @@ static void *sleep_at_depth(void *depth) {
     return NULL;
 }
 
-/* places N: threads that were asleep before anybody looked, each under more frames than the last.
- */
+/* places N: threads that were asleep before anybody looked, each under more frames than the
+ * last. */
 void verb_places(int count) {
     pthread_t thread;
     SAY_PLACE(place_sleep);

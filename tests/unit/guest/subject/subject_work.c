@@ -20,8 +20,8 @@
 
 /* ---- shares: 10, 20 and 70 % over several threads, each part in a section of its own ---- */
 
-/* Burns at least so much and gives what it was: the truth is measured at the edges of each slice.
- */
+/* Burns at least so much and gives what it was: the truth is measured at the edges of each
+ * slice. */
 #define PART(name)                                                                             \
     extern const char __start_##name[], __stop_##name[];                                       \
     __attribute__((noinline, section(#name))) static int64_t name(int64_t begin, int64_t ns) { \
