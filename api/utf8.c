@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/utf8.h"
 
+/* The lead byte of a character of 1 to 4 bytes, and the lowest code point of that length. */
 static const struct {
     uint8_t mask, lead;
     uint32_t lowest;
 } forms[] = {{0x80, 0x00, 0}, {0xe0, 0xc0, 0x80}, {0xf0, 0xe0, 0x800}, {0xf8, 0xf0, 0x10000}};
 
-size_t profile_utf8_next(const char *text, size_t len, uint32_t *code) {
+size_t sonde_utf8_next(const char *text, size_t len, uint32_t *code) {
     const uint8_t *bytes = (const uint8_t *)text;
     size_t more = 0;
     while (more < 4 && (bytes[0] & forms[more].mask) != forms[more].lead)
@@ -15,7 +16,7 @@ size_t profile_utf8_next(const char *text, size_t len, uint32_t *code) {
         return 0;
     uint32_t value = bytes[0] & (uint8_t)~forms[more].mask;
     for (size_t i = 1; i <= more; i++) {
-        if ((bytes[i] & 0xc0) != 0x80)
+        if (!sonde_utf8_continues(text[i]))
             return 0;
         value = value << 6 | (bytes[i] & 0x3f);
     }
@@ -25,24 +26,34 @@ size_t profile_utf8_next(const char *text, size_t len, uint32_t *code) {
     return more + 1;
 }
 
+bool sonde_utf8_is_valid(const char *text, size_t len) {
+    uint32_t code;
+    for (size_t i = 0, step; i < len; i += step) {
+        step = sonde_utf8_next(text + i, len - i, &code);
+        if (step == 0)
+            return false;
+    }
+    return true;
+}
+
 static bool is_control(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
 
-bool profile_utf8_is_clean(const char *text, size_t len) {
+bool sonde_utf8_is_clean(const char *text, size_t len) {
     uint32_t code;
     for (size_t i = 0, step; i < len; i += step) {
-        step = profile_utf8_next(text + i, len - i, &code);
+        step = sonde_utf8_next(text + i, len - i, &code);
         if (step == 0 || is_control(code))
             return false;
     }
     return true;
 }
 
-void profile_utf8_clean(struct sonde_buf *out, const char *text, size_t len) {
+void sonde_utf8_clean(struct sonde_buf *out, const char *text, size_t len) {
     uint32_t code;
     for (size_t i = 0; i < len;) {
-        size_t step = profile_utf8_next(text + i, len - i, &code);
+        size_t step = sonde_utf8_next(text + i, len - i, &code);
         if (step == 0)
             sonde_buf_printf(out, "\\x%02x", (uint8_t)text[i]);
         else if (is_control(code))

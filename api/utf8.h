@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * UTF-8, strictly: names come from other people's binaries. Internal to api/. Thread safety: any
- * thread. */
+ * Strict UTF-8 for text from outside: symbol names, command lines, requests. Overlong forms,
+ * surrogates and code points above U+10FFFF are invalid. Thread safety: any thread. */
 #ifndef SONDE_API_UTF8_H
 #define SONDE_API_UTF8_H
 
 #include "api/bytes.h"
 
-/* Length of the first character (1..4) and its code point; 0 when the bytes are not UTF-8 (overlong
- * forms, surrogates and values past U+10FFFF included). len >= 1. */
-size_t profile_utf8_next(const char *text, size_t len, uint32_t *code);
-/* Whether profile_utf8_clean would change nothing. */
-bool profile_utf8_is_clean(const char *text, size_t len);
-/* Appends text with bytes that are not UTF-8 as \xNN and control characters as spaces. */
-void profile_utf8_clean(struct sonde_buf *out, const char *text, size_t len);
+/* Returns the length of the first character in bytes (1 to 4) and stores its code point in *code;
+ * 0 when the bytes are not UTF-8. len must be at least 1. */
+size_t sonde_utf8_next(const char *text, size_t len, uint32_t *code);
+bool sonde_utf8_is_valid(const char *text, size_t len);
+/* Whether byte continues a character. Counting the other bytes counts the characters. */
+static inline bool sonde_utf8_continues(char byte) {
+    return ((unsigned char)byte & 0xc0) == 0x80;
+}
+/* Whether the text is valid and has no control characters, so that sonde_utf8_clean would copy it
+ * unchanged. */
+bool sonde_utf8_is_clean(const char *text, size_t len);
+/* Appends the text with each invalid byte as \xNN and each control character as a space. */
+void sonde_utf8_clean(struct sonde_buf *out, const char *text, size_t len);
 
 #endif

@@ -145,7 +145,7 @@ static const char *markup(char byte) {
 /* One character of text to out; its length in text. */
 static size_t xml_character(struct sonde_buf *out, const char *text, size_t len) {
     uint32_t code = 0;
-    size_t step = profile_utf8_next(text, len, &code);
+    size_t step = sonde_utf8_next(text, len, &code);
     const char *escaped = markup(*text);
     if (escaped)
         sonde_buf_puts(out, escaped);
@@ -170,7 +170,7 @@ void draw_json(struct sonde_buf *out, const char *text) {
     size_t len = strlen(text);
     for (size_t i = 0; i < len;) {
         uint32_t code = 0;
-        size_t step = profile_utf8_next(text + i, len - i, &code);
+        size_t step = sonde_utf8_next(text + i, len - i, &code);
         if (step == 0)
             sonde_buf_puts(out, "\\ufffd");
         else if (code == '"' || code == '\\')
@@ -187,6 +187,6 @@ void draw_json(struct sonde_buf *out, const char *text) {
 size_t draw_text_width(const char *text) {
     size_t chars = 0;
     for (; *text; text++)
-        chars += ((uint8_t)*text & 0xc0) != 0x80;
+        chars += !sonde_utf8_continues(*text);
     return chars;
 }

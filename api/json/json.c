@@ -57,7 +57,7 @@ void sonde_json_string(struct sonde_buf *out, struct sonde_slice text) {
         i += run;
         if (i == text.len)
             break;
-        size_t len = profile_utf8_next(text.data + i, text.len - i, &unused);
+        size_t len = sonde_utf8_next(text.data + i, text.len - i, &unused);
         if (len == 1)
             append_ascii(out, text.data[i]);
         else if (len > 1)

@@ -44,10 +44,10 @@ sonde_err sonde_profile_string(struct sonde_profile *profile, const char *text, 
                                uint32_t *id) {
     if (len == 0)
         text = "";
-    if (profile_utf8_is_clean(text, len))
+    if (sonde_utf8_is_clean(text, len))
         return add_text(profile, (struct profile_text){text, len}, id);
     struct sonde_buf clean = {.limit = profile->limit_bytes};
-    profile_utf8_clean(&clean, text, len);
+    sonde_utf8_clean(&clean, text, len);
     *id = 0;
     sonde_err err = clean.failed
                         ? SONDE_TOO_LARGE

@@ -6,7 +6,8 @@
 #include "gateway/http/http_server.h"
 #include "gateway/request/negotiate.h"
 
-#define SMALL 1024 /* bodies below are not worth compressing */
+#define SMALL      1024 /* smaller bodies are not worth compressing */
+#define GZIP_LEVEL 1
 
 static bool is_head(const struct http_request *request) {
     return h2o_memis(request->req->input.method.base, request->req->input.method.len,
@@ -87,10 +88,11 @@ static h2o_iovec_t sending(struct http_request *request) {
 }
 
 /* All of it is in `sending`. */
-static void answer_gathered(struct http_request *request, const struct http_answer *answer) {
+static void answer_gathered(struct http_request *request, const struct http_answer *answer,
+                            bool gzip) {
     h2o_req_t *req = request->req;
     http_request_answered(request);
-    begin(request, answer, request->gzip != NULL);
+    begin(request, answer, gzip);
     if (!is_head(request) || request->sending.len) /* HEAD: what GET would send, if it is known */
         req->res.content_length = request->sending.len;
     h2o_start_response(req, &request->generator);
@@ -103,27 +105,37 @@ static void answer_gathered(struct http_request *request, const struct http_answ
 
 static bool compress_whole(struct http_request *request, const struct http_answer *answer,
                            struct sonde_slice body) {
-    bool gzip = !answer->no_gzip && body.len >= SMALL && client_takes_gzip(request);
-    if (gzip && (request->gzip = gzip_stream_create()))
-        gzip_stream_add(request->gzip, body, true, &request->sending);
-    return request->gzip != NULL;
+    if (answer->no_gzip || body.len < SMALL || !client_takes_gzip(request))
+        return false;
+    struct sonde_gzip_writer *gzip = sonde_gzip_writer_create(GZIP_LEVEL, &request->sending);
+    bool done = false;
+    if (gzip) {
+        sonde_gzip_writer_add(gzip, body);
+        done = sonde_gzip_writer_end(gzip) == SONDE_OK;
+    }
+    sonde_gzip_writer_destroy(gzip);
+    if (!done)
+        sonde_buf_finish(&request->sending);
+    return done;
 }
 
 void http_answer(struct http_request *request, const struct http_answer *answer,
                  struct sonde_slice body) {
-    if (!compress_whole(request, answer, body))
+    bool gzip = compress_whole(request, answer, body);
+    if (!gzip)
         sonde_buf_append(&request->sending, body.data, body.len);
-    answer_gathered(request, answer);
+    answer_gathered(request, answer, gzip);
 }
 
 void http_answer_take(struct http_request *request, const struct http_answer *answer,
                       struct sonde_buf *body) {
-    if (!compress_whole(request, answer, sonde_buf_slice(body))) {
+    bool gzip = compress_whole(request, answer, sonde_buf_slice(body));
+    if (!gzip) {
         request->sending = *body;
         *body = (struct sonde_buf){0};
     }
     sonde_buf_finish(body);
-    answer_gathered(request, answer);
+    answer_gathered(request, answer, gzip);
 }
 
 void http_request_release(struct http_request *request) {
@@ -138,7 +150,7 @@ static void finish(struct http_request *request) {
     bool cut = request->cutting;
     request->sending.len = 0;
     if (!cut && request->gzip)
-        gzip_stream_add(request->gzip, (struct sonde_slice){"", 0}, true, &request->sending);
+        cut = sonde_gzip_writer_end(request->gzip) != SONDE_OK;
     h2o_iovec_t bytes = sending(request);
     h2o_send(request->req, bytes.len ? &bytes : NULL, bytes.len != 0,
              cut ? H2O_SEND_STATE_ERROR : H2O_SEND_STATE_FINAL);
@@ -160,7 +172,7 @@ void http_stream_start(struct http_request *request, const struct http_answer *a
                        uint64_t size, void (*on_ready)(void *context), void *context) {
     h2o_req_t *req = request->req;
     if (!answer->no_gzip && size >= SMALL && client_takes_gzip(request))
-        request->gzip = gzip_stream_create();
+        request->gzip = sonde_gzip_writer_create(GZIP_LEVEL, &request->sending);
     request->state = REQUEST_STREAMING;
     request->on_ready = on_ready;
     request->ready_context = context;
@@ -193,7 +205,7 @@ static void send_gathered(struct http_request *request) {
 
 void http_stream_send(struct http_request *request, struct sonde_slice bytes) {
     if (request->gzip)
-        gzip_stream_add(request->gzip, bytes, false, &request->sending);
+        sonde_gzip_writer_add(request->gzip, bytes);
     else
         sonde_buf_append(&request->sending, bytes.data, bytes.len);
     send_gathered(request);
@@ -201,7 +213,7 @@ void http_stream_send(struct http_request *request, struct sonde_slice bytes) {
 
 static void compress(struct http_request *request, const struct sonde_slice *pieces, size_t count) {
     for (size_t i = 0; i < count; i++)
-        gzip_stream_add(request->gzip, pieces[i], false, &request->sending);
+        sonde_gzip_writer_add(request->gzip, pieces[i]);
     http_request_release(request);
     send_gathered(request);
 }

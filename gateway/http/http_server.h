@@ -4,7 +4,7 @@
 #ifndef SONDE_GATEWAY_HTTP_HTTP_SERVER_H
 #define SONDE_GATEWAY_HTTP_HTTP_SERVER_H
 
-#include "gateway/http/gzip.h"
+#include "api/gzip.h"
 #include "gateway/http/http.h"
 
 #include <h2o.h>
@@ -77,7 +77,7 @@ struct http_request {
     void *gone_context;
     void (*on_ready)(void *context);
     void *ready_context;
-    struct gzip_stream *gzip;       /* NULL = sent as it is */
+    struct sonde_gzip_writer *gzip; /* appends to sending; NULL: the answer is not compressed */
     struct sonde_buf sending;       /* the bytes in flight, or those */
     void (*release)(void *context); /* that were lent */
     void *lender;

@@ -57,7 +57,7 @@ static void dispose_request(void *memory) {
     if (request->req->version >= 0x200 && request->state != REQUEST_ANSWERED)
         http_watch_wasted(request);
     tell_gone(request);
-    gzip_stream_destroy(request->gzip);
+    sonde_gzip_writer_destroy(request->gzip);
     sonde_buf_finish(&request->sending);
     http_request_release(request);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/request/path.h"
 
+#include "api/utf8.h"
 #include "gateway/request/query.h"
 
 #include <ctype.h>
@@ -9,37 +10,9 @@
 
 #define MAX_SEGMENT (PATH_MAX_NAME * 3) /* every byte percent-encoded */
 
-/* The length of the UTF-8 sequence at the front of text, 0 when broken. */
-static size_t utf8_sequence(struct sonde_slice text) {
-    static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    unsigned char first = (unsigned char)text.data[0];
-    if (first < 0x80)
-        return 1;
-    size_t len = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-    if (first < 0xc2 || first > 0xf4 || len > text.len)
-        return 0;
-    uint32_t point = first & (0x7fu >> len);
-    for (size_t i = 1; i < len; i++) {
-        unsigned char byte = (unsigned char)text.data[i];
-        if ((byte & 0xc0) != 0x80)
-            return 0;
-        point = point << 6 | (byte & 0x3f);
-    }
-    bool is_surrogate = point >= 0xd800 && point <= 0xdfff;
-    return point < smallest[len] || point > 0x10ffff || is_surrogate ? 0 : len;
-}
-
 bool path_is_name(struct sonde_slice name) {
-    if (name.len == 0 || name.len > PATH_MAX_NAME || memchr(name.data, 0, name.len))
-        return false;
-    while (name.len) {
-        size_t len = utf8_sequence(name);
-        if (len == 0)
-            return false;
-        name.data += len;
-        name.len -= len;
-    }
-    return true;
+    return name.len > 0 && name.len <= PATH_MAX_NAME && !memchr(name.data, 0, name.len) &&
+           sonde_utf8_is_valid(name.data, name.len);
 }
 
 static bool all_digits(struct sonde_slice text) {

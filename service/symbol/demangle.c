@@ -6,6 +6,8 @@
  * whose back references double with every letter. */
 #include "service/symbol/demangle.h"
 
+#include "api/utf8.h"
+
 #include <ctype.h>
 #include <libiberty/demangle.h>
 #include <setjmp.h>
@@ -75,23 +77,11 @@ size_t symbol_clone_base(const char *name, size_t len) {
 /* --- cleaning ----------------------------------------------------------------------------------
  */
 
-/* Bytes of the UTF-8 sequence at the start of text; 0 = it is none. */
-static size_t utf8_len(const unsigned char *text, size_t len) {
-    if (text[0] < 0x80)
-        return text[0] >= 0x20 && text[0] != 0x7f;
-    size_t need = text[0] >= 0xf0 && text[0] < 0xf5   ? 4
-                  : text[0] >= 0xe0 && text[0] < 0xf0 ? 3
-                  : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                                                      : 0;
-    if (need == 0 || need > len)
-        return 0;
-    for (size_t i = 1; i < need; i++)
-        if ((text[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xf0 && text[1] < 0x90);
-    bool surrogate = text[0] == 0xed && text[1] >= 0xa0;
-    bool beyond = text[0] == 0xf4 && text[1] >= 0x90;
-    return overlong || surrogate || beyond ? 0 : need;
+/* Length of the first character of text; 0 when it is a control character or not UTF-8. */
+static size_t printable_len(const char *text, size_t len) {
+    uint32_t code = 0;
+    size_t step = sonde_utf8_next(text, len, &code);
+    return code < 0x20 || code == 0x7f ? 0 : step;
 }
 
 /* Bytes of printable ASCII at the start of text. */
@@ -109,7 +99,7 @@ void symbol_clean(const char *name, size_t len, struct sonde_buf *to) {
     size_t plain = fits ? plain_len(name, len) : 0;
     sonde_buf_append(to, name, plain);
     for (size_t i = plain; i < len;) {
-        size_t step = utf8_len((const unsigned char *)name + i, len - i);
+        size_t step = printable_len(name + i, len - i);
         if (!fits && to->len - start + (step ? step : 1) > room) {
             sonde_buf_puts(to, SYMBOL_NAME_MARKER);
             return;

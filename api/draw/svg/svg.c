@@ -3,6 +3,7 @@
 #include "api/draw/memory.h"
 #include "api/draw/svg/embedded.h"
 #include "api/options.h"
+#include "api/utf8.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static void put_facts(struct draw_page *page, const struct sonde_profile *profil
 static size_t line_length(const char *text) {
     size_t chars = 0, space = 0, at = 0;
     for (; text[at]; at++) {
-        if (((uint8_t)text[at] & 0xc0) != 0x80 && chars++ == LINE_CHARS)
+        if (!sonde_utf8_continues(text[at]) && chars++ == LINE_CHARS)
             return space ? space : at;
         if (text[at] == ' ')
             space = at;

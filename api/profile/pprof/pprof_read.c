@@ -5,8 +5,8 @@
  * scanned once per kind: scanning is a jump from length to length. Ids in the file are any numbers;
  * three tables map them to ours. Nothing here recurses, and what a byte of input can cost in memory
  * is bounded by the profile's own limit. */
+#include "api/gzip.h"
 #include "api/profile/kind.h"
-#include "api/profile/pprof/gzip.h"
 #include "api/profile/pprof/pprof.h"
 #include "api/profile/pprof/pprof_ids.h"
 #include "api/profile/pprof/wire.h"
@@ -458,8 +458,8 @@ sonde_err sonde_pprof_read(struct sonde_slice bytes, size_t limit_bytes,
     *profile = NULL;
     if (bytes.len == 0)
         return sonde_fail(diag, SONDE_CORRUPT, "not a profile: empty");
-    if (gzip_is(bytes)) {
-        err = gzip_unpack(bytes, limit_bytes, &raw, diag);
+    if (sonde_gzip_is(bytes)) {
+        err = sonde_gzip_read(bytes, limit_bytes, &raw, diag);
         bytes = sonde_buf_slice(&raw);
     }
     if (!err && bytes.len > limit_bytes)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Writing profile.proto. Messages gather in one piece of memory that is handed on, to the output or
- * the packer, when it is full; so the memory beside the output is one piece. sample_type goes
+ * the gzip writer, when it is full; so the memory beside the output is one piece. sample_type goes
  * first: the first byte of a raw profile is then 0x0a, by which tools know one. */
-#include "api/profile/pprof/gzip.h"
+#include "api/gzip.h"
 #include "api/profile/pprof/pprof.h"
 #include "api/profile/pprof/wire.h"
 #include "api/profile/profile_tables.h"
@@ -36,7 +36,7 @@ enum {
 struct writer {
     const struct sonde_profile *profile;
     struct sonde_buf *out;
-    struct gzip_packer *packer; /* NULL = out gets it as it is */
+    struct sonde_gzip_writer *gzip; /* NULL: out gets uncompressed bytes */
     uint8_t *piece;
     size_t used, size;
     uint8_t *scratch; /* of one small message */
@@ -47,8 +47,8 @@ struct writer {
 
 static void hand_on(struct writer *writer) {
     struct sonde_slice bytes = {(const char *)writer->piece, writer->used};
-    if (writer->packer)
-        gzip_packer_add(writer->packer, bytes);
+    if (writer->gzip)
+        sonde_gzip_writer_add(writer->gzip, bytes);
     else
         sonde_buf_append(writer->out, bytes.data, bytes.len);
     writer->used = 0;
@@ -320,7 +320,7 @@ static sonde_err write_all(struct writer *writer) {
     free(writer->scratch);
     if (writer->out->failed)
         return writer->out->limit ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY;
-    return writer->packer ? gzip_packer_end(writer->packer) : SONDE_OK;
+    return writer->gzip ? sonde_gzip_writer_end(writer->gzip) : SONDE_OK;
 }
 
 sonde_err sonde_pprof_write(const struct sonde_profile *profile, int gzip_level,
@@ -330,9 +330,9 @@ sonde_err sonde_pprof_write(const struct sonde_profile *profile, int gzip_level,
                           gzip_level);
     struct writer writer = {.profile = profile, .out = out};
     if (gzip_level > 0)
-        writer.packer = gzip_packer_create(gzip_level, out);
-    sonde_err err = gzip_level > 0 && !writer.packer ? SONDE_OUT_OF_MEMORY : write_all(&writer);
-    gzip_packer_destroy(writer.packer);
+        writer.gzip = sonde_gzip_writer_create(gzip_level, out);
+    sonde_err err = gzip_level > 0 && !writer.gzip ? SONDE_OUT_OF_MEMORY : write_all(&writer);
+    sonde_gzip_writer_destroy(writer.gzip);
     if (err)
         return sonde_fail(diag, err, "the profile could not be written: %s",
                           sonde_diag_text(NULL, err));

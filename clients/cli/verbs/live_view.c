@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/live_view.h"
 
+#include "api/utf8.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,8 +279,7 @@ static int by_total(const void *a, const void *b) {
 static void put_text(struct sonde_buf *out, const char *text, unsigned columns) {
     for (; *text; text++) {
         unsigned char byte = (unsigned char)*text;
-        bool is_more = (byte & 0xc0) == 0x80;
-        if (!is_more && columns-- == 0)
+        if (!sonde_utf8_continues(*text) && columns-- == 0)
             return;
         sonde_buf_putc(out, byte < ' ' || byte == 0x7f ? '?' : (char)byte);
     }

@@ -1,29 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/text.h"
 
+#include "api/utf8.h"
+
 #include <stdio.h>
 #include <string.h>
 
-static bool is_tail(unsigned char byte) {
-    return (byte & 0xc0) == 0x80;
-}
+#define MAX_CHARACTER 4 /* bytes of UTF-8 */
 
-/* Bytes of the character at text, 0 when they are not UTF-8. A NUL ends every form early. */
+/* Length of the first character of text, which is not empty; 0 when it is not UTF-8. */
 static size_t character(const char *text) {
-    const unsigned char *at = (const unsigned char *)text;
-    if (at[0] < 0x80)
-        return 1;
-    if (at[0] >= 0xc2 && at[0] <= 0xdf)
-        return is_tail(at[1]) ? 2 : 0;
-    if ((at[0] & 0xf0) == 0xe0) {
-        bool overlong = at[0] == 0xe0 && at[1] < 0xa0, surrogate = at[0] == 0xed && at[1] > 0x9f;
-        return is_tail(at[1]) && is_tail(at[2]) && !overlong && !surrogate ? 3 : 0;
-    }
-    if (at[0] >= 0xf0 && at[0] <= 0xf4) {
-        bool outside = (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f);
-        return is_tail(at[1]) && is_tail(at[2]) && is_tail(at[3]) && !outside ? 4 : 0;
-    }
-    return 0;
+    uint32_t unused;
+    return sonde_utf8_next(text, strnlen(text, MAX_CHARACTER), &unused);
 }
 
 void rpc_text_copy(char *out, size_t size, const char *text) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Windows of a service that lies: messages one behind the other, 0xff between them. */
+#include "api/utf8.h"
 #include "clients/cli/verbs/live_view.h"
 
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static void check_lines(const struct sonde_buf *out, unsigned columns) {
     for (const char *at = out->data; at && *at; at += strcspn(at, "\n") + 1) {
         size_t characters = 0;
         for (size_t i = 0; at[i] && at[i] != '\n'; i++)
-            characters += ((unsigned char)at[i] & 0xc0) != 0x80;
+            characters += !sonde_utf8_continues(at[i]);
         if (characters > columns || memchr(at, 27, strcspn(at, "\n")))
             abort();
     }

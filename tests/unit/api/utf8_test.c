@@ -5,7 +5,7 @@
 static const char *clean(const char *bytes, size_t len) {
     static char text[256];
     struct sonde_buf out = {0};
-    profile_utf8_clean(&out, bytes, len);
+    sonde_utf8_clean(&out, bytes, len);
     memcpy(text, sonde_buf_slice(&out).data, out.len + 1);
     sonde_buf_finish(&out);
     return text;
@@ -16,7 +16,7 @@ static const char *clean(const char *bytes, size_t len) {
 TEST(utf8_keeps_what_is_valid) {
     CHECK_STR(CLEAN("std::vector<int>::push_back(int&&)"), "std::vector<int>::push_back(int&&)");
     CHECK_STR(CLEAN("größe 値 \xf0\x9f\x94\xa5"), "größe 値 \xf0\x9f\x94\xa5");
-    CHECK(profile_utf8_is_clean("größe", 7));
+    CHECK(sonde_utf8_is_clean("größe", 7));
 }
 
 TEST(utf8_escapes_bytes_that_are_not_utf8) {
@@ -36,7 +36,7 @@ TEST(utf8_turns_controls_into_spaces) {
                     "e"),
               "a b c d e");
     CHECK_STR(CLEAN("\xc2\x85|\xc2\x9b"), " | "); /* C1 */
-    CHECK(!profile_utf8_is_clean("a\n", 2));
+    CHECK(!sonde_utf8_is_clean("a\n", 2));
 }
 
 TEST(utf8_cleaning_twice_changes_nothing) {
@@ -44,10 +44,28 @@ TEST(utf8_cleaning_twice_changes_nothing) {
     for (int i = 0; i < 256; i++)
         bytes[i] = (char)i;
     struct sonde_buf once = {0}, twice = {0};
-    profile_utf8_clean(&once, bytes, sizeof bytes);
-    CHECK(profile_utf8_is_clean(once.data, once.len));
-    profile_utf8_clean(&twice, once.data, once.len);
+    sonde_utf8_clean(&once, bytes, sizeof bytes);
+    CHECK(sonde_utf8_is_clean(once.data, once.len));
+    sonde_utf8_clean(&twice, once.data, once.len);
     CHECK_STR(twice.data, once.data);
     sonde_buf_finish(&once);
     sonde_buf_finish(&twice);
+}
+
+TEST(utf8_is_valid_with_control_characters_and_without_stray_bytes) {
+    CHECK(sonde_utf8_is_valid("", 0));
+    CHECK(sonde_utf8_is_valid("a\n\0\x7fgr\xc3\xb6\xc3\x9f"
+                              "e\xc2\x85",
+                              13));
+    CHECK(!sonde_utf8_is_valid("a\xc3", 2));
+    CHECK(!sonde_utf8_is_valid("\xed\xa0\x80", 3));
+}
+
+TEST(utf8_characters_are_counted_by_the_bytes_that_begin_one) {
+    static const char text[] = "gr\xc3\xb6\xc3\x9f"
+                               "e \xf0\x9f\x94\xa5";
+    int count = 0;
+    for (const char *at = text; *at; at++)
+        count += !sonde_utf8_continues(*at);
+    CHECK_INT(count, ==, 7);
 }

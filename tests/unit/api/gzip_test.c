@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/profile/pprof/gzip.h"
+#include "api/gzip.h"
 #include "tests/unit/check.h"
 
 #include <stdlib.h>
@@ -24,15 +24,15 @@ static void fill(char *bytes, size_t len, unsigned noise) {
 
 static struct sonde_buf pack(const char *bytes, size_t len, int level, size_t largest_piece) {
     struct sonde_buf out = {0};
-    struct gzip_packer *packer = gzip_packer_create(level, &out);
-    CHECK(packer != NULL);
+    struct sonde_gzip_writer *writer = sonde_gzip_writer_create(level, &out);
+    CHECK(writer != NULL);
     for (size_t at = 0, piece; at < len; at += piece) {
         piece = 1 + next() % largest_piece;
         piece = piece < len - at ? piece : len - at;
-        gzip_packer_add(packer, (struct sonde_slice){bytes + at, piece});
+        sonde_gzip_writer_add(writer, (struct sonde_slice){bytes + at, piece});
     }
-    CHECK_INT(gzip_packer_end(packer), ==, SONDE_OK);
-    gzip_packer_destroy(packer);
+    CHECK_INT(sonde_gzip_writer_end(writer), ==, SONDE_OK);
+    sonde_gzip_writer_destroy(writer);
     return out;
 }
 
@@ -85,12 +85,28 @@ TEST(gzip_stops_at_the_limit_and_needs_no_more_than_what_is_packed) {
     struct sonde_buf whole = pack(bytes, LARGEST, 1, LARGEST);
     for (size_t less = 0; less < 2; less++) {
         struct sonde_buf out = {.limit = whole.len - less};
-        struct gzip_packer *packer = gzip_packer_create(1, &out);
-        gzip_packer_add(packer, (struct sonde_slice){bytes, LARGEST});
-        CHECK_INT(gzip_packer_end(packer), ==, less ? SONDE_TOO_LARGE : SONDE_OK);
-        gzip_packer_destroy(packer);
+        struct sonde_gzip_writer *writer = sonde_gzip_writer_create(1, &out);
+        sonde_gzip_writer_add(writer, (struct sonde_slice){bytes, LARGEST});
+        CHECK_INT(sonde_gzip_writer_end(writer), ==, less ? SONDE_TOO_LARGE : SONDE_OK);
+        sonde_gzip_writer_destroy(writer);
         sonde_buf_finish(&out);
     }
     sonde_buf_finish(&whole);
+    free(bytes);
+}
+
+TEST(gzip_reads_back_what_it_wrote_and_stops_at_the_limit) {
+    char *bytes = malloc(LARGEST);
+    fill(bytes, LARGEST, 3);
+    struct sonde_buf file = pack(bytes, LARGEST, 1, LARGEST), out = {0}, cut = {0};
+    struct sonde_slice slice = sonde_buf_slice(&file);
+    CHECK(sonde_gzip_is(slice));
+    CHECK_INT(sonde_gzip_read(slice, LARGEST, &out, NULL), ==, SONDE_OK);
+    CHECK_INT(out.len, ==, LARGEST);
+    CHECK(memcmp(out.data, bytes, LARGEST) == 0);
+    CHECK_INT(sonde_gzip_read(slice, LARGEST - 1, &cut, NULL), ==, SONDE_TOO_LARGE);
+    sonde_buf_finish(&file);
+    sonde_buf_finish(&out);
+    sonde_buf_finish(&cut);
     free(bytes);
 }
