@@ -10,6 +10,7 @@ service gives only now and then. The name of the asked target says what happens:
     noprof            its jemalloc was started without prof:true
     glibc             has nothing to profile the heap with
     full              a dump of its heap cannot be written, a capture of it cannot be kept
+    together          a capture ends only once twenty of them run at the same time
     anything else     works; a second of capture takes a tenth
 
 A collapsed or top result is a line that repeats the request, so that a test sees what arrived. `--targets a,b` are
@@ -30,6 +31,7 @@ import grpc
 import fake_exchange
 
 SPEED = 10
+TOGETHER = 20
 REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
     "TARGET_NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "no such target is attached"),
     "TARGET_AMBIGUOUS": (grpc.StatusCode.INVALID_ARGUMENT, "several targets are attached: say which"),
@@ -94,6 +96,7 @@ class Service:
                         for i, name in enumerate(names)]
         self.lock = threading.Lock()
         self.running = self.total = 0
+        self.together = threading.Barrier(TOGETHER)
         self.session = self.last = self.allocs = self.last_allocs = None
         self.token = None
         self.heaps = {target.pid: messages.HeapState(backend="JEMALLOC", available=True, sample_bytes=524288)
@@ -203,6 +206,8 @@ class Service:
             self.running += 1
             self.total += 1
         try:
+            if target.name == "together":
+                self.together.wait(timeout=30)
             end = time.monotonic() + request.duration_ms / 1000 / SPEED
             while time.monotonic() < end and context.is_active():
                 if not request.no_progress:
