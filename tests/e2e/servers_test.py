@@ -134,7 +134,7 @@ def test_a_thousand_threads():
     program = os.path.join(stack.WORK, "thousand")
     subprocess.run(["gcc", "-O1", "-pthread", f"{SOURCES}/thousand.c", "-o", program], check=True)
     with stack.Server(program, ready="ready") as server:
-        # Each thread works for some two periods: its last one, unfinished, weighs much.
+        # Each thread works for some three periods: its last one, unfinished, weighs much.
         check_nothing_is_lost(comments(server, "thousand", seconds=6), 0.3, least_share=90)
 
 

@@ -7,12 +7,20 @@
 #include <unistd.h>
 
 #define THREADS 1000
+#define WORK_NS 150000 /* of CPU time, about three times a second */
+
+static long cpu_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 static void *work(void *number) {
     unsigned value = (unsigned)(long)number;
     for (;;) {
-        for (volatile int i = 0; i < 60000; i++)
-            value = value * 1664525u + 1013904223u;
+        for (long end = cpu_ns() + WORK_NS; cpu_ns() < end;)
+            for (volatile int i = 0; i < 4000; i++)
+                value = value * 1664525u + 1013904223u;
         usleep(200000 + value % 200000);
     }
     return NULL;

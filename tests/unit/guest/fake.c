@@ -481,8 +481,12 @@ uint64_t fake_blocked_in(const struct fake_guest *guest, uint32_t tid, uint64_t 
 uint64_t fake_drops(const struct fake_guest *guest) {
     uint64_t sum = 0;
     for (int i = 0; guest->rings && i < RING_DROP_COUNT; i++)
-        sum += guest->rings->drops[i];
+        sum += i == RING_DROP_NESTED ? 0 : guest->rings->drops[i];
     return sum;
+}
+
+uint64_t fake_nested(const struct fake_guest *guest) {
+    return guest->rings ? guest->rings->drops[RING_DROP_NESTED] : 0;
 }
 
 void fake_forget(struct fake_guest *guest) {

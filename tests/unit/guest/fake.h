@@ -103,7 +103,10 @@ uint64_t fake_weight_in(const struct fake_guest *guest, uint64_t low, uint64_t h
 /* The same of the time threads were blocked for, over all frames. */
 uint64_t fake_blocked(const struct fake_guest *guest, uint32_t tid);
 uint64_t fake_blocked_in(const struct fake_guest *guest, uint32_t tid, uint64_t low, uint64_t high);
+/* Dropped records, without nested ticks. */
 uint64_t fake_drops(const struct fake_guest *guest);
+/* Ticks inside a tick: one or two on a virtual machine whose host took the CPU away meanwhile. */
+uint64_t fake_nested(const struct fake_guest *guest);
 void fake_forget(struct fake_guest *guest); /* drops what came so far */
 
 #endif

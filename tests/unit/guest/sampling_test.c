@@ -7,6 +7,7 @@
 #include "tests/unit/check.h"
 
 #include <signal.h>
+#include <stdio.h>
 
 /* What was shown or honestly reported as not shown. */
 static double accounted(const struct fake_guest *guest) {
@@ -31,6 +32,7 @@ static void check_shares(struct speed speed, uint64_t period_ns, int ms, double 
     CHECK_NEAR(share_error(&scene.guest, twenty, (double)more.a / all), 0, tolerance);
     CHECK_NEAR(share_error(&scene.guest, seventy, (double)more.b / all), 0, tolerance);
     CHECK_INT(fake_drops(&scene.guest), ==, 0);
+    CHECK_INT(fake_nested(&scene.guest) * 100, <=, scene.guest.sample_count);
     /* sigma of the sum: half a period per thread and the noise of the phase */
     double sigma = 4 * (double)period_ns;
     CHECK_NEAR(accounted(&scene.guest), (double)burned.a, 0.02 * (double)burned.a + sigma);
@@ -71,15 +73,18 @@ TEST(ten_thousand_hz_are_delivered) {
     scene_end(&scene);
 }
 
+/* What the samples say of the threads' function, against what it burned. */
 static double short_threads(int count, uint64_t period_ns) {
     struct scene scene;
-    scene_begin(&scene, "threads", count);
+    struct line life = scene_begin(&scene, "threads", count);
     scene_capture(&scene, period_ns, PERF);
     struct line burned = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    double ratio = (double)fake_weight(&scene.guest, 0) / (double)burned.a;
+    double seen = (double)fake_weight_in(&scene.guest, (uint64_t)life.a, (uint64_t)life.b);
+    printf("seen %.3f of %.3f ms, %.3f outside\n", seen / 1e6, (double)burned.a / 1e6,
+           ((double)fake_weight(&scene.guest, 0) - seen) / 1e6);
     scene_end(&scene);
-    return ratio;
+    return seen / (double)burned.a;
 }
 
 /* E14. */

@@ -85,7 +85,7 @@ TEST(a_look_tells_where_a_thread_waits_and_that_it_slept_on) {
     struct tracee_glance first, second;
     begin();
     pid_t tid = waits->of[WAIT_CONDITION].tid;
-    CHECK_INT(tracee_look(task_dir, tid, &first), ==, TRACEE_BLOCKED);
+    look_at_wait(tid, &first);
     CHECK_INT(tracee_look(task_dir, tid, &second), ==, TRACEE_BLOCKED);
     CHECK_INT(first.call, ==, 202); /* futex */
     CHECK(first.sp != 0 && first.pc != 0);

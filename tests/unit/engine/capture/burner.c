@@ -17,19 +17,41 @@ static int64_t cpu_ns(void) {
     return now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
+static int turns = 1000;
+
 __attribute__((noinline)) static void work(void) {
-    for (int i = 0; i < 20000; i++)
+    for (int i = 0; i < turns; i++)
         sink += (uint64_t)i * sink;
 }
 
-/* The function's name is what the test looks for. */
-#define BURN(name)                                    \
-    __attribute__((noinline)) void name(int64_t ns);  \
-    __attribute__((noinline)) void name(int64_t ns) { \
-        int64_t until = cpu_ns() + ns;                \
-        while (cpu_ns() < until)                      \
-            work();                                   \
-        __asm__ volatile("");                         \
+/* Makes one call of work() last as long as 20 readings of the clock, on whatever CPU this is: then
+ * nearly all time passes in work(). */
+static void calibrate(void) {
+    int64_t begin = cpu_ns();
+    for (int i = 0; i < 20; i++)
+        cpu_ns();
+    int64_t wanted_ns = cpu_ns() - begin, took_ns = 0;
+    while (took_ns < wanted_ns) {
+        turns *= 2;
+        begin = cpu_ns();
+        work();
+        took_ns = cpu_ns() - begin;
+    }
+}
+
+/* Burns ns of CPU time since `edge`, on the average of many turns, and returns the clock then: what
+ * a turn took too much, the next one takes less. The function's name is what the test looks for. */
+#define BURN(name)                                                     \
+    __attribute__((noinline)) int64_t name(int64_t edge, int64_t ns);  \
+    __attribute__((noinline)) int64_t name(int64_t edge, int64_t ns) { \
+        static __thread int64_t over_ns;                               \
+        int64_t until = edge + ns - over_ns, now = edge;               \
+        while (now < until) {                                          \
+            work();                                                    \
+            now = cpu_ns();                                            \
+        }                                                              \
+        over_ns = now - until;                                         \
+        return now;                                                    \
     }
 BURN(burn_seventy)
 BURN(burn_twenty)
@@ -37,12 +59,13 @@ BURN(burn_ten)
 
 static void *run(void *name) {
     unsigned seed = (unsigned)(uintptr_t)name;
+    int64_t edge = cpu_ns();
     pthread_setname_np(pthread_self(), name);
     for (;;) {
         int64_t unit = 500000 + rand_r(&seed) % 1000000;
-        burn_seventy(7 * unit);
-        burn_twenty(2 * unit);
-        burn_ten(unit);
+        edge = burn_seventy(edge, 7 * unit);
+        edge = burn_twenty(edge, 2 * unit);
+        edge = burn_ten(edge, unit);
     }
     return NULL;
 }
@@ -50,6 +73,7 @@ static void *run(void *name) {
 int main(int argc, char **argv) {
     static char *const names[] = {"alpha", "beta", "gamma"};
     alarm(60); /* should its test die */
+    calibrate();
     for (int i = 0; i < 3; i++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, run, names[i]) != 0)
