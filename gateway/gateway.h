@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the gateway is made of, and what a handler is given. A request is looked up in the route
- * table, checked (access, method, size, parameters, target), and handed to its row's handler as a
- * visit; the handler answers at once or starts an exchange: the RPC that the request becomes. All
- * of it runs in a turn of the loop (http/http.h), one at a time. */
+ * The gateway's state, and the arguments of a handler. The dispatcher looks a request up in the
+ * route table, checks it (access, method, size, parameters, target) and passes it to its row's
+ * handler as a visit. The handler answers immediately or starts a relay (relay.h), which answers
+ * with the result of an RPC. Everything runs on the HTTP loop's thread (http/http.h). */
 #ifndef SONDE_GATEWAY_GATEWAY_H
 #define SONDE_GATEWAY_GATEWAY_H
 
@@ -24,7 +24,7 @@ struct gateway {
     size_t host_name_count;
     bool redact_arguments;
     char svg_policy[512]; /* Content-Security-Policy of pictures */
-    uint32_t exchanges;   /* that run */
+    uint32_t relays;      /* running ones */
 };
 
 /* How errors look. */

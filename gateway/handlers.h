@@ -2,7 +2,7 @@
  *
  * The handlers that the route table names, one file per subject, and the rows' own settings. Each
  * is given a visit whose access, method, size and target choice are checked, and either answers or
- * starts an exchange. */
+ * starts a relay. */
 #ifndef SONDE_GATEWAY_HANDLERS_H
 #define SONDE_GATEWAY_HANDLERS_H
 

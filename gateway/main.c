@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sonde-gateway: settings, signals, and the two ends tied together. The HTTP loop is the main
- * thread's; the RPC client's thread hands every event to it as a post, and turns the loop itself
- * while the main thread sleeps. One of them has it at a time, so nothing here needs a lock. */
+ * sonde-gateway: reads the settings, handles signals and connects the HTTP server to the RPC
+ * client. The main thread runs the HTTP loop and every callback of both. The client's thread posts
+ * each event to that loop, so the gateway needs no locks. */
 #include "gateway/gateway.h"
 #include "gateway/request/policy.h"
 #include "gateway/routes.h"
@@ -85,15 +85,11 @@ static const struct sonde_options options = {
     .count = sizeof table / sizeof table[0],
 };
 
-/* An event's own room carries it through the loop's queue. */
+/* The event's spare bytes hold its link in the loop's queue. */
 static void post_event(void *context, struct client_event *event) {
     _Static_assert(sizeof(struct http_post) <= sizeof event->data, "a post fits into an event");
     struct gateway *gateway = context;
     http_server_post(gateway->server, (struct http_post *)(void *)event->data);
-}
-
-static void on_posted(void *context) {
-    http_server_posted(((struct gateway *)context)->server);
 }
 
 static void on_post(void *context, struct http_post *post) {
@@ -101,15 +97,8 @@ static void on_post(void *context, struct http_post *post) {
         (struct client_event *)(void *)((char *)post - offsetof(struct client_event, data)));
 }
 
-/* What the requests of one turn ask goes to the service together. */
-static void on_turn(void *context) {
-    struct gateway *gateway = context;
-    if (gateway->client)
-        client_flush(gateway->client);
-}
-
 static bool is_busy(void *context) {
-    return ((struct gateway *)context)->exchanges > 0;
+    return ((struct gateway *)context)->relays > 0;
 }
 
 static bool is_pprof_path(struct sonde_slice path) {
@@ -130,7 +119,7 @@ static void *wait_for_signals(void *context) {
     return NULL;
 }
 
-/* Before any thread exists, so that all inherit it. */
+/* Runs before any thread is created, so that all inherit the mask. */
 static void block_signals(void) {
     sigset_t wanted;
     sigemptyset(&wanted);
@@ -178,7 +167,6 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
         .max_connections = (uint32_t)settings->max_connections,
         .on_request = gateway_on_request,
         .on_post = on_post,
-        .on_turn = on_turn,
         .is_pprof_path = is_pprof_path,
         .context = gateway,
     };
@@ -209,9 +197,7 @@ static sonde_err start_client(const struct settings *settings, struct gateway *g
         .cert_file = settings->service_cert,
         .key_file = settings->service_key,
         .post = post_event,
-        .posted = on_posted,
         .post_context = gateway,
-        .gathers = true,
     };
     return client_create(&client, &gateway->client, diag);
 }
@@ -242,7 +228,7 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
 }
 
 int main(int argc, char **argv) {
-    static struct gateway gateway; /* the signal thread may look at it until the process ends */
+    static struct gateway gateway; /* the signal thread may use it until the process exits */
     struct sonde_diag diag = {0};
     struct settings settings = {
         .listen = {{DEFAULT_LISTEN}, 1}, .grace_s = 5, .max_connections = 4096};

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call from the client's side.
+ * One RPC.
  *
- * A unary call is one batch and one event. A streaming one has three batches: `send` (metadata,
+ * A unary call is one batch and one event. A streaming call has three batches: `send` (metadata,
  * request, half close, the answer's metadata), `status`, and `receive`, which is started again for
- * each message. Tags come out on the client's thread, which notes what came and, when the caller
- * has something to hear, delivers the call's one event. The end is told when the status is here and
- * the messages before it have been read; a call that the caller cancelled does not wait for
- * messages nobody wants. A call with many requests sends them one at a time: `send` has the
- * metadata and the first, then one request or the half close each.
+ * each message. A call with many requests sends them one at a time: its first `send` has the
+ * metadata and a request; each later one has a request or the half close.
  *
- *     client thread   on_answered, on_request_sent, ... ── advance ── deliver event
- *     caller          client_event_run: on_message ... on_end, free
+ *     client's thread   on_answered, on_request_sent, ... ── advance ── deliver the event
+ *     caller            client_event_run: on_message ... on_end, free
  *
- * The lock of the call guards its state; the event is in the caller's hand (`in_hand`) or not. */
+ * The client's thread takes each batch's tag from the completion queue, records the result and, if
+ * there is something to report, delivers the call's only event. The end is reported when the
+ * status has arrived and all messages before it have been read; a cancelled call skips the
+ * messages. The call's lock guards its state. `in_hand` is set from the delivery of the event until
+ * it has run, so an event is never delivered twice. */
 #include "clients/c/client_state.h"
 
 #include "bazel/shims/grpc_core/tsan.h"
@@ -25,7 +26,6 @@
 #include <string.h>
 
 struct client_call {
-    struct client_way way;
     struct client *client;
     const struct client_method *method;
     struct client_callbacks callbacks;
@@ -36,30 +36,30 @@ struct client_call {
     struct client_tag unary_tag, send_tag, status_tag, receive_tag, wake_tag;
     struct client_event event;
     bool is_posted; /* client's lock */
-    bool in_hand;   /* the event is delivered, or being run */
+    bool in_hand;   /* the event has been delivered or is running */
     bool is_sending, has_status, is_receiving, is_waking;
     void (*on_sent)(void *context, struct client_call *call);
-    bool has_sent, has_closed; /* many requests: on_sent is due; no more will be sent */
+    bool has_sent, has_closed; /* on_sent is due; the half close has been sent */
     bool has_read_all, is_cancelled, is_over;
     grpc_byte_buffer *request, *received;
     grpc_metadata_array initial, trailing;
     grpc_status_code status;
     grpc_slice details;
-    struct sonde_diag mistake; /* of ours: an answer that is no such message */
+    struct sonde_diag mistake; /* set when an answer could not be decoded */
 };
 
 static void batch(struct client_call *call, const grpc_op *ops, size_t count,
                   struct client_tag *tag) {
     core_tag_sent(tag);
     if (grpc_call_start_batch(call->call, ops, count, tag, NULL) != GRPC_CALL_OK)
-        abort(); /* our own misuse; a client may end its program */
+        abort(); /* a bug in this file: the core refuses malformed batches only */
 }
 
 static bool is_stream(const struct client_method *method) {
     return method->streaming || method->sends;
 }
 
-/* Under the call's lock. Once at a time, and not for messages nobody wants. */
+/* Starts one receive, unless one is running or no message is wanted. Under the call's lock. */
 static void receive(struct client_call *call) {
     if (call->is_receiving || call->received || call->has_read_all || call->is_cancelled)
         return;
@@ -69,7 +69,7 @@ static void receive(struct client_call *call) {
     batch(call, &op, 1, &call->receive_tag);
 }
 
-/* No batch is under way, and none is wanted any more. Under the call's lock. */
+/* No batch is running and no other will be started. Under the call's lock. */
 static bool is_complete(const struct client_call *call) {
     return !call->is_sending && !call->is_receiving && !call->is_waking && call->has_status &&
            (call->has_read_all || call->is_cancelled);
@@ -79,7 +79,7 @@ static bool has_end(const struct client_call *call) {
     return is_complete(call) && !call->received;
 }
 
-/* Delivers the event when there is something to hear, unless the caller has it already. */
+/* Delivers the event if there is something to report and the caller does not have it yet. */
 static void advance(struct client_call *call) {
     pthread_mutex_lock(&call->lock);
     bool has_message = !call->is_receiving && call->received && is_stream(call->method);
@@ -143,8 +143,9 @@ static void unlink_call(struct client_call *call) {
     *call->link = call->next;
     if (call->next)
         call->next->link = call->link;
+    client->call_count--;
+    pthread_cond_signal(&client->changed);
     pthread_mutex_unlock(&client->lock);
-    client_uncount_call(client);
 }
 
 static void free_call(struct client_call *call) {
@@ -152,8 +153,8 @@ static void free_call(struct client_call *call) {
     free(call);
 }
 
-/* What the call holds of the core. */
-static void let_go(struct client_call *call) {
+/* Frees the call's gRPC objects. */
+static void release_core(struct client_call *call) {
     grpc_call_unref(call->call);
     grpc_byte_buffer_destroy(call->request);
     grpc_byte_buffer_destroy(call->received);
@@ -183,7 +184,7 @@ static bool find_reason(const struct client_call *call, char *reason, size_t siz
     return false;
 }
 
-/* The core's own words name sockets and deadlines; the table's sentences help more. */
+/* The core's texts name sockets and deadlines; the error table's sentences help users more. */
 static sonde_err outcome_of_core(const struct client_call *call, struct sonde_diag *diag) {
     sonde_err err = sonde_error_from_grpc((int)call->status);
     copy_slice(diag->text, sizeof diag->text, call->details);
@@ -196,7 +197,7 @@ static sonde_err outcome_of_core(const struct client_call *call, struct sonde_di
 
 static sonde_err outcome(const struct client_call *call, struct sonde_diag *diag) {
     char reason[64];
-    if (call->mistake.code && call->status != GRPC_STATUS_OK) {
+    if (call->mistake.code) {
         *diag = call->mistake;
         return diag->code;
     }
@@ -219,14 +220,15 @@ static ProtobufCMessage *decode(struct client_call *call, grpc_byte_buffer *byte
         grpc_slice_unref(slice);
     }
     if (!message) {
-        (void)sonde_fail(&call->mistake, SONDE_PROTOCOL, "the service's answer is no %s message",
+        (void)sonde_fail(&call->mistake, SONDE_PROTOCOL,
+                         "the service's answer is not a valid %s message",
                          call->method->response->name);
         client_call_cancel(call);
     }
     return message;
 }
 
-/* Whether the next message may be read. */
+/* Runs the callback of one message; returns whether to read the next one. */
 static bool hand_over(struct client_call *call, grpc_byte_buffer *bytes) {
     struct client_chunk *chunk =
         call->callbacks.on_chunk ? client_chunk_take(call->method, &bytes) : NULL;
@@ -241,18 +243,18 @@ static bool hand_over(struct client_call *call, grpc_byte_buffer *bytes) {
     return go_on || !is_stream(call->method);
 }
 
-/* The client counts the call, and so is not destroyed, until nothing of it is left. */
+/* client_destroy waits for the call until unlink_call, so the client outlives its calls. */
 static void end(struct client_call *call) {
     struct sonde_diag diag = {0};
     sonde_err err = outcome(call, &diag);
     call->callbacks.on_end(call->context, err, &diag);
-    let_go(call);
+    release_core(call);
     unlink_call(call);
     free_call(call);
 }
 
-/* One message, if there is one; then whether the call is over. While a message is being received
- * `received` is the core's, who may have set it already: its tag comes yet. */
+/* Runs the callbacks that are due; returns whether the call is over. While a receive is running,
+ * `received` belongs to the core, which may set it before its tag arrives. */
 static bool run(struct client_call *call) {
     pthread_mutex_lock(&call->lock);
     grpc_byte_buffer *bytes = call->is_receiving ? NULL : call->received;
@@ -289,8 +291,8 @@ void client_call_next(struct client_call *call) {
     pthread_mutex_unlock(&call->lock);
 }
 
-/* Under the call's lock. The empty batch brings the client's thread to look again: an end may be
- * due that no other batch would bring. */
+/* Under the call's lock. The empty batch makes the client's thread call advance: the call may be
+ * complete now with no other tag on its way. */
 static void cancel(struct client_call *call) {
     if (call->is_over || call->is_cancelled)
         return;
@@ -300,8 +302,7 @@ static void cancel(struct client_call *call) {
     batch(call, NULL, 0, &call->wake_tag);
 }
 
-static void on_cancel(struct client_way *way) {
-    struct client_call *call = client_owner(way, struct client_call, way);
+void client_call_cancel(struct client_call *call) {
     pthread_mutex_lock(&call->lock);
     cancel(call);
     pthread_mutex_unlock(&call->lock);
@@ -329,7 +330,6 @@ static struct client_call *create(struct client *client, const struct client_met
     if (deadline_ms)
         deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
                                 gpr_time_from_millis(deadline_ms, GPR_TIMESPAN));
-    call->way.cancel = on_cancel;
     call->event.run = run_event;
     call->client = client;
     call->method = method;
@@ -368,7 +368,8 @@ static void fill_ops(struct client_call *call, grpc_op ops[6], grpc_metadata *au
     ops[5].data.recv_message.recv_message = &call->received;
 }
 
-/* Metadata and the first request; the answer's metadata may come only after the last one. */
+/* The answer's metadata is received with the status: the service may send it only after the last
+ * request. */
 static void start_sending(struct client_call *call, grpc_op ops[6]) {
     call->has_closed = !call->on_sent;
     grpc_op ending[2] = {ops[3], ops[4]};
@@ -398,7 +399,7 @@ static void start(struct client_call *call, const char *token) {
     explicit_bzero(value, sizeof value);
 }
 
-/* Nothing when the call is over already: on_end says so. bytes NULL: the end of the requests. */
+/* Takes bytes; NULL is the half close. Does nothing once the call is over: on_end reports that. */
 static void send(struct client_call *call, grpc_byte_buffer *bytes) {
     grpc_op op = {.op = bytes ? GRPC_OP_SEND_MESSAGE : GRPC_OP_SEND_CLOSE_FROM_CLIENT};
     if (bytes)
@@ -422,13 +423,7 @@ void client_call_send(struct client_call *call, const ProtobufCMessage *request)
     send(call, request ? pack(request) : NULL);
 }
 
-void client_call_send_slice(struct client_call *call, grpc_slice slice) {
-    grpc_byte_buffer *bytes = grpc_raw_byte_buffer_create(&slice, 1);
-    grpc_slice_unref(slice);
-    send(call, bytes);
-}
-
-/* False while the client is being destroyed. */
+/* Adds the call to the client's list; false while the client is being destroyed. */
 static bool enlist(struct client_call *call) {
     struct client *client = call->client;
     pthread_mutex_lock(&client->lock);
@@ -445,12 +440,12 @@ static bool enlist(struct client_call *call) {
     return is_open;
 }
 
-/* call NULL: out of memory. */
-static struct client_call *start_created(struct client_call *call, const ProtobufCMessage *request,
-                                         const char *token,
-                                         const struct client_callbacks *callbacks,
-                                         void (*on_sent)(void *context, struct client_call *call),
-                                         void *context) {
+struct client_call *
+client_call_start_sending(struct client *client, const struct client_method *method,
+                          const ProtobufCMessage *request, uint32_t deadline_ms, const char *token,
+                          const struct client_callbacks *callbacks,
+                          void (*on_sent)(void *context, struct client_call *call), void *context) {
+    struct client_call *call = create(client, method, deadline_ms);
     if (!call)
         return NULL;
     call->callbacks = *callbacks;
@@ -458,32 +453,21 @@ static struct client_call *start_created(struct client_call *call, const Protobu
     call->context = context;
     call->request = pack(request);
     pthread_mutex_lock(&call->lock);
-    if (!enlist(call)) {
-        pthread_mutex_unlock(&call->lock);
-        let_go(call);
-        free_call(call);
-        return NULL;
-    }
-    start(call, token ? token : call->client->token);
+    bool is_open = enlist(call);
+    if (is_open)
+        start(call, token ? token : client->token);
     pthread_mutex_unlock(&call->lock);
-    return call;
+    if (!is_open) {
+        release_core(call);
+        free_call(call);
+    }
+    return is_open ? call : NULL;
 }
 
-struct client_call *
-client_call_start_sending(struct client *client, const struct client_method *method,
-                          const ProtobufCMessage *request, uint32_t deadline_ms, const char *token,
-                          const struct client_callbacks *callbacks,
-                          void (*on_sent)(void *context, struct client_call *call), void *context) {
-    return start_created(create(client, method, deadline_ms), request, token, callbacks, on_sent,
-                         context);
-}
-
-struct client_call *
-client_call_start_here(struct client *client, const struct client_method *method,
-                       const ProtobufCMessage *request, const struct client_callbacks *callbacks,
-                       void (*on_sent)(void *context, struct client_call *call), void *context) {
-    struct client_call *call = create(client, method, 0);
-    if (call)
-        call->event.stays = true;
-    return start_created(call, request, NULL, callbacks, on_sent, context);
+struct client_call *client_call_start(struct client *client, const struct client_method *method,
+                                      const ProtobufCMessage *request, uint32_t deadline_ms,
+                                      const char *token, const struct client_callbacks *callbacks,
+                                      void *context) {
+    return client_call_start_sending(client, method, request, deadline_ms, token, callbacks, NULL,
+                                     context);
 }

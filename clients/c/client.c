@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The client's life and its thread, which only takes tags out of the completion queue: what they
- * mean is call.c's business. */
+ * Creates and destroys the client, and runs its thread, which takes tags from the completion queue
+ * and runs their handlers in call.c. */
 #include "clients/c/client_state.h"
 
 #include "bazel/shims/grpc_core/abseil.h"
@@ -16,28 +16,18 @@
 
 #define READY_STEP_MS 5
 
-/* What the core has to say reaches the caller as a status. */
+/* gRPC's own log is dropped: callers get each error as a status. */
 static void on_core_log(gpr_log_func_args *args) {
     (void)args;
-}
-
-/* Of the calls that go together; the core sees to the others' deadlines. */
-static gpr_timespec next_deadline(struct client *client) {
-    uint64_t due_ns = client->gathering ? client_gathering_expire(client->gathering) : 0;
-    if (due_ns == 0)
-        return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-    return (gpr_timespec){(int64_t)(due_ns / 1000000000), (int32_t)(due_ns % 1000000000),
-                          GPR_CLOCK_MONOTONIC};
 }
 
 static void *run(void *context) {
     struct client *client = context;
     for (;;) {
-        grpc_event event = grpc_completion_queue_next(client->queue, next_deadline(client), NULL);
+        grpc_event event =
+            grpc_completion_queue_next(client->queue, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
         if (event.type == GRPC_QUEUE_SHUTDOWN)
             return NULL;
-        if (event.type == GRPC_QUEUE_TIMEOUT)
-            continue;
         struct client_tag *tag = event.tag;
         core_tag_came(tag);
         tag->run(tag, event.success != 0);
@@ -51,8 +41,6 @@ static sonde_err start(struct client *client, const struct client_options *optio
     sonde_err err = client_channel_create(options, &client->channel, diag);
     if (err)
         return err;
-    if (options->gathers && !(client->gathering = client_gathering_create(client)))
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the client");
     client->queue = grpc_completion_queue_create_for_next(NULL);
     int error = pthread_create(&client->thread, NULL, run, client);
     if (error) {
@@ -65,7 +53,7 @@ static sonde_err start(struct client *client, const struct client_options *optio
     return SONDE_OK;
 }
 
-/* gRPC's threads and ours take no signals. */
+/* Signals are blocked meanwhile, so that gRPC's threads and ours inherit the mask. */
 sonde_err client_create(const struct client_options *options, struct client **out,
                         struct sonde_diag *diag) {
     struct client *client = calloc(1, sizeof *client);
@@ -74,7 +62,6 @@ sonde_err client_create(const struct client_options *options, struct client **ou
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the client");
     client->post = options->post;
     client->post_context = options->post_context;
-    client->posted = options->posted;
     pthread_mutex_init(&client->lock, NULL);
     pthread_cond_init(&client->changed, NULL);
     sigfillset(&all);
@@ -91,7 +78,7 @@ sonde_err client_create(const struct client_options *options, struct client **ou
     return err;
 }
 
-void client_hand_on(struct client *client, struct client_event *event, bool *is_posted) {
+void client_deliver(struct client *client, struct client_event *event, bool *is_posted) {
     pthread_mutex_lock(&client->lock);
     bool is_late = client->is_closing;
     if (is_late) {
@@ -105,44 +92,14 @@ void client_hand_on(struct client *client, struct client_event *event, bool *is_
     pthread_mutex_unlock(&client->lock);
     if (is_late)
         return;
-    if (client->post && !event->stays)
+    if (client->post)
         client->post(client->post_context, event);
     else
         client_event_run(event);
 }
 
-void client_posted(struct client *client) {
-    if (client->posted)
-        client->posted(client->post_context);
-}
-
-void client_deliver(struct client *client, struct client_event *event, bool *is_posted) {
-    client_hand_on(client, event, is_posted);
-    client_posted(client);
-}
-
-bool client_count_call(struct client *client) {
-    pthread_mutex_lock(&client->lock);
-    bool is_open = !client->is_closing;
-    client->call_count += is_open;
-    pthread_mutex_unlock(&client->lock);
-    return is_open;
-}
-
-void client_uncount_call(struct client *client) {
-    pthread_mutex_lock(&client->lock);
-    client->call_count--;
-    pthread_cond_signal(&client->changed);
-    pthread_mutex_unlock(&client->lock);
-}
-
 void client_event_run(struct client_event *event) {
     event->run(event);
-}
-
-void client_call_cancel(struct client_call *call) {
-    struct client_way *way = (void *)call;
-    way->cancel(way);
 }
 
 void client_delivered(struct client *client, bool *is_posted) {
@@ -152,7 +109,8 @@ void client_delivered(struct client *client, bool *is_posted) {
     pthread_mutex_unlock(&client->lock);
 }
 
-/* One event per call is under way at most, so their order among calls does not matter. */
+/* Cancels the calls and runs their events here. A call has at most one event outstanding, so the
+ * order of events does not matter. */
 static void run_late(struct client *client) {
     pthread_mutex_lock(&client->lock);
     client->is_closing = true;
@@ -180,7 +138,6 @@ void client_destroy(struct client *client) {
         pthread_join(client->thread, NULL);
         grpc_completion_queue_destroy(client->queue);
     }
-    client_gathering_destroy(client->gathering);
     if (client->channel)
         grpc_channel_destroy(client->channel);
     if (client->token)

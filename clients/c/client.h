@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C client of sonde.v1.Profiler: what the gateway and `sonde` use.
+ * The C client of sonde.v1.Profiler. The gateway and `sonde` use it.
  *
- * A client owns one channel and one thread that waits for its answers. Calls are asynchronous:
- * every event of a call is handed to the caller's `post` function, which carries it to the caller's
- * own loop (or runs it at once); there the caller calls client_event_run(event), which calls the
- * callbacks below and frees the event. So callbacks run where the caller wants them, one at a time
- * per call, and nothing here needs a lock of the caller. Messages are the protobuf-c structs of
- * proto/sonde/v1/profiler.pb-c.h, valid during the callback.
+ * A client owns one channel and one thread that takes events from gRPC's completion queue. Calls
+ * are asynchronous. The client's thread passes every event of a call to the caller's `post`
+ * function, which queues it for the caller's own loop or runs it at once. The loop then calls
+ * client_event_run(event), which runs the callbacks below and frees the event. So callbacks run on
+ * a thread of the caller's choice, one at a time per call, and the caller needs no locks. Messages
+ * are the protobuf-c structs of proto/sonde/v1/profiler.pb-c.h, valid during the callback.
  *
- * The channel connects with the first call and reconnects by itself, at most a second late. Two
- * clients are two connections. Backpressure: a stream's next message is read only after
+ * The channel connects with the first call and reconnects by itself within a second. Two clients
+ * use two connections. Backpressure: a stream's next message is read only after
  * client_call_next. */
 #ifndef SONDE_CLIENTS_C_CLIENT_H
 #define SONDE_CLIENTS_C_CLIENT_H
@@ -20,18 +20,16 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-#define CLIENT_MAX_MESSAGE_BYTES (32u << 20) /* of an answer */
+#define CLIENT_MAX_MESSAGE_BYTES (32u << 20) /* largest answer */
 
 struct client;
 struct client_call;
 
-/* From the client's thread. `next` and `data` are the poster's to use until client_event_run; the
- * rest is the client's. */
+/* The poster may use `data` until it calls client_event_run; the rest belongs to the client. */
 struct client_event {
+    void *data[2];
     struct client_event *next;
-    void *data[4];
     void (*run)(struct client_event *event);
-    bool stays; /* on the client's thread */
 };
 typedef void client_post(void *context, struct client_event *event);
 
@@ -39,33 +37,25 @@ struct client_options {
     const char *address;                        /* unix:PATH or HOST:PORT */
     const char *token;                          /* "authorization: Bearer ..."; NULL = none */
     const char *ca_file, *cert_file, *key_file; /* TLS when ca_file is set; PEM */
-    client_post *post;                          /* NULL: events run on the client's thread */
+    client_post *post; /* called on the client's thread; NULL: events run there */
     void *post_context;
-    void (*posted)(void *context); /* after one post or several; may be NULL */
-    /* Unary calls go together over one stream (Exchange) where the service knows it, which makes
-     * each of them several times cheaper when many run. They leave with client_flush. */
-    bool gathers;
 };
 
 /* Does not connect yet. SONDE_INVALID_ARGUMENT (address, files), SONDE_IO. */
 SONDE_MUST_USE sonde_err client_create(const struct client_options *options, struct client **client,
                                        struct sonde_diag *diag);
-/* Cancels what runs: every call that is left gets its on_end, on the calling thread. Then joins the
- * client's thread. Events that were posted and never run lose their calls' memory, nothing else.
- * Not from a callback. NULL is fine. */
+/* Cancels the running calls: each gets its on_end on the calling thread. Then joins the client's
+ * thread. An event that was posted but never run leaks its call's memory and nothing else. Must not
+ * be called from a callback. NULL is fine. */
 void client_destroy(struct client *client);
 
-/* Waits until the service is connected, at most timeout_ms: true when it is. For programs that have
- * just started it. Any thread but a callback's. */
+/* Waits at most timeout_ms for the connection; false if there is none by then. For programs that
+ * have just started the service. Any thread, but not from a callback. */
 bool client_wait_ready(struct client *client, uint32_t timeout_ms);
 
 void client_event_run(struct client_event *event);
 
-/* For a client that gathers: what was started since leaves now, in one message, or, if one is under
- * way, when that has left. Any thread. */
-void client_flush(struct client *client);
-
-/* One row per method; methods.c is written from profiler.proto. */
+/* One row per method. A test compares the rows with profiler.proto. */
 struct client_method {
     const char *path; /* "/sonde.v1.Profiler/CaptureCpu" */
     const ProtobufCMessageDescriptor *request, *response;
@@ -79,13 +69,13 @@ extern const struct client_method client_get_info, client_list_targets, client_w
     client_heap_deactivate, client_heap_reset, client_heap_snapshot, client_list_heap_dumps,
     client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump, client_capture_allocs,
     client_start_allocs, client_stop_allocs, client_list_captures, client_get_capture,
-    client_diff_captures, client_get_backtraces, client_exchange;
-/* All of them, for tables and tests. */
+    client_diff_captures, client_get_backtraces;
+/* All methods, for tables and tests. */
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;
 
-/* The bytes of a CaptureEvent that is nothing but a chunk, where they were received: one after the
- * other, the pieces. */
+/* The bytes of a CaptureEvent that holds only a chunk, uncopied, as the pieces in which they were
+ * received. */
 struct client_chunk {
     size_t len, count;
     const struct sonde_slice *pieces;
@@ -95,40 +85,42 @@ struct client_chunk {
 void client_chunk_destroy(struct client_chunk *chunk);
 
 struct client_callbacks {
-    /* One answer. For a streaming method return true to have the next one read at once, false to
-     * call client_call_next later. */
+    /* One answer. A streaming method's callback returns true to read the next one at once, or false
+     * to call client_call_next later. */
     bool (*on_message)(void *context, struct client_call *call, const ProtobufCMessage *message);
-    /* Always, exactly once, the last callback; the call is freed after it. err from "sonde-reason"
-     * or the gRPC status. */
+    /* Runs exactly once, as the last callback; the call is freed after it. err is derived from
+     * "sonde-reason" or the gRPC status. */
     void (*on_end)(void *context, sonde_err err, const struct sonde_diag *diag);
-    /* Takes a chunk, uncopied, instead of on_message, whose answer it gives. Chunks that are not
-     * encoded in the plain way come to on_message, as all do when this is NULL. */
+    /* Takes ownership of a chunk, uncopied; returns what on_message would. A chunk in an unusual
+     * encoding goes to on_message instead. NULL sends every chunk to on_message. */
     bool (*on_chunk)(void *context, struct client_call *call, struct client_chunk *chunk);
 };
 
-/* deadline_ms 0 = none. token NULL = the client's own (the gateway passes on what it was sent);
- * "" = none. The request is packed before the call returns. NULL when out of memory. Any thread. */
+/* deadline_ms 0 = none. token NULL = the client's own, "" = none; the gateway passes on that of the
+ * HTTP request. The request is packed before this returns. Returns NULL if out of memory or
+ * while the client is being destroyed. Any thread. */
 struct client_call *client_call_start(struct client *client, const struct client_method *method,
                                       const ProtobufCMessage *request, uint32_t deadline_ms,
                                       const char *token, const struct client_callbacks *callbacks,
                                       void *context);
-/* For methods that send: on_sent says that the request before has left, so the next one, or the
- * end, may be sent, now or later. */
+/* For methods with many requests. on_sent reports that the last request has been sent; the next
+ * one, or the end, may be sent from then on. */
 struct client_call *
 client_call_start_sending(struct client *client, const struct client_method *method,
                           const ProtobufCMessage *first, uint32_t deadline_ms, const char *token,
                           const struct client_callbacks *callbacks,
                           void (*on_sent)(void *context, struct client_call *call), void *context);
-/* The next of many requests; NULL: there are no more. Once after each on_sent; packed before it
- * returns. Any thread, until on_end ran. */
+/* Sends the next request; NULL ends the requests. Call it once after each on_sent. The request is
+ * packed before this returns. Any thread, until on_end has run. */
 void client_call_send(struct client_call *call, const ProtobufCMessage *request);
-/* Once after each on_message that returned false. Any thread, until on_end ran. */
+/* Reads the next answer. Call it once after each on_message that returned false. Any thread, until
+ * on_end has run. */
 void client_call_next(struct client_call *call);
-/* Any thread, until on_end ran; on_end(SONDE_CANCELLED) still comes. */
+/* Any thread, until on_end has run; on_end(SONDE_CANCELLED) still follows. */
 void client_call_cancel(struct client_call *call);
 
-/* Blocking help for programs without a loop (needs post == NULL; not from a callback). *response is
- * freed with protobuf_c_message_free_unpacked. */
+/* A unary call that blocks, for programs without a loop. Needs post == NULL; must not be called
+ * from a callback. Free *response with protobuf_c_message_free_unpacked. */
 SONDE_MUST_USE sonde_err client_unary(struct client *client, const struct client_method *method,
                                       const ProtobufCMessage *request, uint32_t deadline_ms,
                                       ProtobufCMessage **response, struct sonde_diag *diag);

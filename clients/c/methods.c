@@ -43,7 +43,6 @@ METHOD(set_heap_gdump, "SetHeapGdump", set_heap_gdump_request, heap_gdump, false
 METHOD(list_captures, "ListCaptures", list_captures_request, list_captures_response, false);
 METHOD(get_capture, "GetCapture", get_capture_request, capture_event, true);
 METHOD(diff_captures, "DiffCaptures", diff_captures_request, capture_event, true);
-SENDING(exchange, "Exchange", exchange_request, exchange_response, true);
 
 const struct client_method *const client_methods[] = {
     &client_get_info,          &client_list_targets,      &client_watch_targets,
@@ -55,6 +54,6 @@ const struct client_method *const client_methods[] = {
     &client_list_heap_dumps,   &client_get_heap_dump,     &client_capture_allocs,
     &client_start_allocs,      &client_stop_allocs,       &client_get_heap_gdump,
     &client_set_heap_gdump,    &client_list_captures,     &client_get_capture,
-    &client_diff_captures,     &client_get_backtraces,    &client_exchange,
+    &client_diff_captures,     &client_get_backtraces,
 };
 const size_t client_method_count = sizeof client_methods / sizeof client_methods[0];

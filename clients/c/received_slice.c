@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chunk that was received, as the core has it in memory: pieces of its read buffers. They stay
- * while the chunk does, whatever becomes of the call and the client. */
+ * A received chunk in the core's own memory: slices of its read buffers. The chunk holds references
+ * to them, so they outlive the call and the client. */
 #include "clients/c/chunk_bytes.h"
 #include "clients/c/client_state.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
@@ -19,7 +19,7 @@ static struct sonde_slice piece_of(const grpc_slice *slice) {
                                 GRPC_SLICE_LENGTH(*slice)};
 }
 
-/* Takes what stands before the chunk off its front, and with it the pieces that become empty. */
+/* Drops the bytes before the chunk, and pieces that become empty. */
 static void skip_bytes(struct client_chunk *chunk, struct sonde_slice *pieces, size_t skip) {
     chunk->len -= skip;
     while (chunk->count && skip >= pieces->len) {
@@ -33,7 +33,7 @@ static void skip_bytes(struct client_chunk *chunk, struct sonde_slice *pieces, s
     chunk->pieces = pieces;
 }
 
-/* The core is kept up, too: the memory is its allocator's. */
+/* grpc_init keeps the core running until the chunk is destroyed: it owns the memory. */
 struct client_chunk *client_chunk_take(const struct client_method *method,
                                        grpc_byte_buffer **bytes) {
     const grpc_slice_buffer *slices = &(*bytes)->data.raw.slice_buffer;

@@ -52,7 +52,6 @@ sonde_err client_unary(struct client *client, const struct client_method *method
     pthread_cond_init(&wait.changed, NULL);
     if (!client_call_start(client, method, request, deadline_ms, NULL, &callbacks, &wait))
         wait.is_over = true, wait.err = SONDE_OUT_OF_MEMORY;
-    client_flush(client);
     pthread_mutex_lock(&wait.lock);
     while (!wait.is_over)
         pthread_cond_wait(&wait.changed, &wait.lock);

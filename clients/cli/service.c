@@ -92,8 +92,8 @@ static sonde_err name_address(const struct service *service, sonde_err err,
                       service->address, why[0] ? " (" : "", why, why[0] ? ")" : "");
 }
 
-/* One call while it runs. The client's thread writes, the main thread reads after `ended`. */
-struct exchange {
+/* A running call. The client's thread writes it; the main thread reads it after `ended`. */
+struct running_call {
     service_on_message *on_message;
     void (*each_sent)(void *context, struct client_call *call); /* NULL = one request */
     void *context;
@@ -106,44 +106,44 @@ struct exchange {
 };
 
 static bool on_message(void *context, struct client_call *call, const ProtobufCMessage *message) {
-    struct exchange *exchange = context;
-    if (atomic_load(&exchange->refused))
+    struct running_call *running = context;
+    if (atomic_load(&running->refused))
         return true;
-    if (!exchange->on_message(exchange->context, message)) {
-        atomic_store(&exchange->refused, true);
+    if (!running->on_message(running->context, message)) {
+        atomic_store(&running->refused, true);
         client_call_cancel(call);
     }
     return true;
 }
 
 static void on_sent(void *context, struct client_call *call) {
-    struct exchange *exchange = context;
-    exchange->each_sent(exchange->context, call);
+    struct running_call *running = context;
+    running->each_sent(running->context, call);
 }
 
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
-    struct exchange *exchange = context;
-    pthread_mutex_lock(&exchange->lock);
-    exchange->call = NULL;
-    pthread_mutex_unlock(&exchange->lock);
-    exchange->err = err;
+    struct running_call *running = context;
+    pthread_mutex_lock(&running->lock);
+    running->call = NULL;
+    pthread_mutex_unlock(&running->lock);
+    running->err = err;
     if (diag)
-        exchange->diag = *diag;
+        running->diag = *diag;
     uint64_t one = 1;
-    while (write(exchange->ended, &one, sizeof one) < 0 && errno == EINTR)
+    while (write(running->ended, &one, sizeof one) < 0 && errno == EINTR)
         continue;
 }
 
-static void cancel(struct exchange *exchange) {
-    pthread_mutex_lock(&exchange->lock);
-    if (exchange->call)
-        client_call_cancel(exchange->call);
-    pthread_mutex_unlock(&exchange->lock);
+static void cancel(struct running_call *running) {
+    pthread_mutex_lock(&running->lock);
+    if (running->call)
+        client_call_cancel(running->call);
+    pthread_mutex_unlock(&running->lock);
 }
 
 /* Until on_end. The first signal cancels; the next one ends the program in its usual way. */
-static void wait_for_end(struct service *service, struct exchange *exchange) {
-    struct pollfd waiting[2] = {{exchange->ended, POLLIN, 0}, {service->signals, POLLIN, 0}};
+static void wait_for_end(struct service *service, struct running_call *running) {
+    struct pollfd waiting[2] = {{running->ended, POLLIN, 0}, {service->signals, POLLIN, 0}};
     while (!(waiting[0].revents & POLLIN)) {
         if (poll(waiting, 2, -1) < 0 || !(waiting[1].revents & POLLIN) ||
             (waiting[0].revents & POLLIN))
@@ -152,55 +152,55 @@ static void wait_for_end(struct service *service, struct exchange *exchange) {
         waiting[1].revents = 0;
         struct signalfd_siginfo info;
         if (read(service->signals, &info, sizeof info) > 0)
-            cancel(exchange);
+            cancel(running);
         sigset_t none;
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
     }
     eventfd_t count; /* reading it is what puts on_end's words before ours */
-    while (eventfd_read(exchange->ended, &count) != 0 && errno == EINTR)
+    while (eventfd_read(running->ended, &count) != 0 && errno == EINTR)
         continue;
 }
 
 static sonde_err perform(struct service *service, const struct client_method *method,
                          const ProtobufCMessage *request, uint32_t deadline_ms,
-                         struct exchange *exchange, struct sonde_diag *diag) {
+                         struct running_call *running, struct sonde_diag *diag) {
     static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
-    pthread_mutex_init(&exchange->lock, NULL);
-    exchange->ended = eventfd(0, EFD_CLOEXEC);
-    if (exchange->ended < 0)
+    pthread_mutex_init(&running->lock, NULL);
+    running->ended = eventfd(0, EFD_CLOEXEC);
+    if (running->ended < 0)
         return sonde_fail_os(diag, errno, "cannot wait for an answer");
-    pthread_mutex_lock(&exchange->lock);
-    exchange->call =
+    pthread_mutex_lock(&running->lock);
+    running->call =
         client_call_start_sending(service->client, method, request, deadline_ms, NULL, &callbacks,
-                                  exchange->each_sent ? on_sent : NULL, exchange);
-    bool started = exchange->call != NULL;
-    pthread_mutex_unlock(&exchange->lock);
+                                  running->each_sent ? on_sent : NULL, running);
+    bool started = running->call != NULL;
+    pthread_mutex_unlock(&running->lock);
     if (started)
-        wait_for_end(service, exchange);
+        wait_for_end(service, running);
     else
-        exchange->err = sonde_fail(&exchange->diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    close(exchange->ended);
-    if (exchange->err == SONDE_CANCELLED && atomic_load(&exchange->refused))
+        running->err = sonde_fail(&running->diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    close(running->ended);
+    if (running->err == SONDE_CANCELLED && atomic_load(&running->refused))
         return SONDE_OK;
-    if (exchange->err && diag)
-        *diag = exchange->diag;
-    return name_address(service, exchange->err, diag);
+    if (running->err && diag)
+        *diag = running->diag;
+    return name_address(service, running->err, diag);
 }
 
 sonde_err service_stream(struct service *service, const struct client_method *method,
                          const ProtobufCMessage *request, uint32_t deadline_ms,
                          service_on_message *each, void *context, struct sonde_diag *diag) {
-    struct exchange exchange = {.on_message = each, .context = context};
-    return perform(service, method, request, deadline_ms, &exchange, diag);
+    struct running_call running = {.on_message = each, .context = context};
+    return perform(service, method, request, deadline_ms, &running, diag);
 }
 
 sonde_err service_send(struct service *service, const struct client_method *method,
                        const ProtobufCMessage *first,
                        void (*each_sent)(void *context, struct client_call *call),
                        service_on_message *each, void *context, struct sonde_diag *diag) {
-    struct exchange exchange = {.on_message = each, .each_sent = each_sent, .context = context};
-    return perform(service, method, first, 0, &exchange, diag);
+    struct running_call running = {.on_message = each, .each_sent = each_sent, .context = context};
+    return perform(service, method, first, 0, &running, diag);
 }
 
 struct answer {

@@ -15,7 +15,7 @@
 
 static void start_window(struct visit *visit, const struct capture_form *form,
                          Sonde__V1__CaptureAllocsRequest *request) {
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     Sonde__V1__Rendering rendering = capture_rendering(form);
     request->target = &selector;
     request->rendering = &rendering;
@@ -64,28 +64,27 @@ void handle_julia_allocs(struct visit *visit) {
     start_window(visit, &form, &request);
 }
 
-static void answer_started(struct exchange *exchange) {
-    reply_text(exchange_take_request(exchange), 200, "Allocation profiling started.");
+static void answer_started(struct relay *relay) {
+    reply_text(relay_take_request(relay), 200, "Allocation profiling started.");
 }
 
-static void on_started(struct exchange *exchange, const ProtobufCMessage *message) {
-    answer_started(exchange);
+static void on_started(struct relay *relay, const ProtobufCMessage *message) {
+    answer_started(relay);
 }
 
-static void on_start_ended(struct exchange *exchange, sonde_err err,
-                           const struct sonde_diag *diag) {
+static void on_start_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     if (err == SONDE_SESSION_BUSY)
-        exchange_refuse_busy(exchange, "Already in Allocation Profiling", diag);
+        relay_refuse_busy(relay, "Already in Allocation Profiling", diag);
     else
-        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+        relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
 }
 
 void handle_julia_allocs_start(struct visit *visit) {
-    static const struct exchange_events events = {on_started, on_start_ended, NULL};
+    static const struct relay_events events = {on_started, on_start_ended, NULL};
     Sonde__V1__StartAllocsRequest request = SONDE__V1__START_ALLOCS_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     struct sonde_diag diag = {0};
-    char owner[EXCHANGE_OWNER_SIZE];
+    char owner[RELAY_OWNER_SIZE];
     request.target = &selector;
     request.probability = JULIA_RATE;
     request.lease_ms = LEASE_MS;
@@ -95,12 +94,12 @@ void handle_julia_allocs_start(struct visit *visit) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
     }
-    request.owner = (char *)(uintptr_t)exchange_owner(visit, owner);
-    struct exchange *exchange = exchange_create(visit, sizeof *exchange, &events);
+    request.owner = (char *)(uintptr_t)relay_owner(visit, owner);
+    struct relay *relay = relay_create(visit, sizeof *relay, &events);
     if (visit->head)
-        exchange_check_target(exchange, answer_started);
+        relay_check_target(relay, answer_started);
     else
-        exchange_call(exchange, &client_start_allocs, &request.base, DEADLINE_MS);
+        relay_call(relay, &client_start_allocs, &request.base, DEADLINE_MS);
 }
 
 void handle_julia_allocs_stop(struct visit *visit) {
@@ -109,7 +108,7 @@ void handle_julia_allocs_stop(struct visit *visit) {
     if (!capture_read_form(visit, setup, setup->format, &form))
         return;
     Sonde__V1__StopAllocsRequest request = SONDE__V1__STOP_ALLOCS_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     Sonde__V1__Rendering rendering = capture_rendering(&form);
     request.target = &selector;
     request.rendering = &rendering;

@@ -17,7 +17,7 @@ static const struct profile_setup plain = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH,
 static const struct profile_setup extended = {0, 0, PROFILE_GZIP_BODY, FORMATS_CPU, "attachment"};
 
 struct view {
-    struct exchange exchange;
+    struct relay relay;
     const char *media_type;
     uint64_t ids[2];
 };
@@ -31,32 +31,32 @@ static bool is_listed(const Sonde__V1__ListCapturesResponse *list, uint64_t id) 
     return id == 0;
 }
 
-static void on_list(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_list(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__ListCapturesResponse *list = (const void *)message;
-    struct view *view = (struct view *)exchange;
+    struct view *view = (struct view *)relay;
     if (!is_listed(list, view->ids[0]) || !is_listed(list, view->ids[1])) {
-        exchange_refuse(exchange, SONDE_NOT_FOUND, NULL);
+        relay_refuse(relay, SONDE_NOT_FOUND, NULL);
         return;
     }
     struct http_answer answer = {.status = 200, .content_type = view->media_type, .no_gzip = true};
-    http_answer(exchange_take_request(exchange), &answer, (struct sonde_slice){"", 0});
+    http_answer(relay_take_request(relay), &answer, (struct sonde_slice){"", 0});
 }
 
 /* For HEAD the captures are looked for, otherwise the call is made. */
 static void start(struct visit *visit, const struct capture_form *form, uint64_t first,
                   uint64_t second, const struct client_method *method,
                   const ProtobufCMessage *request) {
-    static const struct exchange_events events = {.on_message = on_list};
+    static const struct relay_events events = {.on_message = on_list};
     if (!visit->head) {
         capture_call(capture_create(visit, form), method, request, DEADLINE_MS);
         return;
     }
     Sonde__V1__ListCapturesRequest all = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
-    struct view *view = exchange_create(visit, sizeof *view, &events);
+    struct view *view = relay_create(visit, sizeof *view, &events);
     view->media_type = form->media_type;
     view->ids[0] = first;
     view->ids[1] = second;
-    exchange_call(&view->exchange, &client_list_captures, &all.base, DEADLINE_MS);
+    relay_call(&view->relay, &client_list_captures, &all.base, DEADLINE_MS);
 }
 
 /* ---- One ---- */

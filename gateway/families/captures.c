@@ -19,21 +19,21 @@
 
 /* ---- The list ---- */
 
-static void on_list(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_list(struct relay *relay, const ProtobufCMessage *message) {
     struct sonde_buf text = {0};
     sonde_json_message(&text, message);
     sonde_buf_putc(&text, '\n');
-    reply_bytes(exchange_take_request(exchange), REPLY_JSON, sonde_buf_slice(&text));
+    reply_bytes(relay_take_request(relay), REPLY_JSON, sonde_buf_slice(&text));
     sonde_buf_finish(&text);
 }
 
 static void list(struct visit *visit) {
-    static const struct exchange_events events = {.on_message = on_list};
+    static const struct relay_events events = {.on_message = on_list};
     Sonde__V1__ListCapturesRequest request = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     request.target = &selector;
-    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_list_captures,
-                  &request.base, DEADLINE_MS);
+    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_list_captures,
+               &request.base, DEADLINE_MS);
 }
 
 /* ---- Taking one ---- */
@@ -52,20 +52,20 @@ static void on_result(struct take *take, const Sonde__V1__ResultStart *result) {
         sonde_json_message(&take->capture, &result->capture->base);
     snprintf(take->why_not.text, sizeof take->why_not.text,
              "the capture was taken, but it is not kept: %s", result->keep_error);
-    http_request_note(take->lines.exchange.request, "samples=%llu dropped=%llu kept=%llu",
+    http_request_note(take->lines.relay.request, "samples=%llu dropped=%llu kept=%llu",
                       (unsigned long long)result->samples, (unsigned long long)result->dropped,
                       (unsigned long long)result->capture_id);
 }
 
-static void on_event(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_event(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__CaptureEvent *event = (const void *)message;
-    struct take *take = (struct take *)exchange;
+    struct take *take = (struct take *)relay;
     if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_RESULT)
         on_result(take, event->result);
     if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_PROGRESS && take->wants_lines)
         lines_send(&take->lines, message);
     else
-        exchange_pull(exchange);
+        relay_pull(relay);
 }
 
 static void end_lines(struct take *take, sonde_err err, const struct sonde_diag *diag) {
@@ -90,12 +90,11 @@ static void answer_created(struct take *take) {
                                  .headers = {{"location", location}},
                                  .header_count = 1};
     sonde_buf_putc(&take->capture, '\n');
-    http_answer(exchange_take_request(&take->lines.exchange), &answer,
-                sonde_buf_slice(&take->capture));
+    http_answer(relay_take_request(&take->lines.relay), &answer, sonde_buf_slice(&take->capture));
 }
 
-static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
-    struct take *take = (struct take *)exchange;
+static void on_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    struct take *take = (struct take *)relay;
     if (!err && !take->id) {
         err = SONDE_IO;
         diag = &take->why_not;
@@ -103,15 +102,15 @@ static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_
     if (take->lines.started || (take->wants_lines && !err))
         end_lines(take, err, diag);
     else if (err)
-        exchange_refuse(exchange, err, diag);
+        relay_refuse(relay, err, diag);
     else
         answer_created(take);
 }
 
-static void finish(struct exchange *exchange) {
-    struct take *take = (struct take *)exchange;
+static void finish(struct relay *relay) {
+    struct take *take = (struct take *)relay;
     sonde_buf_finish(&take->capture);
-    lines_finish(exchange);
+    lines_finish(relay);
 }
 
 static sonde_err read_note(const struct query *query, char note[MAX_NOTE + 1],
@@ -170,8 +169,8 @@ static void take_cpu(struct take *take, struct wish *wish, Sonde__V1__TargetSele
     request.keep = true;
     request.note = wish->note;
     request.no_progress = !take->wants_lines;
-    exchange_call(&take->lines.exchange, &client_capture_cpu, &request.base,
-                  request.duration_ms + CAPTURE_GRACE_MS);
+    relay_call(&take->lines.relay, &client_capture_cpu, &request.base,
+               request.duration_ms + CAPTURE_GRACE_MS);
 }
 
 static void take_allocations(struct take *take, struct wish *wish,
@@ -184,12 +183,12 @@ static void take_allocations(struct take *take, struct wish *wish,
     request.keep = true;
     request.note = wish->note;
     request.no_progress = !take->wants_lines;
-    exchange_call(&take->lines.exchange, &client_capture_allocs, &request.base,
-                  request.duration_ms + CAPTURE_GRACE_MS);
+    relay_call(&take->lines.relay, &client_capture_allocs, &request.base,
+               request.duration_ms + CAPTURE_GRACE_MS);
 }
 
 static void take(struct visit *visit) {
-    static const struct exchange_events events = {on_event, on_end, finish};
+    static const struct relay_events events = {on_event, on_end, finish};
     struct sonde_diag diag = {0};
     struct wish wish;
     sonde_err err = read_wish(&visit->query, &wish, &diag);
@@ -197,10 +196,10 @@ static void take(struct visit *visit) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
     }
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = SONDE__V1__FORMAT__TEXT_TOP; /* small: nobody looks at it */
-    struct take *taking = exchange_create(visit, sizeof *taking, &events);
+    struct take *taking = relay_create(visit, sizeof *taking, &events);
     taking->wants_lines = negotiate_names_type(visit->headers.accept, LINES_TYPE);
     if (wish.allocations)
         take_allocations(taking, &wish, &selector, &rendering);

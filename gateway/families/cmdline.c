@@ -2,15 +2,15 @@
  *
  * The command line as Go writes it: arguments separated by NUL, none after the last. A final NUL
  * breaks jeprof when there is one argument, and an empty body always does. */
-#include "gateway/exchange.h"
 #include "gateway/handlers.h"
+#include "gateway/request/relay.h"
 #include "gateway/request/reply.h"
 
 #define DEADLINE_MS 5000
 
-static void on_command_line(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_command_line(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__CommandLine *line = (const void *)message;
-    size_t count = exchange->gateway->redact_arguments && line->n_arguments ? 1 : line->n_arguments;
+    size_t count = relay->gateway->redact_arguments && line->n_arguments ? 1 : line->n_arguments;
     struct sonde_buf text = {0};
     for (size_t i = 0; i < count; i++) {
         if (i)
@@ -19,15 +19,15 @@ static void on_command_line(struct exchange *exchange, const ProtobufCMessage *m
     }
     if (text.len == 0 || text.data[0] == 0)
         sonde_buf_puts(&text, "[unknown]");
-    reply_bytes(exchange_take_request(exchange), REPLY_TEXT, sonde_buf_slice(&text));
+    reply_bytes(relay_take_request(relay), REPLY_TEXT, sonde_buf_slice(&text));
     sonde_buf_finish(&text);
 }
 
 void handle_cmdline(struct visit *visit) {
-    static const struct exchange_events events = {.on_message = on_command_line};
+    static const struct relay_events events = {.on_message = on_command_line};
     Sonde__V1__GetCommandLineRequest request = SONDE__V1__GET_COMMAND_LINE_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     request.target = &selector;
-    struct exchange *exchange = exchange_create(visit, sizeof *exchange, &events);
-    exchange_call(exchange, &client_get_command_line, &request.base, DEADLINE_MS);
+    struct relay *relay = relay_create(visit, sizeof *relay, &events);
+    relay_call(relay, &client_get_command_line, &request.base, DEADLINE_MS);
 }

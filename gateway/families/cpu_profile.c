@@ -23,7 +23,7 @@ void handle_profile(struct visit *visit) {
         return;
     }
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     Sonde__V1__Rendering rendering = capture_rendering(&form);
     request.target = &selector;
     request.rendering = &rendering;

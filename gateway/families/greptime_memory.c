@@ -10,49 +10,49 @@
 #include <stdio.h>
 
 /* The target has no profiler that is on: does it have one at all? */
-static void on_why(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_why(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__HeapState *state = (const void *)message;
     char text[400];
     if (state->note[0])
-        snprintf(exchange->diag.text, sizeof exchange->diag.text, "%s", state->note);
+        snprintf(relay->diag.text, sizeof relay->diag.text, "%s", state->note);
     if (state->backend != SONDE__V1__HEAP_STATE__BACKEND__BACKEND_NONE)
         return;
     snprintf(text, sizeof text, "The 'mem-prof' feature is disabled: %s",
-             state->note[0] ? state->note : sonde_diag_text(&exchange->diag, SONDE_NOT_AVAILABLE));
-    reply_status(exchange_take_request(exchange), FAMILY_PLAIN, 501, "NOT_AVAILABLE", text);
+             state->note[0] ? state->note : sonde_diag_text(&relay->diag, SONDE_NOT_AVAILABLE));
+    reply_status(relay_take_request(relay), FAMILY_PLAIN, 501, "NOT_AVAILABLE", text);
 }
 
-static void on_why_ended(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+static void on_why_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     char text[400];
     snprintf(text, sizeof text, "Memory profiling is not enabled: %s",
-             sonde_diag_text(&exchange->diag, SONDE_NOT_AVAILABLE));
-    reply_status(exchange_take_request(exchange), exchange->family, 400, "NOT_AVAILABLE", text);
+             sonde_diag_text(&relay->diag, SONDE_NOT_AVAILABLE));
+    reply_status(relay_take_request(relay), relay->family, 400, "NOT_AVAILABLE", text);
 }
 
-static void refuse(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
-    static const struct exchange_events events = {on_why, on_why_ended, NULL};
+static void refuse(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    static const struct relay_events events = {on_why, on_why_ended, NULL};
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&exchange->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&relay->target);
     if (err != SONDE_NOT_AVAILABLE && err != SONDE_NOT_ACTIVE) {
-        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+        relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
         return;
     }
     if (diag)
-        exchange->diag = *diag;
+        relay->diag = *diag;
     request.target = &selector;
-    exchange->events = &events;
-    exchange_call(exchange, &client_heap_status, &request.base, HEAP_DEADLINE_MS);
+    relay->events = &events;
+    relay_call(relay, &client_heap_status, &request.base, HEAP_DEADLINE_MS);
 }
 
-static void refuse_dump(struct exchange *exchange, const struct capture_form *form, sonde_err err,
+static void refuse_dump(struct relay *relay, const struct capture_form *form, sonde_err err,
                         const struct sonde_diag *diag) {
     char text[400];
     if (err != SONDE_IO) {
-        refuse(exchange, err, diag);
+        refuse(relay, err, diag);
         return;
     }
     snprintf(text, sizeof text, "Failed to dump profiling data: %s", sonde_diag_text(diag, err));
-    reply_status(exchange_take_request(exchange), exchange->family, 503, "IO", text);
+    reply_status(relay_take_request(relay), relay->family, 503, "IO", text);
 }
 
 void handle_mem_dump(struct visit *visit) {
@@ -62,69 +62,68 @@ void handle_mem_dump(struct visit *visit) {
         return;
     form.refuse = refuse_dump;
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     Sonde__V1__Rendering rendering = capture_rendering(&form);
     request.target = &selector;
     request.rendering = &rendering;
     capture_start(visit, &form, &client_heap_snapshot, &request.base, CAPTURE_GRACE_MS);
 }
 
-static void answer_active(struct exchange *exchange, bool active) {
-    reply_bytes(exchange_take_request(exchange), REPLY_JSON,
+static void answer_active(struct relay *relay, bool active) {
+    reply_bytes(relay_take_request(relay), REPLY_JSON,
                 sonde_slice_of(active ? "{\"active\": true}" : "{\"active\": false}"));
 }
 
-static void on_status(struct exchange *exchange, const ProtobufCMessage *message) {
-    answer_active(exchange, ((const Sonde__V1__HeapState *)(const void *)message)->active);
+static void on_status(struct relay *relay, const ProtobufCMessage *message) {
+    answer_active(relay, ((const Sonde__V1__HeapState *)(const void *)message)->active);
 }
 
-static void on_gdump(struct exchange *exchange, const ProtobufCMessage *message) {
-    answer_active(exchange, ((const Sonde__V1__HeapGdump *)(const void *)message)->active);
+static void on_gdump(struct relay *relay, const ProtobufCMessage *message) {
+    answer_active(relay, ((const Sonde__V1__HeapGdump *)(const void *)message)->active);
 }
 
 /* Reading works where switching does not: what cannot be on is off. */
-static void on_read_ended(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
+static void on_read_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     if (err == SONDE_NOT_AVAILABLE)
-        answer_active(exchange, false);
+        answer_active(relay, false);
     else
-        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+        relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
 }
 
 void handle_mem_status(struct visit *visit) {
-    static const struct exchange_events events = {on_status, on_read_ended, NULL};
+    static const struct relay_events events = {on_status, on_read_ended, NULL};
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     request.target = &selector;
-    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_heap_status,
-                  &request.base, HEAP_DEADLINE_MS);
+    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_heap_status,
+               &request.base, HEAP_DEADLINE_MS);
 }
 
-static void answer_activated(struct exchange *exchange) {
-    reply_text(exchange_take_request(exchange), 200, "Heap profiling activated");
+static void answer_activated(struct relay *relay) {
+    reply_text(relay_take_request(relay), 200, "Heap profiling activated");
 }
 
-static void on_activated(struct exchange *exchange, const ProtobufCMessage *message) {
-    answer_activated(exchange);
+static void on_activated(struct relay *relay, const ProtobufCMessage *message) {
+    answer_activated(relay);
 }
 
 /* Refused without an effect is as good as done. */
-static void on_activate_ended(struct exchange *exchange, sonde_err err,
-                              const struct sonde_diag *diag) {
+static void on_activate_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     if (err == SONDE_SESSION_BUSY)
-        answer_activated(exchange);
+        answer_activated(relay);
     else
-        refuse(exchange, err, diag);
+        refuse(relay, err, diag);
 }
 
 void handle_mem_activate(struct visit *visit) {
-    static const struct exchange_events events = {on_activated, on_activate_ended, NULL};
+    static const struct relay_events events = {on_activated, on_activate_ended, NULL};
     struct heap_switch wanted = HEAP_SWITCH_PROMISED;
     struct sonde_diag diag = {0};
     sonde_err err = heap_read_switch(&visit->query, &wanted, &diag);
     if (err)
         reply_error(visit->request, visit->family, err, &diag);
     else
-        heap_activate(exchange_create(visit, sizeof(struct exchange), &events), visit, &wanted);
+        heap_activate(relay_create(visit, sizeof(struct relay), &events), visit, &wanted);
 }
 
 /* What can be switched on without being asked for by its name. */
@@ -132,33 +131,31 @@ static bool is_enabled(const Sonde__V1__HeapState *state) {
     return state->available && state->backend == SONDE__V1__HEAP_STATE__BACKEND__JEMALLOC;
 }
 
-static void on_deactivated(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_deactivated(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__HeapDeactivated *done = (const void *)message;
     if (done->was_active || !done->state || is_enabled(done->state))
-        reply_text(exchange_take_request(exchange), 200, "Heap profiling deactivated");
+        reply_text(relay_take_request(relay), 200, "Heap profiling deactivated");
     else
-        snprintf(exchange->diag.text, sizeof exchange->diag.text, "%s",
+        snprintf(relay->diag.text, sizeof relay->diag.text, "%s",
                  done->state->note[0] ? done->state->note
                                       : sonde_diag_text(NULL, SONDE_NOT_AVAILABLE));
 }
 
-static void on_deactivate_ended(struct exchange *exchange, sonde_err err,
-                                const struct sonde_diag *diag) {
-    if (err == SONDE_OK && exchange->diag.text[0])
-        refuse(exchange, SONDE_NOT_AVAILABLE, NULL);
+static void on_deactivate_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    if (err == SONDE_OK && relay->diag.text[0])
+        refuse(relay, SONDE_NOT_AVAILABLE, NULL);
     else
-        refuse(exchange, err, diag);
+        refuse(relay, err, diag);
 }
 
 void handle_mem_deactivate(struct visit *visit) {
-    static const struct exchange_events events = {on_deactivated, on_deactivate_ended, NULL};
-    heap_deactivate(exchange_create(visit, sizeof(struct exchange), &events), false);
+    static const struct relay_events events = {on_deactivated, on_deactivate_ended, NULL};
+    heap_deactivate(relay_create(visit, sizeof(struct relay), &events), false);
 }
 
-static void on_gdump_set(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_gdump_set(struct relay *relay, const ProtobufCMessage *message) {
     bool active = ((const Sonde__V1__HeapGdump *)(const void *)message)->active;
-    reply_text(exchange_take_request(exchange), 200,
-               active ? "gdump activated" : "gdump deactivated");
+    reply_text(relay_take_request(relay), 200, active ? "gdump activated" : "gdump deactivated");
 }
 
 static void refuse_form(struct visit *visit, const char *reason) {
@@ -189,22 +186,22 @@ static bool read_gdump_form(struct visit *visit, const struct query *form, bool 
 }
 
 static void set_gdump(struct visit *visit, bool active) {
-    static const struct exchange_events events = {on_gdump_set, refuse, NULL};
+    static const struct relay_events events = {on_gdump_set, refuse, NULL};
     Sonde__V1__SetHeapGdumpRequest request = SONDE__V1__SET_HEAP_GDUMP_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     request.target = &selector;
     request.active = active;
-    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_set_heap_gdump,
-                  &request.base, HEAP_DEADLINE_MS);
+    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_set_heap_gdump,
+               &request.base, HEAP_DEADLINE_MS);
 }
 
 static void get_gdump(struct visit *visit) {
-    static const struct exchange_events events = {on_gdump, on_read_ended, NULL};
+    static const struct relay_events events = {on_gdump, on_read_ended, NULL};
     Sonde__V1__GetHeapGdumpRequest request = SONDE__V1__GET_HEAP_GDUMP_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     request.target = &selector;
-    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_get_heap_gdump,
-                  &request.base, HEAP_DEADLINE_MS);
+    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_get_heap_gdump,
+               &request.base, HEAP_DEADLINE_MS);
 }
 
 void handle_mem_gdump(struct visit *visit) {

@@ -19,20 +19,18 @@ static const char *missing_name(const struct capture_form *form) {
     return form->dump[0] ? form->dump : form->base;
 }
 
-static void refuse(struct exchange *exchange, const struct capture_form *form, sonde_err err,
+static void refuse(struct relay *relay, const struct capture_form *form, sonde_err err,
                    const struct sonde_diag *diag) {
     char text[64];
     if (err == SONDE_NOT_ACTIVE) {
-        reply_status(exchange_take_request(exchange), exchange->family, 500, "NOT_ACTIVE",
-                     NOT_ACTIVE_TEXT);
+        reply_status(relay_take_request(relay), relay->family, 500, "NOT_ACTIVE", NOT_ACTIVE_TEXT);
     } else if (err == SONDE_NOT_FOUND && diag && strstr(diag->text, ".heap not found")) {
-        reply_status(exchange_take_request(exchange), exchange->family, 400, "NOT_FOUND",
-                     diag->text);
+        reply_status(relay_take_request(relay), relay->family, 400, "NOT_FOUND", diag->text);
     } else if (err == SONDE_NOT_FOUND && missing_name(form)[0]) {
         snprintf(text, sizeof text, "heap profile %s not found", missing_name(form));
-        reply_status(exchange_take_request(exchange), exchange->family, 400, "NOT_FOUND", text);
+        reply_status(relay_take_request(relay), relay->family, 400, "NOT_FOUND", text);
     } else {
-        exchange_refuse(exchange, err, diag);
+        relay_refuse(relay, err, diag);
     }
 }
 
@@ -59,21 +57,21 @@ static sonde_err read_name(const struct query *query, const char *key, char dump
     return SONDE_OK;
 }
 
-static void get_dump(struct exchange *exchange) {
-    const struct capture_form *form = capture_form_of(exchange);
+static void get_dump(struct relay *relay) {
+    const struct capture_form *form = capture_form_of(relay);
     Sonde__V1__GetHeapDumpRequest request = SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&exchange->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&relay->target);
     Sonde__V1__Rendering rendering = capture_rendering(form);
     request.target = &selector;
     request.rendering = &rendering;
     request.name = (char *)(uintptr_t)form->dump;
     request.base_dump = (char *)(uintptr_t)form->base;
     request.growth_only = form->growth_only;
-    capture_call(exchange, &client_get_heap_dump, &request.base, CAPTURE_GRACE_MS);
+    capture_call(relay, &client_get_heap_dump, &request.base, CAPTURE_GRACE_MS);
 }
 
-static void refuse_dump(struct exchange *exchange) {
-    refuse(exchange, capture_form_of(exchange), SONDE_NOT_FOUND, NULL);
+static void refuse_dump(struct relay *relay) {
+    refuse(relay, capture_form_of(relay), SONDE_NOT_FOUND, NULL);
 }
 
 /* pprof over a time means what changed meanwhile; for everything else a time means nothing. */
@@ -94,7 +92,7 @@ struct snapshot {
 static void take_snapshot(struct visit *visit, const struct capture_form *form,
                           const struct snapshot *snapshot) {
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     Sonde__V1__Rendering rendering = capture_rendering(form);
     request.target = &selector;
     request.rendering = &rendering;
@@ -178,12 +176,12 @@ void handle_heap_profile(struct visit *visit) {
     answer(visit, &form);
 }
 
-static void refuse_snapshot(struct exchange *exchange, const struct capture_form *form,
-                            sonde_err err, const struct sonde_diag *diag) {
+static void refuse_snapshot(struct relay *relay, const struct capture_form *form, sonde_err err,
+                            const struct sonde_diag *diag) {
     if (err == SONDE_NOT_ACTIVE)
-        heap_refuse_inactive(exchange);
+        heap_refuse_inactive(relay);
     else
-        exchange_refuse(exchange, err, diag);
+        relay_refuse(relay, err, diag);
 }
 
 void handle_heap_snapshot(struct visit *visit) {

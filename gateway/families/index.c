@@ -2,9 +2,9 @@
  *
  * The index: what there is and where. The targets are asked for first, then the heap's state, if it
  * is clear whose, then the captures that are kept; without the last two the page is whole, too. */
-#include "gateway/exchange.h"
 #include "gateway/families/index_page.h"
 #include "gateway/handlers.h"
+#include "gateway/request/relay.h"
 #include "gateway/request/reply.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
     "'none'; frame-ancestors 'none'"
 
 struct index {
-    struct exchange exchange;
+    struct relay relay;
     bool named;  /* only one target's index */
     int32_t pid; /* whose heap's state is told; 0 = nobody's */
     struct index_page page;
@@ -32,52 +32,51 @@ static void answer(struct index *index) {
                                  .content_security_policy = html ? PAGE_POLICY : NULL,
                                  .headers = {{"vary", "Accept"}},
                                  .header_count = 1};
-    http_answer(exchange_take_request(&index->exchange), &answer, sonde_buf_slice(&out));
+    http_answer(relay_take_request(&index->relay), &answer, sonde_buf_slice(&out));
     sonde_buf_finish(&out);
 }
 
-static void finish(struct exchange *exchange) {
-    index_page_finish(&((struct index *)exchange)->page);
+static void finish(struct relay *relay) {
+    index_page_finish(&((struct index *)relay)->page);
 }
 
 /* ---- The captures that are kept ---- */
 
-static void on_captures(struct exchange *exchange, const ProtobufCMessage *message) {
-    index_page_tell_captures(&((struct index *)exchange)->page, (const void *)message);
+static void on_captures(struct relay *relay, const ProtobufCMessage *message) {
+    index_page_tell_captures(&((struct index *)relay)->page, (const void *)message);
 }
 
-static void on_captures_end(struct exchange *exchange, sonde_err err,
-                            const struct sonde_diag *diag) {
-    answer((struct index *)exchange);
+static void on_captures_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    answer((struct index *)relay);
 }
 
 static void ask_captures(struct index *index) {
-    static const struct exchange_events events = {on_captures, on_captures_end, finish};
+    static const struct relay_events events = {on_captures, on_captures_end, finish};
     Sonde__V1__ListCapturesRequest request = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&index->exchange.target);
+    Sonde__V1__TargetSelector selector = relay_selector(&index->relay.target);
     request.target = &selector;
-    index->exchange.events = &events;
-    exchange_call(&index->exchange, &client_list_captures, &request.base, EXTRA_DEADLINE_MS);
+    index->relay.events = &events;
+    relay_call(&index->relay, &client_list_captures, &request.base, EXTRA_DEADLINE_MS);
 }
 
 /* ---- The heap's state ---- */
 
-static void on_heap(struct exchange *exchange, const ProtobufCMessage *message) {
-    index_page_tell_heap(&((struct index *)exchange)->page, (const void *)message);
+static void on_heap(struct relay *relay, const ProtobufCMessage *message) {
+    index_page_tell_heap(&((struct index *)relay)->page, (const void *)message);
 }
 
-static void on_heap_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
-    ask_captures((struct index *)exchange);
+static void on_heap_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    ask_captures((struct index *)relay);
 }
 
 static void ask_heap(struct index *index) {
-    static const struct exchange_events events = {on_heap, on_heap_end, finish};
+    static const struct relay_events events = {on_heap, on_heap_end, finish};
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
     selector.pid = index->pid;
     request.target = &selector;
-    index->exchange.events = &events;
-    exchange_call(&index->exchange, &client_heap_status, &request.base, EXTRA_DEADLINE_MS);
+    index->relay.events = &events;
+    relay_call(&index->relay, &client_heap_status, &request.base, EXTRA_DEADLINE_MS);
 }
 
 /* ---- The targets ---- */
@@ -85,7 +84,7 @@ static void ask_heap(struct index *index) {
 /* The process that the prefix names, or the only one; 0 = several fit, or none. */
 static int32_t find_pid(const struct index *index, const Sonde__V1__ListTargetsResponse *list,
                         size_t *fitting) {
-    const struct target_choice *target = &index->exchange.target;
+    const struct target_choice *target = &index->relay.target;
     int32_t pid = 0;
     *fitting = 0;
     for (size_t i = 0; i < list->n_targets; i++) {
@@ -97,22 +96,21 @@ static int32_t find_pid(const struct index *index, const Sonde__V1__ListTargetsR
     return *fitting == 1 ? pid : 0;
 }
 
-static void on_targets(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__ListTargetsResponse *list = (const void *)message;
-    struct index *index = (struct index *)exchange;
+    struct index *index = (struct index *)relay;
     size_t fitting;
     index->pid = find_pid(index, list, &fitting);
     if (index->named && fitting == 0)
-        exchange_refuse(exchange, SONDE_TARGET_NOT_FOUND, NULL);
+        relay_refuse(relay, SONDE_TARGET_NOT_FOUND, NULL);
     else
         index_page_tell_targets(&index->page, list);
 }
 
-static void on_targets_end(struct exchange *exchange, sonde_err err,
-                           const struct sonde_diag *diag) {
-    struct index *index = (struct index *)exchange;
+static void on_targets_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    struct index *index = (struct index *)relay;
     if (err)
-        exchange_refuse(exchange, err, diag);
+        relay_refuse(relay, err, diag);
     else if (index->pid)
         ask_heap(index);
     else
@@ -131,17 +129,17 @@ static void keep_prefix(struct index *index, const struct visit *visit) {
     snprintf(index->page.prefix, sizeof index->page.prefix, "%s", prefix.data);
     sonde_buf_finish(&prefix);
     index->named = true;
-    index->exchange.target.pid = visit->path.pid;
-    memcpy(index->exchange.target.name, visit->path.name, sizeof visit->path.name);
+    index->relay.target.pid = visit->path.pid;
+    memcpy(index->relay.target.name, visit->path.name, sizeof visit->path.name);
 }
 
 void handle_index(struct visit *visit) {
-    static const struct exchange_events events = {on_targets, on_targets_end, finish};
+    static const struct relay_events events = {on_targets, on_targets_end, finish};
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
-    struct index *index = exchange_create(visit, sizeof *index, &events);
+    struct index *index = relay_create(visit, sizeof *index, &events);
     index->page.html = negotiate_wants_html(&visit->headers);
     keep_prefix(index, visit);
-    exchange_call(&index->exchange, &client_list_targets, &request.base, DEADLINE_MS);
+    relay_call(&index->relay, &client_list_targets, &request.base, DEADLINE_MS);
 }
 
 void handle_style(struct visit *visit) {

@@ -4,56 +4,56 @@
  */
 #include "api/json/json.h"
 #include "gateway/contract.h"
-#include "gateway/exchange.h"
 #include "gateway/families/live.h"
 #include "gateway/handlers.h"
 #include "gateway/request/json_lines.h"
+#include "gateway/request/relay.h"
 #include "gateway/request/reply.h"
 
 #define DEADLINE_MS 5000
 #define MOST_BYTES  1000 /* of an answer, mostly: room for them is made at once */
 
-static void on_json(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_json(struct relay *relay, const ProtobufCMessage *message) {
     static const struct http_answer answer = {.status = 200, .content_type = REPLY_JSON};
     struct sonde_buf text = {0};
     sonde_buf_extend(&text, MOST_BYTES);
     text.len = 0;
     sonde_json_message(&text, message);
     sonde_buf_putc(&text, '\n');
-    http_answer_take(exchange_take_request(exchange), &answer, &text);
+    http_answer_take(relay_take_request(relay), &answer, &text);
 }
 
 void handle_targets(struct visit *visit) {
-    static const struct exchange_events events = {.on_message = on_json};
+    static const struct relay_events events = {.on_message = on_json};
     if (negotiate_names_type(visit->headers.accept, LINES_TYPE)) {
         live_watch_targets(visit);
         return;
     }
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
-    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_list_targets,
-                  &request.base, DEADLINE_MS);
+    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_list_targets,
+               &request.base, DEADLINE_MS);
 }
 
 void handle_info(struct visit *visit) {
-    static const struct exchange_events events = {.on_message = on_json};
+    static const struct relay_events events = {.on_message = on_json};
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
-    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_get_info,
-                  &request.base, DEADLINE_MS);
+    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_get_info, &request.base,
+               DEADLINE_MS);
 }
 
 void handle_healthz(struct visit *visit) {
     reply_text(visit->request, 200, "ok\n");
 }
 
-static void on_info(struct exchange *exchange, const ProtobufCMessage *message) {
-    reply_text(exchange_take_request(exchange), 200, "ready\n");
+static void on_info(struct relay *relay, const ProtobufCMessage *message) {
+    reply_text(relay_take_request(relay), 200, "ready\n");
 }
 
 void handle_readyz(struct visit *visit) {
-    static const struct exchange_events events = {.on_message = on_info};
+    static const struct relay_events events = {.on_message = on_info};
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
-    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_get_info,
-                  &request.base, DEADLINE_MS);
+    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_get_info, &request.base,
+               DEADLINE_MS);
 }
 
 void handle_openapi(struct visit *visit) {

@@ -57,7 +57,7 @@ void handle_julia_profile(struct visit *visit) {
         return;
     }
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     Sonde__V1__Rendering rendering = capture_rendering(&form);
     request.target = &selector;
     request.rendering = &rendering;
@@ -71,46 +71,45 @@ void handle_julia_profile(struct visit *visit) {
                   request.duration_ms + CAPTURE_GRACE_MS);
 }
 
-static void answer_started(struct exchange *exchange) {
-    reply_text(exchange_take_request(exchange), 200, "CPU_PROFILE profiling started.");
+static void answer_started(struct relay *relay) {
+    reply_text(relay_take_request(relay), 200, "CPU_PROFILE profiling started.");
 }
 
-static void on_started(struct exchange *exchange, const ProtobufCMessage *message) {
-    answer_started(exchange);
+static void on_started(struct relay *relay, const ProtobufCMessage *message) {
+    answer_started(relay);
 }
 
-static void on_start_ended(struct exchange *exchange, sonde_err err,
-                           const struct sonde_diag *diag) {
+static void on_start_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     if (err == SONDE_SESSION_BUSY)
-        exchange_refuse_busy(exchange, "Already in CPU Profiling", diag);
+        relay_refuse_busy(relay, "Already in CPU Profiling", diag);
     else
-        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+        relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
 }
 
 void handle_julia_start(struct visit *visit) {
-    static const struct exchange_events events = {on_started, on_start_ended, NULL};
+    static const struct relay_events events = {on_started, on_start_ended, NULL};
     struct sonde_diag diag = {0};
     struct sampling sampling;
-    char owner[EXCHANGE_OWNER_SIZE];
+    char owner[RELAY_OWNER_SIZE];
     sonde_err err = read_sampling(&visit->query, &sampling, &diag);
     if (err) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
     }
     Sonde__V1__StartCpuRequest request = SONDE__V1__START_CPU_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     request.target = &selector;
     request.frequency_hz = sampling.frequency_hz;
     request.mode = sampling.mode.mode;
     request.max_overhead = sampling.mode.max_overhead;
     request.max_samples = sampling.samples;
     request.lease_ms = LEASE_MS;
-    request.owner = (char *)(uintptr_t)exchange_owner(visit, owner);
-    struct exchange *exchange = exchange_create(visit, sizeof *exchange, &events);
+    request.owner = (char *)(uintptr_t)relay_owner(visit, owner);
+    struct relay *relay = relay_create(visit, sizeof *relay, &events);
     if (visit->head)
-        exchange_check_target(exchange, answer_started);
+        relay_check_target(relay, answer_started);
     else
-        exchange_call(exchange, &client_start_cpu, &request.base, DEADLINE_MS);
+        relay_call(relay, &client_start_cpu, &request.base, DEADLINE_MS);
 }
 
 void handle_julia_stop(struct visit *visit) {
@@ -122,7 +121,7 @@ void handle_julia_stop(struct visit *visit) {
         return;
     }
     Sonde__V1__StopCpuRequest request = SONDE__V1__STOP_CPU_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     Sonde__V1__Rendering rendering = capture_rendering(&form);
     request.target = &selector;
     request.rendering = &rendering;

@@ -16,37 +16,37 @@ struct live {
     char end_reason[64];
 };
 
-static void on_target(struct exchange *exchange, const ProtobufCMessage *message) {
-    lines_send((struct lines *)exchange, message);
+static void on_target(struct relay *relay, const ProtobufCMessage *message) {
+    lines_send((struct lines *)relay, message);
 }
 
-static void on_window(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_window(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__CpuWindow *window = (const void *)message;
-    struct live *live = (struct live *)exchange;
+    struct live *live = (struct live *)relay;
     if (window->last)
         snprintf(live->end_reason, sizeof live->end_reason, "%s", window->end_reason);
     lines_send(&live->lines, message);
 }
 
-static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
-    struct live *live = (struct live *)exchange;
+static void on_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    struct live *live = (struct live *)relay;
     if (!live->lines.started)
-        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+        relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
     else
         lines_end_with_status(&live->lines, err,
                               err ? sonde_diag_text(diag, err) : live->end_reason);
 }
 
 void live_watch_targets(struct visit *visit) {
-    static const struct exchange_events events = {on_target, on_end, lines_finish};
-    struct exchange *exchange = exchange_create(visit, sizeof(struct live), &events);
+    static const struct relay_events events = {on_target, on_end, lines_finish};
+    struct relay *relay = relay_create(visit, sizeof(struct live), &events);
     Sonde__V1__WatchTargetsRequest request = SONDE__V1__WATCH_TARGETS_REQUEST__INIT;
     if (visit->head) {
-        lines_answer_head(exchange);
-        exchange_settle(exchange);
+        lines_answer_head(relay);
+        relay_settle(relay);
         return;
     }
-    exchange_call(exchange, &client_watch_targets, &request.base, 0);
+    relay_call(relay, &client_watch_targets, &request.base, 0);
 }
 
 static sonde_err read_live(const struct query *query, Sonde__V1__StreamCpuRequest *request,
@@ -71,19 +71,19 @@ static sonde_err read_live(const struct query *query, Sonde__V1__StreamCpuReques
 }
 
 void handle_cpu_live(struct visit *visit) {
-    static const struct exchange_events events = {on_window, on_end, lines_finish};
+    static const struct relay_events events = {on_window, on_end, lines_finish};
     Sonde__V1__StreamCpuRequest request = SONDE__V1__STREAM_CPU_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     struct sonde_diag diag = {0};
     sonde_err err = read_live(&visit->query, &request, &diag);
     if (err) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
     }
-    struct exchange *exchange = exchange_create(visit, sizeof(struct live), &events);
+    struct relay *relay = relay_create(visit, sizeof(struct live), &events);
     request.target = &selector;
     if (visit->head)
-        exchange_check_target(exchange, lines_answer_head);
+        relay_check_target(relay, lines_answer_head);
     else
-        exchange_call(exchange, &client_stream_cpu, &request.base, 0);
+        relay_call(relay, &client_stream_cpu, &request.base, 0);
 }

@@ -5,7 +5,7 @@
 #ifndef SONDE_GATEWAY_FAMILIES_LIVE_H
 #define SONDE_GATEWAY_FAMILIES_LIVE_H
 
-#include "gateway/exchange.h"
+#include "gateway/request/relay.h"
 
 /* Those attached now, then each that comes and goes. */
 void live_watch_targets(struct visit *visit);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The service's counters in Prometheus' text form: GetInfo, then ListTargets. */
-#include "gateway/exchange.h"
 #include "gateway/handlers.h"
+#include "gateway/request/relay.h"
 #include "gateway/request/reply.h"
 
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
 struct metrics {
-    struct exchange exchange;
+    struct relay relay;
     struct sonde_buf text;
 };
 
@@ -54,9 +54,9 @@ static void append_drops(struct sonde_buf *out, const Sonde__V1__Info *info) {
     }
 }
 
-static void on_info(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_info(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__Info *info = (const void *)message;
-    struct sonde_buf *out = &((struct metrics *)exchange)->text;
+    struct sonde_buf *out = &((struct metrics *)relay)->text;
     append_head(out, "info", "gauge", "The service's version.");
     sonde_buf_puts(out, "sonde_info{");
     append_label(out, "version", info->version);
@@ -83,9 +83,9 @@ static void append_target(struct sonde_buf *out, const char *name,
     sonde_buf_printf(out, ",pid=\"%" PRId32 "\"}", target->pid);
 }
 
-static void on_targets(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__ListTargetsResponse *list = (const void *)message;
-    struct sonde_buf *out = &((struct metrics *)exchange)->text;
+    struct sonde_buf *out = &((struct metrics *)relay)->text;
     append_head(out, "target_start_time_seconds", "gauge", "When the process started.");
     for (size_t i = 0; i < list->n_targets; i++) {
         append_target(out, "start_time_seconds", list->targets[i]);
@@ -96,27 +96,27 @@ static void on_targets(struct exchange *exchange, const ProtobufCMessage *messag
         append_target(out, "captures_running", list->targets[i]);
         sonde_buf_printf(out, " %" PRIu32 "\n", list->targets[i]->captures_running);
     }
-    reply_bytes(exchange_take_request(exchange), METRICS_TYPE, sonde_buf_slice(out));
+    reply_bytes(relay_take_request(relay), METRICS_TYPE, sonde_buf_slice(out));
 }
 
-static void on_info_ended(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
-    static const struct exchange_events events = {.on_message = on_targets};
+static void on_info_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    static const struct relay_events events = {.on_message = on_targets};
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     if (err) {
-        exchange_refuse(exchange, err, diag);
+        relay_refuse(relay, err, diag);
         return;
     }
-    exchange->events = &events;
-    exchange_call(exchange, &client_list_targets, &request.base, DEADLINE_MS);
+    relay->events = &events;
+    relay_call(relay, &client_list_targets, &request.base, DEADLINE_MS);
 }
 
-static void finish(struct exchange *exchange) {
-    sonde_buf_finish(&((struct metrics *)exchange)->text);
+static void finish(struct relay *relay) {
+    sonde_buf_finish(&((struct metrics *)relay)->text);
 }
 
 void handle_metrics(struct visit *visit) {
-    static const struct exchange_events events = {on_info, on_info_ended, finish};
+    static const struct relay_events events = {on_info, on_info_ended, finish};
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
-    struct metrics *metrics = exchange_create(visit, sizeof *metrics, &events);
-    exchange_call(&metrics->exchange, &client_get_info, &request.base, DEADLINE_MS);
+    struct metrics *metrics = relay_create(visit, sizeof *metrics, &events);
+    relay_call(&metrics->relay, &client_get_info, &request.base, DEADLINE_MS);
 }

@@ -5,17 +5,17 @@
 #ifndef SONDE_GATEWAY_FAMILIES_TIKV_HEAP_H
 #define SONDE_GATEWAY_FAMILIES_TIKV_HEAP_H
 
-#include "gateway/exchange.h"
+#include "gateway/request/relay.h"
 
-/* Asks HeapStatus, then calls one of the two; the exchange's events are lost. REST shows what is
+/* Asks HeapStatus, then calls one of the two; the relay's events are lost. REST shows what is
  * kept of periodic dumps only while sampling is on. A target that cannot be profiled is inactive.
  */
-void heap_if_active(struct exchange *exchange, void (*on_active)(struct exchange *exchange),
-                    void (*on_inactive)(struct exchange *exchange));
+void heap_if_active(struct relay *relay, void (*on_active)(struct relay *relay),
+                    void (*on_inactive)(struct relay *relay));
 
-/* Answers an exchange whose target does not profile: with what would make it possible when that is
+/* Answers a relay whose target does not profile: with what would make it possible when that is
  * more than to activate (NOT_AVAILABLE), else NOT_ACTIVE. */
-void heap_refuse_inactive(struct exchange *exchange);
+void heap_refuse_inactive(struct relay *relay);
 
 /* How sampling is to be switched on. */
 struct heap_switch {
@@ -32,10 +32,9 @@ struct heap_switch {
 SONDE_MUST_USE sonde_err heap_read_switch(const struct query *query, struct heap_switch *wanted,
                                           struct sonde_diag *diag);
 
-/* HeapActivate and HeapDeactivate for the visit's target; the exchange's events get the answer. */
-void heap_activate(struct exchange *exchange, struct visit *visit,
-                   const struct heap_switch *wanted);
-void heap_deactivate(struct exchange *exchange, bool delete_dumps);
+/* HeapActivate and HeapDeactivate for the visit's target; the relay's events get the answer. */
+void heap_activate(struct relay *relay, struct visit *visit, const struct heap_switch *wanted);
+void heap_deactivate(struct relay *relay, bool delete_dumps);
 
 #define HEAP_DEADLINE_MS 30000 /* of switching: the target answers it */
 

@@ -13,18 +13,18 @@ struct switching {
     struct heap_switch on; /* the best backend there is */
 };
 
-static void answer_message(struct exchange *exchange, const ProtobufCMessage *message) {
+static void answer_message(struct relay *relay, const ProtobufCMessage *message) {
     struct sonde_buf text = {0};
     sonde_json_message(&text, message);
     sonde_buf_putc(&text, '\n');
-    reply_bytes(exchange_take_request(exchange), REPLY_JSON, sonde_buf_slice(&text));
+    reply_bytes(relay_take_request(relay), REPLY_JSON, sonde_buf_slice(&text));
     sonde_buf_finish(&text);
 }
 
-static void on_deactivated(struct exchange *exchange, const ProtobufCMessage *message) {
+static void on_deactivated(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__HeapDeactivated *done = (const void *)message;
     static const Sonde__V1__HeapState unknown = SONDE__V1__HEAP_STATE__INIT;
-    answer_message(exchange, done->state ? &done->state->base : &unknown.base);
+    answer_message(relay, done->state ? &done->state->base : &unknown.base);
 }
 
 static sonde_err read_switching(const struct query *query, struct switching *wanted,
@@ -43,8 +43,8 @@ static sonde_err read_switching(const struct query *query, struct switching *wan
 }
 
 static void put_heap(struct visit *visit) {
-    static const struct exchange_events on = {.on_message = answer_message},
-                                        off = {.on_message = on_deactivated};
+    static const struct relay_events on = {.on_message = answer_message},
+                                     off = {.on_message = on_deactivated};
     struct sonde_diag diag = {0};
     struct switching wanted;
     sonde_err err = read_switching(&visit->query, &wanted, &diag);
@@ -52,23 +52,22 @@ static void put_heap(struct visit *visit) {
         reply_error(visit->request, visit->family, err, &diag);
         return;
     }
-    struct exchange *exchange =
-        exchange_create(visit, sizeof *exchange, wanted.active ? &on : &off);
+    struct relay *relay = relay_create(visit, sizeof *relay, wanted.active ? &on : &off);
     if (wanted.active)
-        heap_activate(exchange, visit, &wanted.on);
+        heap_activate(relay, visit, &wanted.on);
     else
-        heap_deactivate(exchange, wanted.delete_dumps);
+        heap_deactivate(relay, wanted.delete_dumps);
 }
 
 void handle_v1_heap(struct visit *visit) {
-    static const struct exchange_events events = {.on_message = answer_message};
+    static const struct relay_events events = {.on_message = answer_message};
     if (visit->method == METHOD_PUT) {
         put_heap(visit);
         return;
     }
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = exchange_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
     request.target = &selector;
-    exchange_call(exchange_create(visit, sizeof(struct exchange), &events), &client_heap_status,
-                  &request.base, HEAP_DEADLINE_MS);
+    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_heap_status,
+               &request.base, HEAP_DEADLINE_MS);
 }

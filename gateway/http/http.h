@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HTTP in our own words: the only folder that sees h2o.
+ * The HTTP server. Only this folder includes h2o.
  *
- * A server owns one loop. It is turned by the thread that calls http_server_run and, when that one
- * sleeps, by threads that post, one at a time: every callback comes out of a turn, and everything
- * here but http_server_post(ed) and http_server_stop may be called from callbacks only. For each
- * request the server calls on_request, whose owner answers once: with a whole body (http_answer),
- * or with a stream that is pulled by the reader's speed (http_stream_*), at once or later. Until
- * then a client may go away: the owner hears it through http_request_on_gone. Security headers go
- * on every answer.
+ * A server owns one loop, which runs on the thread that calls http_server_run. Only
+ * http_server_post and http_server_stop may be called from other threads; everything else may only
+ * be called from the loop's callbacks. The server calls on_request for each request. Its owner
+ * answers once, immediately or later: with a whole body (http_answer) or with a stream that is
+ * pulled at the reader's speed (http_stream_*). If the client goes away before that,
+ * http_request_on_gone reports it. Every answer has the security headers.
  *
- * Strings of a request are borrowed from it and live until its answer has ended or it is gone. */
+ * Strings of a request are borrowed. They live until its answer has ended or it is gone. */
 #ifndef SONDE_GATEWAY_HTTP_H
 #define SONDE_GATEWAY_HTTP_H
 
@@ -18,15 +17,15 @@
 #include "api/error.h"
 
 #define HTTP_MAX_LISTENERS 16
-#define HTTP_MAX_BODY      (4u << 20) /* larger ones are answered 413 unread; less in a crowd */
+#define HTTP_MAX_BODY      (4u << 20) /* above it 413; less with over 128 connections */
 #define HTTP_UNKNOWN       UINT64_MAX
 
 struct http_server;
 struct http_request;
 
-/* Room inside a message of the poster's, who gets it back in on_post. */
+/* Embedded in the caller's message; on_post returns it. The fields are the server's. */
 struct http_post {
-    struct http_post *next;
+    void *links[2];
 };
 
 struct http_options {
@@ -34,14 +33,13 @@ struct http_options {
     size_t listen_count;
     const char *cert_file, *key_file; /* PEM; both set: TCP listeners speak TLS */
     const char *client_ca_file;       /* PEM; ask for client certificates signed by these */
-    const char *const *client_names;  /* common names or DNS names let in; none = all signed */
+    const char *const *client_names;  /* allowed common names or DNS names; none = all signed */
     size_t client_name_count;
     bool http2;               /* offer HTTP/2 on open listeners too */
-    bool log;                 /* one line a request on stderr */
+    bool log;                 /* one line per request on stderr */
     uint32_t max_connections; /* 0 = 4096 */
     void (*on_request)(void *context, struct http_request *request);
     void (*on_post)(void *context, struct http_post *post);
-    void (*on_turn)(void *context); /* a turn ends; may be NULL */
     /* Adds headers to answers that the server writes itself (413, broken requests). May be NULL. */
     bool (*is_pprof_path)(struct sonde_slice path);
     void *context;
@@ -54,47 +52,45 @@ SONDE_MUST_USE sonde_err http_server_create(const struct http_options *options,
 const char *http_server_address(const struct http_server *server, size_t listener);
 /* Whether a listener can be reached from other machines. */
 bool http_server_is_open(const struct http_server *server);
-/* Until http_server_stop and then until the last request has ended or grace_ms is over; what still
- * runs then is told that it is gone. `busy` (may be NULL) keeps the loop turning for the owner's
- * own sake, at most another second. */
+/* Runs the loop until http_server_stop, and then until the last request has ended or grace_ms has
+ * passed. The requests left by then are answered 503 or cut. While `busy` (may be NULL) returns
+ * true the loop runs for up to another second. */
 void http_server_run(struct http_server *server, uint32_t grace_ms, bool (*busy)(void *context));
 /* Any thread. A second call ends the grace time. */
 void http_server_stop(struct http_server *server);
-/* Any thread: a post, or several, and then once http_server_posted, which hands them to on_post,
- * before it returns when nobody else turns the loop; so both may come from within a callback, too.
- * After http_server_run nothing happens any more. */
+/* Any thread, also from callbacks: the loop calls on_post with the post, in order. Posts after the
+ * end of http_server_run are dropped. */
 void http_server_post(struct http_server *server, struct http_post *post);
-void http_server_posted(struct http_server *server);
 void http_server_destroy(struct http_server *server);
 
-/* Who speaks. */
+/* What is known about the client. */
 enum http_trust {
     HTTP_LOCAL,        /* loopback */
-    HTTP_UNIX,         /* a unix socket, which no browser reaches */
-    HTTP_CERTIFIED,    /* a client certificate that is let in */
-    HTTP_CERT_REFUSED, /* a good client certificate, but not on the list */
+    HTTP_UNIX,         /* a unix socket, which browsers cannot reach */
+    HTTP_CERTIFIED,    /* an allowed client certificate */
+    HTTP_CERT_REFUSED, /* a valid client certificate that is not on the list */
     HTTP_STRANGER,
 };
 
 struct sonde_slice http_request_method(const struct http_request *request);
-/* As sent, without the query; begins with '/' or is strange ("*"). */
+/* As sent, without the query; does not always begin with '/' ("*"). */
 struct sonde_slice http_request_path(const struct http_request *request);
-/* Behind '?'; empty when there is none. */
+/* The text after '?'; empty if there is none. */
 struct sonde_slice http_request_query(const struct http_request *request);
 struct sonde_slice http_request_body(const struct http_request *request);
-/* HOST:PORT as the client wrote it; empty when it said none. */
+/* HOST:PORT as the client wrote it; empty if it sent none. */
 struct sonde_slice http_request_authority(const struct http_request *request);
 /* All values of one header joined by ", "; name in lower case. data NULL = not sent. */
 struct sonde_slice http_request_header(struct http_request *request, const char *name);
 enum http_trust http_request_trust(const struct http_request *request);
 /* Address of the client, without port; "unix" for unix sockets. */
 void http_request_peer(const struct http_request *request, char *text, size_t size);
-/* Words for the request's log line, "key=value ..."; a later note replaces an earlier one. */
+/* Adds "key=value ..." to the request's log line; a later note replaces an earlier one. */
 void http_request_note(struct http_request *request, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* on_gone is called at most once: the client went away before the answer had ended. Nothing of the
- * request may be touched from then on. NULL takes a callback back. */
+/* on_gone is called at most once, if the client goes away before the answer has ended. The request
+ * must not be used from then on. NULL removes the callback. */
 void http_request_on_gone(struct http_request *request, void (*on_gone)(void *context),
                           void *context);
 
@@ -110,36 +106,35 @@ struct http_answer {
     const char *content_security_policy; /* NULL = nothing may load, nobody may frame */
     struct http_header headers[HTTP_MAX_HEADERS];
     size_t header_count;
-    bool no_gzip; /* compressed already, or its form is promised */
+    bool no_gzip; /* compressed already, or clients expect it as it is */
 };
 
-/* The whole answer; the body is copied. For HEAD the body's length is told and nothing sent. */
+/* The whole answer; the body is copied. For HEAD only its length is sent. */
 void http_answer(struct http_request *request, const struct http_answer *answer,
                  struct sonde_slice body);
 
-/* The same, but takes a body that may be long; *body is empty then. */
+/* The same, but takes the body instead of copying it; *body is empty afterwards. */
 void http_answer_take(struct http_request *request, const struct http_answer *answer,
                       struct sonde_buf *body);
 
-/* A streamed answer. The first send may follow start at once; each later one waits for on_ready,
- * which comes once per send and never from within it. send copies its bytes. size: of the whole
- * body, HTTP_UNKNOWN = not known. A client that lists gzip gets it compressed, unless no_gzip. end
- * is allowed at any time, but the request counts as answered from then on: on_ready and on_gone are
- * not called any more. */
+/* A streamed answer. The first send may follow the start immediately; each later one waits for
+ * on_ready, which is called once per send and never from within it. send copies its bytes. size is
+ * that of the whole body, or HTTP_UNKNOWN. If the client accepts gzip the body is compressed,
+ * unless no_gzip is set. end is allowed at any time; it stops on_ready and on_gone. */
 void http_stream_start(struct http_request *request, const struct http_answer *answer,
                        uint64_t size, void (*on_ready)(void *context), void *context);
 void http_stream_send(struct http_request *request, struct sonde_slice bytes);
-/* The same without copying: at most HTTP_MAX_PIECES pieces, none empty, which stay until release,
- * called exactly once, whether they were sent or not. */
+/* The same without copying: at most HTTP_MAX_PIECES pieces, none empty. They must stay valid until
+ * release, which is called exactly once, whether they were sent or not. */
 #define HTTP_MAX_PIECES 256
 void http_stream_lend(struct http_request *request, const struct sonde_slice *pieces, size_t count,
                       void (*release)(void *context), void *context);
 void http_stream_end(struct http_request *request);
-/* Ends it so that the client sees it incomplete. */
+/* Ends it so that the client sees an incomplete answer. */
 void http_stream_cut(struct http_request *request);
 
-/* Used in tests, instead of http_server_run: one turn of the loop; how many connections are open
- * after it. */
+/* Used in tests, instead of http_server_run: one turn of the loop. Returns the number of open
+ * connections. */
 uint32_t http_server_turn(struct http_server *server, int32_t wait_ms);
 
 #endif

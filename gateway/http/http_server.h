@@ -9,7 +9,6 @@
 
 #include <h2o.h>
 #include <openssl/ssl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 struct listener {
@@ -36,23 +35,19 @@ struct http_server {
     h2o_globalconf_t config;
     h2o_context_t context;
     h2o_loop_t *loop;
-    int epoll_fd;                       /* h2o's, to sleep on */
-    pthread_mutex_t lock;               /* of the loop and all that follows from it (turn.c) */
-    _Atomic(struct http_post *) posted; /* the newest first */
-    atomic_bool sleeps;
-    bool sleeps_long; /* no timeout is counted */
-    h2o_multithread_receiver_t wakes;
+    h2o_multithread_receiver_t posts;
     h2o_timeout_t watch; /* the interval at which requests are looked at */
     struct listener listeners[HTTP_MAX_LISTENERS];
     size_t listener_count;
     SSL_CTX *ssl; /* NULL = no TLS */
     uint32_t connections;
-    _Atomic uint32_t requests;
+    uint32_t requests;
     struct http_request *first; /* all that h2o still holds */
     bool accepting;
     atomic_int stops;
-    h2o_multithread_message_t wake;
+    h2o_multithread_message_t wake; /* sent by http_server_stop */
     atomic_flag wake_sent;
+    h2o_timeout_entry_t abandon; /* runs abandon_all in the loop */
 };
 
 struct our_handler {
@@ -84,11 +79,6 @@ struct http_request {
     char note[192];
 };
 
-/* turn.c */
-SONDE_MUST_USE sonde_err http_turn_create(struct http_server *server, struct sonde_diag *diag);
-/* Under the lock: sleeps without it until something happens, at most wait_ms (< 0: no limit). */
-void http_turn(struct http_server *server, int32_t wait_ms);
-void http_turn_woken(struct http_server *server);
 /* listen.c */
 SONDE_MUST_USE sonde_err http_listen(struct http_server *server, const char *text,
                                      struct sonde_diag *diag);

@@ -1,22 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server's life: configure h2o, bind, turn the loop, stop. One path configuration serves all:
- * the fallback, so that h2o's own errors (413, broken requests) pass the same header filter and the
- * same log as our answers. */
+ * Creates, runs and stops the server. All paths use h2o's fallback configuration, so that h2o's own
+ * errors (413, broken requests) go through the same header filter and log as our answers.
+ *
+ * Only callbacks that h2o_evloop_run calls may write to a socket. h2o reports a completed write in
+ * the same run. A write made between two runs completes in the next one, where h2o may already have
+ * started to poll the socket for writing; nothing stops that poll afterwards, and write_pending
+ * aborts once the reader makes room (http_test.c shows it). So other threads post messages
+ * (h2o's multithread queue), and a timeout of the loop answers the requests that are left when the
+ * server stops. */
 #include "gateway/http/http_server.h"
+
+#include <errno.h>
 
 #define REQUEST_TIMEOUT_MS  10000 /* for head and body to arrive; not for the answer */
 #define WATCH_MS            500
 #define DEFAULT_CONNECTIONS 4096
 #define STREAMS_PER_CLIENT  100
-#define TURN_MS             100 /* while stopping, how often the clock is looked at */
+#define TURN_MS             100 /* how often the clock is read while stopping */
 
-/* It brings nothing but the turn itself. */
-static void on_wake(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages) {
-    struct http_server *server = H2O_STRUCT_FROM_MEMBER(struct http_server, wakes, receiver);
-    while (!h2o_linklist_is_empty(messages))
-        h2o_linklist_unlink(messages->next);
-    http_turn_woken(server);
+_Static_assert(sizeof(h2o_multithread_message_t) <= sizeof(struct http_post),
+               "a post holds h2o's message");
+
+static void on_posts(h2o_multithread_receiver_t *receiver, h2o_linklist_t *messages) {
+    struct http_server *server = H2O_STRUCT_FROM_MEMBER(struct http_server, posts, receiver);
+    while (!h2o_linklist_is_empty(messages)) {
+        h2o_multithread_message_t *message =
+            H2O_STRUCT_FROM_MEMBER(h2o_multithread_message_t, link, messages->next);
+        h2o_linklist_unlink(&message->link);
+        if (message == &server->wake)
+            atomic_flag_clear(&server->wake_sent);
+        else
+            server->options.on_post(server->options.context, (struct http_post *)(void *)message);
+    }
 }
 
 static void configure(struct http_server *server, bool http2) {
@@ -60,7 +76,7 @@ static void prepare(struct http_server *server, bool http2) {
     configure(server, http2);
     h2o_context_init(&server->context, server->loop, &server->config);
     h2o_timeout_init(server->loop, &server->watch, WATCH_MS);
-    h2o_multithread_register_receiver(server->context.queue, &server->wakes, on_wake);
+    h2o_multithread_register_receiver(server->context.queue, &server->posts, on_posts);
     for (size_t i = 0; i < server->listener_count; i++) {
         struct listener *listener = &server->listeners[i];
         listener->accept.ctx = &server->context;
@@ -78,9 +94,8 @@ sonde_err http_server_create(const struct http_options *options, struct http_ser
     if (!server->options.max_connections)
         server->options.max_connections = DEFAULT_CONNECTIONS;
     atomic_flag_clear(&server->wake_sent);
-    sonde_err err = http_turn_create(server, diag);
-    if (!err)
-        err = bind_all(server, diag);
+    server->loop = h2o_evloop_create();
+    sonde_err err = bind_all(server, diag);
     bool http2 = options->http2 || !http_server_is_open(server);
     if (!err && options->cert_file)
         err = http_tls_create(server, http2, diag);
@@ -99,14 +114,28 @@ const char *http_server_address(const struct http_server *server, size_t listene
     return server->listeners[listener].address;
 }
 
+void http_server_post(struct http_server *server, struct http_post *post) {
+    h2o_multithread_message_t *message = (void *)post;
+    message->link = (h2o_linklist_t){0};
+    h2o_multithread_send_message(&server->posts, message);
+}
+
+void http_server_stop(struct http_server *server) {
+    atomic_fetch_add(&server->stops, 1);
+    if (!atomic_flag_test_and_set(&server->wake_sent))
+        h2o_multithread_send_message(&server->posts, &server->wake);
+}
+
+static void turn(struct http_server *server, int32_t wait_ms) {
+    while (h2o_evloop_run(server->loop, wait_ms) != 0 && errno == EINTR)
+        ;
+}
+
 uint32_t http_server_turn(struct http_server *server, int32_t wait_ms) {
-    pthread_mutex_lock(&server->lock);
     if (!server->accepting)
         http_listen_start(server);
-    http_turn(server, wait_ms);
-    uint32_t connections = server->connections;
-    pthread_mutex_unlock(&server->lock);
-    return connections;
+    turn(server, wait_ms);
+    return server->connections;
 }
 
 static void turn_until(struct http_server *server, uint64_t deadline, bool one_stop_only,
@@ -114,10 +143,11 @@ static void turn_until(struct http_server *server, uint64_t deadline, bool one_s
     while (h2o_now(server->loop) < deadline &&
            (!one_stop_only || atomic_load(&server->stops) < 2) &&
            (server->requests || (busy && busy(server->options.context))))
-        http_turn(server, TURN_MS);
+        turn(server, TURN_MS);
 }
 
-static void abandon_all(struct http_server *server) {
+static void on_abandon(h2o_timeout_entry_t *entry) {
+    struct http_server *server = H2O_STRUCT_FROM_MEMBER(struct http_server, abandon, entry);
     struct http_request *request = server->first;
     while (request) {
         if (request->state == REQUEST_ANSWERED) {
@@ -125,25 +155,26 @@ static void abandon_all(struct http_server *server) {
             continue;
         }
         http_request_abandon(request, 503);
-        request = server->first; /* the list may have changed under us */
+        request = server->first; /* the callbacks may have changed the list */
     }
 }
 
 void http_server_run(struct http_server *server, uint32_t grace_ms, bool (*busy)(void *context)) {
-    pthread_mutex_lock(&server->lock); /* and never given back: who posts now, posts in vain */
     http_listen_start(server);
     while (!atomic_load(&server->stops))
-        http_turn(server, -1);
+        turn(server, -1);
     http_listen_close(server);
     h2o_context_request_shutdown(&server->context);
     turn_until(server, h2o_now(server->loop) + grace_ms, true, NULL);
-    abandon_all(server);
+    server->abandon.cb = on_abandon;
+    h2o_timeout_link(server->loop, &server->context.zero_timeout, &server->abandon);
+    turn(server, 0);
     turn_until(server, h2o_now(server->loop) + 1000, false, busy);
-    http_turn(server, 0); /* the last bytes of the last answers */
+    turn(server, 0); /* sends the last bytes of the last answers */
 }
 
-/* h2o offers no way to close what is left of its connections, so its context stays until the
- * process ends; the pointer tells leak checkers that it is not lost. */
+/* h2o cannot close the remaining connections, so its context stays until the process exits. The
+ * pointer keeps leak checkers quiet. */
 static struct http_server *ended;
 
 void http_server_destroy(struct http_server *server) {

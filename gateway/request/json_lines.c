@@ -8,7 +8,7 @@ static const struct http_answer answer = {
     .status = 200, .content_type = LINES_TYPE, .no_gzip = true};
 
 static void send_last_line(struct lines *lines) {
-    struct http_request *request = exchange_take_request(&lines->exchange);
+    struct http_request *request = relay_take_request(&lines->relay);
     http_stream_send(request, sonde_buf_slice(&lines->line));
     http_stream_end(request);
 }
@@ -17,16 +17,16 @@ static void on_ready(void *context) {
     struct lines *lines = context;
     lines->in_flight = false;
     if (!lines->over) {
-        exchange_pull(&lines->exchange);
+        relay_pull(&lines->relay);
         return;
     }
     send_last_line(lines);
-    exchange_settle(&lines->exchange);
+    relay_settle(&lines->relay);
 }
 
 static void start(struct lines *lines) {
     if (!lines->started)
-        http_stream_start(lines->exchange.request, &answer, HTTP_UNKNOWN, on_ready, lines);
+        http_stream_start(lines->relay.request, &answer, HTTP_UNKNOWN, on_ready, lines);
     lines->started = true;
 }
 
@@ -36,7 +36,7 @@ void lines_send(struct lines *lines, const ProtobufCMessage *message) {
     sonde_buf_putc(&lines->line, '\n');
     start(lines);
     lines->in_flight = true;
-    http_stream_send(lines->exchange.request, sonde_buf_slice(&lines->line));
+    http_stream_send(lines->relay.request, sonde_buf_slice(&lines->line));
 }
 
 void lines_end(struct lines *lines, struct sonde_slice text) {
@@ -60,10 +60,10 @@ void lines_end_with_status(struct lines *lines, sonde_err err, const char *text)
     sonde_buf_finish(&status);
 }
 
-void lines_answer_head(struct exchange *exchange) {
-    http_answer(exchange_take_request(exchange), &answer, (struct sonde_slice){"", 0});
+void lines_answer_head(struct relay *relay) {
+    http_answer(relay_take_request(relay), &answer, (struct sonde_slice){"", 0});
 }
 
-void lines_finish(struct exchange *exchange) {
-    sonde_buf_finish(&((struct lines *)exchange)->line);
+void lines_finish(struct relay *relay) {
+    sonde_buf_finish(&((struct lines *)relay)->line);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An answer that is lines of JSON, as they come. The reader's speed pulls: one line is held here,
- * the call's next message is asked for when it has left. The first member of a handler's state, and
- * an exchange itself. A 200 that was sent cannot be taken back, so the last line tells how it
- * ended. In the loop only. */
+ * An answer of lines of JSON, one per message of a stream. The reader's speed pulls: a line is held
+ * here until it has been sent, and only then the call's next message is read. `struct lines` is the
+ * first member of a handler's state and begins with its relay. The status 200 has left by the time
+ * a stream fails, so the last line says how it ended. In the loop only. */
 #ifndef SONDE_GATEWAY_REQUEST_JSON_LINES_H
 #define SONDE_GATEWAY_REQUEST_JSON_LINES_H
 
-#include "gateway/exchange.h"
+#include "gateway/request/relay.h"
 
 #define LINES_TYPE "application/x-ndjson"
 
 struct lines {
-    struct exchange exchange;
+    struct relay relay;
     bool started, in_flight; /* headers have left; a line is on its way */
     bool over;               /* no call any more: `line` is the last one */
     struct sonde_buf line;
@@ -25,8 +25,8 @@ void lines_end(struct lines *lines, struct sonde_slice text);
 /* The same with {"code":...,"status":...,"message":text}. */
 void lines_end_with_status(struct lines *lines, sonde_err err, const char *text);
 /* What HEAD gets; takes the request. */
-void lines_answer_head(struct exchange *exchange);
-/* For exchange_events.finish. */
-void lines_finish(struct exchange *exchange);
+void lines_answer_head(struct relay *relay);
+/* For relay_events.finish. */
+void lines_finish(struct relay *relay);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct capture {
-    struct exchange exchange;
+    struct relay relay;
     struct capture_form form;
     bool started;
     uint64_t size, sent;
@@ -122,7 +122,7 @@ static struct http_answer answer_of(const struct capture_form *form) {
 
 /* Everything that came has been sent and the call has ended. */
 static void finish_body(struct capture *capture, bool good) {
-    struct http_request *request = exchange_take_request(&capture->exchange);
+    struct http_request *request = relay_take_request(&capture->relay);
     if (good && capture->sent == capture->size)
         http_stream_end(request);
     else
@@ -131,37 +131,37 @@ static void finish_body(struct capture *capture, bool good) {
 
 static void on_ready(void *context) {
     struct capture *capture = context;
-    exchange_pull(&capture->exchange);
+    relay_pull(&capture->relay);
 }
 
 static void begin_body(struct capture *capture, const Sonde__V1__ResultStart *result) {
     struct http_answer answer = answer_of(&capture->form);
     capture->started = true;
     capture->size = result->size_bytes;
-    http_request_note(capture->exchange.request, "samples=%llu dropped=%llu truncated=%llu",
+    http_request_note(capture->relay.request, "samples=%llu dropped=%llu truncated=%llu",
                       (unsigned long long)result->samples, (unsigned long long)result->dropped,
                       (unsigned long long)result->truncated);
-    http_stream_start(capture->exchange.request, &answer, result->size_bytes, on_ready, capture);
-    exchange_pull(&capture->exchange);
+    http_stream_start(capture->relay.request, &answer, result->size_bytes, on_ready, capture);
+    relay_pull(&capture->relay);
 }
 
 static void drop_chunk(void *chunk) {
     client_chunk_destroy(chunk);
 }
 
-static void on_chunk(struct exchange *exchange, struct client_chunk *chunk) {
-    struct capture *capture = (struct capture *)exchange;
+static void on_chunk(struct relay *relay, struct client_chunk *chunk) {
+    struct capture *capture = (struct capture *)relay;
     capture->sent += chunk->len;
     if (capture->started && chunk->len) {
-        http_stream_lend(exchange->request, chunk->pieces, chunk->count, drop_chunk, chunk);
+        http_stream_lend(relay->request, chunk->pieces, chunk->count, drop_chunk, chunk);
     } else {
         client_chunk_destroy(chunk);
-        exchange_pull(exchange);
+        relay_pull(relay);
     }
 }
 
-static void on_event(struct exchange *exchange, const ProtobufCMessage *message) {
-    struct capture *capture = (struct capture *)exchange;
+static void on_event(struct relay *relay, const ProtobufCMessage *message) {
+    struct capture *capture = (struct capture *)relay;
     const Sonde__V1__CaptureEvent *event = (const void *)message;
     switch (event->event_case) {
     case SONDE__V1__CAPTURE_EVENT__EVENT_RESULT:
@@ -171,53 +171,53 @@ static void on_event(struct exchange *exchange, const ProtobufCMessage *message)
     case SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK:
         capture->sent += event->chunk.len;
         if (!capture->started || event->chunk.len == 0)
-            exchange_pull(exchange);
+            relay_pull(relay);
         else
-            http_stream_send(exchange->request,
+            http_stream_send(relay->request,
                              (struct sonde_slice){(char *)event->chunk.data, event->chunk.len});
         break;
     default:
-        exchange_pull(exchange);
+        relay_pull(relay);
     }
 }
 
-static void on_end(struct exchange *exchange, sonde_err err, const struct sonde_diag *diag) {
-    struct capture *capture = (struct capture *)exchange;
+static void on_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    struct capture *capture = (struct capture *)relay;
     if (capture->started)
         finish_body(capture, err == SONDE_OK);
     else if (capture->form.refuse)
-        capture->form.refuse(exchange, &capture->form, err ? err : SONDE_PROTOCOL, diag);
+        capture->form.refuse(relay, &capture->form, err ? err : SONDE_PROTOCOL, diag);
     else
-        exchange_refuse(exchange, err ? err : SONDE_PROTOCOL, diag);
+        relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
 }
 
-static void on_found(struct exchange *exchange) {
-    struct capture *capture = (struct capture *)exchange;
+static void on_found(struct relay *relay) {
+    struct capture *capture = (struct capture *)relay;
     struct http_answer answer = answer_of(&capture->form);
-    http_answer(exchange_take_request(exchange), &answer, (struct sonde_slice){"", 0});
+    http_answer(relay_take_request(relay), &answer, (struct sonde_slice){"", 0});
 }
 
-static const struct exchange_events events = {on_event, on_end, NULL};
+static const struct relay_events events = {on_event, on_end, NULL};
 
-struct exchange *capture_create(struct visit *visit, const struct capture_form *form) {
-    struct capture *capture = exchange_create(visit, sizeof *capture, &events);
+struct relay *capture_create(struct visit *visit, const struct capture_form *form) {
+    struct capture *capture = relay_create(visit, sizeof *capture, &events);
     capture->form = *form;
-    return &capture->exchange;
+    return &capture->relay;
 }
 
-void capture_call(struct exchange *exchange, const struct client_method *method,
+void capture_call(struct relay *relay, const struct client_method *method,
                   const ProtobufCMessage *request, uint32_t deadline_ms) {
-    exchange->events = &events;
-    exchange->on_chunk = on_chunk;
-    exchange_call(exchange, method, request, deadline_ms);
+    relay->events = &events;
+    relay->on_chunk = on_chunk;
+    relay_call(relay, method, request, deadline_ms);
 }
 
-const struct capture_form *capture_form_of(const struct exchange *exchange) {
-    return &((const struct capture *)exchange)->form;
+const struct capture_form *capture_form_of(const struct relay *relay) {
+    return &((const struct capture *)relay)->form;
 }
 
 void capture_check(struct visit *visit, const struct capture_form *form) {
-    exchange_check_target(capture_create(visit, form), on_found);
+    relay_check_target(capture_create(visit, form), on_found);
 }
 
 void capture_start(struct visit *visit, const struct capture_form *form,

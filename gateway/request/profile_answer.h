@@ -7,8 +7,8 @@
 #ifndef SONDE_GATEWAY_REQUEST_PROFILE_ANSWER_H
 #define SONDE_GATEWAY_REQUEST_PROFILE_ANSWER_H
 
-#include "gateway/exchange.h"
 #include "gateway/handlers.h"
+#include "gateway/request/relay.h"
 
 #define DUMP_NAME_SIZE 12
 
@@ -20,8 +20,8 @@ struct capture_form {
     char dump[DUMP_NAME_SIZE]; /* "000001.heap", for what refuse says; "" = none, as the next */
     char base[DUMP_NAME_SIZE]; /* that it is compared with */
     bool growth_only;
-    /* Answers when the call fails before its result; NULL = exchange_refuse. */
-    void (*refuse)(struct exchange *exchange, const struct capture_form *form, sonde_err err,
+    /* Answers if the call fails before its result; NULL = relay_refuse. */
+    void (*refuse)(struct relay *relay, const struct capture_form *form, sonde_err err,
                    const struct sonde_diag *diag);
 };
 
@@ -43,10 +43,10 @@ void capture_start(struct visit *visit, const struct capture_form *form,
 /* What HEAD gets: only the target is checked. */
 void capture_check(struct visit *visit, const struct capture_form *form);
 /* In two steps, for a call that depends on another one. */
-struct exchange *capture_create(struct visit *visit, const struct capture_form *form);
-void capture_call(struct exchange *exchange, const struct client_method *method,
+struct relay *capture_create(struct visit *visit, const struct capture_form *form);
+void capture_call(struct relay *relay, const struct client_method *method,
                   const ProtobufCMessage *request, uint32_t deadline_ms);
-const struct capture_form *capture_form_of(const struct exchange *exchange);
+const struct capture_form *capture_form_of(const struct relay *relay);
 
 /* The rendering that a form asks of the service. */
 Sonde__V1__Rendering capture_rendering(const struct capture_form *form);

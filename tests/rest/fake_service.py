@@ -28,7 +28,6 @@ from concurrent import futures
 
 import grpc
 
-import fake_exchange
 
 SPEED = 10
 TOGETHER = 20
@@ -48,6 +47,7 @@ REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
     "NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "there is no such dump"),
     "NO_CAPTURE": (grpc.StatusCode.NOT_FOUND, "there is no capture 9 (any more); the list tells", "NOT_FOUND"),
     "IO": (grpc.StatusCode.INTERNAL, "no space left on the device"),
+    "NOBODY_KNOWS": (grpc.StatusCode.DATA_LOSS, "\x01\x1b[31m" * 100),
     "INTERNAL": (grpc.StatusCode.INTERNAL, "a <b>mistake</b>\tinside"),
     "DEADLINE_EXCEEDED": (grpc.StatusCode.DEADLINE_EXCEEDED, "it took longer than allowed"),
 }
@@ -281,6 +281,8 @@ class Service:
         return short
 
     def GetCommandLine(self, request, context):
+        if request.target.name == "lie-bytes":
+            return b"\xff\xff\xff"
         target = self.find(request.target, context)
         return self.m.CommandLine(arguments=["/usr/bin/" + target.name, "--port", "80"])
 
@@ -426,7 +428,6 @@ def main():
     parser.add_argument("--proto", default="proto/sonde/v1/profiler.proto")
     parser.add_argument("--grpc", required=True)
     parser.add_argument("--targets", default="redis")
-    parser.add_argument("--no-exchange", action="store_true", help="an older service: every call goes by itself")
     options = parser.parse_args()
     messages = load_messages(options.proto)
     service = Service(messages, [name for name in options.targets.split(",") if name])
@@ -434,9 +435,7 @@ def main():
     for name, (request, streams) in METHODS.items():
         make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
         handlers[name] = make(getattr(service, name), getattr(messages, request).FromString,
-                              lambda message: message.SerializeToString())
-    if not options.no_exchange:
-        handlers["Exchange"] = fake_exchange.handler(service, messages, METHODS)
+                              lambda message: message if isinstance(message, bytes) else message.SerializeToString())
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=100))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("sonde.v1.Profiler", handlers),))
     if not server.add_insecure_port(options.grpc):

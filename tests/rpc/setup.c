@@ -9,13 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static void on_log(void *context, const char *line) {
-    struct setup *setup = context;
-    const char *calls = strstr(line, " calls=");
-    if (calls && strstr(line, "call=Exchange"))
-        setup->exchanged += (uint32_t)strtoul(calls + strlen(" calls="), NULL, 10);
-}
-
 void setup_serve(struct setup *setup) {
     const char *addresses[] = {setup->address};
     struct rpc_server_options options = {
@@ -24,8 +17,6 @@ void setup_serve(struct setup *setup) {
         .address_count = 1,
         .captures_dir = setup->captures,
         .captures = SETUP_CAPTURES,
-        .log = on_log,
-        .log_context = setup,
     };
     struct sonde_diag diag = {0};
     if (rpc_server_create(&options, &setup->server, &diag) != SONDE_OK)

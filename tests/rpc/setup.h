@@ -16,7 +16,6 @@ struct setup {
     struct engine *engine;
     struct rpc_server *server;
     struct client *client;
-    _Atomic uint32_t exchanged; /* calls of the streams of calls that have ended */
 };
 
 void setup_begin(struct setup *setup);

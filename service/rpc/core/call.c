@@ -23,10 +23,7 @@
 struct rpc_call {
     struct rpc_server *server;
     const struct rpc_method *method;
-    grpc_call *call;                   /* its own, or that of the stream it came in */
-    const struct rpc_carrier *carrier; /* NULL = it has a stream of its own */
-    void *cargo;
-    char *authorization;           /* of a stream with calls in it; NULL = none was sent */
+    grpc_call *call;
     struct rpc_call *next, **link; /* in the server's list */
     uint32_t references;
     bool has_started_sending, is_sending, is_ending, has_ended, is_watched;
@@ -75,11 +72,6 @@ static void destroy(struct rpc_call *call) {
     grpc_byte_buffer_destroy(call->outgoing);
     grpc_call_unref(call->call);
     sonde_arena_finish(&call->arena);
-    if (call->authorization)
-        explicit_bzero(call->authorization, strlen(call->authorization));
-    free(call->authorization);
-    if (call->carrier)
-        call->carrier->release(call->cargo);
     free(call);
     rpc_server_call_gone(server);
 }
@@ -159,12 +151,6 @@ static grpc_op *add_close(struct rpc_call *call, grpc_op *op) {
 }
 
 static void send_status(struct rpc_call *call) {
-    if (call->carrier) {
-        call->is_ending = false;
-        call->has_ended = true;
-        call->carrier->refuse(call->cargo, call->end_err, &call->end_diag);
-        return;
-    }
     grpc_op ops[3] = {{0}}, *end = add_initial_metadata(call, ops);
     struct status status = {0};
     end = add_status(&status, end, call->end_err, &call->end_diag);
@@ -210,12 +196,6 @@ void rpc_reply_slice(struct rpc_call *call, grpc_slice slice) {
         grpc_slice_unref(slice);
         return;
     }
-    if (call->carrier) {
-        call->end_err = SONDE_OK;
-        call->has_ended = true;
-        call->carrier->reply(call->cargo, slice);
-        return;
-    }
     grpc_op ops[4] = {{0}}, *end = add_initial_metadata(call, ops);
     struct status status = {0};
     end = add_message(call, end, &slice, 1);
@@ -258,14 +238,14 @@ static void on_status(struct loop_tag *tag, bool ok) {
 
 /* Cancelled: the client went away, its deadline is over, or the service ends it. The work stops,
  * and a status is still owed to the core. */
-void rpc_call_give_up(struct rpc_call *call, sonde_err err) {
+static void give_up(struct rpc_call *call) {
     if (call->has_ended)
         return;
     rpc_call_take(call);
     if (call->events->on_gone)
         call->events->on_gone(call);
     call->is_ending = false;
-    rpc_finish(call, err, NULL);
+    rpc_finish(call, SONDE_CANCELLED, NULL);
     rpc_call_drop(call);
 }
 
@@ -273,7 +253,7 @@ static void on_close(struct loop_tag *tag, bool ok) {
     struct rpc_call *call = loop_owner(tag, struct rpc_call, close_tag);
     (void)ok;
     if (call->cancelled)
-        rpc_call_give_up(call, SONDE_CANCELLED);
+        give_up(call);
     rpc_call_drop(call);
 }
 
@@ -345,11 +325,12 @@ static struct rpc_call *call_create(struct rpc_server *server, const struct rpc_
     return call;
 }
 
-static sonde_err admit(struct rpc_call *call, struct sonde_slice authorization,
-                       struct sonde_diag *diag) {
+static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
+                       ProtobufCMessage **request, struct sonde_diag *diag) {
     if (!call->method)
         return SONDE_UNIMPLEMENTED;
-    sonde_err err = rpc_access(call->server, call->call, authorization, call->method, diag);
+    sonde_err err = rpc_access(call->server, call->call, rpc_authorization(&arrival->metadata),
+                               call->method, diag);
     if (err)
         return err;
     if (call->server->stopping)
@@ -357,44 +338,6 @@ static sonde_err admit(struct rpc_call *call, struct sonde_slice authorization,
     if (call->server->call_count > RPC_MAX_CALLS)
         return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES, "%u calls are running; the limit is %u",
                           RPC_MAX_CALLS, RPC_MAX_CALLS);
-    return SONDE_OK;
-}
-
-struct rpc_call *rpc_call_carry(struct rpc_call *stream, const struct rpc_method *method,
-                                const struct rpc_carrier *carrier, void *cargo) {
-    struct rpc_call *call = call_create(stream->server, method, stream->call);
-    if (!call)
-        return NULL;
-    grpc_call_ref(stream->call);
-    call->carrier = carrier;
-    call->cargo = cargo;
-    return call;
-}
-
-void rpc_call_begin_carried(struct rpc_call *call, struct sonde_slice authorization,
-                            struct sonde_slice request, uint64_t deadline_ns) {
-    struct sonde_diag diag = {0};
-    ProtobufCMessage *message = NULL;
-    call->deadline_ns = deadline_ns;
-    sonde_err err = admit(call, authorization, &diag);
-    if (!err)
-        err = rpc_decode_bytes((const uint8_t *)request.data, request.len, call->method->request,
-                               &call->arena, &message, &diag);
-    if (err)
-        rpc_finish(call, err, &diag);
-    else
-        call->method->start(call, message);
-}
-
-static sonde_err admit_arrival(struct rpc_call *call, struct rpc_arrival *arrival,
-                               ProtobufCMessage **request, struct sonde_diag *diag) {
-    struct sonde_slice authorization = rpc_authorization(&arrival->metadata);
-    sonde_err err = admit(call, authorization, diag);
-    if (err)
-        return err;
-    if (call->method->kind == RPC_DUPLEX && authorization.data &&
-        !(call->authorization = strndup(authorization.data, authorization.len)))
-        return SONDE_OUT_OF_MEMORY;
     if (rpc_has_many_requests(call->method))
         return SONDE_OK;
     return rpc_decode(arrival->payload, call->method->request, &call->arena, request, diag);
@@ -411,7 +354,7 @@ void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
         grpc_call_unref(arrival->call);
     } else {
         call->deadline_ns = arrival->deadline_ns;
-        sonde_err err = admit_arrival(call, arrival, &request, &diag);
+        sonde_err err = admit(call, arrival, &request, &diag);
         if (err)
             rpc_finish(call, err, &diag);
         else if (rpc_has_many_requests(method))
@@ -423,11 +366,6 @@ void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
     }
     grpc_metadata_array_destroy(&arrival->metadata);
     grpc_byte_buffer_destroy(arrival->payload);
-}
-
-struct sonde_slice rpc_call_authorization(const struct rpc_call *call) {
-    return (struct sonde_slice){call->authorization,
-                                call->authorization ? strlen(call->authorization) : 0};
 }
 
 uint64_t rpc_call_deadline_ns(const struct rpc_call *call) {

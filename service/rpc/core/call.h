@@ -26,13 +26,12 @@ enum rpc_kind {
     RPC_STREAM,
     RPC_BIDI,          /* an answer, of one or more messages, to each message */
     RPC_CLIENT_STREAM, /* one answer to many messages */
-    RPC_DUPLEX,        /* messages both ways, each at its own pace */
 };
 enum rpc_scope { RPC_SCOPE_NONE = 0, RPC_SCOPE_READ = 1, RPC_SCOPE_CONTROL = 2 };
 
 /* One row per method. start gets the decoded request (NULL type checks are its own business); for
  * RPC_BIDI it is called for every message, the next one after its answer has left; for
- * RPC_CLIENT_STREAM and RPC_DUPLEX too, the next one after rpc_receive. */
+ * RPC_CLIENT_STREAM too, the next one after rpc_receive. */
 struct rpc_method {
     const char *path; /* "/sonde.v1.Profiler/GetInfo" */
     enum rpc_kind kind;
@@ -42,8 +41,7 @@ struct rpc_method {
 };
 
 static inline bool rpc_has_many_requests(const struct rpc_method *method) {
-    return method->kind == RPC_BIDI || method->kind == RPC_CLIENT_STREAM ||
-           method->kind == RPC_DUPLEX;
+    return method->kind == RPC_BIDI || method->kind == RPC_CLIENT_STREAM;
 }
 
 /* Any may be NULL. */
@@ -63,7 +61,7 @@ void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, v
 void rpc_call_on_closed(struct rpc_call *call, void (*on_closed)(struct rpc_call *call));
 void *rpc_call_state(const struct rpc_call *call);
 struct rpc_server *rpc_call_server(const struct rpc_call *call);
-/* RPC_CLIENT_STREAM, RPC_DUPLEX: the message is dealt with, the next one may come. */
+/* RPC_CLIENT_STREAM: the message is dealt with, the next one may come. */
 void rpc_receive(struct rpc_call *call);
 /* Memory until the call is freed (of methods with many requests: until the next message). */
 struct sonde_arena *rpc_call_arena(struct rpc_call *call);

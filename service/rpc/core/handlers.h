@@ -28,6 +28,5 @@ rpc_handler rpc_list_captures, rpc_get_capture;   /* captures.c, as the next */
 rpc_handler rpc_diff_captures;
 rpc_handler rpc_health_check, rpc_health_watch; /* health.c */
 rpc_handler rpc_reflect;                        /* reflection.c */
-rpc_handler rpc_exchange;                       /* exchange.c */
 
 #endif

@@ -56,7 +56,6 @@ const struct rpc_method rpc_methods[] = {
     PROFILER("ListCaptures", UNARY, READ, list_captures_request, rpc_list_captures),
     PROFILER("GetCapture", STREAM, READ, get_capture_request, rpc_get_capture),
     PROFILER("DiffCaptures", STREAM, READ, diff_captures_request, rpc_diff_captures),
-    PROFILER("Exchange", DUPLEX, READ, exchange_request, rpc_exchange),
     HEALTH("Check", UNARY, rpc_health_check),
     HEALTH("Watch", STREAM, rpc_health_watch),
     REFLECTION("v1"),

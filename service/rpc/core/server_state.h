@@ -65,22 +65,6 @@ void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
                     struct rpc_arrival *arrival);
 void rpc_call_stop(struct rpc_call *call);
 
-/* A call within a stream (exchange.c): what happens to it besides what its handler sees. */
-struct rpc_carrier {
-    void (*reply)(void *cargo, grpc_slice slice); /* takes slice; status OK */
-    void (*refuse)(void *cargo, sonde_err err, const struct sonde_diag *diag);
-    void (*release)(void *cargo); /* last; the call is gone */
-};
-/* NULL when out of memory; otherwise with one reference. method NULL: nobody knows it. */
-struct rpc_call *rpc_call_carry(struct rpc_call *stream, const struct rpc_method *method,
-                                const struct rpc_carrier *carrier, void *cargo);
-/* What a stream with calls in it was opened with; data NULL = nothing. */
-struct sonde_slice rpc_call_authorization(const struct rpc_call *stream);
-/* Judges the call and starts its handler, or refuses it. */
-void rpc_call_begin_carried(struct rpc_call *call, struct sonde_slice authorization,
-                            struct sonde_slice request, uint64_t deadline_ns);
-/* Its client gave up, or its time is over: the work stops, and err is its end. */
-void rpc_call_give_up(struct rpc_call *call, sonde_err err);
 struct rpc_call *rpc_call_next(struct rpc_call *call);
 
 /* access.c: may this call be made? authorization is the value sent, data NULL when none was. */

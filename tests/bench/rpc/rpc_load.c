@@ -2,10 +2,10 @@
  *
  * Load on the service through our own C client:
  *
- *     rpc_load ADDR METHOD CONCURRENCY SECONDS [together]
+ *     rpc_load ADDR METHOD CONCURRENCY SECONDS
  *
  * Every call that ends starts the next, on the client's thread, so that no wake-up of the
- * measurer's own is in the figure; "together": over one stream (Exchange). METHOD: GetInfo,
+ * measurer's own is in the figure. METHOD: GetInfo,
  * ListTargets, HeapStatus (calls), CaptureCpu, StreamCpu (messages and bytes of its stream). Prints
  * one line of JSON. */
 #include "clients/c/client.h"
@@ -88,7 +88,6 @@ static void start_one(struct slot *slot) {
     slot->first_chunk_ns = 0;
     if (!client_call_start(load->client, load->method, load->request, 0, NULL, &callbacks, slot))
         abort();
-    client_flush(load->client);
 }
 
 static int by_size(const void *a, const void *b) {
@@ -168,13 +167,11 @@ int main(int argc, char **argv) {
     struct load load = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
     int concurrency = argc >= 5 ? atoi(argv[3]) : 0;
     double seconds = argc >= 5 ? atof(argv[4]) : 0;
-    bool together = argc == 6 && strcmp(argv[5], "together") == 0;
-    if (argc != 5 + together || concurrency < 1 || concurrency > 4096 ||
-        !choose(&load, argv[2], seconds)) {
-        fprintf(stderr, "usage: rpc_load ADDR METHOD CONCURRENCY SECONDS [together]\n");
+    if (argc != 5 || concurrency < 1 || concurrency > 4096 || !choose(&load, argv[2], seconds)) {
+        fprintf(stderr, "usage: rpc_load ADDR METHOD CONCURRENCY SECONDS\n");
         return 2;
     }
-    struct client_options options = {.address = argv[1], .gathers = together};
+    struct client_options options = {.address = argv[1]};
     load.nanoseconds = malloc(MAX_SAMPLES * sizeof *load.nanoseconds);
     if (client_create(&options, &load.client, &diag) || !client_wait_ready(load.client, 5000)) {
         fprintf(stderr, "no connection to %s %s\n", argv[1], diag.text);

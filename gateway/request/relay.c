@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The request and the call may end in either order. Every callback enters through one of the
+ * functions below, and each of them ends with relay_settle, which frees the relay once both have
+ * ended. */
+#include "gateway/request/relay.h"
+
+#include "gateway/request/reply.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define UNARY_DEADLINE_MS 5000
+#define MAX_TOKEN         4096
+#define MAX_LIST          (64u << 10) /* bytes of an error text that lists targets */
+
+static void on_gone(void *context) {
+    struct relay *relay = context;
+    relay->request = NULL;
+    if (relay->call)
+        client_call_cancel(relay->call);
+    relay_settle(relay);
+}
+
+/* Returns the text after "Bearer "; the service checks it. */
+static char *dup_token(struct http_request *request) {
+    static const char scheme[] = "bearer ";
+    struct sonde_slice header = http_request_header(request, "authorization");
+    size_t skip = sizeof scheme - 1;
+    if (!header.data || header.len <= skip || header.len > MAX_TOKEN ||
+        strncasecmp(header.data, scheme, skip) != 0)
+        return NULL;
+    for (size_t i = skip; i < header.len; i++)
+        if (header.data[i] <= ' ' || header.data[i] >= 0x7f)
+            return NULL;
+    return strndup(header.data + skip, header.len - skip);
+}
+
+void *relay_create(struct visit *visit, size_t size, const struct relay_events *events) {
+    struct relay *relay = calloc(1, size);
+    if (!relay)
+        abort();
+    relay->gateway = visit->gateway;
+    relay->request = visit->request;
+    relay->events = events;
+    relay->finish = events->finish;
+    relay->family = visit->family;
+    relay->target = visit->target;
+    relay->token = dup_token(visit->request);
+    relay->gateway->relays++;
+    http_request_on_gone(visit->request, on_gone, relay);
+    return relay;
+}
+
+void relay_settle(struct relay *relay) {
+    if (relay->request || relay->call || relay->inside)
+        return;
+    if (relay->finish)
+        relay->finish(relay);
+    relay->gateway->relays--;
+    free(relay->token);
+    free(relay);
+}
+
+static bool on_message(void *context, struct client_call *call, const ProtobufCMessage *message) {
+    struct relay *relay = context;
+    if (!relay->request)
+        return true; /* the client has gone; the call was cancelled and is about to end */
+    relay->inside = true;
+    relay->pulled = false;
+    if (relay->events->on_message)
+        relay->events->on_message(relay, message);
+    relay->inside = false;
+    return relay->pulled;
+}
+
+static bool on_chunk(void *context, struct client_call *call, struct client_chunk *chunk) {
+    struct relay *relay = context;
+    if (!relay->request) {
+        client_chunk_destroy(chunk);
+        return true;
+    }
+    relay->inside = true;
+    relay->pulled = false;
+    relay->on_chunk(relay, chunk);
+    relay->inside = false;
+    return relay->pulled;
+}
+
+static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
+    struct relay *relay = context;
+    relay->call = NULL;
+    relay->inside = true;
+    if (relay->request && relay->events->on_end)
+        relay->events->on_end(relay, err, diag);
+    else if (relay->request && err)
+        relay_refuse(relay, err, diag);
+    else if (relay->request)
+        relay_refuse(relay, SONDE_PROTOCOL, NULL);
+    relay->inside = false;
+    relay_settle(relay);
+}
+
+void relay_call(struct relay *relay, const struct client_method *method,
+                const ProtobufCMessage *request, uint32_t deadline_ms) {
+    const struct client_callbacks callbacks = {on_message, on_end,
+                                               relay->on_chunk ? on_chunk : NULL};
+    relay->call = client_call_start(relay->gateway->client, method, request, deadline_ms,
+                                    relay->token, &callbacks, relay);
+    if (!relay->call)
+        abort();
+}
+
+void relay_pull(struct relay *relay) {
+    if (relay->inside)
+        relay->pulled = true;
+    else if (relay->call)
+        client_call_next(relay->call);
+}
+
+struct http_request *relay_take_request(struct relay *relay) {
+    struct http_request *request = relay->request;
+    http_request_on_gone(request, NULL, NULL);
+    relay->request = NULL;
+    if (relay->call && !relay->inside)
+        client_call_cancel(relay->call);
+    return request;
+}
+
+Sonde__V1__TargetSelector relay_selector(const struct target_choice *target) {
+    Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
+    selector.name = (char *)(uintptr_t)target->name;
+    selector.pid = target->pid;
+    return selector;
+}
+
+/* Answers with the service's sentence and the list of targets. */
+static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
+    const Sonde__V1__ListTargetsResponse *list = (const void *)message;
+    struct sonde_buf text = {.limit = MAX_LIST};
+    const char *sentence = sonde_diag_text(&relay->diag, SONDE_TARGET_AMBIGUOUS);
+    sonde_buf_append(&text, sentence, strcspn(sentence, "\n"));
+    for (size_t i = 0; i < list->n_targets; i++) {
+        const Sonde__V1__Target *target = list->targets[i];
+        time_t start = (time_t)(target->start_unix_ns / 1000000000);
+        char since[40], quoted[QUERY_QUOTED_SIZE];
+        struct tm parts;
+        strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&start, &parts));
+        sonde_buf_printf(&text, "\n%s %d %s", query_quote(sonde_slice_of(target->name), quoted),
+                         target->pid, since);
+    }
+    reply_status(relay_take_request(relay), relay->family, 400, "TARGET_AMBIGUOUS", text.data);
+    sonde_buf_finish(&text);
+}
+
+static void list_targets(struct relay *relay) {
+    static const struct relay_events events = {.on_message = on_targets};
+    Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
+    relay->events = &events;
+    relay_call(relay, &client_list_targets, &request.base, UNARY_DEADLINE_MS);
+}
+
+static void refuse_target(struct relay *relay) {
+    char text[QUERY_QUOTED_SIZE + 64], quoted[QUERY_QUOTED_SIZE];
+    const struct target_choice *target = &relay->target;
+    if (target->name[0])
+        snprintf(text, sizeof text,
+                 "no target \"%s\" is attached; /v1/targets lists those that are",
+                 query_quote(sonde_slice_of(target->name), quoted));
+    else
+        snprintf(text, sizeof text,
+                 "no target with pid %d is attached; /v1/targets lists those that are",
+                 target->pid);
+    reply_status(relay_take_request(relay), relay->family, 404, "TARGET_NOT_FOUND", text);
+}
+
+void relay_refuse(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    bool is_named = relay->target.name[0] || relay->target.pid;
+    if (err == SONDE_TARGET_AMBIGUOUS && !relay->call) {
+        if (diag)
+            relay->diag = *diag;
+        list_targets(relay);
+    } else if (err == SONDE_TARGET_NOT_FOUND && is_named) {
+        refuse_target(relay);
+    } else {
+        reply_error(relay_take_request(relay), relay->family, err, diag);
+    }
+}
+
+void relay_refuse_busy(struct relay *relay, const char *words, const struct sonde_diag *diag) {
+    struct sonde_diag refusal = {.code = SONDE_SESSION_BUSY};
+    const char *text = sonde_diag_text(diag, SONDE_SESSION_BUSY);
+    bool has_words = strncmp(text, words, strlen(words)) == 0;
+    snprintf(refusal.text, sizeof refusal.text, "%s%s%s", has_words ? "" : words,
+             has_words ? "" : ": ", text);
+    relay_refuse(relay, SONDE_SESSION_BUSY, &refusal);
+}
+
+const char *relay_owner(const struct visit *visit, char owner[RELAY_OWNER_SIZE]) {
+    char peer[RELAY_OWNER_SIZE - 16];
+    http_request_peer(visit->request, peer, sizeof peer);
+    snprintf(owner, RELAY_OWNER_SIZE, "REST client %s", peer);
+    return owner;
+}
+
+static void ignore_message(struct relay *relay, const ProtobufCMessage *message) {
+}
+
+static void on_checked(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    if (err)
+        relay_refuse(relay, err, diag);
+    else
+        relay->on_found(relay);
+}
+
+void relay_check_target(struct relay *relay, void (*on_found)(struct relay *relay)) {
+    static const struct relay_events events = {ignore_message, on_checked, NULL};
+    Sonde__V1__GetCommandLineRequest request = SONDE__V1__GET_COMMAND_LINE_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = relay_selector(&relay->target);
+    request.target = &selector;
+    relay->events = &events;
+    relay->on_found = on_found;
+    relay_call(relay, &client_get_command_line, &request.base, UNARY_DEADLINE_MS);
+}
