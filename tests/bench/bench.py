@@ -145,7 +145,11 @@ def gateway(figures, length):
     with tempfile.NamedTemporaryFile("r") as told:
         text = run(["/usr/bin/python3", "tests/bench/gateway/gateway_bench.py", "--out", told.name, "--rounds",
                     "1" if length == QUICK else "3"])
-        rows = json.loads(told.readlines()[-1])["rows"]
+        line = json.loads(told.readlines()[-1])
+    rows = line["rows"]
+    for name, value in line["found"].items():
+        if name.endswith("_over_go"):
+            figures.add(f"gateway: {name}", value, "ratio")
     for row, values in rows.items():
         name, what = row.split("/")
         for key, unit in (("rps", "requests/s"), ("p50_us", "us"), ("gb_s", "GB/s")):
@@ -186,8 +190,8 @@ GOALS = (
         [f"overhead: {peer}, {hz} Hz" for peer in ("gperftools", "perf record -g", "perf record --call-graph dwarf")])
        for hz, goal in ((99, 0.4), (999, 2.6), (9999, 20))]
     + [("overhead: sonde, 9999 Hz, a sample over the bare tick", 5, True, [])]
-    + [("gateway: added to the direct call, at 1", 80, True, []),
-       ("gateway: gateway, at 16, requests/s", 40000, False, ["gateway: grpc-gateway, at 16, requests/s"]),
+    + [("gateway: p50_over_go", 1, True, []), ("gateway: rps_16_over_go", 1, False, []),
+       ("gateway: rps_64_over_go", 1, False, []), ("gateway: stream_over_go", 1, False, []),
        ("gateway: gateway, stream, GB/s", 1, False, ["gateway: grpc-gateway, stream, GB/s"])]
     + [("overhead: sonde, 9999 Hz, delivered", 9500, False,
         ["overhead: gperftools, 9999 Hz, delivered", "overhead: perf record -g, 9999 Hz, delivered",
