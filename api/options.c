@@ -205,8 +205,8 @@ static sonde_err read_one_flag(struct reading *reading, int argc, char **argv, i
     size_t len = is_long ? strcspn(name, "=") : 1;
     const struct sonde_option *option = find(reading->options, name, len);
     if (!option || (is_long && len == 1))
-        return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT,
-                          "unknown option %.64s; --help lists what there is", word);
+        return sonde_fail(reading->diag, SONDE_INVALID_ARGUMENT, "unknown option %.64s; see --help",
+                          word);
     const char *attached = name[len] == '='        ? name + len + 1
                            : (!is_long && name[1]) ? name + 1
                                                    : NULL;
@@ -276,8 +276,8 @@ void sonde_options_help(const struct sonde_options *options, FILE *out) {
                  option->argument ? " " : "", option->argument ? option->argument : "");
         fprintf(out, "  %-28s %s\n", left, option->help);
     }
-    fprintf(out, "  %-28s %s\n  %-28s %s\n", "-h --help", "this text", "-V --version",
-            "the version");
+    fprintf(out, "  %-28s %s\n  %-28s %s\n", "-h --help", "print this help", "-V --version",
+            "print the version");
     if (options->examples)
         fprintf(out, "\nexamples:\n%s", options->examples);
 }

@@ -38,46 +38,46 @@ struct settings {
 
 static const struct sonde_option table[] = {
     OPTION("listen", 'l', "HOST:PORT", "SONDE_LISTEN", LIST, listen, 0, 0,
-           "where to serve HTTP; unix:PATH too; may be repeated; port 0 takes any; "
-           "default " DEFAULT_LISTEN),
+           "HTTP address: HOST:PORT or unix:PATH (default " DEFAULT_LISTEN ")"),
     OPTION("service", 's', "ADDR", "SONDE_SERVICE", TEXT, service, 0, 0,
-           "where sonded answers: unix:PATH or HOST:PORT; default the one of this user or host"),
+           "address of sonded: unix:PATH or HOST:PORT (default: the local one)"),
     OPTION("target", 't', "NAME", "SONDE_TARGET", TEXT, target, 0, 0,
-           "the target of requests that name none"),
+           "target for requests that do not name one"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
-           "tokens, one of which clients of open listeners must show: lines TOKEN [read,control]"),
+           "access tokens for remote clients, one per line: TOKEN [read,control]"),
     OPTION("tls-cert", 0, "FILE", "SONDE_TLS_CERT", TEXT, tls_cert, 0, 0,
-           "certificate chain, PEM: TCP listeners speak TLS"),
-    OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0, "its private key, PEM"),
+           "server certificate chain (PEM); enables TLS on all TCP listeners"),
+    OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0,
+           "private key of the certificate (PEM)"),
     OPTION("tls-client-ca", 0, "FILE", "SONDE_TLS_CLIENT_CA", TEXT, tls_client_ca, 0, 0,
-           "lets in clients with a certificate signed by these"),
+           "accept clients with a certificate signed by this CA (PEM)"),
     OPTION("tls-client-name", 0, "NAME", "SONDE_TLS_CLIENT_NAMES", LIST, tls_names, 0, 0,
-           "only certificates of this common name or DNS name; may be repeated"),
+           "accept only certificates with this common or DNS name; repeatable"),
     OPTION("insecure", 0, NULL, "SONDE_INSECURE", FLAG, insecure, 0, 0,
-           "lets everybody who can reach an open listener profile"),
+           "allow unauthenticated access from other machines"),
     OPTION("host-name", 0, "NAME", "SONDE_HOST_NAMES", LIST, host_names, 0, 0,
-           "a name that clients may ask for besides localhost; may be repeated; * is any"),
+           "also accept requests for this host name; * is any; repeatable"),
     OPTION("http2", 0, NULL, "SONDE_HTTP2", FLAG, http2, 0, 0,
-           "offers HTTP/2 although a listener is open; loopback always has it"),
+           "offer HTTP/2 to other machines, too (loopback always has it)"),
     OPTION("service-ca", 0, "FILE", "SONDE_SERVICE_CA", TEXT, service_ca, 0, 0,
-           "TLS to the service, trusting these, PEM"),
+           "use TLS to sonded and trust these CA certificates (PEM)"),
     OPTION("service-cert", 0, "FILE", "SONDE_SERVICE_CERT", TEXT, service_cert, 0, 0,
-           "certificate shown to the service, PEM"),
+           "client certificate for sonded (PEM)"),
     OPTION("service-key", 0, "FILE", "SONDE_SERVICE_KEY", TEXT, service_key, 0, 0,
-           "its private key, PEM"),
+           "private key of the client certificate (PEM)"),
     OPTION("redact-arguments", 0, NULL, "SONDE_REDACT_ARGUMENTS", FLAG, redact, 0, 0,
-           "command lines are shown without their arguments"),
+           "hide the arguments of command lines"),
     OPTION("quiet", 'q', NULL, "SONDE_GATEWAY_QUIET", FLAG, quiet, 0, 0,
-           "no line per request on stderr"),
+           "do not log requests on stderr"),
     OPTION("grace", 0, "SECONDS", "SONDE_GATEWAY_GRACE", NUMBER, grace_s, 0, 3600,
-           "how long running requests may take after SIGTERM; default 5"),
+           "time for running requests to finish after SIGTERM (default 5)"),
     OPTION("max-connections", 0, "N", "SONDE_MAX_CONNECTIONS", NUMBER, max_connections, 1, 1000000,
-           "connections served at once; default 4096"),
+           "maximum number of open connections (default 4096)"),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde-gateway [--listen HOST:PORT]... [--service ADDR] [--target NAME]",
-    .about = "Serves Sonde's profiles over HTTP: to curl, go tool pprof, jeprof and browsers.",
+    .about = "Serves Sonde's profiles over HTTP to curl, go tool pprof, jeprof and browsers.",
     .examples = "  sonde-gateway\n"
                 "  sonde-gateway --listen 127.0.0.1:0 --service unix:/run/sonde/grpc.sock\n"
                 "  sonde-gateway --listen 0.0.0.0:20180 --token-file /etc/sonde/token\n",
@@ -142,12 +142,12 @@ static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
     char text[SONDE_TOKENS_MAX_FILE];
     FILE *file = fopen(path, "re");
     if (!file)
-        return sonde_fail_os(diag, errno, "cannot read the file of --token-file");
+        return sonde_fail_os(diag, errno, "cannot read --token-file");
     size_t len = fread(text, 1, sizeof text, file);
     bool good = !ferror(file) && len < sizeof text;
     fclose(file);
     sonde_err err = good ? sonde_tokens_parse((struct sonde_slice){text, len}, 1, tokens, diag)
-                         : sonde_fail(diag, SONDE_IO, "cannot read the file of --token-file");
+                         : sonde_fail(diag, SONDE_IO, "cannot read --token-file");
     explicit_bzero(text, sizeof text);
     return err;
 }
@@ -171,7 +171,8 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
         .context = gateway,
     };
     if (!settings->tls_cert != !settings->tls_key)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "give --tls-cert and --tls-key together");
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "--tls-cert and --tls-key must be given together");
     if (settings->tls_client_ca && !settings->tls_cert)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--tls-client-ca needs --tls-cert");
     sonde_err err = http_server_create(&http, &gateway->server, diag);
@@ -180,10 +181,10 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
     if (http_server_is_open(gateway->server) && !settings->insecure && !gateway->tokens &&
         !settings->tls_client_ca) {
         http_server_destroy(gateway->server);
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "other machines could reach that address: give --token-file, or "
-                          "--tls-cert, --tls-key and --tls-client-ca, or, where nobody is to be "
-                          "kept out, --insecure");
+        return sonde_fail(
+            diag, SONDE_INVALID_ARGUMENT,
+            "other machines could reach that address: give --token-file, or --tls-cert, --tls-key "
+            "and --tls-client-ca, or --insecure to allow unauthenticated access");
     }
     return SONDE_OK;
 }
@@ -238,7 +239,7 @@ int main(int argc, char **argv) {
     if (err == SONDE_CANCELLED)
         return 0;
     if (!err && argc > 1)
-        err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "%.64s is not an option; see --help",
+        err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
                          argv[1]);
     if (!err && settings.token_file)
         err = read_tokens(settings.token_file, &gateway.tokens, &diag);

@@ -37,54 +37,51 @@ struct settings {
 
 static const struct sonde_option table[] = {
     OPTION("socket", 's', "PATH", "SONDE_SOCKET", TEXT, socket, 0, 0,
-           "where guests connect; @NAME for the abstract space; default: /run/sonde/guest.sock for "
-           "root, otherwise $XDG_RUNTIME_DIR/sonde/guest.sock"),
-    OPTION(
-        "everybody", 0, NULL, "SONDE_EVERYBODY", FLAG, everybody, 0, 0,
-        "for root: guests of every user may connect to the socket (the gRPC socket stays yours)"),
+           "unix socket for guests; @NAME is abstract (default RUN/guest.sock)"),
+    OPTION("everybody", 0, NULL, "SONDE_EVERYBODY", FLAG, everybody, 0, 0,
+           "root only: accept guests of all users (the gRPC socket stays private)"),
     OPTION("grpc", 'g', "ADDR", "SONDE_GRPC", LIST, grpc, 0, 0,
-           "where to serve gRPC: unix:PATH or HOST:PORT, port 0 takes any; may be repeated; "
-           "default: unix:grpc.sock beside the default --socket"),
+           "gRPC address: unix:PATH or HOST:PORT (default unix:RUN/grpc.sock)"),
     OPTION("data-dir", 'd', "DIR", "SONDE_DATA_DIR", TEXT, data_dir, 0, 0,
-           "caches, heap dumps and captures that are kept; default: /var/lib/sonde for root, "
-           "otherwise "
-           "~/.cache/sonde"),
+           "data directory (default /var/lib/sonde for root, else ~/.cache/sonde)"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
-           "tokens that clients from elsewhere must show: lines TOKEN [read,control]"),
+           "access tokens for remote clients, one per line: TOKEN [read,control]"),
     OPTION("token-everywhere", 0, NULL, "SONDE_TOKEN_EVERYWHERE", FLAG, token_everywhere, 0, 0,
-           "ask for a token on unix sockets and loopback too"),
+           "require a token on unix sockets and loopback, too"),
     OPTION("tls-cert", 0, "FILE", "SONDE_TLS_CERT", TEXT, tls_cert, 0, 0,
-           "certificate chain (PEM): TLS on every TCP address"),
-    OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0, "its private key (PEM)"),
+           "server certificate chain (PEM); enables TLS on all TCP addresses"),
+    OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0,
+           "private key of the certificate (PEM)"),
     OPTION("tls-client-ca", 0, "FILE", "SONDE_TLS_CLIENT_CA", TEXT, tls_client_ca, 0, 0,
-           "clients must show a certificate that this one signed (PEM)"),
+           "require client certificates signed by this CA (PEM)"),
     OPTION("insecure", 0, NULL, "SONDE_INSECURE", FLAG, insecure, 0, 0,
-           "allow addresses that others can reach, without token and certificate"),
+           "allow unauthenticated access from other machines"),
     OPTION("redact-command-line", 0, NULL, "SONDE_REDACT_COMMAND_LINE", FLAG, redact, 0, 0,
-           "tell clients the name of a target's program, not its arguments"),
+           "hide the arguments of a target's command line from clients"),
     OPTION("workers", 0, "N", "SONDE_WORKERS", NUMBER, workers, 1, 64,
-           "threads for tables and names, and as many for results; default 2"),
+           "threads for tables and symbols, and as many for results (default 2)"),
     OPTION("upload-mib", 0, "N", "SONDE_UPLOAD_MIB", NUMBER, upload_mib, 1, 1 << 24,
-           "how much of uploaded debug files is kept in the data directory; default 16384"),
+           "space for uploaded debug files, in MiB (default 16384)"),
     OPTION("enable-heap-profiling", 0, NULL, "SONDE_ENABLE_HEAP_PROFILING", FLAG,
            enable_heap_profiling, 0, 0,
-           "switch jemalloc's profiling on in each target that attaches with prof:true"),
+           "switch on heap profiling in each target started with prof:true"),
     OPTION("captures", 0, "N", "SONDE_CAPTURES", NUMBER, captures, 1, 10000,
-           "so many of the last captures are kept in the data directory; default 64"),
+           "number of captures to keep (default 64)"),
     OPTION("captures-mib", 0, "N", "SONDE_CAPTURES_MIB", NUMBER, captures_mib, 1, 1 << 20,
-           "and at most so much of them; default 256"),
+           "space for saved captures, in MiB (default 256)"),
     OPTION("debuginfod", 0, "URL", "SONDE_DEBUGINFOD", LIST, debuginfod, 0, 0,
-           "ask this server for debug files that are missing here, in the background; may be "
-           "repeated; \"env\" means those in DEBUGINFOD_URLS; default: none"),
+           "server to ask for missing debug files; \"env\" reads DEBUGINFOD_URLS"),
     OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
-           "how long running calls may go on after a SIGTERM; default 200"),
+           "time for running calls to finish after SIGTERM, in ms (default 200)"),
     OPTION("verbose", 'v', NULL, "SONDE_VERBOSE", FLAG, verbose, 0, 0,
-           "one line per answered call on stderr"),
+           "log one line per call on stderr"),
 };
 
 static const struct sonde_options options = {
     .usage = "sonded [--socket PATH] [--grpc ADDR]... [--data-dir DIR]",
-    .about = "The service between profiled processes (guests) and whoever looks at them over gRPC.",
+    .about = "The profiling service: samples processes on this machine and serves the results over "
+             "gRPC.\n"
+             "RUN is /run/sonde for root and $XDG_RUNTIME_DIR/sonde for other users.",
     .examples = "  sonded\n"
                 "  sonded --everybody\n"
                 "  sonded --grpc 127.0.0.1:20179\n"

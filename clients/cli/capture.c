@@ -94,7 +94,7 @@ static sonde_err check_whole(const struct capture *capture, struct sonde_diag *d
         return capture->err;
     if (!capture->result->complete || capture->received != capture->expected)
         return sonde_fail(diag, SONDE_PROTOCOL,
-                          "the service broke off in the middle of the result");
+                          "the service closed the stream before the result was complete");
     return SONDE_OK;
 }
 
@@ -124,8 +124,8 @@ sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode, struct s
     }
     if (!text)
         return SONDE_OK;
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                      "--mode: \"%s\" is not one of cpu, wall, off-cpu", text);
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--mode: \"%s\" is not cpu, wall or off-cpu",
+                      text);
 }
 
 static sonde_err read_ceiling(const char *text, double *share, struct sonde_diag *diag) {
@@ -139,9 +139,9 @@ static sonde_err read_ceiling(const char *text, double *share, struct sonde_diag
     }
     if (end > text && *end == 0 && *share >= 0.0001 && *share <= 1)
         return SONDE_OK;
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                      "--max-overhead: \"%s\" is not a share from 0.0001 to 1, nor a percentage",
-                      text);
+    return sonde_fail(
+        diag, SONDE_INVALID_ARGUMENT,
+        "--max-overhead: \"%s\" is neither a fraction from 0.0001 to 1 nor a percentage", text);
 }
 
 sonde_err capture_run(struct service *service, const char *target,
@@ -182,9 +182,9 @@ bool capture_read_number(const char *word, uint64_t *id) {
 
 static void tell_kept(const struct capture_result *result) {
     if (result->capture_id)
-        fprintf(stderr, "kept as capture %" PRIu64 "\n", result->capture_id);
+        fprintf(stderr, "saved as capture %" PRIu64 "\n", result->capture_id);
     if (result->keep_error[0])
-        fprintf(stderr, "not kept: %s\n", result->keep_error);
+        fprintf(stderr, "not saved: %s\n", result->keep_error);
 }
 
 void capture_tell(const char *path, const struct capture_result *result) {
@@ -192,10 +192,10 @@ void capture_tell(const char *path, const struct capture_result *result) {
     fprintf(stderr, "%s: %s samples in %.1f s, %s dropped%s%s%s\n", path,
             grouped(result->samples, samples), result->duration_ms / 1000.0,
             grouped(result->dropped, dropped), result->clock[0] ? ", clock " : "", result->clock,
-            result->target_gone ? "; the target ended before the time was up" : "");
+            result->target_gone ? "; the target exited early" : "");
     if (result->budget_note[0])
         fprintf(stderr, "overhead ceiling: %s\n", result->budget_note);
     if (result->samples == 0)
-        fputs("no samples: the target used no CPU time, or `sonde doctor` knows why\n", stderr);
+        fputs("no samples: the target was idle; if not, run `sonde doctor`\n", stderr);
     tell_kept(result);
 }

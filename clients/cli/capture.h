@@ -33,7 +33,7 @@ struct capture_settings {
      offsetof(type, at.seconds),                                                                  \
      0.001,                                                                                       \
      3600,                                                                                        \
-     "how long to sample (10)"},                                                                  \
+     "how long to sample (default 10)"},                                                          \
         {"frequency",                                                                             \
          'F',                                                                                     \
          "HZ",                                                                                    \
@@ -42,7 +42,7 @@ struct capture_settings {
          offsetof(type, at.frequency),                                                            \
          1,                                                                                       \
          10000,                                                                                   \
-         "samples per second of CPU time (99)"},                                                  \
+         "samples per second of CPU time (default 99)"},                                          \
         {"max-samples",                                                                           \
          0,                                                                                       \
          "N",                                                                                     \
@@ -51,7 +51,7 @@ struct capture_settings {
          offsetof(type, at.max_samples),                                                          \
          0,                                                                                       \
          1e15,                                                                                    \
-         "stop at so many (0: no bound)"},                                                        \
+         "stop after N samples (default 0: no limit)"},                                           \
         {"mode",                                                                                  \
          0,                                                                                       \
          "MODE",                                                                                  \
@@ -60,7 +60,7 @@ struct capture_settings {
          offsetof(type, at.mode),                                                                 \
          0,                                                                                       \
          0,                                                                                       \
-         "cpu, wall (the time of all threads), or off-cpu (blocked and waiting)"},                \
+         "cpu, wall (all threads, running or not) or off-cpu (only waiting)"},                    \
         {"max-overhead",                                                                          \
          0,                                                                                       \
          "SHARE",                                                                                 \
@@ -69,12 +69,19 @@ struct capture_settings {
          offsetof(type, at.max_overhead),                                                         \
          0,                                                                                       \
          0,                                                                                       \
-         "ceiling of what sampling takes of the target's CPU time: 1% or 0.01"},                  \
-        {"title", 0, "TEXT",          NULL, SONDE_OPTION_TEXT, offsetof(type, at.title),          \
-         0,       0, "of the picture"},                                                           \
+         "limit sampling to this share of the target's CPU time: 1% or 0.01"},                    \
+        {"title",                                                                                 \
+         0,                                                                                       \
+         "TEXT",                                                                                  \
+         NULL,                                                                                    \
+         SONDE_OPTION_TEXT,                                                                       \
+         offsetof(type, at.title),                                                                \
+         0,                                                                                       \
+         0,                                                                                       \
+         "title of the picture"},                                                                 \
     {                                                                                             \
         "merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(type, at.merge_threads), 0, \
-            0, "do not tell threads apart"                                                        \
+            0, "merge all threads"                                                                \
     }
 
 struct capture_result {

@@ -18,21 +18,26 @@ const struct verb *const *cli_verbs(size_t *count) {
 }
 
 static int print_help(FILE *out) {
-    fputs(
-        "usage: sonde VERB [TARGET] [options]\n\n"
-        "Looks inside a running native server: where does its CPU time go, who holds its memory?\n"
-        "TARGET is a process by name or pid; the only one attached need not be named.\n\n",
-        out);
+    fputs("usage: sonde VERB [TARGET] [options]\n"
+          "\n"
+          "Shows where a running native server spends CPU time, where it waits and what holds its "
+          "memory.\n"
+          "TARGET is the name or pid of a process; omit it when only one is attached.\n"
+          "\n",
+          out);
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
         fprintf(out, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
-    fputs("\n`sonde VERB --help` tells the rest; `sonde --version` the version.\n"
-          "Exit codes: 0 done, 1 failed, 2 usage, 3 service unreachable, 4 refused;\n"
-          "`run` exits as the command does (125 to 127: Sonde could not run it).\n\n"
+    fputs("\n"
+          "`sonde VERB --help` lists the options of a verb; `sonde --version` prints the version.\n"
+          "Exit status: 0 success, 1 failure, 2 usage error, 3 service unreachable, 4 refused.\n"
+          "`run` exits with the status of the command (125 to 127: Sonde could not run it).\n"
+          "\n"
           "examples:\n"
-          "  sonde run -- redis-server           a server with Sonde inside, and its page\n"
-          "  sonde record -d 10 -o flame.svg     10 seconds as a flame graph\n"
-          "  sonde live redis-server             the hottest functions, as they change\n"
-          "  sonde doctor                        what does not work here, and what mends it\n",
+          "  sonde run -- redis-server           start a server under Sonde and print its page's "
+          "URL\n"
+          "  sonde record -d 10 -o flame.svg     record 10 seconds as a flame graph\n"
+          "  sonde live redis-server             watch the hottest functions as they change\n"
+          "  sonde doctor                        check this machine and suggest fixes\n",
           out);
     return out == stdout ? 0 : 2;
 }
@@ -51,6 +56,6 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
         if (strcmp(verbs[i]->name, argv[1]) == 0)
             return verbs[i]->run(argc - 1, argv + 1);
-    fprintf(stderr, "sonde: there is no verb \"%.64s\"; `sonde --help` lists them\n", argv[1]);
+    fprintf(stderr, "sonde: unknown verb \"%.64s\"; run `sonde --help` for a list\n", argv[1]);
     return 2;
 }

@@ -34,14 +34,14 @@ sonde_err service_address(const struct service_settings *settings, char address[
     if (!chosen) {
         size_t running = find_running(found);
         if (running > 1)
-            return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                              "%zu sonded are running: choose one with --service ADDR, for example "
-                              "--service %s",
-                              running, found);
+            return sonde_fail(
+                diag, SONDE_INVALID_ARGUMENT,
+                "%zu sonded services are running; choose one, for example with --service %s",
+                running, found);
         chosen = running ? found : sonde_default_grpc_address();
     }
     if (snprintf(address, 512, "%s", chosen) >= 512)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--service: the address is too long");
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--service: address too long");
     return SONDE_OK;
 }
 
@@ -87,7 +87,7 @@ static sonde_err name_address(const struct service *service, sonde_err err,
     char why[120];
     snprintf(why, sizeof why, "%.119s", diag ? diag->text : "");
     return sonde_fail(diag, err,
-                      "no sonded answers at %.120s; start a server with `sonde run`, or say "
+                      "cannot reach sonded at %.120s; start a server with `sonde run` or pass "
                       "--service ADDR%s%s%s",
                       service->address, why[0] ? " (" : "", why, why[0] ? ")" : "");
 }
@@ -169,7 +169,7 @@ static sonde_err perform(struct service *service, const struct client_method *me
     pthread_mutex_init(&running->lock, NULL);
     running->ended = eventfd(0, EFD_CLOEXEC);
     if (running->ended < 0)
-        return sonde_fail_os(diag, errno, "cannot wait for an answer");
+        return sonde_fail_os(diag, errno, "cannot create an eventfd");
     pthread_mutex_lock(&running->lock);
     running->call =
         client_call_start_sending(service->client, method, request, deadline_ms, NULL, &callbacks,
@@ -227,7 +227,7 @@ sonde_err service_ask(struct service *service, const struct client_method *metho
     struct answer answer = {.type = method->response};
     sonde_err err = service_stream(service, method, request, ASK_MS, on_answer, &answer, diag);
     if (!err && !answer.copy)
-        err = sonde_fail(diag, SONDE_PROTOCOL, "the service answered nothing");
+        err = sonde_fail(diag, SONDE_PROTOCOL, "the service sent no answer");
     if (err && answer.copy) {
         protobuf_c_message_free_unpacked(answer.copy, NULL);
         answer.copy = NULL;

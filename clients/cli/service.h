@@ -19,16 +19,16 @@ struct service_settings {
  */
 #define SERVICE_OPTION(type, at, name, argument, environment, field, help) \
     { name, 0, argument, environment, SONDE_OPTION_TEXT, offsetof(type, at.field), 0, 0, help }
-#define SERVICE_OPTIONS(type, at)                                                          \
-    SERVICE_OPTION(type, at, "service", "ADDR", "SONDE_SERVICE", address,                  \
-                   "the sonded to ask: unix:PATH or HOST:PORT (the local one)"),           \
-        SERVICE_OPTION(type, at, "token", "TOKEN", "SONDE_TOKEN", token, "who is asking"), \
-        SERVICE_OPTION(type, at, "service-ca", "FILE", "SONDE_SERVICE_CA", ca_file,        \
-                       "TLS: whom to trust (PEM)"),                                        \
-        SERVICE_OPTION(type, at, "service-cert", "FILE", "SONDE_SERVICE_CERT", cert_file,  \
-                       "TLS: own certificate"),                                            \
-        SERVICE_OPTION(type, at, "service-key", "FILE", "SONDE_SERVICE_KEY", key_file,     \
-                       "TLS: own key")
+#define SERVICE_OPTIONS(type, at)                                                         \
+    SERVICE_OPTION(type, at, "service", "ADDR", "SONDE_SERVICE", address,                 \
+                   "address of sonded: unix:PATH or HOST:PORT (default: the local one)"), \
+        SERVICE_OPTION(type, at, "token", "TOKEN", "SONDE_TOKEN", token, "access token"), \
+        SERVICE_OPTION(type, at, "service-ca", "FILE", "SONDE_SERVICE_CA", ca_file,       \
+                       "TLS: trusted CA certificates (PEM)"),                             \
+        SERVICE_OPTION(type, at, "service-cert", "FILE", "SONDE_SERVICE_CERT", cert_file, \
+                       "TLS: client certificate (PEM)"),                                  \
+        SERVICE_OPTION(type, at, "service-key", "FILE", "SONDE_SERVICE_KEY", key_file,    \
+                       "TLS: client private key (PEM)")
 
 struct service {
     struct client *client;

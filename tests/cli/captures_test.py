@@ -30,11 +30,11 @@ def sonde(*words, status=0):
 
 
 def test_only_what_is_asked_for_is_kept():
-    check.contains(sonde("captures")[0], "none is kept: take one with `sonde record --keep`")
+    check.contains(sonde("captures")[0], "no saved captures; save one with `sonde record --keep`")
     sonde("record", "redis", "-d", "0.1", "-o", "one.svg")
-    check.contains(sonde("captures")[0], "none is kept")
+    check.contains(sonde("captures")[0], "no saved captures")
     err = sonde("record", "redis", "-d", "0.1", "-F", "49", "--keep", "--note", "before \x1b[2J", "-o", "two.svg")[1]
-    check.contains(err, "kept as capture 1")
+    check.contains(err, "saved as capture 1")
     told = json.loads(sonde("record", "redis", "-d", "0.2", "-k", "-o", "three.svg", "--json")[0])
     check.equal(told["captureId"], "2")
     table = sonde("captures")[0].splitlines()
@@ -43,12 +43,12 @@ def test_only_what_is_asked_for_is_kept():
     for part in ("2023-11-14 22:13:20", "cpu", "49", "1000", "redis", "before ?[2J"):
         check.contains(table[2], part)
     check.equal([one["id"] for one in json.loads(sonde("captures", "--json")[0])["captures"]], ["2", "1"])
-    check.contains(sonde("captures", "--target", "nobody")[0], "none is kept")
+    check.contains(sonde("captures", "--target", "nobody")[0], "no saved captures")
 
 
 def test_a_capture_that_cannot_be_kept_is_written_and_the_reason_told():
     err = sonde("record", "full", "-d", "0.1", "--keep", "-o", "full.svg")[1]
-    check.contains(err, "not kept: no space left on the device")
+    check.contains(err, "not saved: no space left on the device")
     assert os.path.getsize(os.path.join(FOLDER, "full.svg")) > 100
 
 
@@ -104,7 +104,7 @@ def test_live_follows_keys_on_a_terminal():
     os.write(terminal, b"i")
     read_until(terminal, b"TOTAL")
     os.write(terminal, b"/xyz\n")
-    read_until(terminal, b"nothing has such a name")
+    read_until(terminal, b"no matches")
     os.write(terminal, b"\x1b")
     os.write(terminal, b" ")
     read_until(terminal, b"PAUSED")

@@ -55,13 +55,13 @@ def test_the_heap_of_redis_is_told_by_who_allocated_it():
         state = json.loads(stack.sonde("heap", "status", "--json")[0])
         check.equal((state["active"], state["sampleBytes"], state["owner"]), (True, "65536", "sonde heap"))
         check.contains(stack.sonde("heap", "off")[0], "heap profiling is off")
-        check.contains(stack.sonde("heap", "off")[0], "was off already")
+        check.contains(stack.sonde("heap", "off")[0], "was already off")
 
 
 def test_dumps_of_the_interval_are_listed_and_fetched():
     with stack.Server(*REDIS, flags=("--heap",), ready=READY):
-        check.contains(stack.sonde("heap", "list")[0], "no dump is kept")
-        check.contains(stack.sonde("heap", "on", "--interval", "1")[0], "a dump every 1 s")
+        check.contains(stack.sonde("heap", "list")[0], "no saved dumps")
+        check.contains(stack.sonde("heap", "on", "--interval", "1")[0], "one dump every 1 s")
         fill()
         names = check.until(lambda: [line.split()[0] for line in stack.sonde("heap", "list")[0].splitlines()
                                      if line.startswith("00000")], what="a kept dump")
@@ -69,10 +69,10 @@ def test_dumps_of_the_interval_are_listed_and_fetched():
         stack.sonde("heap", "dump", "--name", names[-1], "-o", path)
         check.contains(stack.sonde("top", path)[0], "inuse_space")
         # Off keeps them for the command line, until it is told not to.
-        check.contains(stack.sonde("heap", "off")[0], " kept, ")
+        check.contains(stack.sonde("heap", "off")[0], " saved, ")
         check.contains(stack.sonde("heap", "list")[0], names[-1])
         stack.sonde("heap", "off", "--delete-dumps")
-        check.contains(stack.sonde("heap", "list")[0], "no dump is kept")
+        check.contains(stack.sonde("heap", "list")[0], "no saved dumps")
 
 
 def test_what_a_server_that_was_killed_left_is_listed_and_written():
@@ -90,7 +90,7 @@ def test_what_a_server_that_was_killed_left_is_listed_and_written():
         try:
             ask = ("--service", service)
             check.until(lambda: "redis" in stack.sonde("targets", *ask)[0], what="redis at sonded")
-            check.contains(stack.sonde("heap", "list", "--ended", *ask)[0], "no process that has ended left a dump")
+            check.contains(stack.sonde("heap", "list", "--ended", *ask)[0], "no dumps of exited processes")
             stack.sonde("heap", "on", "--interval", "1", "--sample", "16384", *ask)
             fill()
             check.until(lambda: len(stack.sonde("heap", "list", *ask)[0].splitlines()) >= 3, what="three dumps")

@@ -33,17 +33,17 @@ def content(name):
 
 
 def test_on_and_off():
-    check.contains(sonde("status", "redis")[0], "heap profiling is off; `sonde heap on`")
-    check.contains(sonde("off", "redis")[0], "was off already")
+    check.contains(sonde("status", "redis")[0], "heap profiling is off; switch it on with `sonde heap on`")
+    check.contains(sonde("off", "redis")[0], "was already off")
     out = sonde("on", "redis", "--interval", "60", "--sample", "65536")[0]
-    for part in ("heap profiling is on", "switched by sonde heap", "one sample per 64 KiB", "a dump every 60 s",
-                 "2 dumps kept"):
+    for part in ("heap profiling is on", "switched on by sonde heap", "one sample per 64 KiB", "one dump every 60 s",
+                 "2 dumps saved"):
         check.contains(out, part)
     check.equal((state()["active"], state()["intervalS"], state()["sampleBytes"]), (True, 60, "65536"))
     check.contains(sonde("status", "redis")[0], "one sample per 64 KiB")
     off = sonde("off", "redis")[0]
     check.contains(off, "heap profiling is off")
-    check.contains(off, "2 dumps kept")
+    check.contains(off, "2 dumps saved")
     sonde("off", "redis", "--delete-dumps")
     check.equal((state()["active"], state()["dumps"]), (False, 0))
 
@@ -82,7 +82,7 @@ def test_a_dump_has_the_format_of_its_extension():
 
 
 def test_kept_dumps_are_listed_and_fetched_by_name():
-    check.contains(sonde("list", "redis")[0], "no dump is kept")
+    check.contains(sonde("list", "redis")[0], "no saved dumps")
     sonde("on", "redis", "--interval", "1")
     check.equal(sonde("list", "redis")[0], "000002.heap  2023-11-14 22:13:22  1000 bytes\n"
                                            "000001.heap  2023-11-14 22:13:21  1000 bytes\n")

@@ -217,7 +217,7 @@ def test_nothing_is_left_when_the_command_is_missing_or_sonded_fails():
     status, out, err = run("--", "echo", "ran", env=environment(STAND_IN_BROKEN=broken))
     os.unlink(broken)
     check.equal((status, out), (125, ""))
-    check.contains(err, "sonded ended at its start")
+    check.contains(err, "sonded exited during startup")
     check.contains(err, "cannot do it")
     check.equal(run_folders(), [])
 
@@ -229,7 +229,7 @@ def test_a_taken_port_is_told_when_it_was_asked_for():
     out, err = second.communicate(timeout=30)
     check.stop(first)
     check.equal((second.returncode, out), (125, ""))
-    check.contains(err, "sonde-gateway ended at its start")
+    check.contains(err, "sonde-gateway exited during startup")
 
 
 def test_two_runs_at_once_get_two_pages():
@@ -262,7 +262,7 @@ def test_a_helper_that_is_killed_is_started_again_and_the_command_lives():
     process.terminate()
     _, err = process.communicate(timeout=30)
     check.equal(process.returncode, 128 + 15, "status")
-    check.contains(err, "starting it again")
+    check.contains(err, "restarting it")
     assert "http: " not in err, f"the page is still at {page}: {err}"
 
 
@@ -273,7 +273,7 @@ def test_a_helper_that_keeps_ending_is_given_up_and_the_command_lives():
     open(broken, "w", encoding="ascii").close()
     os.kill(helpers(process)["sonded"], signal.SIGKILL)
     told = ""
-    while "not started again" not in told:
+    while "giving up on it" not in told:
         told += process.stderr.readline()
     assert process.poll() is None
     check.equal(list(helpers(process)), ["sonde-gateway"])

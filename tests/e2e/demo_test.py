@@ -156,7 +156,7 @@ def test_symbol_names_an_address():
     text, _ = stack.sonde("symbol", "demo", hex(address))
     words = text.split()
     check.equal((words[0], words[1], words[-1]), (hex(address), "match_rules", "(+0x3)"))
-    check.contains(stack.sonde("symbol", "0x1")[0], "in no mapping")
+    check.contains(stack.sonde("symbol", "0x1")[0], "not mapped")
 
 
 def test_doctor_finds_the_service_and_the_target():

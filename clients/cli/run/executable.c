@@ -42,7 +42,7 @@ static sonde_err find_in_path(const char *name, char path[PATH_MAX], struct sond
         at += len;
         more = *at == ':';
     }
-    return sonde_fail(diag, SONDE_NOT_FOUND, "%.200s: no such command", name);
+    return sonde_fail(diag, SONDE_NOT_FOUND, "%.200s: command not found", name);
 }
 
 sonde_err program_find(const char *name, char path[PATH_MAX], struct sonde_diag *diag) {
@@ -91,24 +91,24 @@ static sonde_err check_elf(const char *path, int fd, const Elf64_Ehdr *header,
                            struct sonde_diag *diag) {
     if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "%.160s is not an x86-64 program; Sonde's guest is for x86-64 only",
-                          path);
+                          "%.160s is not an x86-64 program; Sonde supports x86-64 only", path);
     char interpreter[256];
     int found = read_interpreter(fd, header, interpreter);
     if (found == 0)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "%.160s is statically linked: nothing can be preloaded into it. Link it "
-                          "dynamically (in Go: -linkmode=external) and run it again",
+                          "%.160s is statically linked, so libsonde.so cannot be preloaded; link "
+                          "it dynamically (Go: -linkmode=external)",
                           path);
     if (found > 0 && !strstr(interpreter, "ld-linux"))
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "%.120s is loaded by %.60s; Sonde's guest needs glibc's dynamic linker",
-                          path, interpreter);
+                          "%.120s uses the dynamic linker %.60s; Sonde needs glibc's", path,
+                          interpreter);
     if (changes_rights(fd))
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "%.160s is set-id or has file capabilities: the linker preloads nothing "
-                          "into it. Run it as the user it becomes, without those bits",
-                          path);
+        return sonde_fail(
+            diag, SONDE_NOT_AVAILABLE,
+            "%.160s is set-id or has file capabilities, so the dynamic linker ignores LD_PRELOAD; "
+            "start it as the user it switches to, without those bits",
+            path);
     return SONDE_OK;
 }
 

@@ -40,7 +40,7 @@ static _Noreturn void become(const struct helper *helper, int output, pid_t pare
 sonde_err helper_start(struct helper *helper, struct sonde_diag *diag) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
-        return sonde_fail_os(diag, errno, "cannot make a pipe for %s", helper->name);
+        return sonde_fail_os(diag, errno, "cannot create a pipe for %s", helper->name);
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     pid_t parent = getpid();
     pid_t pid = fork();

@@ -56,8 +56,8 @@ sonde_err place_find(enum place place, char path[PATH_MAX], struct sonde_diag *d
         if (is_there(row, folder, row->beside[i], path))
             return SONDE_OK;
     return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                      "%s is not installed beside sonde; install all of Sonde into one prefix, or "
-                      "set SONDE_LIBDIR to the folder that holds it",
+                      "%s not found next to sonde; install all of Sonde into one prefix, or set "
+                      "SONDE_LIBDIR to the directory that has it",
                       row->name);
 }
 

@@ -83,7 +83,7 @@ sonde_err rundir_create(struct rundir *dir, struct sonde_diag *diag) {
         return SONDE_OK;
     int os_error = errno;
     dir->path[0] = 0;
-    return sonde_fail_os(diag, os_error, "cannot make a private folder in %s",
+    return sonde_fail_os(diag, os_error, "cannot create a private directory in %s",
                          shared ? base : "/tmp");
 }
 

@@ -34,7 +34,7 @@ sonde_err supervisor_init(struct supervisor *supervisor, struct sonde_diag *diag
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, &supervisor->pipe_action);
     supervisor->signals = signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
-    return supervisor->signals < 0 ? sonde_fail_os(diag, errno, "cannot wait for signals")
+    return supervisor->signals < 0 ? sonde_fail_os(diag, errno, "cannot create a signalfd")
                                    : SONDE_OK;
 }
 
@@ -67,10 +67,10 @@ static void reap_command(struct supervisor *supervisor) {
 
 static void describe_end(const struct helper *helper, int status, const char *then) {
     if (WIFSIGNALED(status))
-        fprintf(stderr, "sonde run: %s was ended by signal %d; %s\n", helper->name,
+        fprintf(stderr, "sonde run: %s was killed by signal %d; %s\n", helper->name,
                 WTERMSIG(status), then);
     else
-        fprintf(stderr, "sonde run: %s ended with status %d; %s\n", helper->name,
+        fprintf(stderr, "sonde run: %s exited with status %d; %s\n", helper->name,
                 WEXITSTATUS(status), then);
 }
 
@@ -79,14 +79,15 @@ static void plan_restart(struct helper *helper, int status) {
     uint64_t now = helper_now_ms();
     helper->quick_ends = now - helper->started_ms < QUICK_MS ? helper->quick_ends + 1 : 0;
     if (helper->quick_ends >= MAX_QUICK_ENDS) {
-        describe_end(helper, status, "it is not started again, the command runs on unprofiled");
+        describe_end(helper, status,
+                     "giving up on it; the command keeps running without profiling");
         helper_tell(helper);
         return;
     }
     uint64_t delay = (uint64_t)FIRST_DELAY_MS << (2 * helper->quick_ends);
     helper->restart_at_ms = now + (delay < MAX_DELAY_MS ? delay : MAX_DELAY_MS);
     if (helper->quick_ends <= 1)
-        describe_end(helper, status, "starting it again");
+        describe_end(helper, status, "restarting it");
 }
 
 static void reap_helpers(struct supervisor *supervisor) {

@@ -3,6 +3,7 @@
  * `sonde captures`: what sonded keeps, as a list, or one of them into a file. */
 #include "clients/cli/capture.h"
 #include "clients/cli/cli.h"
+#include "clients/cli/formats.h"
 #include "clients/cli/json.h"
 
 #include <inttypes.h>
@@ -10,6 +11,7 @@
 #include <time.h>
 
 #define FETCH_MS 120000
+#define SAVED    (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS)
 
 struct settings {
     struct service_settings service;
@@ -46,7 +48,7 @@ static void print_capture(const Sonde__V1__Capture *capture) {
 
 static void print_list(const Sonde__V1__ListCapturesResponse *list) {
     if (list->n_captures == 0)
-        puts("none is kept: take one with `sonde record --keep`");
+        puts("no saved captures; save one with `sonde record --keep`");
     else
         printf("%6s  %-19s  %-7s %8s %6s %9s %8s %8s  %s\n", "NUMBER", "STARTED", "KIND", "SECONDS",
                "HZ", "SAMPLES", "DROPPED", "PID", "TARGET  NOTE");
@@ -100,19 +102,14 @@ static sonde_err fetch(struct service *service, const struct settings *settings,
 
 static int get(const struct settings *settings, const char *word) {
     const char *path = settings->output ? settings->output : "sonde.svg";
-    const struct sonde_format_info *format =
-        settings->format ? sonde_format_from_output(sonde_slice_of(settings->format))
-                         : sonde_format_from_name(path);
+    const struct sonde_format_info *format = format_choose(settings->format, path, SAVED);
     struct sonde_diag diag = {0};
     struct service service;
     uint64_t id;
     if (!capture_read_number(word, &id))
-        return cli_usage(&verb_captures, "\"%.60s\" is no number of a capture", word);
+        return cli_usage(&verb_captures, "\"%.60s\" is not a capture number", word);
     if (!format)
-        return cli_usage(
-            &verb_captures,
-            "\"%s\" says no format: .pb.gz .svg .collapsed .speedscope.json .txt .prof",
-            settings->format ? settings->format : path);
+        return format_refuse(&verb_captures, settings->format, path, SAVED);
     sonde_err err = service_open(&service, &settings->service, &diag);
     if (!err)
         err = fetch(&service, settings, id, format->format, path, &diag);
@@ -128,7 +125,7 @@ static int on_captures(int argc, char **argv) {
     if (!cli_options(&verb_captures, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 2)
-        return cli_usage(&verb_captures, "one capture at a time, not \"%s\" as well", argv[2]);
+        return cli_usage(&verb_captures, "unexpected argument \"%s\"", argv[2]);
     if (argc == 2)
         return get(&settings, argv[1]);
     sonde_err err = service_open(&service, &settings.service, &diag);
@@ -140,23 +137,23 @@ static int on_captures(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"target", 't', "TARGET", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, target), 0, 0,
-     "only those of this name or pid, running or not"},
+     "only captures of the process with this name or pid, running or not"},
     {"output", 'o', "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, output), 0, 0,
-     "where to; the extension is the format, - is stdout (sonde.svg)"},
+     "output file, format by extension, - for stdout (default sonde.svg)"},
     {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
-     "the format when the extension does not say it"},
+     FORMAT_HELP},
     {"type", 0, "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, type), 0, 0,
-     "the sample type that pictures and text show"},
+     "sample type to show in pictures and text"},
     {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
-     0, 0, "do not tell threads apart"},
+     0, 0, "merge all threads"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "the list as JSON"},
+     "print the list as JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde captures [NUMBER] [-o FILE]",
-    .about = "Lists the captures that the service keeps, or writes one into a file.",
+    .about = "Lists the captures saved by the service, or writes one to a file.",
     .examples = "  sonde captures\n"
                 "  sonde captures 7 -o seven.svg\n"
                 "  sonde captures 7 -o - --format top\n"
@@ -165,5 +162,5 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_captures = {"captures", "list the captures that are kept, or fetch one",
-                                   on_captures, &options};
+const struct verb verb_captures = {"captures", "list saved captures, or download one", on_captures,
+                                   &options};

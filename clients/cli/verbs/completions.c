@@ -97,14 +97,14 @@ static int on_completions(int argc, char **argv) {
             shells[i].print();
             return 0;
         }
-    return cli_usage(&verb_completions, "say which shell: bash, zsh or fish");
+    return cli_usage(&verb_completions, "shell needed: bash, zsh or fish");
 }
 
 static const struct sonde_options options = {
     .usage = "sonde completions bash|zsh|fish",
-    .about = "Prints the completion script of a shell.",
+    .about = "Prints the completion script for a shell.",
     .examples = "  source <(sonde completions bash)\n",
 };
 
-const struct verb verb_completions = {"completions", "print a shell's completion script",
+const struct verb verb_completions = {"completions", "print a completion script for your shell",
                                       on_completions, &options};

@@ -4,6 +4,7 @@
  * service keeps. Captures are fetched as pprof and compared here, so that the two kinds mix. */
 #include "api/draw/diff.h"
 #include "api/profile/pprof/pprof.h"
+#include "clients/cli/formats.h"
 #include "clients/cli/verbs/source.h"
 
 #include <string.h>
@@ -79,12 +80,12 @@ static sonde_err draw(const struct settings *settings, const struct sonde_profil
     return err;
 }
 
+/* A table unless --output or --format asks for something else. */
 static const struct sonde_format_info *choose_format(const struct settings *settings,
                                                      const char *path) {
-    if (settings->format)
-        return sonde_format_from_output(sonde_slice_of(settings->format));
-    return settings->output ? sonde_format_from_name(path)
-                            : sonde_format_info(SONDE_FORMAT_TEXT_TOP);
+    if (settings->format || settings->output)
+        return format_choose(settings->format, path, FORMATS_ANY);
+    return sonde_format_info(SONDE_FORMAT_TEXT_TOP);
 }
 
 static bool is_good(const char *word) {
@@ -100,18 +101,17 @@ static int on_diff(int argc, char **argv) {
     if (!cli_options(&verb_diff, &settings, false, &argc, argv, &status))
         return status;
     if (argc != 3)
-        return cli_usage(&verb_diff, "say two: what was before, and what is now");
+        return cli_usage(&verb_diff, "two profiles needed: BASE and NEW");
     for (int i = 1; i < 3; i++)
         if (!is_good(argv[i]))
             return cli_usage(&verb_diff,
-                             "\"%.60s\" is neither a file nor the number of a capture (`sonde "
-                             "captures` lists them); a file has a / or an extension like .pb.gz",
+                             "\"%.60s\" is neither a capture number (see `sonde captures`) nor a "
+                             "file name with a / or an extension such as .pb.gz",
                              argv[i]);
     const char *path = settings.output ? settings.output : "-";
     const struct sonde_format_info *format = choose_format(&settings, path);
     if (!format)
-        return cli_usage(&verb_diff, "\"%s\" says no format: .svg .txt .collapsed .pb.gz",
-                         settings.format ? settings.format : path);
+        return format_refuse(&verb_diff, settings.format, path, FORMATS_ANY);
     sonde_err err = read_word(&settings, argv[1], &base, &diag);
     if (!err)
         err = read_word(&settings, argv[2], &now, &diag);
@@ -124,31 +124,32 @@ static int on_diff(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"output", 'o', "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, output), 0, 0,
-     "where to; the extension is the format (a table on stdout)"},
+     "output file, format by extension (default: a table on stdout)"},
     {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
-     "the format when the extension does not say it"},
+     FORMAT_HELP},
     {"growth-only", 'g', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, growth_only), 0,
-     0, "only what grew"},
+     0, "show only what grew"},
     {"normalize", 'n', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, normalize), 0, 0,
-     "scale the new values to the old total first"},
+     "scale NEW to the total of BASE before comparing"},
     {"type", 't', "TYPE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, type), 0, 0,
-     "the sample type that pictures and text show"},
+     "sample type to show in pictures and text"},
     {"title", 0, "TEXT", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, title), 0, 0,
-     "of the picture"},
+     "title of the picture"},
     {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
-     0, 0, "do not tell threads apart"},
+     0, 0, "merge all threads"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde diff BASE NEW [-o FILE]",
-    .about = "Tells what changed between two profiles: files, or numbers of kept captures.",
+    .about =
+        "Shows what changed between two profiles. Each is a file or the number of a saved capture.",
     .examples = "  sonde diff before.pb.gz after.pb.gz\n"
-                "  sonde diff 6 7 -o diff.svg                red grew, blue shrank\n"
+                "  sonde diff 6 7 -o diff.svg                red: grew; blue: shrank\n"
                 "  sonde diff release.pb.gz 7 --normalize\n"
                 "  sonde diff monday.heap friday.heap -g -o growth.svg\n",
     .table = table,
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_diff = {"diff", "tell what changed between two profiles", on_diff, &options};
+const struct verb verb_diff = {"diff", "show what changed between two profiles", on_diff, &options};

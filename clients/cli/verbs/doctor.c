@@ -64,7 +64,7 @@ static int on_doctor(int argc, char **argv) {
     if (!cli_options(&verb_doctor, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 1)
-        return cli_usage(&verb_doctor, "there are no plain arguments");
+        return cli_usage(&verb_doctor, "unexpected argument \"%s\"", argv[1]);
     doctor.settings = &settings.service;
     for (size_t i = 0; i < COUNT_OF(checks); i++)
         checks[i](&doctor);
@@ -81,14 +81,14 @@ static int on_doctor(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "the findings as JSON"},
+     "print the findings as JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde doctor [--json]",
-    .about = "Tells what works here, what does not, and the line that mends it.\n"
-             "Exits with 1 when something has to be fixed.",
+    .about = "Checks what works on this machine and suggests a fix for what does not.\n"
+             "Exits with status 1 if something needs fixing.",
     .examples = "  sonde doctor\n"
                 "  sonde doctor --json | jq '.findings[] | select(.state == \"fix\")'\n"
                 "  sonde doctor --service unix:/run/sonde/grpc.sock\n"
@@ -97,5 +97,5 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_doctor = {"doctor", "tell what does not work here, and what mends it",
-                                 on_doctor, &options};
+const struct verb verb_doctor = {"doctor", "check this machine and suggest fixes", on_doctor,
+                                 &options};

@@ -25,8 +25,8 @@ void doctor_check_programs(struct doctor *doctor) {
         char path[PATH_MAX];
         struct sonde_diag diag = {0};
         if (place_find(place, path, &diag) == SONDE_OK)
-            doctor_find(doctor, FINDING_OK, "programs", NULL, "%s is %.300s", place_name(place),
-                        path);
+            doctor_find(doctor, FINDING_OK, "programs", NULL, "%s found at %.300s",
+                        place_name(place), path);
         else
             doctor_find(doctor, FINDING_FIX, "programs", "bazel run //:install -- --prefix DIR",
                         "%.380s", diag.text);
@@ -75,21 +75,22 @@ static bool try_timer(void) {
 /* perf was refused: by what, and what would allow it? */
 static void explain_refusal(struct doctor *doctor, int os_error) {
     int paranoid = read_number("/proc/sys/kernel/perf_event_paranoid", -1);
-    const char *but = try_timer() ? "; CPU time is still sampled by timer_create, at the kernel's "
-                                    "tick and with its bias"
-                                  : "";
+    const char *but =
+        try_timer() ? "; sampling falls back to timer_create, which is limited to the kernel's tick"
+                    : "";
     if (os_error == EINVAL)
         doctor_find(doctor, FINDING_NOTE, "clock", NULL,
-                    "this kernel has no perf events with sigtrap (Linux 5.13 has)%s", but);
+                    "this kernel lacks perf events with sigtrap (Linux 5.13 or later has them)%s",
+                    but);
     else if (paranoid > 2)
         doctor_find(doctor, FINDING_FIX, "clock", "sysctl -w kernel.perf_event_paranoid=2",
-                    "perf_event_paranoid is %d: perf events are refused%s", paranoid, but);
+                    "perf_event_paranoid is %d, so the kernel refuses perf events%s", paranoid,
+                    but);
     else
         doctor_find(doctor, FINDING_FIX, "clock",
-                    "docker run --cap-add PERFMON ... (or a seccomp profile that allows "
+                    "docker run --cap-add PERFMON ... (or use a seccomp profile that allows "
                     "perf_event_open)",
-                    "perf_event_open is refused (%s), most likely by a container's seccomp "
-                    "filter%s",
+                    "perf_event_open is refused (%s), probably by a container's seccomp filter%s",
                     strerror(os_error), but);
 }
 
@@ -97,14 +98,14 @@ void doctor_check_clock(struct doctor *doctor) {
     int os_error = try_perf(true);
     if (os_error == 0) {
         doctor_find(doctor, FINDING_OK, "clock", NULL,
-                    "perf events are allowed, kernel time included");
+                    "perf events work, including time in the kernel");
         return;
     }
     int user_error = try_perf(false);
     if (user_error == 0)
         doctor_find(doctor, FINDING_NOTE, "clock", "sysctl -w kernel.perf_event_paranoid=1",
-                    "perf events are allowed for user code only: time in the kernel is told as "
-                    "such, without its stacks");
+                    "perf events work for user code only; time in the kernel is counted but has no "
+                    "kernel stacks");
     else
         explain_refusal(doctor, user_error);
 }
@@ -115,11 +116,12 @@ void doctor_check_limits(struct doctor *doctor) {
     getrlimit(RLIMIT_SIGPENDING, &signals);
     if (files.rlim_cur < 256)
         doctor_find(doctor, FINDING_NOTE, "limits", "ulimit -n 4096",
-                    "a process may have %llu open files: with many threads some share one clock",
+                    "the limit of %llu open files is low; if a process has many threads, some will "
+                    "share a clock",
                     (unsigned long long)files.rlim_cur);
     else
         doctor_find(doctor, FINDING_OK, "limits", NULL,
-                    "%llu open files, %llu pending signals a process",
+                    "%llu open files and %llu pending signals per process",
                     (unsigned long long)files.rlim_cur, (unsigned long long)signals.rlim_cur);
 }
 
@@ -143,9 +145,8 @@ void doctor_check_data(struct doctor *doctor) {
     char mend[300];
     snprintf(mend, sizeof mend, "mkdir -p %.100s && chown $(id -u) %.100s", folder, folder);
     if (can_write(folder))
-        doctor_find(doctor, FINDING_OK, "data", NULL, "%.300s can be written", folder);
+        doctor_find(doctor, FINDING_OK, "data", NULL, "%.300s is writable", folder);
     else
         doctor_find(doctor, FINDING_FIX, "data", mend,
-                    "sonded cannot keep its tables in %.250s: it compiles them at every start",
-                    folder);
+                    "%.250s is not writable, so sonded rebuilds its tables at every start", folder);
 }

@@ -20,20 +20,20 @@ static void check_symbols(struct doctor *doctor, const Sonde__V1__Target *target
     if (!symbols.is_elf)
         return;
     if (symbols.symtab)
-        doctor_find(doctor, FINDING_OK, "symbols", NULL, "%.60s has its symbol table",
+        doctor_find(doctor, FINDING_OK, "symbols", NULL, "%.60s has a symbol table",
                     target->executable);
     else if (symbols.debugdata)
-        doctor_find(doctor, FINDING_OK, "symbols", NULL, "%.60s has .gnu_debugdata names",
+        doctor_find(doctor, FINDING_OK, "symbols", NULL, "%.60s has symbols in .gnu_debugdata",
                     target->executable);
     else
-        doctor_find(doctor, FINDING_NOTE, "symbols",
-                    "link it without -s, or keep the names: strip --strip-debug",
-                    "%.60s is stripped: only exported functions have names, others are "
-                    "file+offset",
-                    target->executable);
+        doctor_find(
+            doctor, FINDING_NOTE, "symbols",
+            "link it without -s, or strip it with --strip-debug only",
+            "%.60s is stripped: only exported functions have names; the rest show as file+offset",
+            target->executable);
     if (!symbols.build_id)
         doctor_find(doctor, FINDING_NOTE, "symbols", "link it with -Wl,--build-id",
-                    "%.60s has no build-id: profiles cannot be matched with debug files",
+                    "%.60s has no build-id, so profiles cannot be matched with debug files",
                     target->executable);
 }
 
@@ -56,8 +56,7 @@ static void check_targets(struct doctor *doctor, struct service *service) {
     }
     const Sonde__V1__ListTargetsResponse *response = (const Sonde__V1__ListTargetsResponse *)answer;
     if (response->n_targets == 0)
-        doctor_find(doctor, FINDING_NOTE, "target", "sonde run -- COMMAND",
-                    "no process is attached");
+        doctor_find(doctor, FINDING_NOTE, "target", "sonde run -- COMMAND", "no targets attached");
     for (size_t i = 0; i < response->n_targets && i < 16; i++)
         check_target(doctor, response->targets[i]);
     protobuf_c_message_free_unpacked(answer, NULL);
@@ -65,16 +64,16 @@ static void check_targets(struct doctor *doctor, struct service *service) {
 
 static void check_info(struct doctor *doctor, const struct service *service,
                        const Sonde__V1__Info *info) {
-    doctor_find(doctor, FINDING_OK, "service", NULL, "sonded %.20s, pid %d, answers at %.200s",
+    doctor_find(doctor, FINDING_OK, "service", NULL, "sonded %.20s, pid %d, is running at %.200s",
                 info->version, info->pid, service->address);
     if (strcmp(info->version, SONDE_VERSION) != 0)
         doctor_find(doctor, FINDING_NOTE, "service", NULL,
-                    "sonded is version %.20s, this is %s: install both from one build",
+                    "sonded is version %.20s, this is %s; install both from the same build",
                     info->version, SONDE_VERSION);
     for (size_t i = 0; i < info->n_drops_total; i++)
         if (info->drops_total[i]->count > 0)
             doctor_find(doctor, FINDING_NOTE, "drops", NULL,
-                        "%llu of %llu samples were dropped since the start: %.40s",
+                        "%llu of %llu samples dropped since sonded started: %.40s",
                         (unsigned long long)info->drops_total[i]->count,
                         (unsigned long long)info->samples_total, info->drops_total[i]->cause);
 }

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "clients/cli/formats.h"
 #include "clients/cli/verbs/source.h"
 
 struct settings {
@@ -12,29 +13,26 @@ static int on_draw(int argc, char **argv) {
     if (!cli_options(&verb_draw, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 2)
-        return cli_usage(&verb_draw, "one target or file at a time, not \"%s\" as well", argv[2]);
+        return cli_usage(&verb_draw, "unexpected argument \"%s\"", argv[2]);
     const struct sonde_format_info *format =
-        settings.format ? sonde_format_from_output(sonde_slice_of(settings.format))
-                        : sonde_format_from_name(settings.output);
+        format_choose(settings.format, settings.output, FORMATS_ANY);
     if (!format)
-        return cli_usage(&verb_draw,
-                         "\"%s\" says no format: .svg .collapsed .speedscope.json .txt .pb.gz",
-                         settings.format ? settings.format : settings.output);
+        return format_refuse(&verb_draw, settings.format, settings.output, FORMATS_ANY);
     return source_draw(&verb_draw, argv[1], &settings.source, format->format, settings.output);
 }
 
 static const struct sonde_option table[] = {
     {"output", 'o', "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, output), 0, 0,
-     "where to; the extension is the format, - is stdout (sonde.svg)"},
+     "output file, format by extension, - for stdout (default sonde.svg)"},
     {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
-     "the format when the extension does not say it"},
+     FORMAT_HELP},
     CAPTURE_OPTIONS(struct settings, source.capture),
     SERVICE_OPTIONS(struct settings, source.service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde draw [TARGET | FILE.pb.gz] [-o FILE]",
-    .about = "Draws a profile on disk, or a target's CPU time now, in any format.",
+    .about = "Draws a profile file, or profiles a target and draws the result, in any format.",
     .examples = "  sonde draw profile.pb.gz -o flame.svg\n"
                 "  sonde draw profile.pb.gz -o profile.speedscope.json\n"
                 "  sonde draw profile.pb.gz -o - --format collapsed\n"
@@ -43,5 +41,5 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_draw = {"draw", "draw a profile on disk (or a target) in any format",
-                               on_draw, &options};
+const struct verb verb_draw = {"draw", "draw a profile file or a target in any format", on_draw,
+                               &options};

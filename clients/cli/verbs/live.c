@@ -20,7 +20,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define KEYS "q quit   / filter   t threads   i by self or total   space pause"
+#define KEYS "q quit   / filter   t threads   i sort by self or total   space pause"
 
 struct settings {
     struct service_settings service;
@@ -238,7 +238,7 @@ static int on_live(int argc, char **argv) {
     if (!cli_options(&verb_live, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 2)
-        return cli_usage(&verb_live, "one target at a time, not \"%s\" as well", argv[2]);
+        return cli_usage(&verb_live, "unexpected argument \"%s\"", argv[2]);
     struct live live = {.lock = PTHREAD_MUTEX_INITIALIZER,
                         .view = live_view_create((uint32_t)settings.span),
                         .json = settings.json,
@@ -258,17 +258,17 @@ static int on_live(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"frequency", 'F', "HZ", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, frequency), 1,
-     10000, "samples per second of CPU time (99)"},
+     10000, "samples per second of CPU time (default 99)"},
     {"window", 0, "MS", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, window_ms), 50, 60000,
-     "milliseconds from one picture to the next (1000)"},
+     "refresh interval in milliseconds (default 1000)"},
     {"span", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, span), 1, LIVE_MAX_SPAN,
-     "windows that the table sums up (10)"},
+     "number of windows that the table covers (default 10)"},
     {"windows", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, windows), 0, 1e9,
-     "end after so many (0: no end)"},
+     "exit after N windows (default 0: never)"},
     {"mode", 0, "MODE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, mode), 0, 0,
-     "cpu, wall (the time of all threads), or off-cpu (blocked and waiting)"},
+     "cpu, wall (all threads, running or not) or off-cpu (only waiting)"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "every window as a line of JSON"},
+     "print each window as a line of JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
@@ -277,10 +277,11 @@ static const struct sonde_options options = {
     .about = "Shows the hottest functions as they change.\n" KEYS,
     .examples = "  sonde live\n"
                 "  sonde live redis-server -F 999 --window 250\n"
-                "  sonde live -n 5 | cat                     five tables, then the end\n"
+                "  sonde live -n 5 | cat                     print five tables and exit\n"
                 "  sonde live --json | jq -r .sequence\n",
     .table = table,
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_live = {"live", "watch the hottest functions change", on_live, &options};
+const struct verb verb_live = {"live", "watch the hottest functions as they change", on_live,
+                               &options};

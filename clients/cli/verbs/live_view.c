@@ -300,7 +300,7 @@ static void put_head(const struct live_view *view, const struct live_options *op
         dropped += view->windows[i].dropped;
     }
     snprintf(text, sizeof text,
-             "%scpu %.1f %%  the last %.1f s  dropped %" PRIu64 "  merged %" PRIu64 "  clock %s",
+             "%scpu %.1f %%  last %.1f s  dropped %" PRIu64 "  merged %" PRIu64 "  clock %s",
              options->is_paused ? "PAUSED  " : "",
              wall_ns ? 100.0 * (double)cpu_ns / (double)wall_ns : 0.0, (double)wall_ns / 1e9,
              dropped, view->merged, view->clock[0] ? view->clock : "none");
@@ -350,6 +350,6 @@ void live_view_draw(struct live_view *view, const struct live_options *options,
     for (uint32_t i = 0; i < count && i + 2 < options->rows; i++)
         put_row(rows[i], all_ns, options->columns, out);
     if (count == 0)
-        put_line(out, all_ns ? "nothing has such a name" : "no samples", options->columns);
+        put_line(out, all_ns ? "no matches" : "no samples", options->columns);
     free(rows);
 }

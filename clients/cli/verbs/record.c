@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/capture.h"
 #include "clients/cli/cli.h"
+#include "clients/cli/formats.h"
 #include "clients/cli/json.h"
 
 #include <stdio.h>
@@ -33,11 +34,6 @@ static void print_json(const char *path, const struct capture_result *result) {
     sonde_buf_finish(&text);
 }
 
-static const struct sonde_format_info *choose_format(const struct settings *settings) {
-    return settings->format ? sonde_format_from_output(sonde_slice_of(settings->format))
-                            : sonde_format_from_name(settings->output);
-}
-
 static int record(const struct settings *settings, const char *target,
                   const struct sonde_format_info *format) {
     struct sonde_diag diag = {0};
@@ -55,7 +51,8 @@ static int record(const struct settings *settings, const char *target,
     output_finish(&output);
     service_close(&service);
     if (err == SONDE_CANCELLED)
-        err = sonde_fail(&diag, err, "stopped; the capture has ended and nothing was written");
+        err = sonde_fail(&diag, err,
+                         "interrupted; the capture was cancelled and nothing was written");
     if (err)
         return cli_fail(&verb_record, err, &diag);
     if (settings->json)
@@ -71,36 +68,33 @@ static int on_record(int argc, char **argv) {
     if (!cli_options(&verb_record, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 2)
-        return cli_usage(&verb_record, "one target at a time, not \"%s\" as well", argv[2]);
-    const struct sonde_format_info *format = choose_format(&settings);
-    if (!format && settings.format)
-        return cli_usage(&verb_record, "there is no format \"%s\"", settings.format);
+        return cli_usage(&verb_record, "unexpected argument \"%s\"", argv[2]);
+    const struct sonde_format_info *format =
+        format_choose(settings.format, settings.output, SONDE_OF_CPU);
     if (!format)
-        return cli_usage(&verb_record,
-                         "\"%s\": the extension says the format: .pb.gz .svg .collapsed "
-                         ".speedscope.json .txt .prof (or use --format)",
-                         settings.output);
+        return format_refuse(&verb_record, settings.format, settings.output, SONDE_OF_CPU);
     return record(&settings, argv[1], format);
 }
 
 static const struct sonde_option table[] = {
     CAPTURE_OPTIONS(struct settings, capture),
     {"output", 'o', "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, output), 0, 0,
-     "where to; the extension is the format, - is stdout (sonde.svg)"},
+     "output file, format by extension, - for stdout (default sonde.svg)"},
     {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
-     "the format when the extension does not say it"},
+     FORMAT_HELP},
     {"keep", 'k', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, capture.keep), 0, 0,
-     "keep it in the service, too: `sonde captures`, `sonde diff`"},
+     "also save the capture in sonded (see `sonde captures`)"},
     {"note", 0, "TEXT", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, capture.note), 0, 0,
-     "with --keep: words for the list"},
+     "with --keep: a note to show in the list"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "tell the outcome as JSON on stdout"},
+     "print a summary as JSON on stdout"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde record [TARGET] [-d SECONDS] [-F HZ] [-o FILE]",
-    .about = "Takes a CPU profile of a target. Ctrl-C ends it in the target, too.",
+    .about = "Records a CPU profile of a target to a file. Ctrl-C cancels the capture in the "
+             "target, too.",
     .examples = "  sonde record -o flame.svg\n"
                 "  sonde record redis-server -d 30 -F 999 -o redis.pb.gz\n"
                 "  sonde record 4711 --mode wall -o waits.collapsed\n"
@@ -109,4 +103,4 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_record = {"record", "take a CPU profile into a file", on_record, &options};
+const struct verb verb_record = {"record", "record a CPU profile to a file", on_record, &options};

@@ -115,9 +115,9 @@ static sonde_err wait_until_ready(struct run *run, struct helper *helper, struct
     if (helper->ready)
         return SONDE_OK;
     if (run->supervisor.stopped_by)
-        return sonde_fail(diag, SONDE_CANCELLED, "stopped by a signal before the command began");
+        return sonde_fail(diag, SONDE_CANCELLED, "stopped by a signal before the command started");
     return sonde_fail(diag, SONDE_UNAVAILABLE, "%s %s", helper->name,
-                      helper->pid ? "does not get ready" : "ended at its start");
+                      helper->pid ? "did not become ready" : "exited during startup");
 }
 
 static sonde_err start_helper(struct run *run, struct helper *helper, struct sonde_diag *diag) {
@@ -175,7 +175,7 @@ static int run_command(struct run *run, char **argv) {
     run->command.pipe_action = run->supervisor.pipe_action;
     run->supervisor.command = command_start(&run->command);
     if (run->supervisor.command == 0) {
-        fprintf(stderr, "sonde run: cannot make a process for the command\n");
+        fprintf(stderr, "sonde run: cannot fork\n");
         return OWN_FAILURE;
     }
     while (run->supervisor.command)
@@ -199,9 +199,10 @@ static int start_and_run(struct run *run, char **argv, struct sonde_diag *diag) 
     if (place_find(PLACE_LIBSONDE, run->libsonde_path, diag))
         return OWN_FAILURE;
     if (strpbrk(run->libsonde_path, ": ")) {
-        sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                   "the linker cannot preload %.180s: move it to a path without spaces and colons",
-                   run->libsonde_path);
+        sonde_fail(
+            diag, SONDE_NOT_AVAILABLE,
+            "LD_PRELOAD cannot name %.180s; install Sonde in a path without spaces and colons",
+            run->libsonde_path);
         return OWN_FAILURE;
     }
     if (supervisor_init(&run->supervisor, diag))
@@ -221,10 +222,11 @@ static int on_run(int argc, char **argv) {
     if (!cli_options(&verb_run, &run.settings, true, &argc, argv, &status))
         return status;
     if (argc < 2)
-        return cli_usage(&verb_run, "say which command to run: sonde run -- COMMAND");
+        return cli_usage(&verb_run, "no command given; use `sonde run -- COMMAND`");
     if (run.settings.socket && (run.settings.http || run.settings.grpc.count))
-        return cli_usage(&verb_run, "--socket joins a sonded that runs already, which has its own "
-                                    "--grpc and gateway");
+        return cli_usage(
+            &verb_run,
+            "--socket joins a running sonded and cannot be combined with --http or --grpc");
     struct sonde_diag diag = {0};
     status = start_and_run(&run, argv + 1, &diag);
     if (diag.text[0])
@@ -234,27 +236,27 @@ static int on_run(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"name", 'n', "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, name), 0, 0,
-     "what the target is called (what it last became by exec)"},
+     "name of the target (default: the name of its program)"},
     {"http", 0, "HOST:PORT", "SONDE_HTTP", SONDE_OPTION_TEXT, offsetof(struct settings, http), 0, 0,
-     "where the gateway listens (" DEFAULT_LISTEN ", or a free port)"},
+     "address of the gateway (default " DEFAULT_LISTEN ", or any free port)"},
     {"grpc", 0, "ADDR", NULL, SONDE_OPTION_LIST, offsetof(struct settings, grpc), 0, 0,
-     "serve gRPC here too: unix:PATH or HOST:PORT; may be repeated"},
+     "also serve gRPC at unix:PATH or HOST:PORT; may be repeated"},
     {"heap", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, heap), 0, 0,
-     "let jemalloc take heap profiles (MALLOC_CONF, prof:true)"},
+     "prepare jemalloc for heap profiling (adds prof:true to MALLOC_CONF)"},
     {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT, offsetof(struct settings, socket), 0,
-     0, "join the sonded whose guests connect here"},
+     0, "join the sonded that listens for guests here; start nothing else"},
     {"data-dir", 0, "DIR", "SONDE_DATA_DIR", SONDE_OPTION_TEXT, offsetof(struct settings, data_dir),
-     0, 0, "where sonded keeps its tables"},
+     0, 0, "data directory of sonded"},
     {"insecure", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, insecure), 0, 0,
-     "allow addresses that others can reach, without a token"},
+     "allow unauthenticated access from other machines"},
     {"verbose", 'v', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, verbose), 0, 0,
-     "show what sonded and the gateway print"},
+     "show the output of sonded and the gateway"},
 };
 
 static const struct sonde_options options = {
     .usage = "sonde run [--name NAME] [--http HOST:PORT] [--grpc ADDR] [--heap] -- COMMAND...",
-    .about = "Runs COMMAND with Sonde's guest inside and a private sonded and gateway beside it.\n"
-             "Prints the page's address on stderr and exits with COMMAND's status.",
+    .about = "Runs COMMAND with libsonde.so preloaded, next to a private sonded and gateway.\n"
+             "Prints the URL of the page on stderr and exits with COMMAND's status.",
     .examples = "  sonde run -- redis-server --port 7000\n"
                 "  sonde run --name web --http 127.0.0.1:8123 -- ./server --config x.conf\n"
                 "  sonde run --heap -- ./server-with-jemalloc\n"
@@ -263,4 +265,4 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_run = {"run", "run a command with Sonde inside", on_run, &options};
+const struct verb verb_run = {"run", "run a command under Sonde", on_run, &options};

@@ -74,7 +74,7 @@ sonde_err source_read(const char *path, struct sonde_profile **profile, struct s
                       : sonde_pprof_read(slice, MAX_PROFILE_BYTES, profile, &detail);
         if (err)
             err =
-                sonde_fail(diag, err, "%.120s is not a %s that can be read: %.160s", path,
+                sonde_fail(diag, err, "cannot read %.120s as a %s: %.160s", path,
                            is_dump ? "heap dump" : "pprof profile", sonde_diag_text(&detail, err));
     }
     sonde_buf_finish(&bytes);

@@ -42,7 +42,7 @@ static void print_address(uint64_t address, const Sonde__V1__AddressSymbols *sym
     if (symbols->n_frames == 0 && symbols->module && symbols->module[0])
         printf("%s+0x%" PRIx64, symbols->module, symbols->module_offset);
     else if (symbols->n_frames == 0)
-        printf("? (in no mapping)");
+        printf("? (not mapped)");
     for (size_t i = 0; i < symbols->n_frames; i++) {
         if (i > 0)
             printf("\n    inlined into ");
@@ -62,7 +62,7 @@ static void print_reasons(const Sonde__V1__SymbolizeResponse *response) {
             continue;
         fprintf(stderr, "sonde symbol: ");
         cli_put_name(stderr, response->symbols[i]->module);
-        fprintf(stderr, ": no full symbols: %.40s\n", reason);
+        fprintf(stderr, ": incomplete symbols: %.40s\n", reason);
         last = reason;
     }
 }
@@ -148,7 +148,8 @@ static int on_symbol(int argc, char **argv) {
         return status;
     symbol_action *action = other_action(&settings, &count);
     if (count > 1 || (action && (argc > 1 || settings.build_id)))
-        return cli_usage(&verb_symbol, "--list, --evict and --upload stand alone");
+        return cli_usage(&verb_symbol,
+                         "--list, --evict and --upload take no addresses and cannot be combined");
     if (!action && !settings.build_id && argc > 1 && !read_address(argv[1], &unused))
         first = 2;
     if (!action)
@@ -161,25 +162,25 @@ static int on_symbol(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"return", 'r', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct symbol_settings, returns), 0, 0,
-     "they are return addresses: look one byte before"},
+     "treat them as return addresses: look one byte before"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct symbol_settings, json), 0, 0,
-     "the answer as JSON"},
+     "print the answer as JSON"},
     {"build-id", 'b', "ID", NULL, SONDE_OPTION_TEXT, offsetof(struct symbol_settings, build_id), 0,
-     0, "addresses are those of the file with that build-id"},
+     0, "look up addresses of the file with this build-id, mapped or not"},
     {"wait-ms", 'w', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct symbol_settings, wait_ms), 0,
-     MAX_WAIT_MS, "wait so long for inlined functions, files and lines (2000)"},
+     MAX_WAIT_MS, "how long to wait for inlined functions and lines (default 2000)"},
     {"list", 'l', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct symbol_settings, list), 0, 0,
-     "the files whose symbols the service has"},
+     "list the files whose symbols sonded has"},
     {"upload", 'u', "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct symbol_settings, upload), 0, 0,
-     "give the service a debug file"},
+     "upload a debug file to sonded"},
     {"evict", 0, "ID", NULL, SONDE_OPTION_TEXT, offsetof(struct symbol_settings, evict), 0, 0,
-     "remove a file's tables and upload by build-id or identity, or \"all\""},
+     "delete the symbols of this build-id or identity, or of \"all\" files"},
     SERVICE_OPTIONS(struct symbol_settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde symbol [TARGET] ADDRESS... | --list | --upload FILE | --evict ID",
-    .about = "Tells which functions lie at runtime addresses of a target, or at those of a file.",
+    .about = "Resolves runtime addresses of a target, or addresses of a file, to function names.",
     .examples = "  sonde symbol redis-server 0x55d0c0a01234 0x7f10a2c3d4e5\n"
                 "  sonde symbol --build-id 8ab2f2c0 0x401f2a --json\n"
                 "  sonde symbol --upload server.debug\n"
@@ -188,5 +189,5 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_symbol = {"symbol", "tell which functions lie at addresses", on_symbol,
+const struct verb verb_symbol = {"symbol", "resolve addresses to function names", on_symbol,
                                  &options};

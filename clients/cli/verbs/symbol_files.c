@@ -69,7 +69,7 @@ sonde_err symbol_list(struct service *service, const struct symbol_settings *set
     if (settings->json)
         json_print(answer);
     else if (response->n_files == 0)
-        puts("the service knows no files yet");
+        puts("no symbol files yet");
     else
         printf(ROW "NAME\n", "KIND", "STATE", "QUALITY", "SIZE", "LAST USE", "BUILD-ID");
     for (size_t i = 0; !settings->json && i < response->n_files; i++)
@@ -137,7 +137,7 @@ static bool on_kept(void *context, const ProtobufCMessage *message) {
     if (upload->json)
         json_print(message);
     else
-        printf("kept as the debug file of build-id %s (%s)\n", file->build_id,
+        printf("stored as the debug file of build-id %s (%s)\n", file->build_id,
                COUNTED(qualities, file->quality));
     return true;
 }
@@ -153,9 +153,9 @@ sonde_err symbol_upload(struct service *service, const struct symbol_settings *s
     upload->json = settings->json;
     upload->fd = open(settings->upload, O_RDONLY | O_CLOEXEC);
     if (upload->fd < 0 || fstat(upload->fd, &about) != 0)
-        err = sonde_fail_os(diag, errno, "%s cannot be read", settings->upload);
+        err = sonde_fail_os(diag, errno, "cannot read %s", settings->upload);
     else if (!S_ISREG(about.st_mode) || about.st_size == 0)
-        err = sonde_fail(diag, SONDE_IO, "%s is no file with something in it", settings->upload);
+        err = sonde_fail(diag, SONDE_IO, "%s is empty or not a regular file", settings->upload);
     if (!err) {
         upload->request.size_bytes = (uint64_t)about.st_size;
         read_chunk(upload);

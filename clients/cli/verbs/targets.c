@@ -34,7 +34,7 @@ static void print_target(const Sonde__V1__Target *target) {
     print_age(up, target->start_unix_ns);
     print_age(attached, target->attached_unix_ns);
     printf(ROW, pid, up, attached,
-           target->clock && target->clock[0] ? target->clock : "not yet used", captures);
+           target->clock && target->clock[0] ? target->clock : "not sampled yet", captures);
     cli_put_name(stdout, target->name);
     putchar('\n');
 }
@@ -49,7 +49,7 @@ static sonde_err list(struct service *service, bool json, struct sonde_diag *dia
     if (json)
         json_print(answer);
     else if (response->n_targets == 0)
-        puts("no target is attached: start one with `sonde run -- COMMAND`");
+        puts("no targets attached; start one with `sonde run -- COMMAND`");
     else
         printf(ROW "NAME\n", "PID", "UP", "ATTACHED", "CLOCK", "CAPTURES");
     for (size_t i = 0; !json && i < response->n_targets; i++)
@@ -86,7 +86,7 @@ static int on_targets(int argc, char **argv) {
     if (!cli_options(&verb_targets, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 1)
-        return cli_usage(&verb_targets, "there are no plain arguments");
+        return cli_usage(&verb_targets, "unexpected argument \"%s\"", argv[1]);
     sonde_err err = service_open(&service, &settings.service, &diag);
     if (!err)
         err = settings.watch ? watch(&service, settings.json, &diag)
@@ -97,15 +97,15 @@ static int on_targets(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"watch", 'w', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, watch), 0, 0,
-     "then tell of each that comes and goes"},
+     "keep running and print targets as they attach and detach"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "as JSON; with --watch one line an event"},
+     "print JSON; with --watch, one line per event"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde targets [--watch] [--json]",
-    .about = "Lists the processes that are attached to a sonded.",
+    .about = "Lists the processes attached to sonded.",
     .examples = "  sonde targets\n"
                 "  sonde targets --watch\n"
                 "  sonde targets --json | jq -r '.targets[].pid'\n"
@@ -114,4 +114,4 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_targets = {"targets", "list what is attached", on_targets, &options};
+const struct verb verb_targets = {"targets", "list attached processes", on_targets, &options};

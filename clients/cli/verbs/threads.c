@@ -39,7 +39,7 @@ static int on_threads(int argc, char **argv) {
     if (!cli_options(&verb_threads, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 2)
-        return cli_usage(&verb_threads, "one target at a time, not \"%s\" as well", argv[2]);
+        return cli_usage(&verb_threads, "unexpected argument \"%s\"", argv[2]);
     sonde_err err = service_open(&service, &settings.service, &diag);
     if (!err)
         err = print(&service, argc > 1 ? argv[1] : "", &settings, &diag);
@@ -51,21 +51,21 @@ static const struct sonde_option table[] = {
     {"tid", 't', "TID", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, tid), 1, INT32_MAX,
      "only this thread"},
     {"depth", 0, "FRAMES", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, depth), 2, 4096,
-     "of deeper stacks the middle is left out; default 127"},
+     "maximum frames per stack; longer stacks lose the middle (default 127)"},
     {"most", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, threads), 1, 100000,
-     "threads at most; default 10000"},
+     "maximum number of threads (default 10000)"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "as one line of JSON"},
+     "print one line of JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde threads [TARGET] [--tid TID] [--json]",
-    .about = "Prints what every thread of a target does now: its stack, state, wait channel and "
-             "CPU time.\n"
-             "Threads with equal stacks stand together. Sleeping threads are not disturbed; "
-             "running ones\n"
-             "stop for some microseconds.",
+    .about = "Prints what every thread of a target is doing now: its stack, state, wait channel "
+             "and CPU time.\n"
+             "Threads with the same stack are grouped. Sleeping threads are not disturbed; running "
+             "threads\n"
+             "pause for a few microseconds, and the pause is reported.",
     .examples = "  sonde threads\n"
                 "  sonde threads redis-server\n"
                 "  sonde threads 4711 --tid 4713\n"

@@ -7,7 +7,7 @@ static int on_top(int argc, char **argv) {
     if (!cli_options(&verb_top, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 2)
-        return cli_usage(&verb_top, "one target or file at a time, not \"%s\" as well", argv[2]);
+        return cli_usage(&verb_top, "unexpected argument \"%s\"", argv[2]);
     return source_draw(&verb_top, argv[1], &settings, SONDE_FORMAT_TEXT_TOP, "-");
 }
 
@@ -18,7 +18,7 @@ static const struct sonde_option table[] = {
 
 static const struct sonde_options options = {
     .usage = "sonde top [TARGET | FILE.pb.gz] [-d SECONDS] [-F HZ]",
-    .about = "Prints the hottest functions, of a target now or of a profile on disk.",
+    .about = "Prints the hottest functions of a target or of a profile file.",
     .examples = "  sonde top\n"
                 "  sonde top redis-server -d 5\n"
                 "  sonde top 4711 -F 999\n"

@@ -3,6 +3,7 @@
  * `sonde heap`: one table of actions. All but `dump` are one question and one answer. */
 #include "clients/cli/verbs/heap/heap.h"
 
+#include "clients/cli/formats.h"
 #include "clients/cli/json.h"
 
 #include <string.h>
@@ -48,7 +49,7 @@ static void tell_ended(const ProtobufCMessage *answer) {
 static void tell_deactivated(const ProtobufCMessage *answer) {
     const Sonde__V1__HeapDeactivated *done = (const Sonde__V1__HeapDeactivated *)answer;
     if (!done->was_active)
-        puts("heap profiling was off already");
+        puts("heap profiling was already off");
     if (done->state)
         heap_tell_state(done->state);
 }
@@ -167,7 +168,7 @@ static const char *find_useless(const struct heap_settings *settings, unsigned t
         {TAKES_GROWTH, settings->growth_only, "--growth-only"},
         {TAKES_BACKEND, settings->backend, "--backend"},
         {TAKES_ENDED, settings->ended, "--ended"},
-        {TAKES_FILE, settings->format || settings->type, "what a profile looks like"},
+        {TAKES_FILE, settings->format || settings->type, "--format or --type"},
         {TAKES_DUMP, settings->name || settings->all_one || settings->older_than_s > 0,
          "--name, --all-one or --older-than"},
     };
@@ -187,18 +188,17 @@ static int on_heap(int argc, char **argv) {
             continue;
         const char *useless = find_useless(&settings, actions[i].takes);
         if (useless)
-            return cli_usage(&verb_heap, "`sonde heap %s` has no use for %s", argv[1], useless);
+            return cli_usage(&verb_heap, "`sonde heap %s` does not take %s", argv[1], useless);
         if (settings.sample && settings.sample < LEAST_SAMPLE &&
             !(actions[i].takes & TAKES_PROBABILITY))
-            return cli_usage(&verb_heap, "--sample: \"%llu\" is not a number from %d",
+            return cli_usage(&verb_heap, "--sample: \"%llu\" is too small; the minimum is %d",
                              (unsigned long long)settings.sample, LEAST_SAMPLE);
         if (argc - 2 > actions[i].words)
-            return cli_usage(&verb_heap, "one target at a time, not \"%s\" as well",
-                             argv[argc - 1]);
+            return cli_usage(&verb_heap, "unexpected argument \"%s\"", argv[argc - 1]);
         return actions[i].run((const char *const *)argv + 2, argc - 2, &settings);
     }
-    return cli_usage(&verb_heap, "say what to do: on, off, status, dump, list, diff, allocs or "
-                                 "reset");
+    return cli_usage(&verb_heap,
+                     "action needed: on, off, status, dump, list, diff, allocs or reset");
 }
 
 #define HEAP_TEXT(name, letter, argument, field, help)                                             \
@@ -211,30 +211,32 @@ static int on_heap(int argc, char **argv) {
 
 static const struct sonde_option table[] = {
     {"interval", 'i', "SECONDS", NULL, SONDE_OPTION_NUMBER,
-     offsetof(struct heap_settings, interval), 0, 86400, "on: keep a dump every so often"},
+     offsetof(struct heap_settings, interval), 0, 86400, "on: save a dump every SECONDS"},
     {"sample", 's', "BYTES", NULL, SONDE_OPTION_NUMBER, offsetof(struct heap_settings, sample), 1,
-     1099511627776.0, "on, reset, allocs: mean distance of samples"},
+     1099511627776.0, "on, reset, allocs: average bytes between samples"},
     {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL,
      offsetof(struct heap_settings, seconds), 0.001, 3600,
-     "diff, allocs: over so long (allocs: 10)"},
+     "diff, allocs: how long to observe (allocs: default 10)"},
     {"probability", 'p', "P", NULL, SONDE_OPTION_DECIMAL,
      offsetof(struct heap_settings, probability), 1e-9, 1,
-     "allocs: take each allocation with this probability"},
+     "allocs: sample each allocation with this probability"},
     {"older-than", 0, "SECONDS", NULL, SONDE_OPTION_DECIMAL,
      offsetof(struct heap_settings, older_than_s), 0, 1e9,
-     "dump: only objects that live so long (our sampler)"},
+     "dump: only objects at least this old (Sonde's sampler only)"},
     HEAP_TEXT("backend", 'b', "NAME", backend,
-              "on: jemalloc or interposed; else the best there is"),
-    HEAP_FLAG("growth-only", growth_only, "diff: only who holds more"),
-    HEAP_FLAG("delete-dumps", delete_dumps, "off: do not keep the dumps"),
-    HEAP_FLAG("ended", ended, "list, dump: what processes that have ended left"),
+              "on: jemalloc or interposed (default: jemalloc if it can profile)"),
+    HEAP_FLAG("growth-only", growth_only, "diff: show only what grew"),
+    HEAP_FLAG("delete-dumps", delete_dumps, "off: delete the saved dumps"),
+    HEAP_FLAG("ended", ended, "list, dump: dumps of processes that have exited"),
     HEAP_TEXT("output", 'o', "FILE", output,
-              "dump, diff, allocs: the extension is the format, - is stdout"),
-    HEAP_TEXT("format", 0, "NAME", format, "the format when the extension does not say it"),
-    HEAP_TEXT("name", 'n', "NNNNNN.heap", name, "dump: one of the list instead of the heap now"),
-    HEAP_TEXT("type", 't', "TYPE", type, "inuse_space, inuse_objects, alloc_space, ..."),
-    HEAP_FLAG("all-one", all_one, "dump: every object of a .heapsnapshot has size 1"),
-    HEAP_FLAG("json", json, "the answer as JSON"),
+              "dump, diff, allocs: output file, format by extension, - for stdout"),
+    HEAP_TEXT("format", 0, "NAME", format, FORMAT_HELP),
+    HEAP_TEXT("name", 'n', "NNNNNN.heap", name,
+              "dump: a saved dump from the list instead of the live heap"),
+    HEAP_TEXT("type", 't', "TYPE", type,
+              "inuse_space (default), inuse_objects, alloc_space or alloc_objects"),
+    HEAP_FLAG("all-one", all_one, "dump: give every object in a .heapsnapshot the size 1"),
+    HEAP_FLAG("json", json, "print the answer as JSON"),
     SERVICE_OPTIONS(struct heap_settings, service),
 };
 
@@ -242,8 +244,7 @@ static const struct sonde_options options = {
     .usage = "sonde heap on|off|status|dump|list|allocs|reset|diff [TARGET | BASE [NEW [TARGET]]] "
              "[options]",
     .about =
-        "Who holds a target's memory, and who allocates: jemalloc samples (`sonde run --heap`), "
-        "else Sonde.",
+        "Shows which code holds a target's memory, sampled by jemalloc or by Sonde's own sampler.",
     .examples = "  sonde heap on redis-server --interval 60\n"
                 "  sonde heap dump redis-server -o heap.svg\n"
                 "  sonde heap diff 000001.heap now redis-server --growth-only\n"
@@ -252,5 +253,5 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_heap = {"heap", "profile a target's heap: who holds its memory", on_heap,
+const struct verb verb_heap = {"heap", "profile a target's heap: what holds its memory", on_heap,
                                &options};

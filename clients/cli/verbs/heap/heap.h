@@ -37,12 +37,6 @@ struct heap_diff {
     const char *now, *target;
 };
 
-/* By --format or the path's extension; NULL when heaps have no such format, which the second one
- * says. */
-const struct sonde_format_info *heap_choose_format(const struct heap_settings *settings,
-                                                   const char *path);
-int heap_refuse_format(const struct heap_settings *settings, const char *path);
-
 /* Whether it is on, and if not, what to do. */
 void heap_tell_state(const Sonde__V1__HeapState *state);
 void heap_tell_dumps(const Sonde__V1__ListHeapDumpsResponse *list);

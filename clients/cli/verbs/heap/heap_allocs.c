@@ -2,6 +2,7 @@
  *
  * `sonde heap allocs`: what is allocated during a window, freed or not, into a file. */
 #include "clients/cli/capture.h"
+#include "clients/cli/formats.h"
 #include "clients/cli/verbs/heap/heap.h"
 
 #include <string.h>
@@ -39,14 +40,12 @@ int heap_allocs(const char *const *words, int count, const struct heap_settings 
     struct output output = {.fd = -1};
     struct capture_result result = {0};
     const char *path = settings->output ? settings->output : "sonde.svg";
-    const struct sonde_format_info *format = heap_choose_format(settings, path);
+    const struct sonde_format_info *format =
+        format_choose(settings->format, path, SONDE_OF_ALLOCATIONS);
     if (count > 1)
-        return cli_usage(&verb_heap, "one target at a time, not \"%s\" as well", words[1]);
-    if (!format || !(format->offered & SONDE_OF_ALLOCATIONS))
-        return cli_usage(&verb_heap,
-                         "\"%.80s\" says no format of allocations: .svg .pb.gz .collapsed "
-                         ".speedscope.json .callgraph.svg .txt",
-                         settings->format ? settings->format : path);
+        return cli_usage(&verb_heap, "unexpected argument \"%s\"", words[1]);
+    if (!format)
+        return format_refuse(&verb_heap, settings->format, path, SONDE_OF_ALLOCATIONS);
     sonde_err err = output_open(&output, path, &diag);
     if (!err)
         err = receive(words[0], settings, format->format, &output, &result, &diag);
@@ -59,7 +58,7 @@ int heap_allocs(const char *const *words, int count, const struct heap_settings 
     if (!to_stdout && result.samples > 0)
         capture_tell(path, &result);
     else if (result.samples == 0)
-        fprintf(stderr, "%s: no allocation was sampled in %.1f s; a smaller --sample sees more\n",
-                path, result.duration_ms / 1000.0);
+        fprintf(stderr, "%s: no allocations sampled in %.1f s; try a smaller --sample\n", path,
+                result.duration_ms / 1000.0);
     return 0;
 }

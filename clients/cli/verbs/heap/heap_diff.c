@@ -4,6 +4,7 @@
  * the heap now in the service, which refuses what cannot be compared. */
 #include "api/draw/diff.h"
 #include "clients/cli/capture.h"
+#include "clients/cli/formats.h"
 #include "clients/cli/verbs/heap/heap.h"
 #include "clients/cli/verbs/source.h"
 
@@ -88,9 +89,9 @@ static sonde_err draw(const struct sonde_profile *base, const struct sonde_profi
     struct sonde_draw_options options = {.type = settings->type, .title = settings->type};
     struct sonde_buf drawn = {0};
     if (has_names(base) != has_names(now))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "one of the two has names and the other is a raw dump: take both as "
-                          ".pb.gz");
+        return sonde_fail(
+            diag, SONDE_INVALID_ARGUMENT,
+            "one profile has function names and the other is a raw dump; record both as .pb.gz");
     sonde_err err = sonde_draw_difference(&diff, format, &options, &drawn, diag);
     if (!err)
         err = output_write(output, drawn.data, drawn.len, diag);
@@ -120,10 +121,10 @@ static const char *read_words(const char *const *words, int count,
     *diff = (struct heap_diff){0};
     if (settings->seconds > 0) {
         diff->target = words[0];
-        return count > 1 ? "with --duration only a target is said" : NULL;
+        return count > 1 ? "--duration takes only a TARGET" : NULL;
     }
     if (count == 0)
-        return "say what to compare with: a kept dump (`sonde heap list`), two files, or "
+        return "nothing to compare; give a saved dump (see `sonde heap list`), two files, or "
                "--duration SECONDS";
     diff->base = words[0];
     diff->now = count > 1 ? words[1] : NOW;
@@ -132,8 +133,8 @@ static const char *read_words(const char *const *words, int count,
         return NULL;
     if (is_kept(diff->base) && is_in_service(diff->now))
         return NULL;
-    return "the first is a kept dump or a file, and both are of one kind: fetch a kept dump as a "
-           "file with `sonde heap dump --name NNNNNN.heap -o FILE.pb.gz`";
+    return "cannot compare a saved dump with a file; download it first with `sonde heap dump "
+           "--name NNNNNN.heap -o FILE.pb.gz`";
 }
 
 int heap_diff(const char *const *words, int count, const struct heap_settings *settings) {
@@ -146,9 +147,9 @@ int heap_diff(const char *const *words, int count, const struct heap_settings *s
     const char *path = settings->output ? settings->output : "-";
     const struct sonde_format_info *format = sonde_format_info(SONDE_FORMAT_TEXT_TOP);
     if (settings->output || settings->format)
-        format = heap_choose_format(settings, path);
+        format = format_choose(settings->format, path, SONDE_OF_HEAP);
     if (!format)
-        return heap_refuse_format(settings, path);
+        return format_refuse(&verb_heap, settings->format, path, SONDE_OF_HEAP);
     sonde_err err = output_open(&output, path, &diag);
     if (!err && diff.base && !is_in_service(diff.base))
         err = compare_files(&diff, settings, format->format, &output, &diag);

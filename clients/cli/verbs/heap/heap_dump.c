@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/capture.h"
+#include "clients/cli/formats.h"
 #include "clients/cli/json.h"
 #include "clients/cli/verbs/heap/heap.h"
 
@@ -77,31 +78,15 @@ static const char *choose_path(const struct heap_settings *settings) {
     return settings->name && !strchr(settings->name, '/') ? settings->name : "sonde.heap";
 }
 
-const struct sonde_format_info *heap_choose_format(const struct heap_settings *settings,
-                                                   const char *path) {
-    if (settings->format)
-        return sonde_format_from_output_of(sonde_slice_of(settings->format), SONDE_OF_HEAP);
-    const struct sonde_format_info *info = sonde_format_from_name(path);
-    return info && (info->offered & SONDE_OF_HEAP) ? info : NULL;
-}
-
-int heap_refuse_format(const struct heap_settings *settings, const char *path) {
-    return cli_usage(
-        &verb_heap,
-        "\"%.80s\" says no format of heaps: .heap .pb.gz .svg .callgraph.svg .collapsed "
-        ".speedscope.json .txt .legacy.heap .heapsnapshot .heapprofile",
-        settings->format ? settings->format : path);
-}
-
 int heap_dump(const char *const *words, int count, const struct heap_settings *settings) {
     struct sonde_diag diag = {0};
     uint64_t bytes;
     const char *path = choose_path(settings);
-    const struct sonde_format_info *format = heap_choose_format(settings, path);
+    const struct sonde_format_info *format = format_choose(settings->format, path, SONDE_OF_HEAP);
     if (!format)
-        return heap_refuse_format(settings, path);
+        return format_refuse(&verb_heap, settings->format, path, SONDE_OF_HEAP);
     if (settings->ended && !settings->name)
-        return cli_usage(&verb_heap, "--ended: say which dump by --name (sonde heap list --ended)");
+        return cli_usage(&verb_heap, "--ended needs --name; see `sonde heap list --ended`");
     sonde_err err = receive(words[0], settings, format, path, &bytes, &diag);
     if (err)
         return cli_fail(&verb_heap, err, &diag);

@@ -29,7 +29,7 @@ static void tell_active(const Sonde__V1__HeapState *state) {
         put_time(state->active_since_unix_ns);
     }
     if (state->owner[0]) {
-        fputs(", switched by ", stdout);
+        fputs(", switched on by ", stdout);
         cli_put_name(stdout, state->owner);
     }
     if (state->lease_until_unix_ns) {
@@ -39,30 +39,30 @@ static void tell_active(const Sonde__V1__HeapState *state) {
     fputs("\none sample per ", stdout);
     put_bytes(state->sample_bytes);
     fputs(state->backend == SONDE__V1__HEAP_STATE__BACKEND__INTERPOSED
-              ? " by Sonde's own sampler: what was allocated since"
+              ? " taken by Sonde's sampler, which sees allocations made since then"
               : "",
           stdout);
-    fputs(state->accumulates ? "; allocation totals are counted, too\n" : "\n", stdout);
+    fputs(state->accumulates ? "; allocation totals are available\n" : "\n", stdout);
     if (state->dropped)
-        printf("%" PRIu64 " sample%s had no room and are missing\n", state->dropped,
+        printf("%" PRIu64 " sample%s dropped: the sampler's tables are full\n", state->dropped,
                state->dropped == 1 ? "" : "s");
     if (state->interval_s)
-        printf("a dump every %u s\n", state->interval_s);
+        printf("one dump every %u s\n", state->interval_s);
     if (state->gdump)
-        puts("a dump at each new maximum of mapped memory");
+        puts("one dump at each new peak of mapped memory");
     if (state->gdump_skipped)
-        printf("%" PRIu64 " such dump%s left out: at most one a second\n", state->gdump_skipped,
-               state->gdump_skipped == 1 ? "" : "s");
+        printf("%" PRIu64 " peak dump%s skipped: the limit is one per second\n",
+               state->gdump_skipped, state->gdump_skipped == 1 ? "" : "s");
 }
 
 static void tell_dumps(const Sonde__V1__HeapState *state) {
     if (state->dumps) {
-        printf("%u dump%s kept, ", state->dumps, state->dumps == 1 ? "" : "s");
+        printf("%u dump%s saved, ", state->dumps, state->dumps == 1 ? "" : "s");
         put_bytes(state->dump_bytes);
-        puts(" (sonde heap list)");
+        puts("; list them with `sonde heap list`");
     }
     if (state->dump_failures) {
-        printf("%u dump%s failed, the last one: ", state->dump_failures,
+        printf("%u dump%s failed, most recently: ", state->dump_failures,
                state->dump_failures == 1 ? "" : "s");
         cli_put_name(stdout, state->last_failure);
         putchar('\n');
@@ -73,10 +73,11 @@ void heap_tell_state(const Sonde__V1__HeapState *state) {
     if (state->active)
         tell_active(state);
     else if (state->available)
-        puts("heap profiling is off; `sonde heap on` switches it on");
+        puts("heap profiling is off; switch it on with `sonde heap on`");
     else
-        printf("heap profiling cannot be switched on in this target:\n%s\n",
-               state->note[0] ? state->note : "it has no allocator that can be profiled");
+        printf("heap profiling is not available in this target:\n"
+               "%s\n",
+               state->note[0] ? state->note : "its allocator cannot be profiled");
     if ((state->active || state->available) && state->note[0])
         printf("%s\n", state->note);
     tell_dumps(state);
@@ -92,7 +93,7 @@ static void tell_dump(const Sonde__V1__HeapDump *dump) {
 
 void heap_tell_ended(const Sonde__V1__ListHeapDumpsResponse *list) {
     if (list->n_dumps == 0)
-        puts("no process that has ended left a dump");
+        puts("no dumps of exited processes");
     for (size_t i = 0; i < list->n_dumps; i++) {
         const Sonde__V1__HeapDump *dump = list->dumps[i];
         cli_put_name(stdout, dump->target[0] ? dump->target : "?");
@@ -103,7 +104,7 @@ void heap_tell_ended(const Sonde__V1__ListHeapDumpsResponse *list) {
 
 void heap_tell_dumps(const Sonde__V1__ListHeapDumpsResponse *list) {
     if (list->n_dumps == 0)
-        puts("no dump is kept; `sonde heap on --interval 60` keeps one every minute");
+        puts("no saved dumps; `sonde heap on --interval 60` saves one every minute");
     for (size_t i = 0; i < list->n_dumps; i++)
         tell_dump(list->dumps[i]);
 }

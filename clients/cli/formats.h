@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The format of an output file, chosen by --format or by the file's extension. `subjects` is a mask
+ * of enum sonde_subject: the kinds of profile that the verb can write. Main thread only. */
+#ifndef SONDE_CLIENTS_CLI_FORMATS_H
+#define SONDE_CLIENTS_CLI_FORMATS_H
+
+#include "api/draw/draw.h"
+#include "clients/cli/cli.h"
+
+#define FORMATS_ANY (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS | SONDE_OF_HEAP)
+
+/* The help text of --format. */
+#define FORMAT_HELP "output format if the extension does not select it: proto, top, ..."
+
+/* The format called `name`, or if `name` is NULL the one of the extension of `path`. NULL if there
+ * is none, or none for these subjects. */
+const struct sonde_format_info *format_choose(const char *name, const char *path,
+                                              unsigned subjects);
+
+/* The usage error after format_choose returned NULL; lists the formats. Returns the exit code. */
+int format_refuse(const struct verb *verb, const char *name, const char *path, unsigned subjects);
+
+#endif
