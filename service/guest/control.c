@@ -7,8 +7,10 @@
 #include "service/guest/guest.h"
 #include "service/guest/heap/heap_commands.h"
 #include "service/guest/link.h"
+#include "service/guest/process/append.h"
 #include "service/guest/process/capabilities.h"
 #include "service/guest/process/limits.h"
+#include "service/guest/process/procfs.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/capture_state.h"
 #include "service/guest/sampling/thread_scan.h"
@@ -30,8 +32,8 @@
 
 static struct fds_file watch = FDS_NONE;
 static int pause_ms, tries_left;
-static bool stepped_aside; /* the thread before left everything as it is, for the next */
-static bool attached;      /* the greeting went out; the link may have been closed since */
+static bool suspended; /* the thread before left everything as it is, for the next */
+static bool attached;  /* the greeting went out; the link may have been closed since */
 static int64_t away_since_s;
 
 static void set_state(enum guest_state state) {
@@ -46,13 +48,13 @@ static sonde_guest_v1_Hello hello;
 static void fill_hello(void) {
     hello.protocol = 1;
     hello.pid = (int32_t)handler_state.pid;
-    limits_append(hello.name, sizeof hello.name, guest.name);
-    limits_append(hello.version, sizeof hello.version, GUEST_VERSION);
+    append_text(hello.name, sizeof hello.name, guest.name);
+    append_text(hello.version, sizeof hello.version, GUEST_VERSION);
     ssize_t len = readlink("/proc/self/exe", hello.executable, sizeof hello.executable - 1);
     hello.executable[len > 0 ? len : 0] = 0;
     if (getrandom(hello.uuid, sizeof hello.uuid, GRND_NONBLOCK) < 0)
         memcpy(hello.uuid, &handler_state.pid, sizeof handler_state.pid);
-    hello.start_ticks = limits_stat_field(22);
+    hello.start_ticks = procfs_stat_field(22);
     hello.page_size = (uint32_t)sysconf(_SC_PAGESIZE);
     hello.cpus = limits_cpus();
 }
@@ -76,7 +78,7 @@ static void forget_watch(void) {
  * missing. */
 static void set_watch(void) {
     char folder[GUEST_PATH_BYTES] = "";
-    limits_append(folder, sizeof folder, guest.socket_path);
+    append_text(folder, sizeof folder, guest.socket_path);
     char *slash = strrchr(folder, '/');
     if (watch.fd >= 0 || !slash || slash == folder || folder[0] == '@')
         return;
@@ -132,14 +134,14 @@ static void try_to_connect(void) {
 
 static void on_refusal(const sonde_guest_v1_Refusal *refusal) {
     guest.refusal[0] = 0;
-    limits_append(guest.refusal, sizeof guest.refusal, refusal->reason);
+    append_text(guest.refusal, sizeof guest.refusal, refusal->reason);
     set_state(GUEST_REFUSED);
     pause_ms = MOST_PAUSE_MS;
     link_close();
 }
 
 static void on_message(const link_in *in, int fd) {
-    rights_limit_to(
+    capabilities_limit_to(
         (int)handler_state.pid); /* a server that has given something up meant all of itself */
     switch (in->which_message) {
     case sonde_guest_v1_ToGuest_refusal_tag:
@@ -220,7 +222,7 @@ static int sooner(int a, int b) {
 }
 
 static bool is_asked_to_go(void) {
-    return atomic_load(&guest.stopping) || atomic_load(&guest.stepping_aside);
+    return atomic_load(&guest.stopping) || atomic_load(&guest.suspending);
 }
 
 static void begin(void) {
@@ -234,13 +236,13 @@ static void begin(void) {
 
 /* In the place of a thread that stepped aside: what is a thread's own is this one's from now on. */
 static void take_over(void) {
-    stepped_aside = false;
-    threads_take_over();
-    heap_take_over();
+    suspended = false;
+    threads_exclude_self();
+    heap_exclude_self();
 }
 
 void control_run(void) {
-    if (stepped_aside)
+    if (suspended)
         take_over();
     else
         begin();
@@ -251,15 +253,15 @@ void control_run(void) {
         else
             wait_for_events(due_ms);
     }
-    stepped_aside = !atomic_load(&guest.stopping);
-    if (stepped_aside)
-        capture_step_aside();
+    suspended = !atomic_load(&guest.stopping);
+    if (suspended)
+        capture_suspend();
     else
         control_end();
 }
 
 void control_end(void) {
-    stepped_aside = false;
+    suspended = false;
     heap_stop();
     capture_abandon();
     attached = false;
@@ -269,7 +271,7 @@ void control_end(void) {
 }
 
 void control_after_fork(void) {
-    attached = stepped_aside = false;
+    attached = suspended = false;
     link_close();
     forget_watch();
     heap_after_fork();

@@ -33,7 +33,7 @@ struct guest {
     char name[GUEST_NAME_BYTES]; /* of the options, SONDE_NAME, or argv[0]'s base at the start */
     struct fds_file wake;        /* wakes the control thread: stop, a miss, a closed library */
     _Atomic bool stopping;
-    _Atomic bool stepping_aside; /* the thread ends, and another goes on where it stood */
+    _Atomic bool suspending; /* the thread ends, and another goes on where it stood */
     _Atomic bool reread_maps;
     _Atomic bool keeps_maps; /* capture_keep_maps */
     _Atomic uint32_t state;  /* enum guest_state */
@@ -54,12 +54,12 @@ bool guest_make_wake(void);
 
 /* Whether the calling thread's rights (rights.h) are others than the control thread's; false when
  * there is none. */
-bool guest_rights_differ(void);
+bool guest_capabilities_differ(void);
 /* Sends the control thread away; false when there was none. No start, stop or other stepping aside
- * happens until the same thread has called guest_step_back, which makes another, with the caller's
- * rights, that goes on in its place. */
-bool guest_step_aside(void);
-void guest_step_back(void);
+ * happens until the same thread has called guest_resume_control, which makes another, with the
+ * caller's rights, that goes on in its place. */
+bool guest_suspend_control(void);
+void guest_resume_control(void);
 /* Lets a control thread that is still waiting to begin connect at once, and waits for it, 50 ms at
  * most: the socket's path will be out of sight. */
 void guest_connect_now(void);
@@ -67,7 +67,7 @@ void guest_connect_now(void);
 int guest_create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
                         void *argument);
 
-/* Body of the control thread (control.c): returns when guest.stopping or guest.stepping_aside. */
+/* Body of the control thread (control.c): returns when guest.stopping or guest.suspending. */
 void control_run(void);
 /* Ends what a thread left when it stepped aside and none could be made in its place. */
 void control_end(void);

@@ -7,9 +7,9 @@
  * by sonded. The constructor stays out of set-uid programs and where SONDE_DISABLE is set. */
 #include "api/sonde.h"
 #include "service/guest/guest.h"
+#include "service/guest/process/append.h"
 #include "service/guest/process/capabilities.h"
 #include "service/guest/process/chroot.h"
-#include "service/guest/process/limits.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/install.h"
 #include "service/guest/sampling/thread_scan.h"
@@ -114,26 +114,26 @@ int guest_start(uint32_t delay_ms) {
 
 /* ---- Stepping aside ---- */
 
-bool guest_rights_differ(void) {
-    struct rights own, control_rights;
+bool guest_capabilities_differ(void) {
+    struct capabilities own, control_rights;
     int tid = atomic_load(&control_tid);
     if (!atomic_load(&running) || raw_call3(SYS_getpid, 0, 0, 0) != (long)handler_state.pid)
         return false; /* the child of a vfork has its parent's memory */
     if (tid == 0)
         return true; /* who knows */
-    if (!rights_of(0, &own) || !rights_of(tid, &control_rights))
+    if (!capabilities_get(0, &own) || !capabilities_get(tid, &control_rights))
         return false;
     control_rights.securebits = control_securebits;
-    return !rights_equal(&own, &control_rights);
+    return !capabilities_equal(&own, &control_rights);
 }
 
-bool guest_step_aside(void) {
+bool guest_suspend_control(void) {
     pthread_mutex_lock(&lock);
     if (!running) {
         pthread_mutex_unlock(&lock);
         return false;
     }
-    atomic_store(&guest.stepping_aside, true);
+    atomic_store(&guest.suspending, true);
     handler_wake_control();
     pthread_join(control, NULL);
     return true;
@@ -145,8 +145,8 @@ static void end_running(void) {
     running = false;
 }
 
-void guest_step_back(void) {
-    atomic_store(&guest.stepping_aside, false);
+void guest_resume_control(void) {
+    atomic_store(&guest.suspending, false);
     if (make_thread() != 0) {
         control_end();
         end_running();
@@ -184,13 +184,13 @@ static void on_fork_child(void) {
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     wanted_in_child = running || wanted_in_child;
     running = false;
-    atomic_store(&guest.stepping_aside, false);
+    atomic_store(&guest.suspending, false);
     handler_state.pid = (uint32_t)raw_call3(SYS_getpid, 0, 0, 0);
     close_wake();
     atomic_store(&guest.state, GUEST_OFF);
     install_after_fork();
     threads_after_fork();
-    jail_after_fork();
+    chroot_after_fork();
     control_after_fork();
 }
 
@@ -207,7 +207,7 @@ void guest_restart_after_fork(void) {
 
 static void copy(char *to, size_t size, const char *from) {
     to[0] = 0;
-    limits_append(to, size, from);
+    append_text(to, size, from);
 }
 
 /* The same rule as api/paths.c, without linking it. */
@@ -215,16 +215,16 @@ static void default_socket(char *path, size_t size) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     path[0] = 0;
     if (geteuid() == 0) {
-        limits_append(path, size, "/run");
+        append_text(path, size, "/run");
     } else if (runtime && runtime[0] == '/') {
-        limits_append(path, size, runtime);
+        append_text(path, size, runtime);
     } else {
-        limits_append(path, size, "/tmp/sonde-");
-        limits_append_number(path, size, geteuid());
-        limits_append(path, size, "/guest.sock");
+        append_text(path, size, "/tmp/sonde-");
+        append_number(path, size, geteuid());
+        append_text(path, size, "/guest.sock");
         return;
     }
-    limits_append(path, size, "/sonde/guest.sock");
+    append_text(path, size, "/sonde/guest.sock");
 }
 
 /* argv[0]'s base as the process began: servers write their state over argv later. */
@@ -346,8 +346,8 @@ const char *sonde_status(void) {
     uint32_t state = atomic_load(&guest.state);
     copy(text, sizeof text, sentences[state]);
     if (state == GUEST_AWAY)
-        limits_append(text, sizeof text, guest.socket_path);
+        append_text(text, sizeof text, guest.socket_path);
     if (state == GUEST_REFUSED)
-        limits_append(text, sizeof text, guest.refusal);
+        append_text(text, sizeof text, guest.refusal);
     return text;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/heap/allocator.h"
 
-#include "service/guest/process/maps.h"
+#include "service/guest/maps/maps.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/heap/heap_commands.h"
 
+#include "service/guest/heap/alloc_backtrace.h"
 #include "service/guest/heap/allocator.h"
 #include "service/guest/heap/gdump.h"
-#include "service/guest/heap/jemalloc_backtrace.h"
 #include "service/guest/heap/sampler.h"
 #include "service/guest/heap/sampler_control.h"
 #include "service/guest/link.h"
-#include "service/guest/process/limits.h"
+#include "service/guest/process/append.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/handler_state.h"
 
@@ -35,7 +35,7 @@ static void *original;   /* the backtrace before ours; NULL = ours is not in pla
 static int failed(sonde_guest_v1_HeapAnswer *answer, const char *name, int error) {
     if (error && !answer->os_error) {
         answer->os_error = error;
-        limits_append(answer->failed, sizeof answer->failed, name);
+        append_text(answer->failed, sizeof answer->failed, name);
     }
     return error;
 }
@@ -45,7 +45,7 @@ static int failed(sonde_guest_v1_HeapAnswer *answer, const char *name, int error
 /* The allocator opens the memfd by its name among our descriptors and writes it as any file. */
 static int write_dump(int fd) {
     char path[PATH_TEXT] = "/proc/self/fd/";
-    limits_append_number(path, sizeof path, (uint64_t)fd);
+    append_number(path, sizeof path, (uint64_t)fd);
     return allocator_set_text("prof.dump", path);
 }
 
@@ -72,16 +72,18 @@ static int make_dump(sonde_guest_v1_HeapAnswer *answer) {
 static void put_hook(void) {
     void *before = NULL;
     if (original || allocator_get_pointer(BACKTRACE, &before) != 0 || !before ||
-        before == (void *)hook_backtrace)
+        before == (void *)alloc_backtrace_hook)
         return;
-    hook_set_original((hook_function *)before);
-    original = allocator_swap(BACKTRACE, (void *)hook_backtrace, &before) == 0 ? before : NULL;
+    alloc_backtrace_set_original((alloc_backtrace_function *)before);
+    original =
+        allocator_swap(BACKTRACE, (void *)alloc_backtrace_hook, &before) == 0 ? before : NULL;
 }
 
 /* Somebody else's that came after ours stays. */
 static void take_hook_back(void) {
     void *now = NULL;
-    if (original && allocator_get_pointer(BACKTRACE, &now) == 0 && now == (void *)hook_backtrace)
+    if (original && allocator_get_pointer(BACKTRACE, &now) == 0 &&
+        now == (void *)alloc_backtrace_hook)
         (void)allocator_swap(BACKTRACE, original, &now);
     original = NULL;
 }
@@ -181,8 +183,8 @@ static void describe_jemalloc(sonde_guest_v1_HeapAnswer *answer) {
 
 static void describe(sonde_guest_v1_HeapAnswer *answer) {
     const struct patch_facts *facts = patch_find();
-    limits_append(answer->symbol, sizeof answer->symbol, allocator_symbol());
-    limits_append(answer->allocator, sizeof answer->allocator, facts->allocator);
+    append_text(answer->symbol, sizeof answer->symbol, allocator_symbol());
+    append_text(answer->allocator, sizeof answer->allocator, facts->allocator);
     describe_jemalloc(answer);
     answer->in_program = facts->refusal == PATCH_IN_PROGRAM;
     answer->program_imports = facts->program_words;
@@ -268,7 +270,7 @@ void heap_on_tables(void) {
     send_late();
 }
 
-void heap_take_over(void) {
+void heap_exclude_self(void) {
     sampler_mute();
 }
 
@@ -364,7 +366,7 @@ void heap_while_away(int64_t since_s) {
 void heap_after_fork(void) {
     switched_on = false;
     late.is_waiting = false;
-    hook_after_fork();
+    alloc_backtrace_after_fork();
     gdump_after_fork();
     interposer_after_fork();
 }

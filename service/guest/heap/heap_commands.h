@@ -29,7 +29,7 @@ bool heap_wants_maps(void);
 /* sonded is away, and was not there since `since_s` (monotonic seconds). */
 void heap_while_away(int64_t since_s);
 /* The calling thread is the control thread from now on: its allocations are never shown. */
-void heap_take_over(void);
+void heap_exclude_self(void);
 /* sonde_stop: everything as we found it. */
 void heap_stop(void);
 /* In the child of a fork. */

@@ -5,7 +5,7 @@
  * and nobody will be. */
 #include "service/guest/heap/sampler.h"
 
-#include "service/guest/heap/jemalloc_backtrace.h"
+#include "service/guest/heap/alloc_backtrace.h"
 #include "service/guest/heap/random.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/handler_state.h"
@@ -130,7 +130,7 @@ note(const void *block, uint64_t bytes, const struct sampler_choice *choice, con
     uint64_t pcs[ALLOC_MAX_DEPTH];
     struct walk_registers here;
     walk_registers_here(&here);
-    uint32_t depth = hook_stack(&here, (uint64_t)caller, pcs, ALLOC_MAX_DEPTH);
+    uint32_t depth = alloc_backtrace_take(&here, (uint64_t)caller, pcs, ALLOC_MAX_DEPTH);
     struct sample sample = {.size = bytes,
                             .objects = alloc_bits(choice->objects),
                             .time_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC_COARSE),

@@ -81,8 +81,8 @@ static void on_thread_end(void *value) {
     if (value != &again && pthread_setspecific(leave_key, &again) == 0)
         return;
     threads_leave();
-    if (atomic_load_explicit(&jail_entered, memory_order_relaxed))
-        jail_remove((uint32_t)raw_gettid());
+    if (atomic_load_explicit(&chroot_entered, memory_order_relaxed))
+        chroot_remove_thread((uint32_t)raw_gettid());
 }
 
 __attribute__((constructor(101))) static void find_real(void) {
@@ -111,8 +111,8 @@ static __attribute__((noinline)) void *sonde_thread(void *packed) {
     struct walk_registers here;
     give_begin(packed);
     walk_registers_here(&here);
-    if (atomic_load_explicit(&jail_entered, memory_order_relaxed))
-        jail_add((uint32_t)raw_gettid());
+    if (atomic_load_explicit(&chroot_entered, memory_order_relaxed))
+        chroot_add_thread((uint32_t)raw_gettid());
     threads_enter(own_stack(begin.stack), &here);
     pthread_setspecific(leave_key, &leave_key);
     void *result = begin.start(begin.argument);
@@ -152,7 +152,7 @@ EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, thread_
     if (!real_create)
         return EAGAIN;
     bool is_told = atomic_load_explicit(&handler_state.sampling, memory_order_relaxed) ||
-                   atomic_load_explicit(&jail_entered, memory_order_relaxed);
+                   atomic_load_explicit(&chroot_entered, memory_order_relaxed);
     if (!is_told || !atomic_load(&key_made))
         return real_create(thread, attr, start, argument);
     struct begin *begin = take_begin();
@@ -205,7 +205,7 @@ EXPORT __sighandler_t __sysv_signal(int number, __sighandler_t handler) {
 }
 
 EXPORT int chroot(const char *path) {
-    jail_prepare();
+    chroot_prepare();
     guest_connect_now();
     long result = raw_call3(SYS_chroot, (long)path, 0, 0);
     if (result == 0)

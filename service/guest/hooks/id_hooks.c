@@ -22,15 +22,15 @@
 
 /* Before a change: whether our thread was sent away. */
 static bool begin(void) {
-    return guest_rights_differ() && guest_step_aside();
+    return guest_capabilities_differ() && guest_suspend_control();
 }
 
 static void end(bool is_aside) {
     int saved = errno;
     if (!is_aside)
-        is_aside = guest_rights_differ() && guest_step_aside();
+        is_aside = guest_capabilities_differ() && guest_suspend_control();
     if (is_aside)
-        guest_step_back();
+        guest_resume_control();
     errno = saved;
 }
 

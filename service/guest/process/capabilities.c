@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-/* capget's and capset's data: two sets of 32 bits. */
+/* The data of capget and capset: capabilities 0-31 and 32-63. */
 struct caps {
     struct __user_cap_data_struct words[2];
 };
@@ -17,24 +17,24 @@ static long get(int tid, struct caps *caps) {
     return raw_call3(SYS_capget, (long)&header, (long)caps, 0);
 }
 
-bool rights_of(int tid, struct rights *rights) {
+bool capabilities_get(int tid, struct capabilities *capabilities) {
     struct caps caps;
     if (get(tid, &caps) < 0)
         return false;
     for (int i = 0; i < 2; i++) {
-        rights->effective[i] = caps.words[i].effective;
-        rights->permitted[i] = caps.words[i].permitted;
-        rights->inheritable[i] = caps.words[i].inheritable;
+        capabilities->effective[i] = caps.words[i].effective;
+        capabilities->permitted[i] = caps.words[i].permitted;
+        capabilities->inheritable[i] = caps.words[i].inheritable;
     }
-    rights->securebits = raw_call(SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
+    capabilities->securebits = raw_call(SYS_prctl, PR_GET_SECUREBITS, 0, 0, 0, 0);
     return true;
 }
 
-bool rights_equal(const struct rights *a, const struct rights *b) {
+bool capabilities_equal(const struct capabilities *a, const struct capabilities *b) {
     return memcmp(a, b, sizeof *a) == 0;
 }
 
-void rights_limit_to(int tid) {
+void capabilities_limit_to(int tid) {
     struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
     struct caps own, theirs;
     uint32_t surplus = 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a thread may do: its capabilities and securebits, which Linux keeps a thread and not a
- * process. libc changes user and group ids in every thread and aborts the process when one thread
- * fares differently, so the control thread must have just what the host's own threads have. Thread
- * safety: any thread. */
+ * Capabilities and securebits, which Linux keeps per thread. libc changes user and group ids in
+ * every thread and aborts the process when one thread may and another may not, so the control
+ * thread must have the same capabilities as the application's threads. Any thread; not
+ * signal-safe. */
 #ifndef SONDE_SERVICE_GUEST_PROCESS_CAPABILITIES_H
 #define SONDE_SERVICE_GUEST_PROCESS_CAPABILITIES_H
 
@@ -12,16 +12,16 @@
 
 #pragma GCC visibility push(hidden)
 
-struct rights {
+struct capabilities {
     uint32_t effective[2], permitted[2], inheritable[2];
-    long securebits; /* of the calling thread's; others' are not told */
+    long securebits; /* always those of the calling thread: the kernel does not show others' */
 };
 
-/* Of thread tid of this process; 0 = the calling one. False where the kernel does not say. */
-bool rights_of(int tid, struct rights *rights);
-bool rights_equal(const struct rights *a, const struct rights *b);
-/* Of the calling thread: gives up what thread tid has not got. */
-void rights_limit_to(int tid);
+/* Of thread tid of this process, 0 = the calling thread. False when the kernel does not answer. */
+bool capabilities_get(int tid, struct capabilities *capabilities);
+bool capabilities_equal(const struct capabilities *a, const struct capabilities *b);
+/* Drops each capability of the calling thread that thread tid does not have. */
+void capabilities_limit_to(int tid);
 
 #pragma GCC visibility pop
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Servers that chroot (haproxy, named -t) see no /proc afterwards, and so do we. What the guest
- * cannot do without is taken along at the call: the file that tells the process' mappings, held
- * open, and the list of its threads, which from then on their own beginnings and ends keep. No
- * directory is held open: it would be a way out of the jail.
+ * Sampling after a chroot. A server that calls chroot (haproxy, named -t) has no /proc afterwards,
+ * and neither has the guest. So before the call the guest opens /proc/self/maps, keeps it open, and
+ * notes all threads; from then on threads add and remove themselves as they start and end. It keeps
+ * no directory open, because that would be a way out of the chroot.
  *
- * Raw clones that are made in the jail are not on the list. Thread safety: any thread, but for what
- * says control thread. */
+ * Threads that a raw clone creates after the chroot are not seen. Any thread, except where a
+ * function says control thread. */
 #ifndef SONDE_SERVICE_GUEST_PROCESS_CHROOT_H
 #define SONDE_SERVICE_GUEST_PROCESS_CHROOT_H
 
@@ -15,25 +15,27 @@
 
 #pragma GCC visibility push(hidden)
 
-#define JAIL_THREADS 16384u
+#define CHROOT_THREADS_MAX 16384u /* further threads are not sampled */
 
-extern _Atomic bool jail_entered;
+/* chroot_prepare was called: threads must add and remove themselves. */
+extern _Atomic bool chroot_entered;
 
-/* Before a chroot: takes along what is to be seen now. */
-void jail_prepare(void);
-/* A thread of a process in a jail begins, or ends. */
-void jail_add(uint32_t tid);
-void jail_remove(uint32_t tid);
-/* In the child of a fork: its one thread; the parent's mappings are not its own. */
-void jail_after_fork(void);
+/* Called before a chroot. Does nothing without a /proc, as in a second chroot: what the first call
+ * opened stays. */
+void chroot_prepare(void);
+void chroot_add_thread(uint32_t tid);
+void chroot_remove_thread(uint32_t tid);
+/* In the child of a fork: keeps the one thread, and closes the parent's maps file. */
+void chroot_after_fork(void);
 
-/* /proc/self/maps from its start: a descriptor that jail_close_maps takes back, or -errno. Control
- * thread. */
-long jail_open_maps(void);
-void jail_close_maps(long fd);
-/* Each thread's number, from /proc/self/task or from the list; false when neither is known. Control
- * thread, or before there is one. */
-bool jail_each_task(void (*visit)(uint32_t tid, void *context), void *context);
+/* Opens /proc/self/maps, or rewinds the file that chroot_prepare opened: a descriptor positioned at
+ * the start, to be given to chroot_close_maps, or -errno. Control thread only. */
+long chroot_open_maps(void);
+void chroot_close_maps(long fd);
+
+/* Calls visit for each thread, from /proc/self/task or else from the list. False when neither is
+ * available. Control thread only. */
+bool chroot_each_thread(void (*visit)(uint32_t tid, void *context), void *context);
 
 #pragma GCC visibility pop
 

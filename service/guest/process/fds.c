@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/process/fds.h"
 
-#include "service/guest/process/limits.h"
+#include "service/guest/process/append.h"
 #include "service/guest/raw.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #define MARKABLE  65536u
-#define HIGH      1024 /* above what select can wait for */
+#define HIGH      1024 /* FD_SETSIZE: select cannot wait for numbers from here on */
 #define WORD_BITS 64u
 
 static _Atomic uint64_t marks[MARKABLE / WORD_BITS];
@@ -21,15 +21,15 @@ static uint64_t bit(unsigned fd) {
     return 1ull << (fd % WORD_BITS);
 }
 
-/* Half of what the host may open stays below us. */
-static int floor_of_ours(void) {
+/* At least half of the numbers that the process may use stay below ours. */
+static int lowest_number(void) {
     struct rlimit limit = {HIGH, HIGH};
     getrlimit(RLIMIT_NOFILE, &limit);
     return limit.rlim_cur / 2 < HIGH ? (int)limit.rlim_cur / 2 : HIGH;
 }
 
 int fds_raise(int fd) {
-    int high = fcntl(fd, F_DUPFD_CLOEXEC, floor_of_ours());
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, lowest_number());
     if (high >= 0)
         raw_close(fd);
     else
@@ -62,13 +62,13 @@ uint64_t fds_next(uint64_t from, uint64_t to) {
 
 static struct fds_file describe(int fd) {
     struct fds_file file = {.fd = fd};
-    struct stat about;
+    struct stat status;
     char path[40] = "/proc/self/fd/";
-    if (fstat(fd, &about) != 0)
+    if (fstat(fd, &status) != 0)
         return FDS_NONE;
-    file.device = about.st_dev;
-    file.inode = about.st_ino;
-    limits_append_number(path, sizeof path, (uint64_t)fd);
+    file.device = status.st_dev;
+    file.inode = status.st_ino;
+    append_number(path, sizeof path, (uint64_t)fd);
     if (readlink(path, file.link, sizeof file.link - 1) < 0)
         file.link[0] = 0;
     return file;

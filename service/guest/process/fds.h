@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The guest's descriptors live in a table that belongs to the host. Some hosts close "everything
- * from 3 up" as they become daemons, and would then be given our numbers for files of their own.
- * Three things keep both apart: our numbers are high, where nobody counts on them; close and its
- * kin leave them alone (interpose_close.c); and before the control thread uses a descriptor it sees
- * whether that is still the file it opened, for a host may close past libc. */
+ * The guest's descriptors are numbers in a table that belongs to the application. Some programs
+ * close every descriptor from 3 up when they become daemons, and then get the guest's numbers for
+ * their own files. Three things prevent that the two mix up files: the guest's numbers are high,
+ * close and its relatives skip them (hooks/close_hooks.c), and before the control thread uses a
+ * descriptor it checks that it still is the file it opened, since a program may call the kernel
+ * without libc. */
 #ifndef SONDE_SERVICE_GUEST_PROCESS_FDS_H
 #define SONDE_SERVICE_GUEST_PROCESS_FDS_H
 
@@ -14,27 +15,29 @@
 struct fds_file {
     int fd; /* -1 = none */
     uint64_t device, inode;
-    /* The start of what /proc/self/fd says, for inotify and eventfd share one inode; "" =
-     * unknown. */
+    /* The start of the link in /proc/self/fd, since inotify and eventfd files share one inode. ""
+     * when unknown. */
     char link[24];
 };
 #define FDS_NONE ((struct fds_file){.fd = -1})
 
-/* Marks fd as ours under a high number when one is to be had, and closes the low one. Gives the
- * number. Any thread. */
+/* Moves fd to a high number, if one is free, and marks the number as ours. Returns the number. Any
+ * thread. */
 int fds_raise(int fd);
-/* The number is no longer ours. Does not close it. Any thread; signal-safe. */
+/* Removes the mark, without closing. Any thread; signal-safe. */
 void fds_forget(int fd);
-/* Whether a number is marked. Numbers of 65536 and more never are. Any thread; signal-safe. */
+/* Whether a number is marked; never for numbers from 65536 up. Any thread; signal-safe. */
 bool fds_marked(int fd);
-/* The first marked number of from..to, or to + 1. */
+/* The first marked number in from..to, or to + 1. Any thread; signal-safe. */
 uint64_t fds_next(uint64_t from, uint64_t to);
 
-/* fds_raise, and what is needed to tell the file from others later. */
+/* fds_raise, and notes what identifies the file. FDS_NONE when it is not open. The caller gives up
+ * fd and owns the result until fds_close. Any thread. */
 struct fds_file fds_keep(int fd);
-/* False when the host has closed it, or has given its number to another file. */
+/* False when the application has closed the descriptor or reused its number. Any thread. */
 bool fds_ours(const struct fds_file *file);
-/* Closes it if it is still ours, and forgets it. Nothing when there is none. */
+/* Closes the descriptor if it still is ours, removes the mark and sets *file to FDS_NONE. Accepts
+ * FDS_NONE. Any thread. */
 void fds_close(struct fds_file *file);
 
 #endif

@@ -3,16 +3,18 @@
 
 #include "service/guest/raw.h"
 
+#include <errno.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-/* The child runs on our stack while we wait: it calls nothing and returns nowhere. A core limit of
- * one byte means no dump, not even one that is piped away. No signal tells of its end, and only who
- * asks for such children (__WALL) can find it. */
-bool trial_kills(long number, long a, long b, long c, long d, long e) {
+/* The child shares our memory and runs on our stack while we wait (CLONE_VFORK), so it makes raw
+ * system calls only and never returns. A core limit of one byte suppresses the core dump, even one
+ * that the kernel would pipe to a program. The child sends no SIGCHLD when it exits; only waitpid
+ * with __WALL reaps it. */
+bool seccomp_probe_kills(long number, long a, long b, long c, long d, long e) {
     struct rlimit no_core = {1, 1};
     int status = 0;
     if (raw_call(SYS_prctl, PR_GET_SECCOMP, 0, 0, 0, 0) != SECCOMP_MODE_FILTER)
@@ -25,8 +27,8 @@ bool trial_kills(long number, long a, long b, long c, long d, long e) {
             raw_call3(SYS_exit_group, 0, 0, 0);
     }
     if (child < 0)
-        return true;                                                      /* who knows */
-    while (raw_call(SYS_wait4, child, (long)&status, __WALL, 0, 0) == -4) /* EINTR */
+        return true; /* not known: do not risk it */
+    while (raw_call(SYS_wait4, child, (long)&status, __WALL, 0, 0) == -EINTR)
         continue;
     return WIFSIGNALED(status);
 }

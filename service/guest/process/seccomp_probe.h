@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether a system call may be made at all. A seccomp filter can end the process for asking, as
- * systemd's SystemCallFilter= does, and nothing tells beforehand: so where a filter is, a child
- * that shares our memory for that moment asks first. Control thread. */
+ * Whether a seccomp filter would kill the process for a system call, as systemd's SystemCallFilter=
+ * does. The kernel offers no way to ask, so a child process makes the call first. */
 #ifndef SONDE_SERVICE_GUEST_PROCESS_SECCOMP_PROBE_H
 #define SONDE_SERVICE_GUEST_PROCESS_SECCOMP_PROBE_H
 
@@ -10,10 +9,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* True when a filter is there and the call ends whoever makes it. What the call makes is gone with
- * the child. Needs Linux 5.16: before, a core dump of the child took its memory's other users
- * along. */
-bool trial_kills(long number, long a, long b, long c, long d, long e);
+/* True when the process has a filter that kills the caller of this system call, or when that cannot
+ * be found out. What the call creates disappears with the child. Needs Linux 5.16: on older kernels
+ * a core dump of the child kills every process that shares its memory. Control thread only. */
+bool seccomp_probe_kills(long number, long a, long b, long c, long d, long e);
 
 #pragma GCC visibility pop
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/blocked_threads.h"
 
-#include "service/guest/process/limits.h"
+#include "service/guest/process/procfs.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/push.h"
@@ -78,7 +78,7 @@ static void tell_name(struct place *place, uint32_t tid) {
     char name[16];
     if (place->until_told-- > 0)
         return;
-    limits_task_name(tid, name);
+    procfs_task_name(tid, name);
     place->until_told = TOLD_RECORDS;
     if (!ring_push_thread(&handler_state.rings, tid, name, 0, "", 0))
         place->until_told = 0;
@@ -137,7 +137,7 @@ static bool advance(struct place *place, uint32_t tid, int64_t time_ns, bool *ha
 
 /* Of the time off the CPU, what the thread was ready to run. */
 static void take_waiting(struct place *place, uint32_t tid) {
-    int64_t waited_ns = limits_task_waited_ns(tid);
+    int64_t waited_ns = procfs_task_waited_ns(tid);
     int64_t more = waited_ns < 0 || place->waited_ns < 0 ? 0 : waited_ns - place->waited_ns;
     more = more < place->loose_ns ? more : place->loose_ns;
     place->waited_ns = waited_ns;
@@ -180,7 +180,7 @@ static void find_place(struct place *place, uint32_t tid) {
     const struct module_map *map = atomic_load_explicit(&handler_state.map, memory_order_acquire);
     uint64_t pc, sp;
     place->stands = false;
-    if (!map || !now.copy || limits_task_where(tid, &pc, &sp) != LIMITS_BLOCKED || sp < BELOW)
+    if (!map || !now.copy || procfs_task_state(tid, &pc, &sp) != PROCFS_BLOCKED || sp < BELOW)
         return;
     place->depth = 0;
     walk(place, pc, sp, map);
@@ -282,7 +282,7 @@ void blocked_enter(const struct sampled_thread *thread) {
     place->incarnation = atomic_load(&thread->incarnation);
     place->seen_ns = wall_ns();
     place->cpu_ns = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid));
-    place->waited_ns = limits_task_waited_ns(thread->tid);
+    place->waited_ns = procfs_task_waited_ns(thread->tid);
     now.next_ns[number] = place->seen_ns + now.period_ns / 2;
 }
 
@@ -343,7 +343,7 @@ int blocked_open(uint64_t period_ns) {
     if (!was_open)
         each_thread(blocked_enter);
     errno = EACCES;
-    if (limits_task_where((uint32_t)raw_gettid(), &pc, &sp) == LIMITS_UNKNOWN ||
+    if (procfs_task_state((uint32_t)raw_gettid(), &pc, &sp) == PROCFS_UNKNOWN ||
         read_memory((uint64_t)&word, &pc, sizeof pc) != sizeof pc)
         return errno;
     return 0;

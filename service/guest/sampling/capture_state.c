@@ -2,15 +2,16 @@
 #include "service/guest/sampling/capture_state.h"
 
 #include "service/guest/guest.h"
-#include "service/guest/heap/jemalloc_backtrace.h"
+#include "service/guest/heap/alloc_backtrace.h"
 #include "service/guest/link.h"
+#include "service/guest/maps/maps_watch.h"
+#include "service/guest/maps/module_map.h"
+#include "service/guest/process/append.h"
 #include "service/guest/process/limits.h"
-#include "service/guest/process/maps_watch.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/blocked_threads.h"
 #include "service/guest/sampling/clock.h"
 #include "service/guest/sampling/install.h"
-#include "service/guest/sampling/module_map.h"
 #include "service/guest/sampling/rings.h"
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/sampling/thread_scan.h"
@@ -62,8 +63,8 @@ static void send_state(bool running, int os_error) {
     state->period_ns = now.period_ns;
     state->threads = threads_count();
     state->os_error = os_error;
-    limits_append(state->clock, sizeof state->clock, running ? clock_name(now.plan.clock) : "");
-    limits_append(state->note, sizeof state->note, now.plan.note);
+    append_text(state->clock, sizeof state->clock, running ? clock_name(now.plan.clock) : "");
+    append_text(state->note, sizeof state->note, now.plan.note);
     if (now.plan.clock == SAMPLE_CLOCK_PERF)
         threads_note(state->note, sizeof state->note, SAMPLE_CLOCK_TIMER,
                      " threads by timer (RLIMIT_NOFILE)");
@@ -71,7 +72,7 @@ static void send_state(bool running, int os_error) {
     link_send(-1);
 }
 
-void capture_step_aside(void) {
+void capture_suspend(void) {
     int64_t used_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     now.own_start_ns -= used_ns; /* the next thread's clock begins at 0 */
     now.own_running_ns -= used_ns;
@@ -127,7 +128,7 @@ static bool send_maps(void) {
 /* The stack areas are read by handlers: the old ones may be written again only when none is
  * inside. */
 static bool is_quiet(void) {
-    return handler_is_quiescent(sampled_threads_limit()) && hook_quiet();
+    return handler_is_quiescent(sampled_threads_limit()) && alloc_backtrace_is_quiescent();
 }
 
 static bool wait_quiet(int tries) {
@@ -156,8 +157,8 @@ static bool refresh_maps(bool force) {
     atomic_store(&handler_state.areas, now.maps.areas);
     if (!changed)
         return true;
-    tables_collect(is_quiet());
-    if (tables_set_modules(&now.maps, ++now.generation) == 0 && tables_publish() == 0)
+    module_map_collect(is_quiet());
+    if (module_map_set_modules(&now.maps, ++now.generation) == 0 && module_map_publish() == 0)
         send_maps();
     return true;
 }
@@ -232,7 +233,7 @@ static void prepare(void) {
     now.own_start_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
     int error = prepare_parts();
     if (!error && !refresh_maps(true) && now.maps.module_count == 0) {
-        limits_append(now.plan.note, sizeof now.plan.note, "it sees no /proc in its chroot");
+        append_text(now.plan.note, sizeof now.plan.note, "it sees no /proc in its chroot");
         error = ENOENT;
     }
     if (error) {
@@ -269,9 +270,9 @@ static void adjust_blocked(void) {
     int error = blocked_open(now.wall_period_ns);
     if (!error || strstr(now.plan.note, "blocked threads"))
         return;
-    limits_append(now.plan.note, sizeof now.plan.note, *now.plan.note ? "; " : "");
-    limits_append(now.plan.note, sizeof now.plan.note, "stacks of blocked threads: ");
-    limits_append(now.plan.note, sizeof now.plan.note, limits_error_name(error));
+    append_text(now.plan.note, sizeof now.plan.note, *now.plan.note ? "; " : "");
+    append_text(now.plan.note, sizeof now.plan.note, "stacks of blocked threads: ");
+    append_errno(now.plan.note, sizeof now.plan.note, error);
 }
 
 static void start_clocks(void) {
@@ -351,7 +352,7 @@ void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
 }
 
 void capture_on_table(const sonde_guest_v1_Table *table, int fd) {
-    if (tables_add(table->generation, table->start, table->bias, table->bytes, fd) != 0)
+    if (module_map_add_table(table->generation, table->start, table->bias, table->bytes, fd) != 0)
         return; /* the module goes without a table: cut stacks are counted */
 }
 
@@ -359,8 +360,8 @@ void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
     bool wanted = now.stage == PREPARING || now.stage == RUNNING || atomic_load(&guest.keeps_maps);
     if (done->generation != now.generation || !wanted)
         return;
-    tables_collect(is_quiet());
-    tables_publish();
+    module_map_collect(is_quiet());
+    module_map_publish();
     if (now.stage == PREPARING)
         start_clocks();
 }
@@ -370,7 +371,7 @@ static void check_handlers(void) {
     if (now.plan.clock != SAMPLE_CLOCK_PERF || install_holds(CHAIN_TRAP))
         return;
     int error = ready_clock(SAMPLE_CLOCK_TIMER);
-    limits_append(now.plan.note, sizeof now.plan.note, "; SIGTRAP was taken by the program");
+    append_text(now.plan.note, sizeof now.plan.note, "; SIGTRAP was taken by the program");
     if (error) {
         stop_clocks();
         refuse(error);
@@ -395,7 +396,7 @@ static void look(void) {
     threads_look();
     check_handlers();
     check_reader();
-    tables_collect(is_quiet());
+    module_map_collect(is_quiet());
     now.look_ns = maps_watch_next(clock_now());
 }
 
@@ -484,7 +485,7 @@ void capture_abandon(void) {
     atomic_store(&handler_state.map, NULL);
     if (!wait_quiet(1000))
         return; /* a thread is stopped inside a handler: its memory stays */
-    tables_clear();
+    module_map_clear();
     rings_destroy();
     sampled_threads_trim();
     now.maps.module_count = 0;
@@ -494,5 +495,5 @@ void capture_after_fork(void) {
     now.stage = IDLE;
     now.maps.module_count = 0;
     rings_after_fork();
-    tables_after_fork();
+    module_map_after_fork();
 }

@@ -30,8 +30,8 @@ int capture_tick(void);
 /* Ends whatever runs, without a word to sonded, and gives the rings back: the connection is gone,
  * or sonde_stop. */
 void capture_abandon(void);
-/* The control thread ends and another goes on (guest_step_aside): its CPU time is kept. */
-void capture_step_aside(void);
+/* The control thread ends and another goes on (guest_suspend_control): its CPU time is kept. */
+void capture_suspend(void);
 /* In the child of a fork. */
 void capture_after_fork(void);
 

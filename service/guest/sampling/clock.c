@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/clock.h"
 
+#include "service/guest/process/append.h"
 #include "service/guest/process/fds.h"
 #include "service/guest/process/limits.h"
 #include "service/guest/process/seccomp_probe.h"
@@ -44,7 +45,7 @@ static long open_perf(uint32_t tid, uint64_t period_ns, bool user_only, uint64_t
 
 static bool perf_kills(void) {
     struct perf_event_attr attr = perf_attr(1u << 30, true, 0);
-    return trial_kills(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
+    return seccomp_probe_kills(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
 /* A timer of the thread's CPU clock; `every` 0 = not armed. */
@@ -105,11 +106,11 @@ static int try_timer(int timer_signal) {
 
 static void note(struct clock_plan *plan, const char *text, int error) {
     size_t used = strlen(plan->note);
-    limits_append(plan->note, sizeof plan->note, used ? "; " : "");
-    limits_append(plan->note, sizeof plan->note, text);
+    append_text(plan->note, sizeof plan->note, used ? "; " : "");
+    append_text(plan->note, sizeof plan->note, text);
     if (error) {
-        limits_append(plan->note, sizeof plan->note, ": ");
-        limits_append(plan->note, sizeof plan->note, limits_error_name(error));
+        append_text(plan->note, sizeof plan->note, ": ");
+        append_errno(plan->note, sizeof plan->note, error);
     }
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/install.h"
 
-#include "service/guest/process/limits.h"
+#include "service/guest/process/procfs.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/tick.h"
 
@@ -96,12 +96,12 @@ struct pending {
 
 static void gather_pending(uint32_t tid, void *context) {
     struct pending *pending = context;
-    pending->mask |= limits_task_mask(tid, "SigPnd:") | limits_task_mask(tid, "ShdPnd:");
+    pending->mask |= procfs_task_mask(tid, "SigPnd:") | procfs_task_mask(tid, "ShdPnd:");
 }
 
 void install_restore(void) {
     struct pending pending = {0};
-    if (!limits_each_number("/proc/self/task", gather_pending, &pending))
+    if (!procfs_each_number("/proc/self/task", gather_pending, &pending))
         return;
     for (int which = 0; which < CHAIN_COUNT; which++) {
         if (!atomic_load(&chains[which].ours) || !install_holds(which) ||

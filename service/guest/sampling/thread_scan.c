@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/sampling/thread_scan.h"
 
+#include "service/guest/process/append.h"
 #include "service/guest/process/chroot.h"
-#include "service/guest/process/limits.h"
+#include "service/guest/process/procfs.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/blocked_threads.h"
 #include "service/guest/sampling/sampled_threads.h"
@@ -28,7 +29,7 @@ static bool first_scan;
 
 static bool signal_blocked(const struct sampled_thread *thread) {
     int signal = thread->clock == SAMPLE_CLOCK_TIMER ? handler_state.timer_signal : SIGTRAP;
-    return limits_task_mask(thread->tid, "SigBlk:") >> (signal - 1) & 1;
+    return procfs_task_mask(thread->tid, "SigBlk:") >> (signal - 1) & 1;
 }
 
 /* A thread that was never sampled has not told its name. */
@@ -38,7 +39,7 @@ static bool tell_unseen(const struct sampled_thread *thread, int64_t ns,
     if (ns <= 0)
         return false;
     if (!thread->name_sent) {
-        limits_task_name(thread->tid, name);
+        procfs_task_name(thread->tid, name);
         if (!ring_push_thread(&handler_state.rings, thread->tid, name, 0, "", (uint64_t)ns))
             return false;
     }
@@ -103,7 +104,7 @@ static void scan_tasks(void) {
     for (uint32_t pass = 0; pass < SCAN_PASSES; pass++) {
         scan++;
         found = 0;
-        if (!jail_each_task(on_task, NULL))
+        if (!chroot_each_thread(on_task, NULL))
             return;
         if (found == 0)
             break;
@@ -111,7 +112,7 @@ static void scan_tasks(void) {
     drop_ended();
 }
 
-void threads_take_over(void) {
+void threads_exclude_self(void) {
     uint64_t mask;
     sampled_threads_lock(&mask);
     own_tid = (uint32_t)raw_gettid();
@@ -302,9 +303,9 @@ void threads_note(char *note, size_t size, enum sample_clock clock, const char *
     uint32_t count = threads_with(clock);
     if (count == 0)
         return;
-    limits_append(note, size, *note ? "; " : "");
-    limits_append_number(note, size, count);
-    limits_append(note, size, words);
+    append_text(note, size, *note ? "; " : "");
+    append_number(note, size, count);
+    append_text(note, size, words);
 }
 
 /* The child has no clock and one thread; its copies of the descriptors are closed, the parent's

@@ -10,7 +10,7 @@
 #include "service/guest/sampling/clock.h"
 
 /* The calling thread is the control thread from now on: never sampled. */
-void threads_take_over(void);
+void threads_exclude_self(void);
 /* Opens the room and threads every thread there is, with this plan and period. Control thread. */
 void threads_open(const struct clock_plan *plan, uint64_t period_ns);
 /* Another rate from now on. Control thread. */

@@ -9,7 +9,7 @@
  *
  * HANDLER_TICKS says how many. The thread has no descriptor, so drawing a new period (every 3 to 6
  * ticks) costs one ioctl less here than it does in life. */
-#include "service/guest/sampling/module_map.h"
+#include "service/guest/maps/module_map.h"
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/push.h"
 #include "service/guest/signal/tick.h"
@@ -42,7 +42,7 @@ static void add_table(const struct maps_module *module) {
     snprintf(mapping.path, sizeof mapping.path, "%s", module->path);
     int fd = fake_table(&mapping, &bias, &bytes);
     if (fd >= 0)
-        CHECK_INT(tables_add(1, module->start, bias, bytes, fd), ==, 0);
+        CHECK_INT(module_map_add_table(1, module->start, bias, bytes, fd), ==, 0);
 }
 
 static void open_room(void) {
@@ -51,10 +51,10 @@ static void open_room(void) {
     CHECK_INT(sampled_threads_open(), ==, 0);
     CHECK_INT(maps_init(&maps), ==, 0);
     CHECK_INT(maps_read(&maps), ==, 0);
-    CHECK_INT(tables_set_modules(&maps, 1), ==, 0);
+    CHECK_INT(module_map_set_modules(&maps, 1), ==, 0);
     for (uint32_t i = 0; i < maps.module_count; i++)
         add_table(&maps.modules[i]);
-    CHECK_INT(tables_publish(), ==, 0);
+    CHECK_INT(module_map_publish(), ==, 0);
     handler_state.areas = maps.areas;
     handler_state.pid = (uint32_t)getpid();
     handler_state.main_stack = maps.main_stack;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * /proc/self/maps as nobody ever wrote it. */
-#include "service/guest/process/maps.h"
+#include "service/guest/maps/maps.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * A million interrupted contexts that no program would have: the walk within the room's bounds
  * never reads what it may not. There is no SIGSEGV handler here either: one wrong load ends the
  * test. */
-#include "service/guest/sampling/module_map.h"
+#include "service/guest/maps/module_map.h"
 #include "service/guest/signal/bounds.h"
 
 #include "tests/unit/check.h"
@@ -33,7 +33,7 @@ static void add_table(const struct maps_module *module) {
     snprintf(mapping.path, sizeof mapping.path, "%s", module->path);
     int fd = fake_table(&mapping, &bias, &bytes);
     if (fd >= 0)
-        CHECK_INT(tables_add(1, module->start, bias, bytes, fd), ==, 0);
+        CHECK_INT(module_map_add_table(1, module->start, bias, bytes, fd), ==, 0);
     if (code_count + 2 < 64) {
         code[code_count++] = module->start;
         code[code_count++] = module->end - module->start;
@@ -46,10 +46,10 @@ static void prepare(struct maps *maps) {
     handler_state.areas = maps->areas;
     handler_state.pid = (uint32_t)getpid();
     handler_state.main_stack = maps->main_stack;
-    CHECK_INT(tables_set_modules(maps, 1), ==, 0);
+    CHECK_INT(module_map_set_modules(maps, 1), ==, 0);
     for (uint32_t i = 0; i < maps->module_count; i++)
         add_table(&maps->modules[i]);
-    CHECK_INT(tables_publish(), ==, 0);
+    CHECK_INT(module_map_publish(), ==, 0);
 }
 
 /* Readable pages between unreadable ones, filled with addresses of code and of each other. */
@@ -138,7 +138,7 @@ TEST(corrupt_contexts_never_make_the_walk_read_elsewhere) {
     CHECK_INT(deep, >, ROUNDS / 1000); /* some do walk on */
     CHECK_INT(ends[RING_END_BAD_STACK], >, ROUNDS / 10);
     free(cache);
-    tables_clear();
+    module_map_clear();
     maps_finish(&maps);
 }
 
@@ -187,6 +187,6 @@ TEST(corrupt_copies_never_make_the_walk_read_elsewhere) {
     CHECK_INT(guessed, >, COPIES / 1000);
     CHECK_INT(deep, >, COPIES / 1000);
     munmap(page, 3 * PAGE);
-    tables_clear();
+    module_map_clear();
     maps_finish(&maps);
 }

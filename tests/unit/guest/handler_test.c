@@ -2,7 +2,7 @@
  *
  * The tick handler called by hand: how much stack it takes, what it does with late and foreign
  * cookies, with a full ring and with a tick inside a tick. */
-#include "service/guest/sampling/module_map.h"
+#include "service/guest/maps/module_map.h"
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/chain.h"
 #include "service/guest/signal/push.h"
@@ -31,8 +31,8 @@ static void open_room(void) {
     CHECK_INT(sampled_threads_open(), ==, 0);
     CHECK_INT(maps_init(&maps), ==, 0);
     CHECK_INT(maps_read(&maps), ==, 0);
-    CHECK_INT(tables_set_modules(&maps, 3), ==, 0);
-    CHECK_INT(tables_publish(), ==, 0);
+    CHECK_INT(module_map_set_modules(&maps, 3), ==, 0);
+    CHECK_INT(module_map_publish(), ==, 0);
     handler_state.areas = maps.areas;
     handler_state.pid = (uint32_t)getpid();
     handler_state.main_stack = maps.main_stack;

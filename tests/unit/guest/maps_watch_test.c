@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/guest/process/maps_watch.h"
+#include "service/guest/maps/maps_watch.h"
 #include "tests/unit/check.h"
 
 #include <sys/mman.h>

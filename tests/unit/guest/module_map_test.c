@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * /proc/self/maps in, the handlers' module map out. */
-#include "service/guest/sampling/module_map.h"
+#include "service/guest/maps/module_map.h"
 
-#include "service/guest/process/limits.h"
 #include "tests/unit/check.h"
 #include "tests/unit/guest/fake_tables.h"
 
@@ -43,7 +42,7 @@ TEST(maps_hold_our_code_and_our_stack) {
     struct maps maps = read_maps();
     char here;
     const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
-    CHECK(module && strstr(module->path, "tables_test"));
+    CHECK(module && strstr(module->path, "module_map_test"));
     CHECK(module->inode);
     bool found = false;
     for (uint64_t i = 0; i < maps.areas->count; i++)
@@ -97,31 +96,31 @@ TEST(tables_published_are_found_by_pc_and_kept_for_later_generations) {
     struct maps maps = read_maps();
     const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
     uint64_t bias, bytes;
-    CHECK_INT(tables_set_modules(&maps, 5), ==, 0);
-    CHECK_INT(tables_publish(), ==, 0);
+    CHECK_INT(module_map_set_modules(&maps, 5), ==, 0);
+    CHECK_INT(module_map_publish(), ==, 0);
     const struct module_map *first = handler_state.map;
     CHECK_INT(first->generation, ==, 5);
     const struct walk_module *walked = walk_map_find(&first->walk, (uint64_t)read_maps);
     CHECK(walked && walked->text_bytes == 0);
     int fd = own_table(module, &bias, &bytes);
-    CHECK_INT(tables_add(5, module->start, bias, bytes, fd), ==, 0);
-    CHECK_INT(tables_publish(), ==, 0);
+    CHECK_INT(module_map_add_table(5, module->start, bias, bytes, fd), ==, 0);
+    CHECK_INT(module_map_publish(), ==, 0);
     const struct module_map *second = handler_state.map;
     CHECK_INT(second->generation, ==, 5);
     CHECK_INT(second->walk.generation, >, first->walk.generation); /* caches must notice */
     walked = walk_map_find(&second->walk, (uint64_t)read_maps);
     CHECK(walked && walked->text_bytes > 0);
-    tables_collect(true);
-    CHECK_INT(tables_set_modules(&maps, 6), ==, 0);
-    CHECK_INT(tables_publish(), ==, 0);
+    module_map_collect(true);
+    CHECK_INT(module_map_set_modules(&maps, 6), ==, 0);
+    CHECK_INT(module_map_publish(), ==, 0);
     walked = walk_map_find(&handler_state.map->walk, (uint64_t)read_maps);
     CHECK(walked && walked->text_bytes > 0);
-    CHECK_INT(tables_held(), ==, 1);
+    CHECK_INT(module_map_images(), ==, 1);
     fd = own_table(module, &bias, &bytes); /* sent again: not mapped again */
-    CHECK_INT(tables_add(6, module->start, bias, bytes, fd), ==, 0);
-    CHECK_INT(tables_held(), ==, 1);
-    tables_clear();
-    CHECK_INT(tables_held(), ==, 0);
+    CHECK_INT(module_map_add_table(6, module->start, bias, bytes, fd), ==, 0);
+    CHECK_INT(module_map_images(), ==, 1);
+    module_map_clear();
+    CHECK_INT(module_map_images(), ==, 0);
     maps_finish(&maps);
 }
 
@@ -129,19 +128,19 @@ TEST(tables_of_gone_modules_are_given_back_when_all_is_quiet) {
     struct maps maps = read_maps();
     const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
     uint64_t bias, bytes;
-    CHECK_INT(tables_set_modules(&maps, 1), ==, 0);
-    CHECK_INT(tables_add(1, module->start, bias = 0, 0, -1), ==, EBADF);
+    CHECK_INT(module_map_set_modules(&maps, 1), ==, 0);
+    CHECK_INT(module_map_add_table(1, module->start, bias = 0, 0, -1), ==, EBADF);
     int fd = own_table(module, &bias, &bytes);
-    CHECK_INT(tables_add(1, module->start, bias, bytes, fd), ==, 0);
-    CHECK_INT(tables_publish(), ==, 0);
+    CHECK_INT(module_map_add_table(1, module->start, bias, bytes, fd), ==, 0);
+    CHECK_INT(module_map_publish(), ==, 0);
     maps.module_count = 0;
-    CHECK_INT(tables_set_modules(&maps, 2), ==, 0);
-    CHECK_INT(tables_publish(), ==, 0);
-    tables_collect(false);
-    CHECK_INT(tables_held(), ==, 1);
-    tables_collect(true);
-    CHECK_INT(tables_held(), ==, 0);
-    tables_clear();
+    CHECK_INT(module_map_set_modules(&maps, 2), ==, 0);
+    CHECK_INT(module_map_publish(), ==, 0);
+    module_map_collect(false);
+    CHECK_INT(module_map_images(), ==, 1);
+    module_map_collect(true);
+    CHECK_INT(module_map_images(), ==, 0);
+    module_map_clear();
     maps_finish(&maps);
 }
 
@@ -157,39 +156,20 @@ TEST(tables_that_are_not_sealed_or_not_tables_are_refused) {
     const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
     static char junk[8192];
     int all = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-    CHECK_INT(tables_set_modules(&maps, 1), ==, 0);
+    CHECK_INT(module_map_set_modules(&maps, 1), ==, 0);
     int fd = memory_with(junk, sizeof junk, F_SEAL_SHRINK | F_SEAL_GROW);
-    CHECK_INT(tables_add(1, module->start, 0, sizeof junk, fd), ==, EINVAL);
+    CHECK_INT(module_map_add_table(1, module->start, 0, sizeof junk, fd), ==, EINVAL);
     fd = memory_with(junk, sizeof junk, all);
-    CHECK_INT(tables_add(1, module->start, 0, sizeof junk, fd), ==, EINVAL);
+    CHECK_INT(module_map_add_table(1, module->start, 0, sizeof junk, fd), ==, EINVAL);
     fd = memory_with(junk, sizeof junk, all);
-    CHECK_INT(tables_add(1, module->start, 0, sizeof junk + 1, fd), ==, EINVAL);
+    CHECK_INT(module_map_add_table(1, module->start, 0, sizeof junk + 1, fd), ==, EINVAL);
     fd = memory_with(junk, sizeof junk, all);
-    CHECK_INT(tables_add(2, module->start, 0, sizeof junk, fd), ==, ESTALE);
+    CHECK_INT(module_map_add_table(2, module->start, 0, sizeof junk, fd), ==, ESTALE);
     fd = memory_with(junk, sizeof junk, all);
-    CHECK_INT(tables_add(1, module->start + 1, 0, sizeof junk, fd), ==, ENOENT);
-    CHECK_INT(tables_add(1, module->start, 0, sizeof junk, open("/dev/zero", O_RDONLY)), ==,
-              EINVAL);
-    CHECK_INT(tables_held(), ==, 0);
-    tables_clear();
+    CHECK_INT(module_map_add_table(1, module->start + 1, 0, sizeof junk, fd), ==, ENOENT);
+    CHECK_INT(module_map_add_table(1, module->start, 0, sizeof junk, open("/dev/zero", O_RDONLY)),
+              ==, EINVAL);
+    CHECK_INT(module_map_images(), ==, 0);
+    module_map_clear();
     maps_finish(&maps);
-}
-
-TEST(limits_are_read_from_proc) {
-    int open_now, most;
-    limits_descriptors(&open_now, &most);
-    CHECK_INT(open_now, >=, 3);
-    CHECK_INT(most, >=, open_now);
-    CHECK_INT(limits_cpus(), >=, 1);
-    CHECK_INT(limits_stat_field(1 + 3), ==, getppid());
-    CHECK_INT(limits_stat_field(22), >, 0);
-    CHECK(limits_kernel_at_least(3, 0));
-    CHECK(!limits_kernel_at_least(999, 0));
-    char text[8] = "";
-    limits_append(text, sizeof text, "abc");
-    limits_append_number(text, sizeof text, 1234567);
-    CHECK_STR(text, "abc1234");
-    CHECK_STR(limits_error_name(EPERM), "EPERM");
-    CHECK_STR(limits_error_name(95), "error 95");
-    CHECK_INT(limits_read_file("/nonexistent", text, sizeof text), <, 0);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/guest/heap/sampler_fixture.h"
 
-#include "service/guest/heap/jemalloc_backtrace.h"
+#include "service/guest/heap/alloc_backtrace.h"
 #include "service/guest/heap/sample_table.h"
 #include "service/guest/heap/sampler.h"
 #include "service/guest/heap/sampler_control.h"
@@ -136,8 +136,8 @@ EXPORT void door_publish(const struct walk_map *map, const struct walk_stack *ma
 }
 
 EXPORT door_backtrace *door_hook(door_backtrace *original) {
-    hook_set_original(original);
-    return hook_backtrace;
+    alloc_backtrace_set_original(original);
+    return alloc_backtrace_hook;
 }
 
 EXPORT int door_table_fd(void) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/guest/process/maps_watch.h"
+#include "service/guest/maps/maps_watch.h"
 
 #include "service/guest/raw.h"
 
 #include <fcntl.h>
 
-/* "size resident shared text lib data dirty", in pages. */
+/* statm holds "size resident shared text lib data dirty", in pages. */
 static bool parse_sizes(const char *text, uint64_t *pages, uint64_t *data_pages) {
     uint64_t numbers[6] = {0};
     int at = 0;

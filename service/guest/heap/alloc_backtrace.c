@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/guest/heap/jemalloc_backtrace.h"
+#include "service/guest/heap/alloc_backtrace.h"
 
 #include "service/guest/raw.h"
 #include "service/guest/signal/bounds.h"
@@ -20,11 +20,11 @@ struct place {
     struct walk_trail trail;
 };
 
-static struct place places[HOOK_CACHES];
-static _Atomic(hook_function *) original;
+static struct place places[ALLOC_BACKTRACE_CACHES];
+static _Atomic(alloc_backtrace_function *) original;
 static __thread struct walk_stack own_stack __attribute__((tls_model("initial-exec")));
 
-void hook_set_original(hook_function *function) {
+void alloc_backtrace_set_original(alloc_backtrace_function *function) {
     atomic_store(&original, function);
 }
 
@@ -42,8 +42,8 @@ static void leave(struct place *place) {
 
 static struct place *take_place(uint64_t sp) {
     uint64_t first = (sp >> 16) * 0x9e3779b97f4a7c15ull >> 58; /* a thread's own, mostly */
-    for (uint32_t i = 0; i < HOOK_CACHES; i++) {
-        struct place *place = &places[(first + i) % HOOK_CACHES];
+    for (uint32_t i = 0; i < ALLOC_BACKTRACE_CACHES; i++) {
+        struct place *place = &places[(first + i) % ALLOC_BACKTRACE_CACHES];
         if (enter(place))
             return place;
     }
@@ -78,7 +78,7 @@ static uint32_t walk(struct place *place, const struct walk_map *map,
     return count > 1 ? count : 0; /* one is the allocator's own */
 }
 
-__attribute__((noinline)) void hook_backtrace(void **pcs, unsigned *count, unsigned most) {
+__attribute__((noinline)) void alloc_backtrace_hook(void **pcs, unsigned *count, unsigned most) {
     struct walk_registers here;
     walk_registers_here(&here);
     struct place *place = take_place(here.value[WALK_RSP]);
@@ -88,7 +88,7 @@ __attribute__((noinline)) void hook_backtrace(void **pcs, unsigned *count, unsig
         depth = map ? walk(place, &map->walk, &here, pcs, most) : 0;
         leave(place);
     }
-    hook_function *function = atomic_load_explicit(&original, memory_order_relaxed);
+    alloc_backtrace_function *function = atomic_load_explicit(&original, memory_order_relaxed);
     if (depth == 0 && function)
         function(pcs, count, most);
     else
@@ -103,8 +103,8 @@ static uint32_t skip_own(const uint64_t *pcs, uint32_t count, uint64_t caller) {
     return count;
 }
 
-uint32_t hook_stack(const struct walk_registers *here, uint64_t caller, uint64_t *pcs,
-                    uint32_t most) {
+uint32_t alloc_backtrace_take(const struct walk_registers *here, uint64_t caller, uint64_t *pcs,
+                              uint32_t most) {
     struct place *place = take_place(here->value[WALK_RSP]);
     uint32_t depth = 0;
     if (place) {
@@ -121,8 +121,8 @@ uint32_t hook_stack(const struct walk_registers *here, uint64_t caller, uint64_t
     return depth;
 }
 
-bool hook_quiet(void) {
-    for (uint32_t i = 0; i < HOOK_CACHES; i++) {
+bool alloc_backtrace_is_quiescent(void) {
+    for (uint32_t i = 0; i < ALLOC_BACKTRACE_CACHES; i++) {
         uint64_t state = atomic_load(&places[i].state);
         uint32_t tries = 0;
         while (state % 2 && atomic_load(&places[i].state) == state && tries < PATIENCE)
@@ -133,7 +133,7 @@ bool hook_quiet(void) {
     return true;
 }
 
-void hook_after_fork(void) {
-    for (uint32_t i = 0; i < HOOK_CACHES; i++)
+void alloc_backtrace_after_fork(void) {
+    for (uint32_t i = 0; i < ALLOC_BACKTRACE_CACHES; i++)
         atomic_store(&places[i].state, 0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/guest/process/maps.h"
+#include "service/guest/maps/maps.h"
 
 #include "service/guest/process/chroot.h"
 #include "service/guest/raw.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define PIECE 16384u
+#define PIECE 16384u /* bytes of one read, and of the longest line */
 
 static size_t modules_bytes(void) {
     return MAPS_MODULES * sizeof(struct maps_module);
@@ -45,7 +45,7 @@ struct text {
     const char *at, *end;
 };
 
-/* A number in the given base up to the separator, which is swallowed. */
+/* Reads a number in the given base and the separator that must follow it. */
 static bool take_number(struct text *text, unsigned base, char separator, uint64_t *number) {
     *number = 0;
     const char *start = text->at;
@@ -102,7 +102,8 @@ void maps_add_line(struct maps *maps, const char *line, size_t len) {
         maps->main_stack = (struct walk_stack){module.start, module.end};
 }
 
-/* Takes the whole lines of buffer in and moves the rest to its start. */
+/* Adds the complete lines of buffer, moves the rest to its start and returns the length of the
+ * rest. */
 static size_t take_lines(struct maps *maps, char *buffer, size_t used) {
     char *line = buffer, *end;
     while ((end = memchr(line, '\n', used - (size_t)(line - buffer)))) {
@@ -119,17 +120,17 @@ int maps_read(struct maps *maps) {
     maps->module_count = 0;
     maps->truncated = false;
     maps->areas->count = 0;
-    long fd = jail_open_maps();
+    long fd = chroot_open_maps();
     if (fd < 0)
         return (int)-fd;
     size_t used = 0;
     long got;
     while ((got = raw_call3(SYS_read, fd, (long)(buffer + used), (long)(PIECE - used))) > 0) {
         used = take_lines(maps, buffer, used + (size_t)got);
-        if (used == PIECE) /* a line of 16 KiB is none */
+        if (used == PIECE) /* no line of maps is that long: skip it */
             used = 0;
     }
-    jail_close_maps(fd);
+    chroot_close_maps(fd);
     return got < 0 ? (int)-got : 0;
 }
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- *     modules[] (known now) --publish--> handler_state.map (seen by handlers) --retire-->
- *     retired list --quiescent--> freed
+ *     modules[] --publish--> handler_state.map --publish again--> retired[] --collect--> freed
  *
- * An image lives while a module uses it or a retired map might: its `last_use` is the number of the
- * last publication that held it, and it may go when no map up to that number is left. */
-#include "service/guest/sampling/module_map.h"
+ * An image (a mapped table) is kept while a module uses it or a map that is not yet freed may. Its
+ * `last_use` is the number of the last publication that held it. */
+#include "service/guest/maps/module_map.h"
 
 #include "service/guest/raw.h"
 #include "service/unwind/table/table.h"
@@ -18,7 +17,7 @@
 #include <unistd.h>
 
 #define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-#define RETIRED_MAX 64u
+#define RETIRED_MAX 64u /* replaced maps that are not freed yet */
 
 struct image {
     const void *bytes;
@@ -38,7 +37,7 @@ struct published {
     struct walk_module modules[];
 };
 
-static struct image images[TABLES_MOST];
+static struct image images[MODULE_MAP_IMAGES];
 static uint32_t image_count;
 static uint64_t image_bytes;
 static struct module *modules, *spare;
@@ -65,7 +64,7 @@ static struct module *module_at(struct module *list, uint32_t count, uint64_t st
     return low < count && list[low].map.start == start ? &list[low] : NULL;
 }
 
-int tables_set_modules(const struct maps *maps, uint64_t new_generation) {
+int module_map_set_modules(const struct maps *maps, uint64_t new_generation) {
     if (!modules)
         modules = reserve(MAPS_MODULES * sizeof *modules);
     if (!spare)
@@ -85,8 +84,8 @@ int tables_set_modules(const struct maps *maps, uint64_t new_generation) {
     return 0;
 }
 
-/* sonded sends its tables anew for each generation, in new memfds: an equal header (build-id,
- * sizes, checksum of the whole image) is the same table. */
+/* sonded sends all tables again for each generation, in new memfds. A table with an equal header
+ * (build-id, sizes, checksum of the whole image) is the same table. */
 static uint32_t find_image(int fd, uint64_t bytes) {
     struct unwind_header header;
     if (bytes < sizeof header || pread(fd, &header, sizeof header, 0) != sizeof header)
@@ -102,7 +101,7 @@ static uint32_t free_image(void) {
     for (uint32_t i = 0; i < image_count; i++)
         if (!images[i].bytes)
             return i + 1;
-    return image_count < TABLES_MOST ? ++image_count : 0;
+    return image_count < MODULE_MAP_IMAGES ? ++image_count : 0;
 }
 
 /* Maps and checks a new image: index + 1, or 0 with *error. */
@@ -113,7 +112,7 @@ static uint32_t map_image(int fd, uint64_t bytes, int *error) {
         fstat(fd, &file) != 0 || (uint64_t)file.st_size < bytes)
         return 0;
     *error = ENOSPC;
-    uint32_t number = image_bytes + bytes <= TABLES_BYTES ? free_image() : 0;
+    uint32_t number = image_bytes + bytes <= MODULE_MAP_BYTES ? free_image() : 0;
     if (!number)
         return 0;
     void *place = mmap(NULL, bytes, PROT_READ, MAP_SHARED, fd, 0);
@@ -132,7 +131,8 @@ static uint32_t map_image(int fd, uint64_t bytes, int *error) {
     return number;
 }
 
-int tables_add(uint64_t of_generation, uint64_t start, uint64_t bias, uint64_t bytes, int fd) {
+int module_map_add_table(uint64_t of_generation, uint64_t start, uint64_t bias, uint64_t bytes,
+                         int fd) {
     struct module *module = module_at(modules, module_count, start);
     int error = of_generation != generation ? ESTALE : !module ? ENOENT : fd < 0 ? EBADF : 0;
     uint32_t image = error ? 0 : find_image(fd, bytes);
@@ -169,9 +169,9 @@ static struct published *build(void) {
     return made;
 }
 
-int tables_publish(void) {
+int module_map_publish(void) {
     if (retired_count == RETIRED_MAX)
-        return EAGAIN; /* some handler has not left for long: wait */
+        return EAGAIN; /* a handler has been running for all that time */
     struct published *made = build();
     if (!made)
         return ENOMEM;
@@ -182,11 +182,11 @@ int tables_publish(void) {
     return 0;
 }
 
-uint64_t tables_generation(void) {
+uint64_t module_map_generation(void) {
     return generation;
 }
 
-static bool image_wanted(uint32_t number) {
+static bool is_image_used(uint32_t number) {
     for (uint32_t i = 0; i < module_count; i++)
         if (modules[i].image == number)
             return true;
@@ -199,20 +199,18 @@ static void unmap_image(struct image *image) {
     *image = (struct image){0};
 }
 
-void tables_collect(bool quiet) {
-    if (!quiet || !current)
-        return;
-    if (retired_count == 0)
+void module_map_collect(bool is_quiescent) {
+    if (!is_quiescent || !current || retired_count == 0)
         return;
     for (uint32_t i = 0; i < retired_count; i++)
         munmap(retired[i], retired[i]->size);
     retired_count = 0;
     for (uint32_t i = 0; i < image_count; i++)
-        if (images[i].bytes && images[i].last_use < publications && !image_wanted(i + 1))
+        if (images[i].bytes && images[i].last_use < publications && !is_image_used(i + 1))
             unmap_image(&images[i]);
 }
 
-void tables_clear(void) {
+void module_map_clear(void) {
     atomic_store(&handler_state.map, NULL);
     module_count = 0;
     if (current)
@@ -227,14 +225,14 @@ void tables_clear(void) {
     image_count = 0;
 }
 
-void tables_after_fork(void) {
+void module_map_after_fork(void) {
     atomic_store(&handler_state.map, NULL);
     current = NULL;
     module_count = retired_count = image_count = 0;
     image_bytes = 0;
 }
 
-uint32_t tables_held(void) {
+uint32_t module_map_images(void) {
     uint32_t held = 0;
     for (uint32_t i = 0; i < image_count; i++)
         held += images[i].bytes != NULL;
