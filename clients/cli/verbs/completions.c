@@ -43,7 +43,8 @@ static void print_bash(void) {
            "complete -o filenames -F _sonde sonde\n");
 }
 
-/* In single quotes; a quote inside ends and reopens them. */
+/* Prints text as one word of a shell script: in single quotes, which a quote in the text closes and
+ * reopens. */
 static void print_quoted(const char *text) {
     putchar('\'');
     for (; *text; text++)
@@ -55,8 +56,11 @@ static void print_zsh(void) {
     size_t count;
     const struct verb *const *verbs = cli_verbs(&count);
     printf("#compdef sonde\n_sonde() {\n    local -a verbs\n    verbs=(\n");
-    for (size_t i = 0; i < count; i++)
-        printf("        '%s:%s'\n", verbs[i]->name, verbs[i]->summary);
+    for (size_t i = 0; i < count; i++) {
+        printf("        %s:", verbs[i]->name);
+        print_quoted(verbs[i]->summary);
+        putchar('\n');
+    }
     printf("    )\n    if (( CURRENT == 2 )); then\n        _describe verb verbs\n"
            "        return\n    fi\n    case ${words[2]} in\n");
     for (size_t i = 0; i < count; i++) {
