@@ -65,7 +65,7 @@ static const struct sonde_options options = {
              "and CPU time.\n"
              "Threads with the same stack are grouped. Sleeping threads are not disturbed; running "
              "threads\n"
-             "pause for a few microseconds, and the pause is reported.",
+             "pause for tens of microseconds, and the pause is reported.",
     .examples = "  sonde threads\n"
                 "  sonde threads redis-server\n"
                 "  sonde threads 4711 --tid 4713\n"
