@@ -149,15 +149,27 @@ static void drop_chunk(void *chunk) {
     client_chunk_destroy(chunk);
 }
 
+/* Whether len more bytes belong to the body. A service that sends more than it announced is cut
+ * off: over HTTP/1.1 the client would take the surplus for its next answer. */
+static bool may_send(struct capture *capture, size_t len) {
+    if (!capture->started || len == 0) {
+        relay_pull(&capture->relay);
+        return false;
+    }
+    capture->sent += len;
+    if (capture->sent <= capture->size)
+        return true;
+    client_call_cancel(capture->relay.call);
+    http_stream_cut(relay_take_request(&capture->relay));
+    return false;
+}
+
 static void on_chunk(struct relay *relay, struct client_chunk *chunk) {
     struct capture *capture = (struct capture *)relay;
-    capture->sent += chunk->len;
-    if (capture->started && chunk->len) {
+    if (may_send(capture, chunk->len))
         http_stream_lend(relay->request, chunk->pieces, chunk->count, drop_chunk, chunk);
-    } else {
+    else
         client_chunk_destroy(chunk);
-        relay_pull(relay);
-    }
 }
 
 static void on_event(struct relay *relay, const ProtobufCMessage *message) {
@@ -169,10 +181,7 @@ static void on_event(struct relay *relay, const ProtobufCMessage *message) {
             begin_body(capture, event->result);
         break;
     case SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK:
-        capture->sent += event->chunk.len;
-        if (!capture->started || event->chunk.len == 0)
-            relay_pull(relay);
-        else
+        if (may_send(capture, event->chunk.len))
             http_stream_send(relay->request,
                              (struct sonde_slice){(char *)event->chunk.data, event->chunk.len});
         break;

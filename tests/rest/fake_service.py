@@ -5,6 +5,8 @@ service gives only now and then. The name of the asked target says what happens:
 
     error-REASON      the call ends with that reason
     cut               a result breaks off in its middle
+    short             a result ends without an error but with half of the bytes that it announced
+    long              a result has more bytes than it announced
     large             a result of 6 MB in chunks
     idle              no samples
     noprof            its jemalloc was started without prof:true
@@ -197,6 +199,10 @@ class Service:
         if target.name == "cut":
             yield self.m.CaptureEvent(chunk=body[:len(body) // 2])
             raise RuntimeError("broken off on purpose")
+        if target.name == "short":
+            body = body[:len(body) // 2]
+        if target.name == "long":
+            body += b"HTTP/1.1 200 OK"
         for at in range(0, len(body), 128 << 10):
             yield self.m.CaptureEvent(chunk=body[at:at + (128 << 10)])
 

@@ -110,6 +110,18 @@ def rapid_reset_of_slow_bodies():
                                 for n in range(start, start + 400, 2)))
 
 
+def budget_of_resets():
+    """A hundred requests may be taken back in a row. After sixty the connection still works; after some hundred more
+    it is closed, and no later request gets an answer, not even a refusal."""
+    with h2.Connection(ADDRESS) as client:
+        client.say(b"".join(h2.get(n, LIVE) + h2.reset(n) for n in range(1, 121, 2)) + h2.get(121, "/healthz"))
+        heads = (payload for kind, _, stream, payload in client.frames(20) if kind == h2.HEADERS and stream == 121)
+        assert next(heads, b"")[:1] == b"\x88", "sixty requests were taken back, and the next one was not answered with 200"
+        client.say(b"".join(h2.get(n, LIVE) + h2.reset(n) for n in range(123, 1123, 2)) + h2.get(1123, "/healthz"))
+        assert not [kind for kind, _, stream, _ in client.frames(20) if stream == 1123], "a wasteful connection was answered"
+        assert client.ends(1), "hundreds of requests were taken back, and the connection is still there"
+
+
 def stream_flood():
     """Far more streams at once than are allowed: the allowed ones are answered, the others refused."""
     with h2.Connection(ADDRESS) as client:
@@ -393,7 +405,7 @@ def half_closed():
 
 
 TOGETHER = [slow_heads, slow_bodies, idle_connections]  # their time is spent waiting
-ALONE = [rapid_reset, rapid_reset_of_slow_bodies, stream_flood, ping_flood, settings_flood, empty_frames, priority_flood,
+ALONE = [rapid_reset, budget_of_resets, rapid_reset_of_slow_bodies, stream_flood, ping_flood, settings_flood, empty_frames, priority_flood,
          continuation_flood, header_bomb, no_window, wrong_windows, random_frames, slow_body_over_http2, endless_head, large_bodies,
          many_bodies, bodies_of_a_crowd, pipelining, smuggling, strange_requests, upgrades, slow_readers, half_closed]
 
