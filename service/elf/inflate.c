@@ -9,14 +9,14 @@
 #define XZ_MEMORY (64u << 20)
 #define XZ_STEP   (256u << 10)
 
-/* zlib counts in 32 bits: both sides go through in pieces of at most 1 GiB. */
+/* zlib counts in 32 bits, so input and output pass in pieces of at most 1 GiB. */
 #define ZLIB_PIECE ((size_t)1 << 30)
 
 static uInt zlib_piece(size_t left) {
     return (uInt)(left < ZLIB_PIECE ? left : ZLIB_PIECE);
 }
 
-sonde_err symbol_inflate_zlib(const void *from, size_t from_len, void *to, size_t to_len) {
+sonde_err inflate_zlib(const void *from, size_t from_len, void *to, size_t to_len) {
     z_stream stream = {0};
     if (inflateInit(&stream) != Z_OK)
         return SONDE_OUT_OF_MEMORY;
@@ -30,19 +30,19 @@ sonde_err symbol_inflate_zlib(const void *from, size_t from_len, void *to, size_
         stream.avail_out = zlib_piece(out_left);
         if (in_left == 0 && out_left == 0)
             break;
-        state = inflate(&stream, Z_NO_FLUSH); /* Z_BUF_ERROR when nothing moves: it ends */
+        state = inflate(&stream, Z_NO_FLUSH); /* Z_BUF_ERROR without progress: the loop ends */
     }
     bool whole = state == Z_STREAM_END && (char *)stream.next_out == (char *)to + to_len;
     inflateEnd(&stream);
     return whole ? SONDE_OK : SONDE_CORRUPT;
 }
 
-sonde_err symbol_inflate_zstd(const void *from, size_t from_len, void *to, size_t to_len) {
+sonde_err inflate_zstd(const void *from, size_t from_len, void *to, size_t to_len) {
     size_t got = ZSTD_decompress(to, to_len, from, from_len);
     return !ZSTD_isError(got) && got == to_len ? SONDE_OK : SONDE_CORRUPT;
 }
 
-/* Grows `to` by what one round of the decoder gives. */
+/* Appends the output of one call of the decoder. */
 static lzma_ret xz_round(lzma_stream *stream, size_t limit, struct sonde_buf *to) {
     if (to->len >= limit)
         return LZMA_MEMLIMIT_ERROR;
@@ -58,7 +58,7 @@ static lzma_ret xz_round(lzma_stream *stream, size_t limit, struct sonde_buf *to
     return state;
 }
 
-sonde_err symbol_inflate_xz(const void *from, size_t from_len, size_t limit, struct sonde_buf *to) {
+sonde_err inflate_xz(const void *from, size_t from_len, size_t limit, struct sonde_buf *to) {
     lzma_stream stream = LZMA_STREAM_INIT;
     if (lzma_stream_decoder(&stream, XZ_MEMORY, 0) != LZMA_OK)
         return SONDE_OUT_OF_MEMORY;

@@ -227,7 +227,7 @@ bool symbol_module_bias(const struct symbol_module *module, const struct symbol_
 /* --- reading a file ----------------------------------------------------------------------------
  */
 
-static bool keep_loads(struct symbol_module *module, const struct symbol_elf *elf) {
+static bool keep_loads(struct symbol_module *module, const struct elf_file *elf) {
     module->loads = calloc(elf->segment_count + 1, sizeof *module->loads);
     for (uint32_t i = 0; module->loads && i < elf->segment_count; i++) {
         const Elf64_Phdr *segment = &elf->segments[i];
@@ -237,20 +237,20 @@ static bool keep_loads(struct symbol_module *module, const struct symbol_elf *el
     return module->loads != NULL;
 }
 
-static uint64_t content_hash(const struct symbol_elf *elf) {
+static uint64_t content_hash(const struct elf_file *elf) {
     char edge[HASHED_EDGE];
     uint64_t size = elf->input.size, len = size < sizeof edge ? size : sizeof edge;
     uint64_t hash = symbol_checksum(0, &size, sizeof size);
-    if (symbol_elf_read(&elf->input, 0, edge, len))
+    if (elf_read(&elf->input, 0, edge, len))
         hash = symbol_checksum(hash, edge, len);
-    if (symbol_elf_read(&elf->input, size - len, edge, len))
+    if (elf_read(&elf->input, size - len, edge, len))
         hash = symbol_checksum(hash, edge, len);
     return symbol_checksum(hash, elf->segments, elf->segment_count * sizeof *elf->segments);
 }
 
-static void identify(struct symbol_module *module, const struct symbol_elf *elf) {
-    uint8_t build_id[SYMBOL_BUILD_ID_MAX];
-    size_t len = symbol_elf_build_id(elf, build_id);
+static void identify(struct symbol_module *module, const struct elf_file *elf) {
+    uint8_t build_id[ELF_BUILD_ID_MAX];
+    size_t len = elf_build_id(elf, build_id);
     for (size_t i = 0; i < len; i++)
         snprintf(module->build_id + 2 * i, 3, "%02x", build_id[i]);
     snprintf(module->identity, sizeof module->identity, "%s-%016llx",
@@ -259,24 +259,23 @@ static void identify(struct symbol_module *module, const struct symbol_elf *elf)
 
 /* Takes fd. A file that is no ELF of ours keeps the module nameless. */
 static sonde_err read_file(struct symbol_module *module, int fd, pid_t pid) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     sonde_err err = SONDE_OK;
     module->fd = fd;
-    if (!symbol_elf_input_of_file(fd, &input) || symbol_elf_open(&input, &elf, NULL) != SONDE_OK) {
+    if (!elf_input_of_file(fd, &input) || elf_open(&input, &elf, NULL) != SONDE_OK) {
         module->reason = SYMBOL_REASON_NOT_ELF;
     } else if (!keep_loads(module, &elf)) {
         err = SONDE_OUT_OF_MEMORY;
     } else {
         identify(module, &elf);
-        module->kind =
-            symbol_elf_is_program(&elf) ? SYMBOL_MODULE_EXECUTABLE : SYMBOL_MODULE_LIBRARY;
+        module->kind = elf_is_program(&elf) ? SYMBOL_MODULE_EXECUTABLE : SYMBOL_MODULE_LIBRARY;
         module->debug_fd = symbol_locate_debug(&elf, pid, module->path, module->store->debug_roots);
         if (pid != 0) /* while its root is there to be looked into */
             module->alt_fd = symbol_locate_alt_of(module->debug_fd >= 0 ? module->debug_fd : fd,
                                                   pid, module->store->debug_roots);
     }
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     return err;
 }
 

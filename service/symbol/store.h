@@ -9,7 +9,7 @@
 #ifndef SONDE_SERVICE_SYMBOL_STORE_H
 #define SONDE_SERVICE_SYMBOL_STORE_H
 
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 #include "service/locks.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/display_names.h"
@@ -73,7 +73,7 @@ struct symbol_module {
     enum symbol_module_kind kind;
     _Atomic(enum symbol_reason) reason;
     char *path;
-    char build_id[2 * SYMBOL_BUILD_ID_MAX + 1];
+    char build_id[2 * ELF_BUILD_ID_MAX + 1];
     char identity[SYMBOL_IDENTITY_MAX];
 
     int fd;               /* -1 = none */

@@ -217,7 +217,7 @@ def test_a_conversion_that_failed_is_told_with_its_reason():
 def test_uploads_that_are_no_debug_files_are_refused():
     with stack.Server(compile_program("inlines"), ready="ready"):
         _, err = stack.sonde("symbol", "--upload", SOURCE, status=2)
-        check.contains(err, "no ELF file")
+        check.contains(err, "not a 64-bit little-endian ELF file")
         _, err = stack.sonde("symbol", "--upload", "/nowhere", status=1)
         check.contains(err, "/nowhere")
         stack.sonde("symbol", "--list", "--upload", SOURCE, status=2)

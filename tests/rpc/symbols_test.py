@@ -189,7 +189,7 @@ def test_uploads_that_cannot_be_used_are_refused_and_leave_nothing():
         program = Program(sonded.folder)
         invalid = (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
         too_large = (grpc.StatusCode.INVALID_ARGUMENT, "TOO_LARGE")
-        check.contains(refused(*invalid, lambda: sonded.upload(b"hello")), "no ELF file")
+        check.contains(refused(*invalid, lambda: sonded.upload(b"hello")), "not a 64-bit little-endian ELF file")
         check.contains(refused(*invalid, lambda: sonded.upload(b"")), "size_bytes")
         check.contains(refused(*invalid, lambda: sonded.upload(program.debug, size=len(program.debug) + 1)), "ended after")
         refused(*too_large, lambda: sonded.upload(program.debug, size=len(program.debug) - 1))

@@ -5,7 +5,8 @@
  * it), and when the kernel has not set AT_SECURE, which it does for set-id files. */
 #include "clients/cli/run/executable.h"
 
-#include <elf.h>
+#include "api/elf/elf.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,14 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define MAX_PROGRAM_HEADERS 128
-#define MAX_SCRIPT_LEVELS   4
-#define MAX_SECTIONS        8192
-#define MAX_SECTION_NAMES   65536
-
-static bool read_at(int fd, void *data, size_t len, uint64_t offset) {
-    return offset < INT64_MAX - len && pread(fd, data, len, (off_t)offset) == (ssize_t)len;
-}
+#define MAX_SCRIPT_LEVELS 4
 
 static bool is_executable_file(const char *path) {
     struct stat info;
@@ -69,47 +63,56 @@ static bool changes_rights(int fd) {
     return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-/* The text of PT_INTERP: 1 found, 0 none, -1 not readable. */
-static int read_interpreter(int fd, const Elf64_Ehdr *header, char text[256]) {
-    Elf64_Phdr segments[MAX_PROGRAM_HEADERS];
-    if (header->e_phentsize != sizeof(Elf64_Phdr) || header->e_phnum > MAX_PROGRAM_HEADERS ||
-        !read_at(fd, segments, header->e_phnum * sizeof(Elf64_Phdr), header->e_phoff))
-        return -1;
-    for (size_t i = 0; i < header->e_phnum; i++) {
-        if (segments[i].p_type != PT_INTERP)
+/* The text of PT_INTERP, "" if the program has none. False if it cannot be read. */
+static bool read_interpreter(const struct elf_file *elf, char text[256]) {
+    text[0] = 0;
+    for (uint32_t i = 0; i < elf->segment_count; i++) {
+        const Elf64_Phdr *segment = &elf->segments[i];
+        if (segment->p_type != PT_INTERP)
             continue;
-        size_t len = segments[i].p_filesz < 255 ? segments[i].p_filesz : 255;
-        if (!read_at(fd, text, len, segments[i].p_offset))
-            return -1;
+        size_t len = segment->p_filesz < 255 ? segment->p_filesz : 255;
         text[len] = 0;
-        return 1;
+        return elf_read(&elf->input, segment->p_offset, text, len);
     }
-    return 0;
+    return true;
 }
 
-static sonde_err check_elf(const char *path, int fd, const Elf64_Ehdr *header,
-                           struct sonde_diag *diag) {
-    if (header->e_ident[EI_CLASS] != ELFCLASS64 || header->e_machine != EM_X86_64)
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "%.160s is not an x86-64 program; Sonde supports x86-64 only", path);
+static sonde_err check_interpreter(const char *path, const struct elf_file *elf,
+                                   struct sonde_diag *diag) {
     char interpreter[256];
-    int found = read_interpreter(fd, header, interpreter);
-    if (found == 0)
+    if (!read_interpreter(elf, interpreter))
+        return SONDE_OK;
+    if (!interpreter[0])
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "%.160s is statically linked, so libsonde.so cannot be preloaded; link "
                           "it dynamically (Go: -linkmode=external)",
                           path);
-    if (found > 0 && !strstr(interpreter, "ld-linux"))
+    if (!strstr(interpreter, "ld-linux"))
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "%.120s uses the dynamic linker %.60s; Sonde needs glibc's", path,
                           interpreter);
-    if (changes_rights(fd))
-        return sonde_fail(
+    return SONDE_OK;
+}
+
+static sonde_err check_elf(const char *path, int fd, struct sonde_diag *diag) {
+    struct elf_input input;
+    struct elf_file elf = {0};
+    if (!elf_input_of_file(fd, &input))
+        return SONDE_OK;
+    sonde_err opened = elf_open(&input, &elf, NULL), err = SONDE_OK;
+    if (opened == SONDE_INVALID_ARGUMENT || elf.machine != EM_X86_64)
+        err = sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                         "%.160s is not an x86-64 program; Sonde supports x86-64 only", path);
+    else if (!opened)
+        err = check_interpreter(path, &elf, diag);
+    elf_finish(&elf);
+    if (!err && changes_rights(fd))
+        err = sonde_fail(
             diag, SONDE_NOT_AVAILABLE,
             "%.160s is set-id or has file capabilities, so the dynamic linker ignores LD_PRELOAD; "
             "start it as the user it switches to, without those bits",
             path);
-    return SONDE_OK;
+    return err;
 }
 
 /* Leaves the interpreter's path of a "#!" line in `path`. */
@@ -135,13 +138,10 @@ static sonde_err check_file(char path[PATH_MAX], bool *again, struct sonde_diag 
     char start[256] = {0};
     ssize_t len = pread(fd, start, sizeof start, 0);
     sonde_err err = SONDE_OK;
-    Elf64_Ehdr header;
-    if (len >= (ssize_t)sizeof header && memcmp(start, ELFMAG, SELFMAG) == 0) {
-        memcpy(&header, start, sizeof header);
-        err = check_elf(path, fd, &header, diag);
-    } else if (len > 0) {
+    if (len >= (ssize_t)sizeof(Elf64_Ehdr) && memcmp(start, ELFMAG, SELFMAG) == 0)
+        err = check_elf(path, fd, diag);
+    else if (len > 0)
         *again = follow_script(start, (size_t)len, path);
-    }
     close(fd);
     return err;
 }
@@ -156,18 +156,6 @@ sonde_err program_check(const char *path, struct sonde_diag *diag) {
     return err;
 }
 
-/* The bytes of one section, NUL-terminated; the caller frees. */
-static char *read_section(int fd, const Elf64_Shdr *section, size_t limit) {
-    if (section->sh_size == 0 || section->sh_size > limit)
-        return NULL;
-    char *bytes = calloc(1, section->sh_size + 1);
-    if (bytes && !read_at(fd, bytes, section->sh_size, section->sh_offset)) {
-        free(bytes);
-        return NULL;
-    }
-    return bytes;
-}
-
 static void note_section(struct program_symbols *found, const Elf64_Shdr *section,
                          const char *name) {
     found->symtab |= section->sh_type == SHT_SYMTAB;
@@ -177,30 +165,15 @@ static void note_section(struct program_symbols *found, const Elf64_Shdr *sectio
     found->build_id |= strcmp(name, ".note.gnu.build-id") == 0;
 }
 
-static void note_sections(int fd, const Elf64_Ehdr *header, struct program_symbols *found) {
-    size_t count = header->e_shnum;
-    if (count == 0 || count > MAX_SECTIONS || header->e_shstrndx >= count ||
-        header->e_shentsize != sizeof(Elf64_Shdr))
-        return;
-    Elf64_Shdr *sections = calloc(count, sizeof *sections);
-    if (sections && read_at(fd, sections, count * sizeof *sections, header->e_shoff)) {
-        const Elf64_Shdr *names_section = &sections[header->e_shstrndx];
-        char *names = read_section(fd, names_section, MAX_SECTION_NAMES);
-        for (size_t i = 0; names && i < count; i++)
-            if (sections[i].sh_name < names_section->sh_size)
-                note_section(found, &sections[i], names + sections[i].sh_name);
-        free(names);
-    }
-    free(sections);
-}
-
 struct program_symbols program_symbols(int fd) {
     struct program_symbols found = {0};
-    Elf64_Ehdr header;
-    if (read_at(fd, &header, sizeof header, 0) && memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 &&
-        header.e_ident[EI_CLASS] == ELFCLASS64) {
-        found.is_elf = true;
-        note_sections(fd, &header, &found);
-    }
+    struct elf_input input;
+    struct elf_file elf = {0};
+    if (!elf_input_of_file(fd, &input))
+        return found;
+    found.is_elf = elf_open(&input, &elf, NULL) != SONDE_INVALID_ARGUMENT;
+    for (uint32_t i = 0; i < elf.section_count; i++)
+        note_section(&found, &elf.sections[i], elf_section_name(&elf, &elf.sections[i]));
+    elf_finish(&elf);
     return found;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/heap/find_mallctl.h"
 
-#include "service/elf/elf.h"
+#include "service/elf/sections.h"
 #include "service/engine/allocs/alloc_report.h"
 #include "service/engine/heap/dump_profile.h"
 #include "service/engine/target.h"
@@ -36,21 +36,21 @@ static uint64_t scan(const struct sonde_buf *symbols, const struct sonde_buf *te
 
 /* The ELF address, 0 = none. */
 static uint64_t find_in_file(int fd, const char **name) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf;
+    struct elf_input input;
+    struct elf_file elf;
     struct sonde_buf symbols = {0}, texts = {0};
     struct sonde_diag diag = {0};
     uint64_t address = 0;
-    if (!symbol_elf_input_of_file(fd, &input) || symbol_elf_open(&input, &elf, &diag) != SONDE_OK)
+    if (!elf_input_of_file(fd, &input) || elf_open(&input, &elf, &diag) != SONDE_OK)
         return 0;
-    const Elf64_Shdr *table = symbol_elf_section_of_type(&elf, SHT_SYMTAB);
-    const Elf64_Shdr *strings = table ? symbol_elf_section_at(&elf, table->sh_link) : NULL;
-    if (strings && symbol_elf_load(&elf, table, MAX_TABLE_BYTES, &symbols) == SONDE_OK &&
-        symbol_elf_load(&elf, strings, MAX_TABLE_BYTES, &texts) == SONDE_OK && texts.data)
+    const Elf64_Shdr *table = elf_section_of_type(&elf, SHT_SYMTAB);
+    const Elf64_Shdr *strings = table ? elf_section_at(&elf, table->sh_link) : NULL;
+    if (strings && elf_load(&elf, table, MAX_TABLE_BYTES, &symbols) == SONDE_OK &&
+        elf_load(&elf, strings, MAX_TABLE_BYTES, &texts) == SONDE_OK && texts.data)
         address = scan(&symbols, &texts, name); /* a buf ends in a zero */
     sonde_buf_finish(&symbols);
     sonde_buf_finish(&texts);
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     return address;
 }
 

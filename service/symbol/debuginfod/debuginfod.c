@@ -98,15 +98,14 @@ void symbol_fetch_forget(struct symbol_fetch *fetch) {
 /* Nothing is believed but the build-id that is in the file. */
 static bool keep(struct symbol_fetch *fetch, int fd, const char *build_id) {
     struct symbol_upload *upload = NULL;
-    struct symbol_elf_input input;
+    struct elf_input input;
     struct symbol_file kept;
     char *bytes = malloc(CHUNK);
-    bool good = bytes && symbol_file_has_build_id(fd, build_id) &&
-                symbol_elf_input_of_file(fd, &input) &&
+    bool good = bytes && symbol_file_has_build_id(fd, build_id) && elf_input_of_file(fd, &input) &&
                 symbol_upload_begin(fetch->store, input.size, &upload, NULL) == SONDE_OK;
     for (uint64_t at = 0; good && at < input.size; at += CHUNK) {
         size_t len = input.size - at < CHUNK ? (size_t)(input.size - at) : CHUNK;
-        good = symbol_elf_read(&input, at, bytes, len) &&
+        good = elf_read(&input, at, bytes, len) &&
                symbol_upload_write(upload, bytes, len, NULL) == SONDE_OK;
     }
     if (good)

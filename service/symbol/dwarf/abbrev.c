@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/dwarf/abbrev.h"
 
+#include "service/elf/cursor.h"
 #include "service/symbol/dwarf/constants.h"
-#include "service/symbol/dwarf/cursor.h"
 
 #include <stdlib.h>
 
@@ -174,12 +174,12 @@ static bool add_op(struct dwarf_abbrevs *abbrevs, struct dwarf_op op) {
 }
 
 /* The attributes of one abbreviation; false when the table ends or its sums are absurd. */
-static bool read_ops(struct dwarf_cursor *cursor, struct dwarf_abbrevs *abbrevs,
+static bool read_ops(struct cursor *cursor, struct dwarf_abbrevs *abbrevs,
                      struct dwarf_abbrev *abbrev) {
     abbrev->first_op = abbrevs->op_count;
     for (;;) {
-        uint64_t name = dwarf_cursor_uleb(cursor), form = dwarf_cursor_uleb(cursor);
-        int64_t constant = form == FORM_implicit_const ? dwarf_cursor_sleb(cursor) : 0;
+        uint64_t name = cursor_uleb(cursor), form = cursor_uleb(cursor);
+        int64_t constant = form == FORM_implicit_const ? cursor_sleb(cursor) : 0;
         if (cursor->failed || form > MAX_FORM || abbrev->tail > UINT32_MAX / 2)
             return false;
         if (name == 0 && form == 0)
@@ -206,15 +206,15 @@ static int compare_codes(const void *left, const void *right) {
     return (a->code > b->code) - (a->code < b->code);
 }
 
-static bool read_table(struct dwarf_cursor *cursor, struct dwarf_abbrevs *abbrevs) {
+static bool read_table(struct cursor *cursor, struct dwarf_abbrevs *abbrevs) {
     bool in_order = true;
     abbrevs->is_dense = true;
-    for (uint64_t code; (code = dwarf_cursor_uleb(cursor)) != 0;) {
+    for (uint64_t code; (code = cursor_uleb(cursor)) != 0;) {
         struct dwarf_abbrev abbrev = {.code = code};
-        uint64_t tag = dwarf_cursor_uleb(cursor);
+        uint64_t tag = cursor_uleb(cursor);
         abbrev.tag = tag <= UINT16_MAX ? (uint16_t)tag : 0;
         abbrev.role = (uint8_t)role_of(tag);
-        abbrev.has_children = dwarf_cursor_u8(cursor) != 0;
+        abbrev.has_children = cursor_u8(cursor) != 0;
         if (!read_ops(cursor, abbrevs, &abbrev) ||
             !reserve((void **)&abbrevs->items, abbrevs->count, &abbrevs->capacity, sizeof abbrev))
             return false;
@@ -250,8 +250,8 @@ static bool same_shape(struct dwarf_shape a, struct dwarf_shape b) {
 
 static struct dwarf_abbrevs *abbrevs_create(struct sonde_slice section, uint64_t offset,
                                             struct dwarf_shape shape, uint64_t *fuel) {
-    struct dwarf_cursor cursor = dwarf_cursor_at(section, offset, *fuel);
-    size_t before = dwarf_cursor_left(&cursor);
+    struct cursor cursor = cursor_at(section, offset, *fuel);
+    size_t before = cursor_left(&cursor);
     struct dwarf_abbrevs *abbrevs = calloc(1, sizeof *abbrevs);
     if (!abbrevs)
         return NULL;
@@ -259,7 +259,7 @@ static struct dwarf_abbrevs *abbrevs_create(struct sonde_slice section, uint64_t
     abbrevs->shape = shape;
     bool good = reserve((void **)&abbrevs->ops, 0, &abbrevs->op_capacity, sizeof *abbrevs->ops) &&
                 read_table(&cursor, abbrevs);
-    *fuel -= before - dwarf_cursor_left(&cursor);
+    *fuel -= before - cursor_left(&cursor);
     if (good)
         return abbrevs;
     abbrevs_destroy(abbrevs);

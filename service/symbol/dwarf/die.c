@@ -9,25 +9,25 @@
 /* --- forms -------------------------------------------------------------------------------------
  */
 
-static uint64_t skip_block(struct dwarf_cursor *cursor, uint64_t len) {
-    dwarf_cursor_skip(cursor, len);
+static uint64_t skip_block(struct cursor *cursor, uint64_t len) {
+    cursor_skip(cursor, len);
     return 0;
 }
 
-static uint64_t read_string(const struct dwarf_unit *unit, struct dwarf_cursor *cursor) {
+static uint64_t read_string(const struct dwarf_unit *unit, struct cursor *cursor) {
     uint64_t offset = (uint64_t)((const char *)cursor->at - unit->file->of[DWARF_INFO].data);
-    dwarf_cursor_string(cursor);
+    cursor_text(cursor);
     return offset;
 }
 
 /* Forms whose size is in their bytes. */
-static uint64_t read_long_form(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
+static uint64_t read_long_form(const struct dwarf_unit *unit, struct cursor *cursor,
                                uint64_t form) {
     switch (form) {
     case FORM_string:
         return read_string(unit, cursor);
     case FORM_sdata:
-        return (uint64_t)dwarf_cursor_sleb(cursor);
+        return (uint64_t)cursor_sleb(cursor);
     case FORM_udata:
     case FORM_ref_udata:
     case FORM_strx:
@@ -36,43 +36,42 @@ static uint64_t read_long_form(const struct dwarf_unit *unit, struct dwarf_curso
     case FORM_rnglistx:
     case FORM_GNU_addr_index:
     case FORM_GNU_str_index:
-        return dwarf_cursor_uleb(cursor);
+        return cursor_uleb(cursor);
     case FORM_block:
     case FORM_exprloc:
-        return skip_block(cursor, dwarf_cursor_uleb(cursor));
+        return skip_block(cursor, cursor_uleb(cursor));
     case FORM_block1:
-        return skip_block(cursor, dwarf_cursor_number(cursor, 1));
+        return skip_block(cursor, cursor_uint(cursor, 1));
     case FORM_block2:
-        return skip_block(cursor, dwarf_cursor_number(cursor, 2));
+        return skip_block(cursor, cursor_uint(cursor, 2));
     case FORM_block4:
-        return skip_block(cursor, dwarf_cursor_number(cursor, 4));
+        return skip_block(cursor, cursor_uint(cursor, 4));
     default:
-        return dwarf_cursor_fail(cursor);
+        return cursor_fail(cursor);
     }
 }
 
-uint64_t dwarf_form_read(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
-                         uint64_t form) {
+uint64_t dwarf_form_read(const struct dwarf_unit *unit, struct cursor *cursor, uint64_t form) {
     int size = dwarf_form_size(form, unit->shape);
     if (size < 0)
         return read_long_form(unit, cursor, form);
     if (size <= 8)
-        return size == 0 ? 1 : dwarf_cursor_number(cursor, (unsigned)size);
+        return size == 0 ? 1 : cursor_uint(cursor, (unsigned)size);
     return skip_block(cursor, (uint64_t)size);
 }
 
 /* --- DIEs --------------------------------------------------------------------------------------
  */
 
-static void read_op(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
-                    const struct dwarf_op *op, struct dwarf_die *die) {
+static void read_op(const struct dwarf_unit *unit, struct cursor *cursor, const struct dwarf_op *op,
+                    struct dwarf_die *die) {
     uint64_t form = op->form, number;
     if (form == FORM_indirect)
-        form = dwarf_cursor_uleb(cursor); /* indirect again is no form of a known size: it fails */
+        form = cursor_uleb(cursor); /* indirect again is no form of a known size: it fails */
     if (form == FORM_implicit_const)
         number = (uint64_t)op->constant;
     else if (op->size == 4) /* offsets and references, mostly */
-        number = dwarf_cursor_number(cursor, 4);
+        number = cursor_uint(cursor, 4);
     else
         number = dwarf_form_read(unit, cursor, form);
     if (op->slot == SLOT_NONE || (die->present >> op->slot & 1))
@@ -81,40 +80,39 @@ static void read_op(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
     die->present |= 1u << op->slot;
 }
 
-void dwarf_die_rest(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
+void dwarf_die_rest(const struct dwarf_unit *unit, struct cursor *cursor,
                     const struct dwarf_abbrev *abbrev, struct dwarf_die *die) {
     const struct dwarf_op *op = unit->abbrevs->ops + abbrev->first_op;
     die->abbrev = abbrev;
     die->present = 0;
     for (const struct dwarf_op *end = op + abbrev->op_count; op < end; op++) {
-        dwarf_cursor_skip(cursor, op->skip);
+        cursor_skip(cursor, op->skip);
         read_op(unit, cursor, op, die);
     }
-    dwarf_cursor_skip(cursor, abbrev->tail);
+    cursor_skip(cursor, abbrev->tail);
     if (cursor->failed)
         die->present = 0;
 }
 
-void dwarf_die_skip(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
+void dwarf_die_skip(const struct dwarf_unit *unit, struct cursor *cursor,
                     const struct dwarf_abbrev *abbrev) {
     const struct dwarf_op *op = unit->abbrevs->ops + abbrev->first_op;
     for (const struct dwarf_op *end = op + abbrev->op_count; op < end; op++) {
-        dwarf_cursor_skip(cursor, op->skip);
+        cursor_skip(cursor, op->skip);
         if (op->form == FORM_exprloc)
-            dwarf_cursor_skip(cursor, dwarf_cursor_uleb(cursor));
+            cursor_skip(cursor, cursor_uleb(cursor));
         else
             dwarf_form_read(unit, cursor,
-                            op->form == FORM_indirect ? dwarf_cursor_uleb(cursor) : op->form);
+                            op->form == FORM_indirect ? cursor_uleb(cursor) : op->form);
     }
-    dwarf_cursor_skip(cursor, abbrev->tail);
+    cursor_skip(cursor, abbrev->tail);
 }
 
 bool dwarf_die_at(const struct dwarf_unit *unit, uint64_t offset, struct dwarf_die *die) {
     if (offset < unit->first || offset >= unit->end)
         return false;
-    struct dwarf_cursor cursor =
-        dwarf_cursor_at(unit->file->of[DWARF_INFO], offset, unit->end - offset);
-    uint64_t code = dwarf_cursor_uleb(&cursor);
+    struct cursor cursor = cursor_at(unit->file->of[DWARF_INFO], offset, unit->end - offset);
+    uint64_t code = cursor_uleb(&cursor);
     const struct dwarf_abbrev *abbrev = code ? dwarf_abbrev_find(unit->abbrevs, code) : NULL;
     if (!abbrev)
         return false;

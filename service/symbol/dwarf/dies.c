@@ -22,7 +22,7 @@ struct frame {
 struct pass {
     struct dwarf_unit *unit;
     struct dwarf_walk *walk; /* NULL = scopes only */
-    struct dwarf_cursor cursor;
+    struct cursor cursor;
     const uint8_t *info;
     struct frame frames[MAX_DEPTH];
     uint32_t depth;
@@ -43,7 +43,7 @@ static bool enters(struct pass *pass, const struct dwarf_abbrev *abbrev) {
         if (abbrev->op_count > 0)
             dwarf_die_skip(pass->unit, &pass->cursor, abbrev);
         else
-            dwarf_cursor_skip(&pass->cursor, abbrev->tail);
+            cursor_skip(&pass->cursor, abbrev->tail);
         return false;
     }
     dwarf_die_rest(pass->unit, &pass->cursor, abbrev, &pass->die);
@@ -55,12 +55,12 @@ static bool enters(struct pass *pass, const struct dwarf_abbrev *abbrev) {
 
 /* The next DIE's abbreviation; NULL at the end of a list of children, and when it is broken. */
 static const struct dwarf_abbrev *next(struct pass *pass) {
-    uint64_t code = dwarf_cursor_uleb(&pass->cursor);
+    uint64_t code = cursor_uleb(&pass->cursor);
     if (code == 0)
         return NULL;
     const struct dwarf_abbrev *abbrev = dwarf_abbrev_find(pass->unit->abbrevs, code);
     if (!abbrev)
-        dwarf_cursor_fail(&pass->cursor);
+        cursor_fail(&pass->cursor);
     return abbrev;
 }
 
@@ -298,7 +298,7 @@ bool dwarf_dies_read(struct dwarf_unit *unit, struct dwarf_walk *walk) {
     if (!dwarf_fuel_take(unit->file->fuel, unit->end - unit->first))
         return false;
     unit->has_scopes = true;
-    pass.cursor = dwarf_cursor_at(info, unit->first, unit->end - unit->first);
+    pass.cursor = cursor_at(info, unit->first, unit->end - unit->first);
     const struct dwarf_abbrev *root = next(&pass);
     if (!root)
         return false;

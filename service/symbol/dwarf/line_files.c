@@ -44,15 +44,15 @@ static bool add_source(struct dwarf_lines *lines, const char *name, uint64_t dir
 /* --- versions 2 to 4 ---------------------------------------------------------------------------
  */
 
-static bool read_old_files(struct dwarf_lines *lines, struct dwarf_cursor *cursor) {
+static bool read_old_files(struct dwarf_lines *lines, struct cursor *cursor) {
     const char *name;
     bool good = add_directory(lines, lines->compiled_in) && add_source(lines, "", 0);
-    while (good && *(name = dwarf_cursor_string(cursor)))
+    while (good && *(name = cursor_text(cursor)))
         good = add_directory(lines, name);
-    while (good && *(name = dwarf_cursor_string(cursor))) {
-        uint64_t directory = dwarf_cursor_uleb(cursor);
-        dwarf_cursor_uleb(cursor); /* time */
-        dwarf_cursor_uleb(cursor); /* size */
+    while (good && *(name = cursor_text(cursor))) {
+        uint64_t directory = cursor_uleb(cursor);
+        cursor_uleb(cursor); /* time */
+        cursor_uleb(cursor); /* size */
         good = add_source(lines, name, directory);
     }
     return good && !cursor->failed;
@@ -70,31 +70,30 @@ struct entry {
     uint64_t directory;
 };
 
-static bool read_columns(struct dwarf_cursor *cursor, struct column columns[MAX_COLUMNS],
+static bool read_columns(struct cursor *cursor, struct column columns[MAX_COLUMNS],
                          uint8_t *count) {
-    *count = dwarf_cursor_u8(cursor);
+    *count = cursor_u8(cursor);
     if (*count > MAX_COLUMNS)
         return false;
     for (uint8_t i = 0; i < *count; i++) {
-        columns[i].content = dwarf_cursor_uleb(cursor);
-        columns[i].form = dwarf_cursor_uleb(cursor);
+        columns[i].content = cursor_uleb(cursor);
+        columns[i].form = cursor_uleb(cursor);
     }
     return !cursor->failed;
 }
 
 /* Strings of a line table that lie in it, in .debug_str or in .debug_line_str. */
-static const char *read_path(struct dwarf_lines *lines, struct dwarf_cursor *cursor,
-                             uint64_t form) {
+static const char *read_path(struct dwarf_lines *lines, struct cursor *cursor, uint64_t form) {
     struct dwarf_unit unit = *lines->unit;
     unit.shape = lines->shape;
     if (form == FORM_string)
-        return dwarf_cursor_string(cursor);
+        return cursor_text(cursor);
     struct dwarf_value value = {dwarf_form_read(&unit, cursor, form), (uint16_t)form};
     const char *path = dwarf_value_string(&unit, value);
     return path ? path : "";
 }
 
-static void read_entry(struct dwarf_lines *lines, struct dwarf_cursor *cursor,
+static void read_entry(struct dwarf_lines *lines, struct cursor *cursor,
                        const struct column *columns, uint8_t column_count, struct entry *entry) {
     struct dwarf_unit unit = {.file = lines->unit->file, .shape = lines->shape};
     *entry = (struct entry){"", 0};
@@ -108,13 +107,13 @@ static void read_entry(struct dwarf_lines *lines, struct dwarf_cursor *cursor,
     }
 }
 
-static bool read_table(struct dwarf_lines *lines, struct dwarf_cursor *cursor, bool of_files) {
+static bool read_table(struct dwarf_lines *lines, struct cursor *cursor, bool of_files) {
     struct column columns[MAX_COLUMNS];
     uint8_t column_count;
     if (!read_columns(cursor, columns, &column_count))
         return false;
-    uint64_t count = dwarf_cursor_uleb(cursor);
-    if (count > dwarf_cursor_left(cursor) && column_count > 0)
+    uint64_t count = cursor_uleb(cursor);
+    if (count > cursor_left(cursor) && column_count > 0)
         return false;
     for (uint64_t i = 0; i < count && !cursor->failed; i++) {
         struct entry entry;
@@ -126,7 +125,7 @@ static bool read_table(struct dwarf_lines *lines, struct dwarf_cursor *cursor, b
     return !cursor->failed;
 }
 
-bool dwarf_lines_read_files(struct dwarf_lines *lines, struct dwarf_cursor *cursor) {
+bool dwarf_lines_read_files(struct dwarf_lines *lines, struct cursor *cursor) {
     lines->directory_count = 0;
     lines->source_count = 0;
     if (lines->shape.version < 5)

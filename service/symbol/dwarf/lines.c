@@ -11,15 +11,15 @@
 /* --- header ------------------------------------------------------------------------------------
  */
 
-static bool read_header(struct dwarf_lines *lines, struct dwarf_cursor *cursor) {
-    lines->instruction_size = dwarf_cursor_u8(cursor);
-    lines->most_ops = lines->shape.version >= 4 ? dwarf_cursor_u8(cursor) : 1;
-    dwarf_cursor_u8(cursor); /* default_is_stmt */
-    lines->line_base = (int8_t)dwarf_cursor_u8(cursor);
-    lines->line_range = dwarf_cursor_u8(cursor);
-    lines->opcode_base = dwarf_cursor_u8(cursor);
+static bool read_header(struct dwarf_lines *lines, struct cursor *cursor) {
+    lines->instruction_size = cursor_u8(cursor);
+    lines->most_ops = lines->shape.version >= 4 ? cursor_u8(cursor) : 1;
+    cursor_u8(cursor); /* default_is_stmt */
+    lines->line_base = (int8_t)cursor_u8(cursor);
+    lines->line_range = cursor_u8(cursor);
+    lines->opcode_base = cursor_u8(cursor);
     for (int i = 1; i < lines->opcode_base; i++)
-        lines->opcode_lengths[i] = dwarf_cursor_u8(cursor);
+        lines->opcode_lengths[i] = cursor_u8(cursor);
     if (lines->most_ops == 0)
         lines->most_ops = 1;
     return !cursor->failed && lines->line_range != 0 && lines->opcode_base != 0;
@@ -28,34 +28,33 @@ static bool read_header(struct dwarf_lines *lines, struct dwarf_cursor *cursor) 
 bool dwarf_lines_open(struct dwarf_lines *lines, const struct dwarf_unit *unit) {
     const struct dwarf_die *root = &unit->root;
     lines->directory_count = lines->source_count = 0;
-    lines->program = (struct dwarf_cursor){0};
+    lines->program = (struct cursor){0};
     lines->unit = unit;
     const char *compiled_in = dwarf_die_string(unit, root, SLOT_COMP_DIR);
     lines->compiled_in = compiled_in ? compiled_in : "";
     if (!dwarf_die_has(root, SLOT_STMT_LIST))
         return false;
-    struct dwarf_cursor cursor = dwarf_cursor_at(
-        unit->file->of[DWARF_LINE], root->values[SLOT_STMT_LIST].number, *unit->file->fuel);
+    struct cursor cursor = cursor_at(unit->file->of[DWARF_LINE],
+                                     root->values[SLOT_STMT_LIST].number, *unit->file->fuel);
     lines->shape = unit->shape;
-    uint64_t len = dwarf_cursor_length(&cursor, &lines->shape.offset_size);
-    if (cursor.failed || len > dwarf_cursor_left(&cursor) ||
-        !dwarf_fuel_take(unit->file->fuel, len))
+    uint64_t len = cursor_length(&cursor, &lines->shape.offset_size);
+    if (cursor.failed || len > cursor_left(&cursor) || !dwarf_fuel_take(unit->file->fuel, len))
         return false;
     cursor.end = cursor.at + len;
-    uint64_t version = dwarf_cursor_number(&cursor, 2);
+    uint64_t version = cursor_uint(&cursor, 2);
     lines->shape.version = version >= 2 && version <= 5 ? (uint8_t)version : 0;
     if (version == 5) {
-        lines->shape.address_size = dwarf_cursor_u8(&cursor);
-        dwarf_cursor_u8(&cursor); /* size of segment selectors */
+        lines->shape.address_size = cursor_u8(&cursor);
+        cursor_u8(&cursor); /* size of segment selectors */
     }
-    uint64_t header = dwarf_cursor_number(&cursor, lines->shape.offset_size);
-    if (cursor.failed || lines->shape.version == 0 || header > dwarf_cursor_left(&cursor))
+    uint64_t header = cursor_uint(&cursor, lines->shape.offset_size);
+    if (cursor.failed || lines->shape.version == 0 || header > cursor_left(&cursor))
         return false;
-    lines->program = (struct dwarf_cursor){cursor.at + header, cursor.end, false};
+    lines->program = (struct cursor){cursor.at + header, cursor.end, false};
     cursor.end = cursor.at + header;
     bool good = read_header(lines, &cursor) && dwarf_lines_read_files(lines, &cursor);
     if (!good)
-        lines->program = (struct dwarf_cursor){0};
+        lines->program = (struct cursor){0};
     return good;
 }
 
@@ -156,21 +155,21 @@ static inline void advance(struct machine *machine, uint64_t by) {
     machine->op_index = (uint32_t)(ops % lines->most_ops);
 }
 
-static void run_extended(struct machine *machine, struct dwarf_cursor *cursor) {
-    uint64_t len = dwarf_cursor_uleb(cursor);
-    if (len == 0 || len > dwarf_cursor_left(cursor)) {
-        dwarf_cursor_fail(cursor);
+static void run_extended(struct machine *machine, struct cursor *cursor) {
+    uint64_t len = cursor_uleb(cursor);
+    if (len == 0 || len > cursor_left(cursor)) {
+        cursor_fail(cursor);
         return;
     }
-    struct dwarf_cursor inner = {cursor->at, cursor->at + len, false};
+    struct cursor inner = {cursor->at, cursor->at + len, false};
     cursor->at += len;
-    switch (dwarf_cursor_u8(&inner)) {
+    switch (cursor_u8(&inner)) {
     case LNE_end_sequence:
         end_run(machine);
         begin_sequence(machine);
         break;
     case LNE_set_address:
-        machine->address = dwarf_cursor_number(&inner, (unsigned)(len - 1));
+        machine->address = cursor_uint(&inner, (unsigned)(len - 1));
         machine->op_index = 0;
         break;
     default: /* files defined in the middle, discriminators, what others added */
@@ -178,31 +177,31 @@ static void run_extended(struct machine *machine, struct dwarf_cursor *cursor) {
     }
 }
 
-static void run_standard(struct machine *machine, struct dwarf_cursor *cursor, uint8_t opcode) {
+static void run_standard(struct machine *machine, struct cursor *cursor, uint8_t opcode) {
     const struct dwarf_lines *lines = machine->lines;
     switch (opcode) {
     case LNS_copy:
         add_row(machine);
         break;
     case LNS_advance_pc:
-        advance(machine, dwarf_cursor_uleb(cursor));
+        advance(machine, cursor_uleb(cursor));
         break;
     case LNS_advance_line:
-        machine->line += (uint32_t)dwarf_cursor_sleb(cursor);
+        machine->line += (uint32_t)cursor_sleb(cursor);
         break;
     case LNS_set_file:
-        machine->file = dwarf_cursor_uleb(cursor);
+        machine->file = cursor_uleb(cursor);
         break;
     case LNS_const_add_pc:
         advance(machine, (255u - lines->opcode_base) / lines->line_range);
         break;
     case LNS_fixed_advance_pc:
-        machine->address += dwarf_cursor_number(cursor, 2);
+        machine->address += cursor_uint(cursor, 2);
         machine->op_index = 0;
         break;
     default:
         for (uint8_t i = 0; i < lines->opcode_lengths[opcode]; i++)
-            dwarf_cursor_uleb(cursor);
+            cursor_uleb(cursor);
         break;
     }
 }
@@ -210,7 +209,7 @@ static void run_standard(struct machine *machine, struct dwarf_cursor *cursor, u
 void dwarf_lines_run(struct dwarf_lines *lines, const struct dwarf_ranges *ranges, uint64_t base,
                      struct symbol_full_builder *builder) {
     struct machine machine = {.lines = lines, .ranges = ranges, .builder = builder, .base = base};
-    struct dwarf_cursor cursor = lines->program;
+    struct cursor cursor = lines->program;
     begin_sequence(&machine);
     while (cursor.at < cursor.end) {
         uint8_t opcode = *cursor.at++;

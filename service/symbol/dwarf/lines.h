@@ -23,7 +23,7 @@ struct dwarf_lines {
     const char **directories;
     struct dwarf_source *sources;
     uint64_t directory_count, directory_capacity, source_count, source_capacity;
-    struct dwarf_cursor program;
+    struct cursor program;
     struct dwarf_shape shape; /* of the table, which may be another than the unit's */
     uint8_t instruction_size, most_ops, line_range, opcode_base;
     int8_t line_base;
@@ -42,6 +42,6 @@ uint32_t dwarf_lines_file(struct dwarf_lines *lines, uint64_t index,
 void dwarf_lines_finish(struct dwarf_lines *lines);
 
 /* For lines.c: the tables of directories and files behind the fixed part of the header. */
-bool dwarf_lines_read_files(struct dwarf_lines *lines, struct dwarf_cursor *cursor);
+bool dwarf_lines_read_files(struct dwarf_lines *lines, struct cursor *cursor);
 
 #endif

@@ -6,7 +6,7 @@
  * A slot holds an id and the number of its row, counted from 1; 0 = free. */
 #include "service/symbol/dwarf/package.h"
 
-#include "service/symbol/dwarf/cursor.h"
+#include "service/elf/cursor.h"
 
 #define MAX_COLUMNS 16u
 #define HEADER      16u
@@ -17,17 +17,17 @@ struct index {
 };
 
 static uint64_t number_at(const struct index *index, uint64_t offset, unsigned size) {
-    struct dwarf_cursor cursor = dwarf_cursor_at(index->bytes, offset, size);
-    return dwarf_cursor_number(&cursor, size);
+    struct cursor cursor = cursor_at(index->bytes, offset, size);
+    return cursor_uint(&cursor, size);
 }
 
 static bool open_index(struct sonde_slice bytes, struct index *index) {
-    struct dwarf_cursor cursor = dwarf_cursor_at(bytes, 0, HEADER);
+    struct cursor cursor = cursor_at(bytes, 0, HEADER);
     *index = (struct index){.bytes = bytes};
-    index->version = (uint32_t)dwarf_cursor_number(&cursor, 4) & 0xffff;
-    index->columns = (uint32_t)dwarf_cursor_number(&cursor, 4);
-    index->units = (uint32_t)dwarf_cursor_number(&cursor, 4);
-    index->slots = (uint32_t)dwarf_cursor_number(&cursor, 4);
+    index->version = (uint32_t)cursor_uint(&cursor, 4) & 0xffff;
+    index->columns = (uint32_t)cursor_uint(&cursor, 4);
+    index->units = (uint32_t)cursor_uint(&cursor, 4);
+    index->slots = (uint32_t)cursor_uint(&cursor, 4);
     uint64_t cells = ((uint64_t)index->units * 2 + 1) * index->columns;
     return !cursor.failed && (index->version == 2 || index->version == 5) &&
            index->columns <= MAX_COLUMNS && index->slots > 0 &&

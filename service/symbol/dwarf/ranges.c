@@ -21,12 +21,12 @@ static void add(struct dwarf_ranges *ranges, uint64_t start, uint64_t end) {
 
 /* DWARF 2 to 4: pairs of addresses. (0, 0) ends; a first of all ones makes the second the base. */
 static void add_pairs(struct dwarf_ranges *ranges, const struct dwarf_unit *unit, uint64_t offset) {
-    struct dwarf_cursor cursor = dwarf_cursor_at(unit->ranges, offset, UINT64_MAX);
+    struct cursor cursor = cursor_at(unit->ranges, offset, UINT64_MAX);
     uint8_t size = unit->shape.address_size;
     uint64_t base = unit->low_pc, most = size == 8 ? UINT64_MAX : UINT32_MAX;
     while (!cursor.failed && dwarf_fuel_take(unit->file->fuel, 16)) {
-        uint64_t start = dwarf_cursor_number(&cursor, size);
-        uint64_t end = dwarf_cursor_number(&cursor, size);
+        uint64_t start = cursor_uint(&cursor, size);
+        uint64_t end = cursor_uint(&cursor, size);
         if (cursor.failed || (start == 0 && end == 0))
             return;
         if (start == most)
@@ -36,24 +36,24 @@ static void add_pairs(struct dwarf_ranges *ranges, const struct dwarf_unit *unit
     }
 }
 
-static uint64_t indexed(const struct dwarf_unit *unit, struct dwarf_cursor *cursor) {
+static uint64_t indexed(const struct dwarf_unit *unit, struct cursor *cursor) {
     uint64_t address;
-    if (!dwarf_unit_address(unit, dwarf_cursor_uleb(cursor), &address))
-        return dwarf_cursor_fail(cursor);
+    if (!dwarf_unit_address(unit, cursor_uleb(cursor), &address))
+        return cursor_fail(cursor);
     return address;
 }
 
 /* One entry of a DWARF 5 list; false at its end. */
 static bool add_entry(struct dwarf_ranges *ranges, const struct dwarf_unit *unit,
-                      struct dwarf_cursor *cursor, uint64_t *base) {
-    uint8_t kind = dwarf_cursor_u8(cursor), size = unit->shape.address_size;
+                      struct cursor *cursor, uint64_t *base) {
+    uint8_t kind = cursor_u8(cursor), size = unit->shape.address_size;
     uint64_t start = 0, end = 0;
     switch (kind) {
     case RLE_base_addressx:
         *base = indexed(unit, cursor);
         break;
     case RLE_base_address:
-        *base = dwarf_cursor_number(cursor, size);
+        *base = cursor_uint(cursor, size);
         break;
     case RLE_startx_endx:
         start = indexed(unit, cursor);
@@ -61,19 +61,19 @@ static bool add_entry(struct dwarf_ranges *ranges, const struct dwarf_unit *unit
         break;
     case RLE_startx_length:
         start = indexed(unit, cursor);
-        end = start + dwarf_cursor_uleb(cursor);
+        end = start + cursor_uleb(cursor);
         break;
     case RLE_offset_pair:
-        start = *base + dwarf_cursor_uleb(cursor);
-        end = *base + dwarf_cursor_uleb(cursor);
+        start = *base + cursor_uleb(cursor);
+        end = *base + cursor_uleb(cursor);
         break;
     case RLE_start_end:
-        start = dwarf_cursor_number(cursor, size);
-        end = dwarf_cursor_number(cursor, size);
+        start = cursor_uint(cursor, size);
+        end = cursor_uint(cursor, size);
         break;
     case RLE_start_length:
-        start = dwarf_cursor_number(cursor, size);
-        end = start + dwarf_cursor_uleb(cursor);
+        start = cursor_uint(cursor, size);
+        end = start + cursor_uleb(cursor);
         break;
     default:
         return false;
@@ -85,8 +85,7 @@ static bool add_entry(struct dwarf_ranges *ranges, const struct dwarf_unit *unit
 }
 
 static void add_list(struct dwarf_ranges *ranges, const struct dwarf_unit *unit, uint64_t offset) {
-    struct dwarf_cursor cursor =
-        dwarf_cursor_at(unit->file->of[DWARF_RNGLISTS], offset, UINT64_MAX);
+    struct cursor cursor = cursor_at(unit->file->of[DWARF_RNGLISTS], offset, UINT64_MAX);
     uint64_t base = unit->low_pc;
     while (!cursor.failed && dwarf_fuel_take(unit->file->fuel, 8) &&
            add_entry(ranges, unit, &cursor, &base))
@@ -96,9 +95,8 @@ static void add_list(struct dwarf_ranges *ranges, const struct dwarf_unit *unit,
 /* The place of the list with that index. */
 static uint64_t list_offset(const struct dwarf_unit *unit, uint64_t index) {
     uint64_t offset = unit->rnglists_base + index * unit->shape.offset_size;
-    struct dwarf_cursor cursor =
-        dwarf_cursor_at(unit->file->of[DWARF_RNGLISTS], offset, UINT64_MAX);
-    return unit->rnglists_base + dwarf_cursor_number(&cursor, unit->shape.offset_size);
+    struct cursor cursor = cursor_at(unit->file->of[DWARF_RNGLISTS], offset, UINT64_MAX);
+    return unit->rnglists_base + cursor_uint(&cursor, unit->shape.offset_size);
 }
 
 static void add_listed(struct dwarf_ranges *ranges, const struct dwarf_unit *unit,

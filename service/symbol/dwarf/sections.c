@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/dwarf/sections.h"
 
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 #include "service/elf/inflate.h"
 
 #include <string.h>
@@ -57,8 +57,8 @@ static struct sonde_slice cut_front(struct sonde_slice slice, size_t len) {
 }
 
 /* False when the section does not lie in the file or its compression header is broken. */
-static bool describe(const struct symbol_elf_input *input, const Elf64_Shdr *section,
-                     bool is_gnu_packed, struct part *part) {
+static bool describe(const struct elf_input *input, const Elf64_Shdr *section, bool is_gnu_packed,
+                     struct part *part) {
     if (section->sh_offset > input->size || section->sh_size > input->size - section->sh_offset)
         return false;
     part->from =
@@ -85,13 +85,12 @@ static bool describe(const struct symbol_elf_input *input, const Elf64_Shdr *sec
 }
 
 /* The first section of each name counts. */
-static sonde_err find_parts(const struct symbol_elf *elf, enum dwarf_kind kind,
+static sonde_err find_parts(const struct elf_file *elf, enum dwarf_kind kind,
                             struct part parts[DWARF_SECTION_COUNT]) {
     for (uint32_t i = 0; i < elf->section_count; i++) {
         const Elf64_Shdr *section = &elf->sections[i];
         bool is_gnu_packed;
-        enum dwarf_section which =
-            section_of(symbol_elf_section_name(elf, section), kind, &is_gnu_packed);
+        enum dwarf_section which = section_of(elf_section_name(elf, section), kind, &is_gnu_packed);
         if (which == DWARF_SECTION_COUNT || section->sh_type == SHT_NOBITS ||
             section->sh_size == 0 || parts[which].from.len > 0)
             continue;
@@ -131,8 +130,8 @@ static sonde_err make_room(struct dwarf_sections *sections, int scratch, uint64_
 
 static sonde_err fill(const struct part *part, char *to) {
     return part->method == ELFCOMPRESS_ZLIB
-               ? symbol_inflate_zlib(part->from.data, part->from.len, to, part->len)
-               : symbol_inflate_zstd(part->from.data, part->from.len, to, part->len);
+               ? inflate_zlib(part->from.data, part->from.len, to, part->len)
+               : inflate_zstd(part->from.data, part->from.len, to, part->len);
 }
 
 static sonde_err inflate_all(struct part parts[DWARF_SECTION_COUNT], int scratch,
@@ -154,11 +153,11 @@ static sonde_err inflate_all(struct part parts[DWARF_SECTION_COUNT], int scratch
 
 sonde_err dwarf_sections_open(int fd, enum dwarf_kind kind, int scratch,
                               struct dwarf_sections *sections) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     struct part parts[DWARF_SECTION_COUNT] = {0};
     *sections = (struct dwarf_sections){0};
-    if (fd < 0 || !symbol_elf_input_of_file(fd, &input) || input.size == 0)
+    if (fd < 0 || !elf_input_of_file(fd, &input) || input.size == 0)
         return SONDE_NOT_FOUND;
     void *bytes = mmap(NULL, input.size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (bytes == MAP_FAILED)
@@ -166,12 +165,12 @@ sonde_err dwarf_sections_open(int fd, enum dwarf_kind kind, int scratch,
     sections->file = bytes;
     sections->file_len = input.size;
     input.bytes = bytes;
-    sonde_err err = symbol_elf_open(&input, &elf, NULL);
+    sonde_err err = elf_open(&input, &elf, NULL);
     if (err == SONDE_OK)
         err = find_parts(&elf, kind, parts);
     if (err == SONDE_OK)
         err = inflate_all(parts, scratch, sections);
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     if (err != SONDE_OK)
         dwarf_sections_finish(sections);
     return err;

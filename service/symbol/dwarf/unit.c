@@ -21,26 +21,25 @@ static bool has_id(uint8_t type) {
 
 bool dwarf_unit_header(struct dwarf_file *file, uint64_t offset, struct dwarf_unit *unit) {
     struct sonde_slice info = file->of[DWARF_INFO];
-    struct dwarf_cursor cursor = dwarf_cursor_at(info, offset, UINT64_MAX);
+    struct cursor cursor = cursor_at(info, offset, UINT64_MAX);
     uint8_t offset_size;
-    uint64_t len = dwarf_cursor_length(&cursor, &offset_size);
-    if (cursor.failed || len == 0 || len > dwarf_cursor_left(&cursor) ||
-        !dwarf_fuel_take(file->fuel, 16))
+    uint64_t len = cursor_length(&cursor, &offset_size);
+    if (cursor.failed || len == 0 || len > cursor_left(&cursor) || !dwarf_fuel_take(file->fuel, 16))
         return false;
     cursor.end = cursor.at + len;
     *unit = (struct dwarf_unit){.file = file, .offset = offset, .type = UT_compile};
     unit->end = (uint64_t)(cursor.end - (const uint8_t *)info.data);
-    uint64_t version = dwarf_cursor_number(&cursor, 2);
+    uint64_t version = cursor_uint(&cursor, 2);
     struct dwarf_shape shape = {version <= 5 ? (uint8_t)version : 0, 0, offset_size};
     if (shape.version >= 5) {
-        unit->type = dwarf_cursor_u8(&cursor);
-        shape.address_size = dwarf_cursor_u8(&cursor);
+        unit->type = cursor_u8(&cursor);
+        shape.address_size = cursor_u8(&cursor);
     }
-    unit->abbrev_offset = dwarf_cursor_number(&cursor, offset_size);
+    unit->abbrev_offset = cursor_uint(&cursor, offset_size);
     if (shape.version < 5)
-        shape.address_size = dwarf_cursor_u8(&cursor);
+        shape.address_size = cursor_u8(&cursor);
     else if (has_id(unit->type))
-        unit->dwo_id = dwarf_cursor_number(&cursor, 8);
+        unit->dwo_id = cursor_uint(&cursor, 8);
     unit->first = (uint64_t)(cursor.at - (const uint8_t *)info.data);
     if (!cursor.failed && shape_is_known(shape))
         unit->shape = shape;

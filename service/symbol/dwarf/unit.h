@@ -10,8 +10,8 @@
 #ifndef SONDE_SERVICE_SYMBOL_DWARF_UNIT_H
 #define SONDE_SERVICE_SYMBOL_DWARF_UNIT_H
 
+#include "service/elf/cursor.h"
 #include "service/symbol/dwarf/abbrev.h"
-#include "service/symbol/dwarf/cursor.h"
 #include "service/symbol/dwarf/scopes.h"
 #include "service/symbol/dwarf/sections.h"
 
@@ -83,15 +83,15 @@ bool dwarf_unit_open(struct dwarf_unit *unit, const struct dwarf_unit *skeleton)
 struct dwarf_unit *dwarf_unit_at(struct dwarf_file *file, uint64_t offset, struct dwarf_unit *own);
 
 /* The rest of a DIE whose code was read. */
-void dwarf_die_rest(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
+void dwarf_die_rest(const struct dwarf_unit *unit, struct cursor *cursor,
                     const struct dwarf_abbrev *abbrev, struct dwarf_die *die);
 /* The DIE at an offset within the unit; false when there is none. */
 bool dwarf_die_at(const struct dwarf_unit *unit, uint64_t offset, struct dwarf_die *die);
 /* Steps over a DIE without looking at it. */
-void dwarf_die_skip(const struct dwarf_unit *unit, struct dwarf_cursor *cursor,
+void dwarf_die_skip(const struct dwarf_unit *unit, struct cursor *cursor,
                     const struct dwarf_abbrev *abbrev);
 /* Reads one value, or steps over it. */
-uint64_t dwarf_form_read(const struct dwarf_unit *unit, struct dwarf_cursor *cursor, uint64_t form);
+uint64_t dwarf_form_read(const struct dwarf_unit *unit, struct cursor *cursor, uint64_t form);
 /* Behind the DIE's children, as it says itself; 0 = unknown. `at` is behind the DIE. */
 uint64_t dwarf_die_sibling(const struct dwarf_unit *unit, const struct dwarf_die *die, uint64_t at);
 

@@ -110,16 +110,15 @@ static struct symbol_module *find_open(struct symbol_store *store, const char *b
 }
 
 bool symbol_file_has_build_id(int fd, const char *build_id) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
-    uint8_t own[SYMBOL_BUILD_ID_MAX];
+    struct elf_input input;
+    struct elf_file elf = {0};
+    uint8_t own[ELF_BUILD_ID_MAX];
     char text[SYMBOL_BUILD_ID_TEXT] = "";
-    bool good =
-        symbol_elf_input_of_file(fd, &input) && symbol_elf_open(&input, &elf, NULL) == SONDE_OK;
-    size_t len = good ? symbol_elf_build_id(&elf, own) : 0;
+    bool good = elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK;
+    size_t len = good ? elf_build_id(&elf, own) : 0;
     for (size_t i = 0; i < len; i++)
         snprintf(text + 2 * i, 3, "%02x", own[i]);
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     return strcmp(text, build_id) == 0;
 }
 
@@ -329,11 +328,10 @@ void symbol_archive_refresh(struct symbol_store *store, const char *build_id) {
 /* Of a debug file: its code has no bytes there, so only the addresses of its segments count. With
  * one executable segment its first page is where the mapping begins. */
 static bool only_code(const struct symbol_module *module, uint64_t *vaddr) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     uint32_t count = 0;
-    if (symbol_elf_input_of_file(module->fd, &input) &&
-        symbol_elf_open(&input, &elf, NULL) == SONDE_OK) {
+    if (elf_input_of_file(module->fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK) {
         for (uint32_t i = 0; i < elf.segment_count; i++) {
             const Elf64_Phdr *segment = &elf.segments[i];
             if (segment->p_type != PT_LOAD || !(segment->p_flags & PF_X) || segment->p_memsz == 0)
@@ -342,7 +340,7 @@ static bool only_code(const struct symbol_module *module, uint64_t *vaddr) {
             count++;
         }
     }
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     return count == 1;
 }
 

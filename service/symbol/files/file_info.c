@@ -53,7 +53,7 @@ static bool read_line(const char *at, const char *end, struct symbol_about *abou
         about->path[len - 5] = 0;
     }
     Elf64_Phdr load;
-    if (len <= 5 || memcmp(at, "load ", 5) != 0 || about->load_count >= SYMBOL_ELF_MAX_SEGMENTS ||
+    if (len <= 5 || memcmp(at, "load ", 5) != 0 || about->load_count >= ELF_MAX_SEGMENTS ||
         !read_load(at + 5, end, &load))
         return true;
     Elf64_Phdr *grown = realloc(about->loads, (about->load_count + 1) * sizeof *grown);

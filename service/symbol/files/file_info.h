@@ -12,7 +12,7 @@
 #define SONDE_SERVICE_SYMBOL_FILES_FILE_INFO_H
 
 #include "api/bytes.h"
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 
 #define SYMBOL_ABOUT_MAX_BYTES ((size_t)64 << 10)
 

@@ -4,6 +4,7 @@
  * an entry; entries of one identity become one. */
 #include "service/symbol/files/files.h"
 
+#include "service/elf/sections.h"
 #include "service/symbol/store.h"
 
 #include <dirent.h>
@@ -156,15 +157,15 @@ static void on_table(struct listing *listing, int directory, const char *name,
 
 /* Judged when it came; only what it holds is asked. */
 static enum symbol_quality upload_quality(int directory, const char *name) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool good = fd >= 0 && symbol_elf_input_of_file(fd, &input) &&
-                symbol_elf_open(&input, &elf, NULL) == SONDE_OK;
-    enum symbol_quality quality = !good                    ? SYMBOL_NONE
-                                  : symbol_has_dwarf(&elf) ? SYMBOL_FULL
-                                                           : SYMBOL_NAMES;
-    symbol_elf_finish(&elf);
+    bool good =
+        fd >= 0 && elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK;
+    enum symbol_quality quality = !good                 ? SYMBOL_NONE
+                                  : elf_has_dwarf(&elf) ? SYMBOL_FULL
+                                                        : SYMBOL_NAMES;
+    elf_finish(&elf);
     if (fd >= 0)
         close(fd);
     return quality;

@@ -2,6 +2,7 @@
  *
  * Debug files from outside: written to a temporary file, judged when they are whole, then named by
  * the build-id that is in them. */
+#include "service/elf/sections.h"
 #include "service/symbol/files/files.h"
 #include "service/symbol/store.h"
 
@@ -147,18 +148,18 @@ uint64_t symbol_upload_missing(const struct symbol_upload *upload) {
 /* --- the judgement -----------------------------------------------------------------------------
  */
 
-static bool has_symbols(const struct symbol_elf *elf) {
+static bool has_symbols(const struct elf_file *elf) {
     for (uint32_t i = 0; i < elf->section_count; i++)
         if (elf->sections[i].sh_type == SHT_SYMTAB && elf->sections[i].sh_size > 0)
             return true;
-    return symbol_elf_section(elf, ".gnu_debugdata") != NULL;
+    return elf_section(elf, ".gnu_debugdata") != NULL;
 }
 
-static sonde_err judge_elf(const struct symbol_elf *elf, struct symbol_file *file,
+static sonde_err judge_elf(const struct elf_file *elf, struct symbol_file *file,
                            struct sonde_diag *diag) {
-    uint8_t build_id[SYMBOL_BUILD_ID_MAX];
-    size_t len = symbol_elf_build_id(elf, build_id);
-    bool dwarf = symbol_has_dwarf(elf);
+    uint8_t build_id[ELF_BUILD_ID_MAX];
+    size_t len = elf_build_id(elf, build_id);
+    bool dwarf = elf_has_dwarf(elf);
     if (len < 2)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "the file has no build-id, so nothing could find it: link the program "
@@ -176,21 +177,20 @@ static sonde_err judge_elf(const struct symbol_elf *elf, struct symbol_file *fil
 
 static sonde_err judge(const struct symbol_upload *upload, struct symbol_file *file,
                        struct sonde_diag *diag) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     if (upload->written < upload->size)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "the upload ended after %llu of %llu bytes: send it again",
                           (unsigned long long)upload->written, (unsigned long long)upload->size);
     sonde_err err = SONDE_CORRUPT;
-    if (symbol_elf_input_of_file(upload->fd, &input))
-        err = symbol_elf_open(&input, &elf, NULL);
-    if (err == SONDE_CORRUPT)
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "the upload is no ELF file for 64-bit little-endian machines");
+    if (elf_input_of_file(upload->fd, &input))
+        err = elf_open(&input, &elf, NULL);
+    if (err == SONDE_CORRUPT || err == SONDE_INVALID_ARGUMENT)
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "not a 64-bit little-endian ELF file");
     if (!err)
         err = judge_elf(&elf, file, diag);
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     return err;
 }
 

@@ -277,14 +277,14 @@ static void read_files(struct symbol_module *module, int map_fd) {
 /* A file that became shorter, or another one at its place, is read from its beginning. */
 static bool dump_has_grown(struct symbol_module *module, const struct timespec *now) {
     struct symbol_jit_sources *sources = module->sources;
-    struct symbol_elf_input input;
+    struct elf_input input;
     if (sources->dump_fd < 0) {
         if (is_early(&sources->searched, now, SEARCH_MS))
             return false;
         sources->searched = *now;
         sources->dump_fd = symbol_jitdump_open(module->pid);
     }
-    if (!symbol_elf_input_of_file(sources->dump_fd, &input))
+    if (!elf_input_of_file(sources->dump_fd, &input))
         return false;
     if (input.size < sources->dump.at)
         symbol_jitdump_finish(&sources->dump);

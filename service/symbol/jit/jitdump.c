@@ -222,12 +222,12 @@ static void read_entries(struct symbol_jitdump *dump, const char *bytes, size_t 
     }
 }
 
-static void on_debug_info(struct symbol_jitdump *dump, const struct symbol_elf_input *input,
-                          uint64_t at, uint64_t len) {
+static void on_debug_info(struct symbol_jitdump *dump, const struct elf_input *input, uint64_t at,
+                          uint64_t len) {
     struct debug_info info;
     struct sonde_buf bytes = {0};
     if (len < sizeof info || len - sizeof info > MAX_DEBUG ||
-        !symbol_elf_read(input, at, &info, sizeof info))
+        !elf_read(input, at, &info, sizeof info))
         return;
     dump->row_count -= dump->pending_count; /* nobody came for them */
     dump->pending_code = info.code;
@@ -235,7 +235,7 @@ static void on_debug_info(struct symbol_jitdump *dump, const struct symbol_elf_i
     dump->pending_count = 0;
     size_t rest = (size_t)(len - sizeof info);
     char *to = sonde_buf_extend(&bytes, rest);
-    if (to && symbol_elf_read(input, at + sizeof info, to, rest))
+    if (to && elf_read(input, at + sizeof info, to, rest))
         read_entries(dump, to, rest, &info);
     sonde_buf_finish(&bytes);
 }
@@ -268,15 +268,15 @@ static void take_rows(struct symbol_jitdump *dump, struct symbol_jitdump_load *l
 /* --- code --------------------------------------------------------------------------------------
  */
 
-static bool on_load(struct symbol_jitdump *dump, const struct symbol_elf_input *input, uint64_t at,
+static bool on_load(struct symbol_jitdump *dump, const struct elf_input *input, uint64_t at,
                     uint64_t len) {
     struct code_load code;
     char name[MAX_NAME];
-    if (len < sizeof code || !symbol_elf_read(input, at, &code, sizeof code) ||
+    if (len < sizeof code || !elf_read(input, at, &code, sizeof code) ||
         !is_code(code.code, code.size))
         return true;
     size_t most = len - sizeof code < sizeof name ? (size_t)(len - sizeof code) : sizeof name;
-    if (!symbol_elf_read(input, at + sizeof code, name, most))
+    if (!elf_read(input, at + sizeof code, name, most))
         return true;
     struct symbol_jitdump_load load = {.start = code.code, .end = code.code + code.size};
     size_t name_len = strnlen(name, most);
@@ -287,10 +287,10 @@ static bool on_load(struct symbol_jitdump *dump, const struct symbol_elf_input *
 }
 
 /* Its old place is nobody's; the name and the lines go along. */
-static bool on_move(struct symbol_jitdump *dump, const struct symbol_elf_input *input, uint64_t at,
+static bool on_move(struct symbol_jitdump *dump, const struct elf_input *input, uint64_t at,
                     uint64_t len) {
     struct code_move move;
-    if (len < sizeof move || !symbol_elf_read(input, at, &move, sizeof move) ||
+    if (len < sizeof move || !elf_read(input, at, &move, sizeof move) ||
         !is_code(move.from, move.size) || !is_code(move.to, move.size) || dump->index_count == 0)
         return true;
     struct symbol_jitdump_index *index = probe(dump->indexes, dump->index_capacity, move.index);
@@ -307,9 +307,9 @@ static bool on_move(struct symbol_jitdump *dump, const struct symbol_elf_input *
  */
 
 /* False while it is too short; a file that is something else is never looked at again. */
-static bool read_header(struct symbol_jitdump *dump, const struct symbol_elf_input *input) {
+static bool read_header(struct symbol_jitdump *dump, const struct elf_input *input) {
     struct header header;
-    if (!symbol_elf_read(input, 0, &header, sizeof header))
+    if (!elf_read(input, 0, &header, sizeof header))
         return false;
     dump->is_broken = header.magic != MAGIC || header.version != VERSION ||
                       header.machine != EM_X86_64 || header.total_size < sizeof header;
@@ -317,7 +317,7 @@ static bool read_header(struct symbol_jitdump *dump, const struct symbol_elf_inp
     return !dump->is_broken;
 }
 
-static bool on_record(struct symbol_jitdump *dump, const struct symbol_elf_input *input,
+static bool on_record(struct symbol_jitdump *dump, const struct elf_input *input,
                       const struct record *record) {
     uint64_t at = dump->at + sizeof *record, len = record->total_size - sizeof *record;
     switch (record->kind) {
@@ -333,13 +333,13 @@ static bool on_record(struct symbol_jitdump *dump, const struct symbol_elf_input
     }
 }
 
-bool symbol_jitdump_read(struct symbol_jitdump *dump, const struct symbol_elf_input *input) {
+bool symbol_jitdump_read(struct symbol_jitdump *dump, const struct elf_input *input) {
     uint64_t before = dump->at;
     if (dump->is_broken || (dump->at == 0 && !read_header(dump, input)))
         return false;
     for (uint32_t i = 0; i < MAX_RECORDS; i++) {
         struct record record;
-        if (!symbol_elf_read(input, dump->at, &record, sizeof record))
+        if (!elf_read(input, dump->at, &record, sizeof record))
             break;
         dump->is_broken = record.total_size < sizeof record;
         /* The last record may be on its way. */

@@ -11,7 +11,7 @@
 #ifndef SONDE_SERVICE_SYMBOL_JIT_JITDUMP_H
 #define SONDE_SERVICE_SYMBOL_JIT_JITDUMP_H
 
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 #include "service/symbol/jit/interval_overlay.h"
 
 #include <sys/types.h>
@@ -56,7 +56,7 @@ struct symbol_jitdump {
 };
 
 /* Reads what has come since; true when there is something new. */
-bool symbol_jitdump_read(struct symbol_jitdump *dump, const struct symbol_elf_input *input);
+bool symbol_jitdump_read(struct symbol_jitdump *dump, const struct elf_input *input);
 void symbol_jitdump_finish(struct symbol_jitdump *dump);
 /* What is to be taken off every row's offset: some compilers write lines as they would stand in an
  * ELF file, behind its header. */

@@ -7,14 +7,14 @@
 #define MAX_CODE_SIZE (1ull << 30)
 
 sonde_err symbol_perf_map_load(int fd, struct sonde_buf *text) {
-    struct symbol_elf_input input;
-    if (!symbol_elf_input_of_file(fd, &input))
+    struct elf_input input;
+    if (!elf_input_of_file(fd, &input))
         return SONDE_IO;
     uint64_t len = input.size < SYMBOL_PERF_MAP_BYTES ? input.size : SYMBOL_PERF_MAP_BYTES;
     char *to = sonde_buf_extend(text, len);
     if (!to)
         return SONDE_OUT_OF_MEMORY;
-    return symbol_elf_read(&input, input.size - len, to, len) ? SONDE_OK : SONDE_IO;
+    return elf_read(&input, input.size - len, to, len) ? SONDE_OK : SONDE_IO;
 }
 
 /* --- lines -------------------------------------------------------------------------------------

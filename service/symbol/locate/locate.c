@@ -86,7 +86,7 @@ uint64_t symbol_process_start(pid_t pid) {
 /* What the process's memory says: the first bytes of the file as they are mapped. */
 struct memory_identity {
     bool is_known; /* the maps still hold the mapping */
-    uint8_t build_id[SYMBOL_BUILD_ID_MAX];
+    uint8_t build_id[ELF_BUILD_ID_MAX];
     size_t build_id_len;
 };
 
@@ -142,24 +142,23 @@ static void read_memory(pid_t pid, const struct symbol_mapping *mapping,
         return;
     snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct symbol_elf_input input = {
-        .fd = fd, .base = header.start, .size = header.end - header.start};
-    struct symbol_elf elf = {0};
-    if (fd >= 0 && symbol_elf_open(&input, &elf, NULL) == SONDE_OK)
-        identity->build_id_len = symbol_elf_build_id(&elf, identity->build_id);
-    symbol_elf_finish(&elf);
+    struct elf_input input = {.fd = fd, .base = header.start, .size = header.end - header.start};
+    struct elf_file elf = {0};
+    if (fd >= 0 && elf_open(&input, &elf, NULL) == SONDE_OK)
+        identity->build_id_len = elf_build_id(&elf, identity->build_id);
+    elf_finish(&elf);
     if (fd >= 0)
         close(fd);
 }
 
 static bool has_build_id(int fd, const uint8_t *build_id, size_t len) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
-    uint8_t own[SYMBOL_BUILD_ID_MAX];
-    bool fits = len > 0 && symbol_elf_input_of_file(fd, &input) &&
-                symbol_elf_open(&input, &elf, NULL) == SONDE_OK &&
-                symbol_elf_build_id(&elf, own) == len && memcmp(own, build_id, len) == 0;
-    symbol_elf_finish(&elf);
+    struct elf_input input;
+    struct elf_file elf = {0};
+    uint8_t own[ELF_BUILD_ID_MAX];
+    bool fits = len > 0 && elf_input_of_file(fd, &input) &&
+                elf_open(&input, &elf, NULL) == SONDE_OK && elf_build_id(&elf, own) == len &&
+                memcmp(own, build_id, len) == 0;
+    elf_finish(&elf);
     return fits;
 }
 
@@ -256,13 +255,13 @@ int symbol_vdso_open(uint64_t *size) {
     return fd;
 }
 
-void symbol_kernel_build_id(char text[2 * SYMBOL_BUILD_ID_MAX + 1]) {
-    uint8_t notes[4096], build_id[SYMBOL_BUILD_ID_MAX];
+void symbol_kernel_build_id(char text[2 * ELF_BUILD_ID_MAX + 1]) {
+    uint8_t notes[4096], build_id[ELF_BUILD_ID_MAX];
     int fd = open("/sys/kernel/notes", O_RDONLY | O_CLOEXEC);
     ssize_t got = fd >= 0 ? read(fd, notes, sizeof notes) : -1;
     if (fd >= 0)
         close(fd);
-    size_t len = got > 0 ? symbol_build_id_of_notes(notes, (size_t)got, build_id) : 0;
+    size_t len = got > 0 ? elf_build_id_of_notes(notes, (size_t)got, build_id) : 0;
     text[0] = 0;
     for (size_t i = 0; i < len; i++)
         snprintf(text + 2 * i, 3, "%02x", build_id[i]);

@@ -7,7 +7,7 @@
 #ifndef SONDE_SERVICE_SYMBOL_LOCATE_LOCATE_H
 #define SONDE_SERVICE_SYMBOL_LOCATE_LOCATE_H
 
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 #include "service/symbol/symbol.h"
 
 #include <limits.h>
@@ -23,12 +23,11 @@ int symbol_locate_remapped(pid_t pid, const struct symbol_mapping *mapping, uint
 /* The debug file of an ELF file: by build-id under each of the ':'-separated roots, here and inside
  * the process's root, then by .gnu_debuglink. Its build-id or checksum fits. -1 = none. pid 0 =
  * only here. `path` is where the ELF file itself is. */
-int symbol_locate_debug(const struct symbol_elf *elf, pid_t pid, const char *path,
-                        const char *roots);
+int symbol_locate_debug(const struct elf_file *elf, pid_t pid, const char *path, const char *roots);
 
 /* The file that .gnu_debugaltlink names (dwz), with that build-id; -1 = none. `near` is the path of
  * the file that has the link. */
-int symbol_locate_alt(const struct symbol_elf *elf, pid_t pid, const char *near, const char *roots);
+int symbol_locate_alt(const struct elf_file *elf, pid_t pid, const char *near, const char *roots);
 
 /* The same for an open file, whose own path is asked of the kernel. */
 int symbol_locate_alt_of(int fd, pid_t pid, const char *roots);
@@ -46,6 +45,6 @@ int symbol_vdso_open(uint64_t *size);
 uint64_t symbol_process_start(pid_t pid);
 
 /* The running kernel's, in hex; "" = unknown. */
-void symbol_kernel_build_id(char text[2 * SYMBOL_BUILD_ID_MAX + 1]);
+void symbol_kernel_build_id(char text[2 * ELF_BUILD_ID_MAX + 1]);
 
 #endif

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/locate/locate.h"
 
+#include "service/elf/sections.h"
+
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +14,8 @@
 
 struct wanted {
     pid_t pid;
-    const struct symbol_elf *elf;
-    uint8_t build_id[SYMBOL_BUILD_ID_MAX];
+    const struct elf_file *elf;
+    uint8_t build_id[ELF_BUILD_ID_MAX];
     size_t build_id_len;
     uint32_t crc;
     bool by_crc;
@@ -36,17 +38,16 @@ static bool crc_fits(int fd, uint32_t wanted) {
 
 /* The build-id decides where both files have one; the checksum of the link otherwise. */
 static bool fits(const struct wanted *wanted, int fd) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
-    uint8_t own[SYMBOL_BUILD_ID_MAX];
-    bool good =
-        symbol_elf_input_of_file(fd, &input) && symbol_elf_open(&input, &elf, NULL) == SONDE_OK;
-    size_t len = good ? symbol_elf_build_id(&elf, own) : 0;
+    struct elf_input input;
+    struct elf_file elf = {0};
+    uint8_t own[ELF_BUILD_ID_MAX];
+    bool good = elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK;
+    size_t len = good ? elf_build_id(&elf, own) : 0;
     if (good && wanted->build_id_len > 0 && len > 0)
         good = len == wanted->build_id_len && memcmp(own, wanted->build_id, len) == 0;
     else
         good = good && wanted->by_crc && crc_fits(fd, wanted->crc);
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     return good;
 }
 
@@ -82,7 +83,7 @@ static int try_roots(const struct wanted *wanted, const char *roots, const char 
 }
 
 static int try_build_id(const struct wanted *wanted, const char *roots) {
-    char rest[SYMBOL_BUILD_ID_MAX * 2 + 32];
+    char rest[ELF_BUILD_ID_MAX * 2 + 32];
     if (wanted->build_id_len < 2)
         return -1;
     int len = snprintf(rest, sizeof rest, "/.build-id/%02x/", wanted->build_id[0]);
@@ -110,24 +111,23 @@ static int try_link(const struct wanted *wanted, const char *path, const char *n
     return fd;
 }
 
-int symbol_locate_debug(const struct symbol_elf *elf, pid_t pid, const char *path,
+int symbol_locate_debug(const struct elf_file *elf, pid_t pid, const char *path,
                         const char *roots) {
     struct wanted wanted = {.pid = pid, .elf = elf};
     char name[NAME_MAX + 1];
     roots = roots ? roots : DEFAULT_ROOTS;
-    wanted.build_id_len = symbol_elf_build_id(elf, wanted.build_id);
+    wanted.build_id_len = elf_build_id(elf, wanted.build_id);
     int fd = try_build_id(&wanted, roots);
-    wanted.by_crc = symbol_elf_debuglink(elf, name, sizeof name, &wanted.crc);
+    wanted.by_crc = elf_debuglink(elf, name, sizeof name, &wanted.crc);
     if (fd < 0 && wanted.by_crc)
         fd = try_link(&wanted, path, name, roots);
     return fd;
 }
 
-int symbol_locate_alt(const struct symbol_elf *elf, pid_t pid, const char *near,
-                      const char *roots) {
+int symbol_locate_alt(const struct elf_file *elf, pid_t pid, const char *near, const char *roots) {
     struct wanted wanted = {.pid = pid, .elf = elf};
     char path[PATH_MAX], beside[PATH_MAX];
-    wanted.build_id_len = symbol_elf_altlink(elf, path, sizeof path, wanted.build_id);
+    wanted.build_id_len = elf_altlink(elf, path, sizeof path, wanted.build_id);
     if (wanted.build_id_len == 0)
         return -1;
     int fd = try_build_id(&wanted, roots ? roots : DEFAULT_ROOTS);
@@ -142,14 +142,14 @@ int symbol_locate_alt(const struct symbol_elf *elf, pid_t pid, const char *near,
 
 int symbol_locate_alt_of(int fd, pid_t pid, const char *roots) {
     char link[64], path[PATH_MAX];
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t len = readlink(link, path, sizeof path - 1);
     path[len > 0 ? len : 0] = 0;
     int alt = -1;
-    if (symbol_elf_input_of_file(fd, &input) && symbol_elf_open(&input, &elf, NULL) == SONDE_OK)
+    if (elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK)
         alt = symbol_locate_alt(&elf, pid, path, roots);
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     return alt;
 }

@@ -85,7 +85,7 @@ static bool find_neighbour(pid_t pid, const struct symbol_mapping *wanted,
 }
 
 /* Where the object was loaded, by the segment that the neighbour shows. */
-static bool find_bias(const struct symbol_elf *elf, const struct neighbour *neighbour,
+static bool find_bias(const struct elf_file *elf, const struct neighbour *neighbour,
                       uint64_t *bias) {
     for (uint32_t i = 0; i < elf->segment_count; i++) {
         const Elf64_Phdr *segment = &elf->segments[i];
@@ -103,8 +103,8 @@ static bool find_bias(const struct symbol_elf *elf, const struct neighbour *neig
 }
 
 /* The executable segment that the memory would be a part of. */
-static const Elf64_Phdr *find_text(const struct symbol_elf *elf,
-                                   const struct symbol_mapping *mapping, uint64_t bias) {
+static const Elf64_Phdr *find_text(const struct elf_file *elf, const struct symbol_mapping *mapping,
+                                   uint64_t bias) {
     uint64_t start = mapping->start - bias, end = mapping->end - bias;
     for (uint32_t i = 0; i < elf->segment_count; i++) {
         const Elf64_Phdr *segment = &elf->segments[i];
@@ -117,7 +117,7 @@ static const Elf64_Phdr *find_text(const struct symbol_elf *elf,
     return NULL;
 }
 
-static bool is_equal(const struct symbol_elf *elf, const Elf64_Phdr *text,
+static bool is_equal(const struct elf_file *elf, const Elf64_Phdr *text,
                      const struct symbol_mapping *mapping, uint64_t bias, int memory) {
     uint64_t first = mapping->start - bias, last = mapping->end - bias;
     first = first < text->p_vaddr ? text->p_vaddr : first;
@@ -127,8 +127,7 @@ static bool is_equal(const struct symbol_elf *elf, const Elf64_Phdr *text,
     for (uint64_t i = 0; i < LOOKS; i++) {
         uint64_t vaddr = first + (last - first - LOOK_BYTES) / (LOOKS - 1) * i;
         char here[LOOK_BYTES], there[LOOK_BYTES];
-        if (!symbol_elf_read(&elf->input, vaddr - text->p_vaddr + text->p_offset, here,
-                             sizeof here) ||
+        if (!elf_read(&elf->input, vaddr - text->p_vaddr + text->p_offset, here, sizeof here) ||
             pread(memory, there, sizeof there, (off_t)(vaddr + bias)) != (ssize_t)sizeof there ||
             memcmp(here, there, sizeof here) != 0)
             return false;
@@ -139,16 +138,16 @@ static bool is_equal(const struct symbol_elf *elf, const Elf64_Phdr *text,
 static bool fits(int fd, pid_t pid, const struct symbol_mapping *mapping,
                  const struct neighbour *neighbour, uint64_t *bias) {
     char path[64];
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     const Elf64_Phdr *text = NULL;
     snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
     int memory = open(path, O_RDONLY | O_CLOEXEC);
-    if (memory >= 0 && symbol_elf_input_of_file(fd, &input) &&
-        symbol_elf_open(&input, &elf, NULL) == SONDE_OK && find_bias(&elf, neighbour, bias))
+    if (memory >= 0 && elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK &&
+        find_bias(&elf, neighbour, bias))
         text = find_text(&elf, mapping, *bias);
     bool good = text && is_equal(&elf, text, mapping, *bias, memory);
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     if (memory >= 0)
         close(memory);
     return good;

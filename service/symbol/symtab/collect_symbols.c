@@ -6,6 +6,7 @@
 #include "service/symbol/symtab/collect_symbols.h"
 
 #include "service/elf/inflate.h"
+#include "service/elf/sections.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +55,7 @@ static void add_text(struct symbol_collection *collection, uint64_t start, uint6
 }
 
 /* Executable sections; of a file without section headers, executable segments. */
-static sonde_err collect_text(const struct symbol_elf *elf, struct symbol_collection *collection) {
+static sonde_err collect_text(const struct elf_file *elf, struct symbol_collection *collection) {
     collection->text =
         calloc(elf->section_count + elf->segment_count + 1, sizeof *collection->text);
     if (!collection->text)
@@ -126,14 +127,14 @@ static void add_symbol(struct symbol_collection *collection, const Elf64_Sym *sy
 }
 
 /* All of one symbol table. The whole string table goes into `names` once: most of it is used. */
-static bool collect_table(const struct symbol_elf *elf, const Elf64_Shdr *table, enum source source,
+static bool collect_table(const struct elf_file *elf, const Elf64_Shdr *table, enum source source,
                           struct symbol_collection *collection) {
-    const Elf64_Shdr *strings = table ? symbol_elf_section_at(elf, table->sh_link) : NULL;
+    const Elf64_Shdr *strings = table ? elf_section_at(elf, table->sh_link) : NULL;
     if (!strings || table->sh_entsize != sizeof(Elf64_Sym))
         return false;
     struct sonde_buf symbols = {0}, text = {0};
-    bool loaded = symbol_elf_load(elf, table, SYMTAB_LIMIT, &symbols) == SONDE_OK &&
-                  symbol_elf_load(elf, strings, SYMBOL_MAX_NAME_BYTES, &text) == SONDE_OK &&
+    bool loaded = elf_load(elf, table, SYMTAB_LIMIT, &symbols) == SONDE_OK &&
+                  elf_load(elf, strings, SYMBOL_MAX_NAME_BYTES, &text) == SONDE_OK &&
                   text.len < SYMBOL_MAX_NAME_BYTES - collection->names.len;
     if (loaded) {
         uint32_t base = symbol_collection_name(collection, text.data, text.len, "");
@@ -151,31 +152,30 @@ static bool collect_table(const struct symbol_elf *elf, const Elf64_Shdr *table,
     return loaded;
 }
 
-static bool collect_symtab(const struct symbol_elf *elf, struct symbol_collection *collection) {
-    const Elf64_Shdr *table = symbol_elf_section_of_type(elf, SHT_SYMTAB);
+static bool collect_symtab(const struct elf_file *elf, struct symbol_collection *collection) {
+    const Elf64_Shdr *table = elf_section_of_type(elf, SHT_SYMTAB);
     size_t before = collection->count;
     return table && table->sh_type != SHT_NOBITS &&
            collect_table(elf, table, FROM_SYMTAB, collection) && collection->count > before;
 }
 
 /* "MiniDebugInfo": an xz-packed ELF file that holds a .symtab of what .dynsym lacks. */
-static bool collect_debugdata(const struct symbol_elf *elf, struct symbol_collection *collection) {
-    const Elf64_Shdr *section = symbol_elf_section(elf, ".gnu_debugdata");
+static bool collect_debugdata(const struct elf_file *elf, struct symbol_collection *collection) {
+    const Elf64_Shdr *section = elf_section(elf, ".gnu_debugdata");
     struct sonde_buf packed = {0}, image = {0};
-    bool found = section && symbol_elf_load(elf, section, DEBUGDATA_LIMIT, &packed) == SONDE_OK &&
-                 symbol_inflate_xz(packed.data, packed.len, DEBUGDATA_LIMIT, &image) == SONDE_OK;
-    struct symbol_elf_input input = {
-        .bytes = (const uint8_t *)image.data, .fd = -1, .size = image.len};
-    struct symbol_elf inner = {0};
-    found = found && symbol_elf_open(&input, &inner, NULL) == SONDE_OK &&
-            collect_symtab(&inner, collection);
-    symbol_elf_finish(&inner);
+    bool found = section && elf_load(elf, section, DEBUGDATA_LIMIT, &packed) == SONDE_OK &&
+                 inflate_xz(packed.data, packed.len, DEBUGDATA_LIMIT, &image) == SONDE_OK;
+    struct elf_input input = {.bytes = (const uint8_t *)image.data, .fd = -1, .size = image.len};
+    struct elf_file inner = {0};
+    found =
+        found && elf_open(&input, &inner, NULL) == SONDE_OK && collect_symtab(&inner, collection);
+    elf_finish(&inner);
     sonde_buf_finish(&packed);
     sonde_buf_finish(&image);
     return found;
 }
 
-sonde_err symbol_collect(const struct symbol_elf *elf, const struct symbol_elf *debug,
+sonde_err symbol_collect(const struct elf_file *elf, const struct elf_file *debug,
                          struct symbol_collection *collection) {
     *collection = (struct symbol_collection){.quality = SYMBOL_NONE};
     if (collect_text(elf, collection) != SONDE_OK)
@@ -183,8 +183,8 @@ sonde_err symbol_collect(const struct symbol_elf *elf, const struct symbol_elf *
     if (collect_symtab(elf, collection) || (debug && collect_symtab(debug, collection))) {
         collection->quality = SYMBOL_NAMES;
     } else {
-        bool exports = collect_table(elf, symbol_elf_section_of_type(elf, SHT_DYNSYM), FROM_DYNSYM,
-                                     collection);
+        bool exports =
+            collect_table(elf, elf_section_of_type(elf, SHT_DYNSYM), FROM_DYNSYM, collection);
         if (collect_debugdata(elf, collection))
             collection->quality = SYMBOL_NAMES;
         else if (exports)

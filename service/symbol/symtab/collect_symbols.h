@@ -7,7 +7,7 @@
 #ifndef SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 #define SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 #include "service/symbol/symbol.h"
 
 /* Bounds of one file: 16 M symbols, 1 GiB of names. Larger tables are cut, and say so. */
@@ -41,8 +41,7 @@ struct symbol_collection {
 
 /* `debug` is the file of debug information of the same build-id, NULL = none. SONDE_OUT_OF_MEMORY
  * is the only failure: a broken source costs its own names. */
-SONDE_MUST_USE sonde_err symbol_collect(const struct symbol_elf *elf,
-                                        const struct symbol_elf *debug,
+SONDE_MUST_USE sonde_err symbol_collect(const struct elf_file *elf, const struct elf_file *debug,
                                         struct symbol_collection *collection);
 void symbol_collection_finish(struct symbol_collection *collection);
 
@@ -54,8 +53,8 @@ uint32_t symbol_collection_name(struct symbol_collection *collection, const char
 const struct symbol_text *symbol_collection_text(const struct symbol_collection *collection,
                                                  uint64_t address);
 /* Where functions begin that have no symbol. */
-void symbol_collect_starts(const struct symbol_elf *elf, struct symbol_collection *collection);
+void symbol_collect_starts(const struct elf_file *elf, struct symbol_collection *collection);
 /* name@plt for every PLT entry whose jump goes through a relocated slot. */
-void symbol_collect_plt(const struct symbol_elf *elf, struct symbol_collection *collection);
+void symbol_collect_plt(const struct elf_file *elf, struct symbol_collection *collection);
 
 #endif

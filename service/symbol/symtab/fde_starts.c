@@ -22,7 +22,7 @@ struct entry {
     int32_t start, descriptor; /* from the head's address */
 };
 
-static const Elf64_Phdr *head_segment(const struct symbol_elf *elf) {
+static const Elf64_Phdr *head_segment(const struct elf_file *elf) {
     for (uint32_t i = 0; i < elf->segment_count; i++)
         if (elf->segments[i].p_type == PT_GNU_EH_FRAME)
             return &elf->segments[i];
@@ -40,11 +40,11 @@ static void add_start(struct symbol_collection *collection, uint64_t address, ui
                                                               .is_unnamed = true});
 }
 
-void symbol_collect_starts(const struct symbol_elf *elf, struct symbol_collection *collection) {
+void symbol_collect_starts(const struct elf_file *elf, struct symbol_collection *collection) {
     const Elf64_Phdr *segment = head_segment(elf);
     struct head head;
     if (!segment || segment->p_filesz < sizeof head ||
-        !symbol_elf_read(&elf->input, segment->p_offset, &head, sizeof head) ||
+        !elf_read(&elf->input, segment->p_offset, &head, sizeof head) ||
         memcmp(head.version_and_encodings, usual, sizeof usual) != 0)
         return;
     uint64_t most = (segment->p_filesz - sizeof head) / sizeof(struct entry);
@@ -54,7 +54,7 @@ void symbol_collect_starts(const struct symbol_elf *elf, struct symbol_collectio
     struct entry piece[PIECE];
     for (uint64_t done = 0; done < count && !collection->is_cut; done += PIECE) {
         size_t now = count - done < PIECE ? count - done : PIECE;
-        if (!symbol_elf_read(&elf->input, at + done * sizeof *piece, piece, now * sizeof *piece))
+        if (!elf_read(&elf->input, at + done * sizeof *piece, piece, now * sizeof *piece))
             return;
         for (size_t i = 0; i < now; i++)
             add_start(collection, segment->p_vaddr + (uint64_t)(int64_t)piece[i].start, name);

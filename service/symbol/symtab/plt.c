@@ -10,6 +10,8 @@
  */
 #include "service/symbol/symtab/collect_symbols.h"
 
+#include "service/elf/sections.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,10 +32,10 @@ static int compare_slots(const void *left, const void *right) {
     return (a->address > b->address) - (a->address < b->address);
 }
 
-static void add_relocations(const struct symbol_elf *elf, const Elf64_Shdr *section,
+static void add_relocations(const struct elf_file *elf, const Elf64_Shdr *section,
                             struct slots *slots) {
     struct sonde_buf bytes = {0};
-    if (symbol_elf_load(elf, section, PLT_LIMIT, &bytes) == SONDE_OK) {
+    if (elf_load(elf, section, PLT_LIMIT, &bytes) == SONDE_OK) {
         size_t count = bytes.len / sizeof(Elf64_Rela);
         struct slot *items = realloc(slots->items, (slots->count + count + 1) * sizeof *items);
         slots->items = items ? items : slots->items;
@@ -49,7 +51,7 @@ static void add_relocations(const struct symbol_elf *elf, const Elf64_Shdr *sect
     sonde_buf_finish(&bytes);
 }
 
-static struct slots collect_slots(const struct symbol_elf *elf) {
+static struct slots collect_slots(const struct elf_file *elf) {
     struct slots slots = {0};
     for (uint32_t i = 0; i < elf->section_count; i++)
         if (elf->sections[i].sh_type == SHT_RELA && (elf->sections[i].sh_flags & SHF_ALLOC))
@@ -108,28 +110,28 @@ static void name_entries(const Elf64_Shdr *section, const struct sonde_buf *code
     }
 }
 
-static void name_sections(const struct symbol_elf *elf, const struct dynamic_names *names,
+static void name_sections(const struct elf_file *elf, const struct dynamic_names *names,
                           const struct slots *slots, struct symbol_collection *collection) {
     for (uint32_t i = 0; i < elf->section_count; i++) {
         const Elf64_Shdr *section = &elf->sections[i];
         struct sonde_buf code = {0};
-        if (strncmp(symbol_elf_section_name(elf, section), ".plt", 4) == 0 &&
+        if (strncmp(elf_section_name(elf, section), ".plt", 4) == 0 &&
             (section->sh_flags & SHF_EXECINSTR) &&
-            symbol_elf_load(elf, section, PLT_LIMIT, &code) == SONDE_OK)
+            elf_load(elf, section, PLT_LIMIT, &code) == SONDE_OK)
             name_entries(section, &code, names, slots, collection);
         sonde_buf_finish(&code);
     }
 }
 
-void symbol_collect_plt(const struct symbol_elf *elf, struct symbol_collection *collection) {
-    const Elf64_Shdr *table = symbol_elf_section_of_type(elf, SHT_DYNSYM);
-    const Elf64_Shdr *text = table ? symbol_elf_section_at(elf, table->sh_link) : NULL;
+void symbol_collect_plt(const struct elf_file *elf, struct symbol_collection *collection) {
+    const Elf64_Shdr *table = elf_section_of_type(elf, SHT_DYNSYM);
+    const Elf64_Shdr *text = table ? elf_section_at(elf, table->sh_link) : NULL;
     if (elf->machine != EM_X86_64 || !text)
         return;
     struct dynamic_names names = {0};
     struct slots slots = collect_slots(elf);
-    if (symbol_elf_load(elf, table, PLT_LIMIT * 4, &names.symbols) == SONDE_OK &&
-        symbol_elf_load(elf, text, PLT_LIMIT * 4, &names.text) == SONDE_OK)
+    if (elf_load(elf, table, PLT_LIMIT * 4, &names.symbols) == SONDE_OK &&
+        elf_load(elf, text, PLT_LIMIT * 4, &names.text) == SONDE_OK)
         name_sections(elf, &names, &slots, collection);
     free(slots.items);
     sonde_buf_finish(&names.symbols);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/symtab/symbol_table.h"
 
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -59,11 +59,10 @@ struct table_header {
 };
 
 static bool read_header(int fd, struct table_header *header) {
-    struct symbol_elf_input file;
-    if (!symbol_elf_input_of_file(fd, &file) || !symbol_elf_read(&file, 12, &header->len, 4) ||
-        !symbol_elf_read(&file, 16, &header->total, 8) || header->total != file.size ||
-        header->len < 64 || header->len > sizeof header->bytes ||
-        !symbol_elf_read(&file, 0, header->bytes, header->len))
+    struct elf_input file;
+    if (!elf_input_of_file(fd, &file) || !elf_read(&file, 12, &header->len, 4) ||
+        !elf_read(&file, 16, &header->total, 8) || header->total != file.size || header->len < 64 ||
+        header->len > sizeof header->bytes || !elf_read(&file, 0, header->bytes, header->len))
         return false;
     memcpy(&header->checksum, header->bytes + header->len - 8, 8);
     memset(header->bytes + header->len - 8, 0, 8);
@@ -91,10 +90,10 @@ void symbol_table_seal(int fd) {
 static bool checksum_of_file_fits(int fd, const struct table_header *header) {
     char piece[SYMBOL_CHECKSUM_PIECE];
     uint64_t hash = symbol_checksum(0, header->bytes, header->len), at = header->len;
-    struct symbol_elf_input file = {.fd = fd, .size = header->total};
+    struct elf_input file = {.fd = fd, .size = header->total};
     while (at < header->total) {
         size_t len = header->total - at < sizeof piece ? header->total - at : sizeof piece;
-        if (!symbol_elf_read(&file, at, piece, len))
+        if (!elf_read(&file, at, piece, len))
             return false;
         hash = symbol_checksum(hash, piece, len);
         at += len;

@@ -3,6 +3,7 @@
  * One run of a worker: its descriptors, its start, its end. The worker gets open files and no
  * names; its table counts when it is whole, however the worker ended. When there is none the reason
  * is kept, and it is not tried again for nothing. */
+#include "service/elf/sections.h"
 #include "service/symbol/locate/locate.h"
 #include "service/symbol/store.h"
 #include "service/symbol/worker/worker.h"
@@ -21,11 +22,11 @@
 #define ABOVE 64
 
 static bool fd_has_dwarf(int fd) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
-    bool has = fd >= 0 && symbol_elf_input_of_file(fd, &input) &&
-               symbol_elf_open(&input, &elf, NULL) == SONDE_OK && symbol_has_dwarf(&elf);
-    symbol_elf_finish(&elf);
+    struct elf_input input;
+    struct elf_file elf = {0};
+    bool has = fd >= 0 && elf_input_of_file(fd, &input) &&
+               elf_open(&input, &elf, NULL) == SONDE_OK && elf_has_dwarf(&elf);
+    elf_finish(&elf);
     return has;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/worker/worker.h"
 
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 #include "service/symbol/dwarf/dwarf.h"
 #include "service/symbol/symtab/collect_symbols.h"
 #include "service/symbol/worker/confine.h"
@@ -19,12 +19,11 @@ bool symbol_worker_is_asked(int argc, char **argv) {
 
 /* From the first to the last byte of executable sections. */
 static bool find_text(uint64_t *base, uint64_t *limit) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     *base = UINT64_MAX;
     *limit = 0;
-    if (symbol_elf_input_of_file(SYMBOL_WORKER_MAIN, &input) &&
-        symbol_elf_open(&input, &elf, NULL) == SONDE_OK) {
+    if (elf_input_of_file(SYMBOL_WORKER_MAIN, &input) && elf_open(&input, &elf, NULL) == SONDE_OK) {
         for (uint32_t i = 0; i < elf.section_count; i++) {
             const Elf64_Shdr *section = &elf.sections[i];
             uint64_t end = section->sh_addr + section->sh_size;
@@ -35,7 +34,7 @@ static bool find_text(uint64_t *base, uint64_t *limit) {
             *limit = end > *limit ? end : *limit;
         }
     }
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     return *base < *limit;
 }
 

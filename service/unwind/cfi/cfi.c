@@ -32,13 +32,13 @@ static uint64_t relative_base(struct cursor *cursor, uint8_t encoding,
     case 0x10:
         return section->vaddr + (uint64_t)(cursor->at - section->data);
     case 0x20:
-        cursor->bad |= section->text_vaddr == 0;
+        cursor->failed |= section->text_vaddr == 0;
         return section->text_vaddr;
     case 0x30:
-        cursor->bad |= section->data_vaddr == 0;
+        cursor->failed |= section->data_vaddr == 0;
         return section->data_vaddr;
     default:
-        cursor->bad = true;
+        cursor->failed = true;
         return 0;
     }
 }
@@ -47,7 +47,7 @@ uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
                             const struct cfi_section *section) {
     uint64_t base = relative_base(cursor, encoding, section);
     if (encoding & 0x80) /* indirect: the address stands in the process */
-        cursor->bad = true;
+        cursor->failed = true;
     switch (encoding & 0x0f) {
     case 0x00:
     case 0x04:
@@ -66,7 +66,7 @@ uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
     case 0x0b:
         return base + (uint64_t)cursor_sint(cursor, 4);
     default:
-        cursor->bad = true;
+        cursor->failed = true;
         return 0;
     }
 }

@@ -6,7 +6,7 @@
 #ifndef SONDE_SERVICE_UNWIND_CFI_CFI_H
 #define SONDE_SERVICE_UNWIND_CFI_CFI_H
 
-#include "service/unwind/cfi/cursor.h"
+#include "service/elf/cursor.h"
 #include "service/unwind/table/rows.h"
 
 /* Where the bytes under the cursor are, for pointers that are relative to something. */
@@ -51,7 +51,7 @@ enum cfi_op {
     OP_RESTORE = 0xc0
 };
 
-/* A pointer in a DW_EH_PE_* encoding; sets bad on the ones that need the process's memory. */
+/* A pointer in a DW_EH_PE_* encoding; sets failed on the ones that need the process's memory. */
 uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
                             const struct cfi_section *section);
 
@@ -91,7 +91,7 @@ extern const int8_t unwind_cfi_saved[16];
 void unwind_cfi_state_init(struct cfi_state *state, uint32_t kind);
 
 /* Does an instruction, whose operands are at code, to a state. False when op is none that changes
- * one. What no row can hold is noted in state; operands that are cut off set code->bad. */
+ * one. What no row can hold is noted in state; operands that are cut off set code->failed. */
 bool unwind_cfi_apply(struct cfi_state *state, const struct cfi_cie *cie, uint8_t op,
                       struct cursor *code);
 

@@ -26,7 +26,7 @@ static bool take_breg(struct cursor *block, uint8_t *number, int64_t *offset) {
         return false;
     *number = (uint8_t)(*block->at++ - OP_BREG0);
     *offset = cursor_sleb(block);
-    return !block->bad && *offset >= INT32_MIN && *offset <= INT32_MAX;
+    return !block->failed && *offset >= INT32_MIN && *offset <= INT32_MAX;
 }
 
 static bool take_op(struct cursor *block, uint8_t op) {
@@ -49,7 +49,7 @@ static bool take_sum(struct cursor *block, int64_t *sum) {
             return false;
     } else
         return false;
-    return !block->bad && cursor_left(block) == 0 && *sum >= 0 && *sum <= INT16_MAX;
+    return !block->failed && cursor_left(block) == 0 && *sum >= 0 && *sum <= INT16_MAX;
 }
 
 /* The linker's rule for all of .plt: rsp + 8, and 8 more once the push of an entry is behind (at

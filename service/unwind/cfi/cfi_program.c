@@ -213,7 +213,7 @@ static void learn_phrase(struct run *run, struct memo_phrase phrase) {
     struct memo_phrase *place = unwind_memo_place(run->memo, run->state, word);
     do {
         do_op(run, *run->code.at++);
-        if (run->broken || run->code.bad || run->memo->epoch != epoch)
+        if (run->broken || run->code.failed || run->memo->epoch != epoch)
             return;
         if (run->code.at - from > 8)
             break;
@@ -315,7 +315,7 @@ static void run_all(struct run *run) {
     }
     run->state = hot.state;
     run->pc = hot.pc;
-    run->broken |= run->code.bad;
+    run->broken |= run->code.failed;
 }
 
 void unwind_program_run_initial(struct cfi_memo *memo, struct cfi_cie *cie,
@@ -326,7 +326,7 @@ void unwind_program_run_initial(struct cfi_memo *memo, struct cfi_cie *cie,
     while (cursor_left(&run.code) > 0 && run.pc < run.end && !run.broken)
         do_op(&run, *run.code.at++);
     cie->initial = memo->states[run.state];
-    cie->bad |= run.broken || run.code.bad;
+    cie->bad |= run.broken || run.code.failed;
 }
 
 static void enter_initial(struct run *run, struct cfi_cie *cie) {

@@ -32,35 +32,31 @@ static bool room_for(void **items, size_t *capacity, size_t count, size_t size) 
     return true;
 }
 
-/* The record at cursor, which moves behind it. False at the end, or (cursor->bad) where the section
- * is broken. A record of length 0 ends an open-ended section; elsewhere linkers leave them between
- * objects, and they are passed over. */
+/* Reads the record at cursor and moves behind it. False at the end of the section, or, with
+ * cursor->failed, where it is broken. A record of length 0 ends an open-ended section; in others
+ * linkers leave such records between objects, and they are skipped. */
 static bool next_record(struct cursor *cursor, const struct cfi_section *section, bool open_ended,
                         struct record *record) {
     uint64_t len = 0;
-    bool wide = false;
+    uint8_t offset_size = 4;
     while (len == 0) {
         if (cursor_left(cursor) < 4)
             return false;
         record->offset = (uint32_t)(cursor->at - section->data);
-        len = cursor_uint(cursor, 4);
-        if (len == 0 && open_ended)
+        len = cursor_length(cursor, &offset_size);
+        if (cursor->failed || (len == 0 && open_ended))
             return false;
     }
-    if (len == UINT32_MAX) {
-        wide = true;
-        len = cursor_uint(cursor, 8);
-    }
-    size_t id_bytes = wide && section->debug ? 8 : 4;
+    size_t id_bytes = section->debug ? offset_size : 4;
     if (len < id_bytes || len > cursor_left(cursor)) {
-        cursor->bad = true;
+        cursor_fail(cursor);
         return false;
     }
     record->body = (struct cursor){cursor->at, cursor->at + len, false};
     cursor->at += len;
     uint64_t id_at = (uint64_t)(record->body.at - section->data);
     uint64_t id = cursor_uint(&record->body, id_bytes);
-    record->is_cie = section->debug ? id == (wide ? UINT64_MAX : UINT32_MAX) : id == 0;
+    record->is_cie = section->debug ? id == (id_bytes == 8 ? UINT64_MAX : UINT32_MAX) : id == 0;
     record->cie_offset = section->debug ? id : id_at - id;
     return true;
 }
@@ -99,7 +95,7 @@ static void read_augmentation(struct cfi_cie *cie, struct cursor *body, const ch
             cie->bad = true;
         }
     }
-    cie->bad |= data.bad;
+    cie->bad |= data.failed;
     if (!cie->sized)
         body->at = data.at;
 }
@@ -122,7 +118,7 @@ static void read_cie(struct cfi_cie *cie, const struct record *record,
     uint64_t column = version == 1 ? cursor_uint(&body, 1) : cursor_uleb(&body);
     cie->bad |= column != RETURN_REGISTER;
     read_augmentation(cie, &body, letters, section);
-    cie->bad |= body.bad;
+    cie->bad |= body.failed;
     if (!cie->bad)
         unwind_program_run_initial(memo, cie, body, section);
 }
@@ -195,7 +191,7 @@ static bool read_fde(const struct frames *frames, const struct cfi_section *sect
     uint64_t len = unwind_cfi_pointer(&body, cie->pointer_encoding & 0x0f, section);
     if (cie->sized)
         cursor_skip(&body, cursor_uleb(&body));
-    if (body.bad || !clip(frames, start, len, fde))
+    if (body.failed || !clip(frames, start, len, fde))
         return false;
     fde->cie = (uint32_t)(cie - frames->cies);
     fde->code = (uint32_t)(body.at - section->data);
@@ -234,7 +230,7 @@ static sonde_err add_records(struct frames *frames, size_t first_cie, bool open_
         if (cie)
             err = add_fde(frames, record.body, cie);
     }
-    return !err && cursor.bad && !open_ended ? SONDE_CORRUPT : err;
+    return !err && cursor.failed && !open_ended ? SONDE_CORRUPT : err;
 }
 
 /* CIEs come before their functions. Where one does not, all are known after the first reading. */

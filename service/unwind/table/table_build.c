@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/unwind/table/table_build.h"
 
+#include "service/elf/sections.h"
 #include "service/unwind/cfi/fde_reader.h"
-#include "service/unwind/cfi/frame_sections.h"
-
-#include <stdlib.h>
 
 #define ENCODING_OMIT 0xff
+#define MAX_CONTENTS  ((size_t)512 << 20)
+
+_Static_assert(UNWIND_ID_BYTES == ELF_BUILD_ID_MAX, "a table holds any build-id");
 
 struct build {
     struct elf_file file;
     struct frames frames;
     struct unwind_rows rows;
-    uint8_t *contents[2]; /* what frames' sections point into */
+    struct sonde_buf contents[2]; /* what frames' sections point into */
 };
 
 static sonde_err set_ranges(struct build *build) {
@@ -38,32 +39,36 @@ static sonde_err set_ranges(struct build *build) {
     return SONDE_OK;
 }
 
-static sonde_err add_contents(struct build *build, uint8_t *bytes, struct cfi_section section,
-                              bool open_ended) {
-    build->contents[build->frames.section_count] = bytes;
+static struct sonde_buf *next_contents(struct build *build) {
+    return &build->contents[build->frames.section_count];
+}
+
+/* Adds the section that is in next_contents. */
+static sonde_err add_contents(struct build *build, struct cfi_section section, bool open_ended) {
+    section.data = (const uint8_t *)next_contents(build)->data;
+    section.size = next_contents(build)->len;
     return unwind_frames_add(&build->frames, &section, open_ended);
 }
 
 static uint64_t section_vaddr(const struct elf_file *file, const char *name) {
-    const Elf64_Shdr *section = unwind_elf_section(file, name);
+    const Elf64_Shdr *section = elf_section(file, name);
     return section ? section->sh_addr : 0;
 }
 
-static sonde_err add_section(struct build *build, const Elf64_Shdr *section, bool debug) {
+/* A file without such a section has none to add. */
+static sonde_err add_section(struct build *build, const char *name, bool debug, bool *found) {
+    const Elf64_Shdr *section = elf_section(&build->file, name);
     struct cfi_section frame = {
-        .vaddr = section->sh_addr,
+        .vaddr = section ? section->sh_addr : 0,
         .text_vaddr = section_vaddr(&build->file, ".text"),
         .data_vaddr = section_vaddr(&build->file, ".got"),
         .debug = debug,
     };
-    uint8_t *bytes;
-    uint64_t size;
-    sonde_err err = unwind_elf_contents(&build->file, section, &bytes, &size);
-    if (err != SONDE_OK)
-        return err;
-    frame.data = bytes;
-    frame.size = size;
-    return add_contents(build, bytes, frame, false);
+    *found = section && section->sh_type != SHT_NOBITS;
+    if (!*found)
+        return SONDE_OK;
+    sonde_err err = elf_load(&build->file, section, MAX_CONTENTS, next_contents(build));
+    return err ? err : add_contents(build, frame, false);
 }
 
 /* Where .eh_frame is, by the first bytes of .eh_frame_hdr: version, three encodings, then the
@@ -71,15 +76,15 @@ static sonde_err add_section(struct build *build, const Elf64_Shdr *section, boo
 static bool read_frame_header(const struct elf_file *file, uint64_t vaddr, uint64_t *frame_vaddr) {
     uint8_t bytes[16] = {0};
     uint64_t offset, len;
-    if (!unwind_elf_offset_of(file, vaddr, &offset, &len) || len < sizeof bytes ||
-        unwind_elf_read(file, offset, bytes, sizeof bytes) != SONDE_OK || bytes[0] != 1 ||
+    if (!elf_offset_of(file, vaddr, &offset, &len) || len < sizeof bytes ||
+        !elf_read(&file->input, offset, bytes, sizeof bytes) || bytes[0] != 1 ||
         bytes[1] == ENCODING_OMIT)
         return false;
     struct cfi_section here = {
         .data = bytes, .size = sizeof bytes, .vaddr = vaddr, .data_vaddr = vaddr};
     struct cursor cursor = {bytes + 4, bytes + sizeof bytes, false};
     *frame_vaddr = unwind_cfi_pointer(&cursor, bytes[1], &here);
-    return !cursor.bad;
+    return !cursor.failed;
 }
 
 /* Without section headers its size is not known: up to a zero length, or the end of its segment. */
@@ -90,26 +95,20 @@ static sonde_err add_by_segment(struct build *build) {
         const Elf64_Phdr *segment = &build->file.segments[i];
         if (segment->p_type != PT_GNU_EH_FRAME ||
             !read_frame_header(&build->file, segment->p_vaddr, &frame.vaddr) ||
-            !unwind_elf_offset_of(&build->file, frame.vaddr, &offset, &len))
+            !elf_offset_of(&build->file, frame.vaddr, &offset, &len))
             continue;
-        Elf64_Shdr stand_in = {.sh_offset = offset, .sh_size = len};
-        uint8_t *bytes;
-        sonde_err err = unwind_elf_contents(&build->file, &stand_in, &bytes, &frame.size);
-        if (err != SONDE_OK)
-            return err;
-        frame.data = bytes;
-        return add_contents(build, bytes, frame, true);
+        sonde_err err = elf_append(&build->file, offset, len, MAX_CONTENTS, next_contents(build));
+        return err ? err : add_contents(build, frame, true);
     }
     return SONDE_OK;
 }
 
 static sonde_err add_frames(struct build *build) {
-    const Elf64_Shdr *section = unwind_elf_section(&build->file, ".eh_frame");
-    sonde_err err = section ? add_section(build, section, false) : add_by_segment(build);
-    section = unwind_elf_section(&build->file, ".debug_frame");
-    if (err == SONDE_OK && section)
-        err = add_section(build, section, true);
-    return err;
+    bool found;
+    sonde_err err = add_section(build, ".eh_frame", false, &found);
+    if (!err && !found)
+        err = add_by_segment(build);
+    return err ? err : add_section(build, ".debug_frame", true, &found);
 }
 
 static sonde_err build_table(struct build *build, struct sonde_buf *table) {
@@ -120,8 +119,7 @@ static sonde_err build_table(struct build *build, struct sonde_buf *table) {
         return err;
     unwind_rows_init(&build->rows);
     build->rows.origin = build->frames.origin;
-    build->rows.build_id_bytes =
-        unwind_elf_build_id(&build->file, build->rows.build_id, UNWIND_ID_BYTES);
+    build->rows.build_id_bytes = (uint32_t)elf_build_id(&build->file, build->rows.build_id);
     err = unwind_frames_run(&build->frames, &build->rows);
     return err != SONDE_OK ? err : unwind_rows_write(&build->rows, table);
 }
@@ -140,26 +138,45 @@ static const char *sentence(sonde_err err) {
     }
 }
 
-static sonde_err build_from(struct elf_source source, struct sonde_buf *table,
+static bool is_code_for_this_machine(const struct elf_file *file) {
+    return file->machine == EM_X86_64 && (file->type == ET_EXEC || file->type == ET_DYN);
+}
+
+static sonde_err open_file(const struct elf_input *input, struct elf_file *file,
+                           struct sonde_diag *diag) {
+    sonde_err err = elf_open(input, file, NULL);
+    if (err == SONDE_INVALID_ARGUMENT || (!err && !is_code_for_this_machine(file)))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "a mapped file is not an ELF program or library for x86-64");
+    return err ? sonde_fail(diag, err, "a mapped file's program headers are broken") : SONDE_OK;
+}
+
+static sonde_err build_from(const struct elf_input *input, struct sonde_buf *table,
                             struct sonde_diag *diag) {
     struct build build = {0};
-    sonde_err err = unwind_elf_init(&build.file, source, diag);
-    if (err != SONDE_OK)
-        return err;
-    err = build_table(&build, table);
+    sonde_err err = open_file(input, &build.file, diag);
+    if (!err) {
+        err = build_table(&build, table);
+        if (err)
+            err = sonde_fail(diag, err, "%s", sentence(err));
+    }
     unwind_rows_finish(&build.rows);
     unwind_frames_finish(&build.frames);
-    free(build.contents[0]);
-    free(build.contents[1]);
-    unwind_elf_finish(&build.file);
-    return err == SONDE_OK ? SONDE_OK : sonde_fail(diag, err, "%s", sentence(err));
+    sonde_buf_finish(&build.contents[0]);
+    sonde_buf_finish(&build.contents[1]);
+    elf_finish(&build.file);
+    return err;
 }
 
 sonde_err unwind_table_build(int fd, struct sonde_buf *table, struct sonde_diag *diag) {
-    return build_from((struct elf_source){.fd = fd}, table, diag);
+    struct elf_input input;
+    if (!elf_input_of_file(fd, &input))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "a mapped file is not a regular file");
+    return build_from(&input, table, diag);
 }
 
 sonde_err unwind_table_build_memory(const void *base, size_t size, struct sonde_buf *table,
                                     struct sonde_diag *diag) {
-    return build_from((struct elf_source){.fd = -1, .base = base, .size = size}, table, diag);
+    struct elf_input input = {.bytes = base, .fd = -1, .size = size};
+    return build_from(&input, table, diag);
 }

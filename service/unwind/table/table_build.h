@@ -12,10 +12,10 @@
 #include "api/bytes.h"
 #include "service/unwind/table/table.h"
 
-/* Appends the table of the file behind fd (its file position is neither used nor moved) to the
- * empty table, which owns the bytes. SONDE_INVALID_ARGUMENT: not an ELF file of ours.
- * SONDE_NOT_AVAILABLE: it has no unwind information at all. SONDE_CORRUPT, SONDE_TOO_LARGE,
- * SONDE_IO, SONDE_OUT_OF_MEMORY. */
+/* Appends the table of the file behind fd to `table`, which must be empty and owns the bytes. The
+ * file position is neither used nor moved. SONDE_INVALID_ARGUMENT: not an ELF file for x86-64.
+ * SONDE_NOT_AVAILABLE: it has no unwind information. SONDE_CORRUPT (also when it cannot be read),
+ * SONDE_TOO_LARGE, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err unwind_table_build(int fd, struct sonde_buf *table,
                                             struct sonde_diag *diag);
 /* The same of a file's bytes in memory (the vdso). */

@@ -8,7 +8,7 @@
  * FILE has .symtab, and DWARF where lines are to be compared; without one a large C++ program is
  * compiled. Addresses are drawn over functions, weighted by their size. Times are CPU time; peers'
  * times are of their whole process. Memory is the peak of a process. */
-#include "service/elf/elf.h"
+#include "api/elf/elf.h"
 #include "service/symbol/files/table_cache.h"
 #include "service/symbol/lines/line_table.h"
 #include "tests/bench/symbol/peers.h"
@@ -61,15 +61,15 @@ static const char *make_program(void) {
 }
 
 static uint64_t dwarf_bytes(const char *path) {
-    struct symbol_elf_input input;
-    struct symbol_elf elf = {0};
+    struct elf_input input;
+    struct elf_file elf = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     uint64_t bytes = 0;
-    if (symbol_elf_input_of_file(fd, &input) && symbol_elf_open(&input, &elf, NULL) == SONDE_OK) {
-        const Elf64_Shdr *info = symbol_elf_section(&elf, ".debug_info");
+    if (elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK) {
+        const Elf64_Shdr *info = elf_section(&elf, ".debug_info");
         bytes = info ? info->sh_size : 0;
     }
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     close(fd);
     return bytes;
 }

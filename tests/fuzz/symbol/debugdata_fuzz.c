@@ -11,12 +11,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     enum { LIMIT = 1 << 20, EXACT = 4096 };
     static char exact[EXACT];
     struct sonde_buf out = {0};
-    sonde_err err = symbol_inflate_xz(data, size, LIMIT, &out);
+    sonde_err err = inflate_xz(data, size, LIMIT, &out);
     if (out.len > LIMIT || (err == SONDE_TOO_LARGE && out.len > LIMIT))
         abort();
     sonde_buf_finish(&out);
-    err = symbol_inflate_zlib(data, size, exact, EXACT);
-    err = symbol_inflate_zstd(data, size, exact, EXACT);
+    err = inflate_zlib(data, size, exact, EXACT);
+    err = inflate_zstd(data, size, exact, EXACT);
     (void)err;
     return 0;
 }

@@ -2,7 +2,7 @@
  *
  * Any bytes as an ELF file: read its sections, notes and links, collect its symbols (with the same
  * bytes as its debug file), build the table and ask it. */
-#include "service/elf/elf.h"
+#include "service/elf/sections.h"
 #include "service/symbol/symtab/collect_symbols.h"
 #include "service/symbol/symtab/symbol_table.h"
 
@@ -26,25 +26,25 @@ static void look_up(const struct symbol_collection *collection, const struct son
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    struct symbol_elf_input input = {.bytes = data, .fd = -1, .size = size};
-    struct symbol_elf elf = {0};
+    struct elf_input input = {.bytes = data, .fd = -1, .size = size};
+    struct elf_file elf = {0};
     struct symbol_collection collection = {0};
     struct sonde_buf image = {0};
     char path[4096];
-    uint8_t build_id[SYMBOL_BUILD_ID_MAX];
+    uint8_t build_id[ELF_BUILD_ID_MAX];
     uint32_t crc;
-    if (size > 0 && symbol_elf_open(&input, &elf, NULL) == SONDE_OK) {
-        if (symbol_elf_build_id(&elf, build_id) > sizeof build_id)
+    if (size > 0 && elf_open(&input, &elf, NULL) == SONDE_OK) {
+        if (elf_build_id(&elf, build_id) > sizeof build_id)
             abort();
-        symbol_elf_is_program(&elf);
-        symbol_elf_debuglink(&elf, path, 256, &crc);
-        symbol_elf_altlink(&elf, path, sizeof path, build_id);
+        elf_is_program(&elf);
+        elf_debuglink(&elf, path, 256, &crc);
+        elf_altlink(&elf, path, sizeof path, build_id);
         if (symbol_collect(&elf, &elf, &collection) == SONDE_OK &&
             symbol_names_build(&collection, "fuzz", 0, &image) == SONDE_OK)
             look_up(&collection, &image);
     }
     symbol_collection_finish(&collection);
-    symbol_elf_finish(&elf);
+    elf_finish(&elf);
     sonde_buf_finish(&image);
     return 0;
 }

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct symbol_about first, second;
     struct sonde_buf text = {0};
     must(symbol_about_read((struct sonde_slice){(const char *)data, size}, &first));
-    must(first.load_count <= SYMBOL_ELF_MAX_SEGMENTS);
+    must(first.load_count <= ELF_MAX_SEGMENTS);
     symbol_about_write(first.path, first.loads, first.load_count, &text);
     must(symbol_about_read(sonde_buf_slice(&text), &second));
     must(strcmp(first.path, second.path) == 0 && first.load_count == second.load_count);

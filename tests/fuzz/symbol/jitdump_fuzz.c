@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     demand(bytes != NULL);
     memcpy(bytes, header, sizeof header);
     memcpy(bytes + sizeof header, data, size);
-    struct symbol_elf_input input = {.bytes = bytes, .fd = -1, .size = sizeof header + size};
+    struct elf_input input = {.bytes = bytes, .fd = -1, .size = sizeof header + size};
     (void)symbol_jitdump_read(&once, &input);
     check(&once);
     input.size = sizeof header + size / 2;

@@ -119,7 +119,8 @@ sonde_err engine_upload_finish(struct symbol_upload *upload, struct symbol_file 
     file->bytes = upload->size;
     memset(file->name, 0, sizeof file->name);
     free(upload);
-    return good ? SONDE_OK : sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the upload is no ELF file");
+    return good ? SONDE_OK
+                : sonde_fail(diag, SONDE_INVALID_ARGUMENT, "not a 64-bit little-endian ELF file");
 }
 
 void engine_upload_abandon(struct symbol_upload *upload) {

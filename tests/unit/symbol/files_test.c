@@ -153,10 +153,10 @@ TEST(uploads_that_nothing_could_use_are_refused_with_a_sentence) {
     static const struct {
         const char *make, *path, *says;
     } cases[] = {
-        {"echo hello > text", "text", "no ELF file"},
+        {"echo hello > text", "text", "not a 64-bit little-endian ELF file"},
         {"gcc -Wl,--build-id=none planted.c -o anonymous", "anonymous", "no build-id"},
         {"true", "bare", "neither DWARF nor a symbol table"},
-        {"head -c 40 full > short", "short", "no ELF file"},
+        {"head -c 40 full > short", "short", "not a 64-bit little-endian ELF file"},
     };
     struct symbol_file file;
     compile();

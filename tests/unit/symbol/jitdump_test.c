@@ -91,7 +91,7 @@ static void debug(uint64_t code, const struct row *rows, size_t count) {
  */
 
 static bool read_bytes(struct symbol_jitdump *dump, size_t len) {
-    struct symbol_elf_input input = {.bytes = (const uint8_t *)file.data, .fd = -1, .size = len};
+    struct elf_input input = {.bytes = (const uint8_t *)file.data, .fd = -1, .size = len};
     return symbol_jitdump_read(dump, &input);
 }
 
@@ -367,10 +367,10 @@ TEST(code_in_a_memfd_is_named_by_the_perf_map) {
 /* The newest code of that name. */
 static uint64_t find_code(const char *path, const char *name) {
     struct symbol_jitdump dump = {0};
-    struct symbol_elf_input input;
+    struct elf_input input;
     uint64_t start = 0;
     int fd = open(path, O_RDONLY);
-    CHECK(symbol_elf_input_of_file(fd, &input) && symbol_jitdump_read(&dump, &input));
+    CHECK(elf_input_of_file(fd, &input) && symbol_jitdump_read(&dump, &input));
     for (uint32_t i = 0; i < dump.load_count; i++)
         if (strstr(dump.text.data + dump.loads[i].name, name) && dump.loads[i].row_count > 0)
             start = dump.loads[i].start;

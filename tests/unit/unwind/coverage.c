@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unwind/coverage.h"
 
-#include "service/unwind/cfi/frame_sections.h"
+#include "service/elf/sections.h"
 #include "service/unwind/table/table_build.h"
 #include "service/unwind/table/table_lookup.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* Length of the nop that these bytes begin with, 0 when they are none: int3, zeros, nop and its
@@ -68,28 +67,28 @@ static sonde_err add_sections(struct coverage *coverage, const void *image,
     sonde_err err = SONDE_OK;
     for (uint32_t i = 0; i < file->section_count && !err; i++) {
         const Elf64_Shdr *section = &file->sections[i];
-        uint8_t *bytes = NULL;
-        uint64_t len = 0;
+        struct sonde_buf bytes = {0};
         if (!(section->sh_flags & SHF_EXECINSTR) || section->sh_type != SHT_PROGBITS)
             continue;
-        err = unwind_elf_contents(file, section, &bytes, &len);
+        err = elf_load(file, section, SIZE_MAX, &bytes);
         if (!err)
-            add_section(coverage, image, bytes, section->sh_addr, len);
-        free(bytes);
+            add_section(coverage, image, (const uint8_t *)bytes.data, section->sh_addr, bytes.len);
+        sonde_buf_finish(&bytes);
     }
     return err;
 }
 
 sonde_err coverage_of(const char *path, struct coverage *coverage, struct sonde_diag *diag) {
     struct sonde_buf table = {0};
+    struct elf_input input = {0};
     struct elf_file file = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return sonde_fail(diag, SONDE_NOT_FOUND, "%s is not here", path);
     *coverage = (struct coverage){0};
     sonde_err err = unwind_table_build(fd, &table, diag);
-    if (!err)
-        err = unwind_elf_init(&file, (struct elf_source){.fd = fd}, diag);
+    if (!err && elf_input_of_file(fd, &input))
+        err = elf_open(&input, &file, diag);
     if (!err) {
         const struct unwind_header *header = (const struct unwind_header *)table.data;
         coverage->functions = header->fde_count;
@@ -98,7 +97,7 @@ sonde_err coverage_of(const char *path, struct coverage *coverage, struct sonde_
         coverage->table_bytes = header->total_bytes;
         err = add_sections(coverage, table.data, &file);
     }
-    unwind_elf_finish(&file);
+    elf_finish(&file);
     sonde_buf_finish(&table);
     close(fd);
     return err;

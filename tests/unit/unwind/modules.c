@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/unwind/modules.h"
 
+#include "api/elf/elf.h"
 #include "service/guest/signal/walk_shared.h"
-#include "service/unwind/cfi/frame_sections.h"
 #include "service/unwind/table/table_build.h"
 
 #include <fcntl.h>
@@ -11,17 +11,18 @@
 #include <unistd.h>
 
 uint64_t modules_bias(int fd, uint64_t start, uint64_t offset) {
-    struct elf_file file;
+    struct elf_input input;
+    struct elf_file file = {0};
     uint64_t bias = 0;
-    if (unwind_elf_init(&file, (struct elf_source){.fd = fd}, NULL) != SONDE_OK)
-        return 0;
+    if (!elf_input_of_file(fd, &input) || elf_open(&input, &file, NULL) != SONDE_OK)
+        file.segment_count = 0;
     for (uint32_t i = 0; i < file.segment_count; i++) {
         const Elf64_Phdr *segment = &file.segments[i];
         if (segment->p_type == PT_LOAD && segment->p_flags & PF_X &&
             (segment->p_offset & ~4095ull) == offset)
             bias = start - (segment->p_vaddr & ~4095ull);
     }
-    unwind_elf_finish(&file);
+    elf_finish(&file);
     return bias;
 }
 
