@@ -11,10 +11,15 @@ static bool equal_frame(const void *context, const void *item, const void *key) 
            strcmp(a->module, b->module) == 0;
 }
 
+static uint32_t frame_hash(const struct hash_index *index, const struct draw_frame *frame) {
+    uint64_t module = hash_index_data(index, frame->module, strlen(frame->module));
+    uint64_t name = hash_index_data(index, frame->name, strlen(frame->name));
+    uint64_t kind = frame->is_thread + 2 * (uint64_t)frame->kind;
+    return hash_index_words(index, module << 32 | name, kind);
+}
+
 uint32_t draw_frames_intern(struct draw_tree *tree, const struct draw_frame *frame) {
-    uint64_t seed = tree->seed + frame->is_thread + 2 * (uint64_t)frame->kind +
-                    profile_hash(tree->seed, frame->module, strlen(frame->module));
-    uint32_t hash = profile_hash(seed, frame->name, strlen(frame->name));
+    uint32_t hash = frame_hash(&tree->frames.index, frame);
     uint32_t number = profile_table_find(&tree->frames, hash, equal_frame, NULL, frame);
     if (number != PROFILE_TABLE_NONE)
         return number;

@@ -25,8 +25,7 @@ static bool equal_node(const void *context, const void *item, const void *key) {
 /* The child of parent with that frame; made when there is none. */
 static sonde_err child(struct draw_tree *tree, uint32_t parent, uint32_t frame, uint32_t *node) {
     struct draw_node key = {.parent = parent, .frame = frame};
-    uint64_t words[] = {(uint64_t)parent << 32 | frame};
-    uint32_t hash = profile_hash(tree->seed, words, sizeof words);
+    uint32_t hash = hash_index_words(&tree->nodes.index, parent, frame);
     *node = profile_table_find(&tree->nodes, hash, equal_node, NULL, &key);
     if (*node != PROFILE_TABLE_NONE)
         return SONDE_OK;
@@ -165,7 +164,6 @@ sonde_err draw_tree_build(const struct sonde_profile *profile,
     struct draw_tree *built = calloc(1, sizeof *built);
     if (!built)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the call tree");
-    built->seed = (uint64_t)(uintptr_t)built * 0x9e3779b97f4a7c15u;
     profile_table_init(&built->frames, sizeof(struct draw_frame));
     profile_table_init(&built->nodes, sizeof(struct draw_node));
     sonde_err err = fill(built, profile, options);

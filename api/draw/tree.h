@@ -38,7 +38,6 @@ struct draw_node {
 struct draw_tree {
     struct sonde_arena arena;
     struct profile_table frames, nodes;
-    uint64_t seed;
     int64_t total, base; /* of the root */
 };
 

@@ -23,7 +23,7 @@ static bool equal_text(const void *context, const void *item, const void *key) {
 }
 
 static sonde_err add_text(struct sonde_profile *profile, struct profile_text text, uint32_t *id) {
-    uint32_t hash = profile_hash(profile->seed, text.data, text.len);
+    uint32_t hash = hash_index_data(&profile->strings.index, text.data, text.len);
     *id = profile_table_find(&profile->strings, hash, equal_text, NULL, &text);
     if (*id != PROFILE_TABLE_NONE)
         return SONDE_OK;
@@ -93,7 +93,7 @@ sonde_err sonde_profile_add_mapping(struct sonde_profile *profile,
     if (!has_string(profile, mapping->filename) || !has_string(profile, mapping->build_id))
         return SONDE_INVALID_ARGUMENT;
     uint64_t key[] = {mapping->start, mapping->limit, mapping->offset, mapping->filename};
-    uint32_t hash = profile_hash(profile->seed, key, sizeof key);
+    uint32_t hash = hash_index_data(&profile->mappings.index, key, sizeof key);
     return intern(profile, &profile->mappings, hash, equal_mapping, mapping, id);
 }
 
@@ -110,7 +110,7 @@ sonde_err sonde_profile_add_function(struct sonde_profile *profile,
         return SONDE_INVALID_ARGUMENT;
     uint64_t key[] = {function->name, function->system_name, function->filename,
                       (uint64_t)function->start_line};
-    uint32_t hash = profile_hash(profile->seed, key, sizeof key);
+    uint32_t hash = hash_index_data(&profile->functions.index, key, sizeof key);
     return intern(profile, &profile->functions, hash, equal_function, function, id);
 }
 
@@ -142,7 +142,7 @@ static uint32_t hash_location(const struct sonde_profile *profile,
     uint64_t key[] = {location->mapping, location->address, location->line_count,
                       location->line_count ? location->lines[0].function : 0,
                       location->line_count ? (uint64_t)location->lines[0].line : 0};
-    return profile_hash(profile->seed, key, sizeof key);
+    return hash_index_data(&profile->locations.index, key, sizeof key);
 }
 
 /* Equal locations keep the lines they have; only a new one has its lines copied. */
@@ -229,14 +229,16 @@ static sonde_err check_sample(const struct sonde_profile *profile,
 }
 
 static uint32_t hash_sample(const struct sonde_profile *profile, const struct sample_key *key) {
-    uint64_t seed = profile->seed;
+    const struct hash_index *index = &profile->samples.index;
+    uint32_t labels = 0;
     for (uint32_t i = 0; i < key->sample->label_count; i++) {
         const struct sonde_label *label = &key->labels[i];
         uint64_t words[] = {label->key, label->str, (uint64_t)label->num, label->num_unit};
-        seed = seed * 31 + profile_hash(seed, words, sizeof words);
+        labels = hash_index_words(index, labels, hash_index_data(index, words, sizeof words));
     }
-    return profile_hash(seed, key->sample->locations,
-                        key->sample->location_count * sizeof *key->sample->locations);
+    size_t bytes = key->sample->location_count * sizeof *key->sample->locations;
+    uint32_t stack = hash_index_data(index, key->sample->locations, bytes);
+    return labels ? hash_index_words(index, labels, stack) : stack;
 }
 
 static uint32_t hash_stored(const void *context, const void *item) {
@@ -338,7 +340,7 @@ sonde_err sonde_profile_append_sample(struct sonde_profile *profile,
 }
 
 sonde_err sonde_profile_expect_samples(struct sonde_profile *profile, uint32_t count) {
-    size_t bytes = count * (profile->samples.item_size + 3 * sizeof(uint32_t));
+    size_t bytes = count * profile->samples.item_size;
     if (profile_reserve(profile, &profile->samples, bytes) != SONDE_OK)
         return SONDE_TOO_LARGE;
     return profile_table_expect(&profile->samples, count) ? SONDE_OK : SONDE_OUT_OF_MEMORY;
@@ -351,7 +353,7 @@ sonde_err sonde_profile_add_comment(struct sonde_profile *profile, const char *t
         err = profile_reserve(profile, &profile->comments, 0);
     if (err)
         return err;
-    uint32_t *item = profile_table_add(&profile->comments, id * 0x9e3779b9u);
+    uint32_t *item = profile_table_append(&profile->comments);
     if (!item)
         return SONDE_OUT_OF_MEMORY;
     *item = id;

@@ -62,7 +62,6 @@ struct sonde_profile *sonde_profile_create(const struct sonde_value_type *types,
         return NULL;
     profile->type_count = type_count;
     profile->limit_bytes = limit_bytes ? limit_bytes : DEFAULT_LIMIT;
-    profile->seed = (uint64_t)(uintptr_t)profile * 0x9e3779b97f4a7c15u; /* address randomisation */
     profile_table_init(&profile->strings, sizeof(struct profile_text));
     profile_table_init(&profile->mappings, sizeof(struct sonde_mapping));
     profile_table_init(&profile->functions, sizeof(struct sonde_function));

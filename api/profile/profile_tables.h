@@ -32,7 +32,6 @@ struct sonde_profile {
     struct profile_type types[SONDE_PROFILE_MAX_TYPES], period_type;
     size_t type_count, limit_bytes;
     struct sonde_profile_info info;
-    uint64_t seed;
 };
 
 /* Room for `bytes` in the arena and one more item in table: SONDE_OK or SONDE_TOO_LARGE. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers for a batch. Addresses repeat functions, so each name is made and copied once per call; a
- * small open-addressed table remembers which.
+ * Answers for a batch. Addresses repeat functions, so each name is made and copied once per call.
  *
  * Two tables may know an address. The full table gives the chain of inlined functions, files and
  * lines; the table of names gives the name as it was linked (with the compiler's suffixes), and the
  * name alone where DWARF has no function: assembly, padding, objects built without -g. */
+#include "api/hash_index.h"
 #include "service/symbol/demangle.h"
 #include "service/symbol/store.h"
 
@@ -13,12 +13,13 @@
 #include <string.h>
 #include <time.h>
 
-#define KEPT_JITS  64
-#define MAX_FRAMES 256u /* of one chain; deeper ones lose their outermost frames */
+#define KEPT_JITS   64
+#define FIRST_SLOTS 512
+#define MAX_FRAMES  256u /* of one chain; deeper ones lose their outermost frames */
 
 /* What is remembered, by table and number: a name, or a file. */
 struct memo_slot {
-    const void *table; /* NULL = free */
+    const void *table;
     uint32_t number;
     const char *name, *system_name;
 };
@@ -26,7 +27,8 @@ struct memo_slot {
 struct batch {
     struct sonde_arena *arena;
     struct memo_slot *slots;
-    size_t mask, used;
+    uint32_t used, capacity;
+    struct hash_index index; /* of slots */
     const struct timespec *deadline;
     struct symbol_module
         *module; /* of the query before, and its tables: mostly the next one's too */
@@ -44,8 +46,7 @@ static void forget(struct batch *batch) {
     for (uint32_t i = 0; i < batch->kept_count; i++)
         symbol_jit_release(batch->kept[i]);
     batch->kept_count = 0;
-    free(batch->slots);
-    batch->slots = NULL;
+    hash_index_clear(&batch->index);
     batch->used = 0;
 }
 
@@ -72,38 +73,29 @@ static void choose_module(struct batch *batch, struct symbol_module *module) {
 /* --- remembering -------------------------------------------------------------------------------
  */
 
-static struct memo_slot *probe(const struct memo_slot *slots, size_t mask, const void *table,
-                               uint32_t number) {
-    uint64_t hash = ((uintptr_t)table >> 3 ^ (uint64_t)number << 20) * 0x9e3779b97f4a7c15ull;
-    size_t at = (size_t)(hash >> 32) & mask;
-    while (slots[at].table && (slots[at].table != table || slots[at].number != number))
-        at = (at + 1) & mask;
-    return (struct memo_slot *)&slots[at];
-}
-
-static bool widen(struct batch *batch) {
-    size_t mask = batch->mask * 2 + 1;
-    struct memo_slot *slots = calloc(mask + 1, sizeof *slots);
-    if (!slots)
-        return false;
-    for (size_t i = 0; batch->slots && i <= batch->mask; i++)
-        if (batch->slots[i].table)
-            *probe(slots, mask, batch->slots[i].table, batch->slots[i].number) = batch->slots[i];
-    free(batch->slots);
-    batch->slots = slots;
-    batch->mask = mask;
-    return true;
-}
-
-/* The slot of an item; its name is NULL when it is new. NULL when out of memory. */
-static struct memo_slot *remember(struct batch *batch, const void *table, uint32_t number) {
-    if ((!batch->slots || batch->used * 2 > batch->mask) && !widen(batch))
-        return NULL;
-    struct memo_slot *slot = probe(batch->slots, batch->mask, table, number);
-    if (!slot->table) {
-        *slot = (struct memo_slot){.table = table, .number = number};
-        batch->used++;
+static struct memo_slot *new_slot(struct batch *batch, uint32_t hash) {
+    if (batch->used == batch->capacity) {
+        uint32_t capacity = batch->capacity ? batch->capacity * 2 : FIRST_SLOTS;
+        struct memo_slot *slots = realloc(batch->slots, capacity * sizeof *slots);
+        if (!slots)
+            return NULL;
+        batch->slots = slots;
+        batch->capacity = capacity;
     }
+    return hash_index_add(&batch->index, hash, batch->used) ? &batch->slots[batch->used++] : NULL;
+}
+
+/* The slot of an item; its name is NULL when it is new. Valid until the next call. NULL when out of
+ * memory. */
+static struct memo_slot *remember(struct batch *batch, const void *table, uint32_t number) {
+    uint32_t hash = hash_index_words(&batch->index, (uintptr_t)table, number), at;
+    struct hash_probe probe = hash_probe(hash);
+    while ((at = hash_index_next(&batch->index, &probe)) != HASH_INDEX_NONE)
+        if (batch->slots[at].table == table && batch->slots[at].number == number)
+            return &batch->slots[at];
+    struct memo_slot *slot = new_slot(batch, hash);
+    if (slot)
+        *slot = (struct memo_slot){.table = table, .number = number};
     return slot;
 }
 
@@ -364,11 +356,14 @@ uint32_t symbol_answer_frames(const struct symbol_answer *answer, struct symbol_
 static sonde_err resolve(const struct symbol_query *queries, size_t count,
                          const struct timespec *deadline, struct sonde_arena *arena,
                          struct symbol_answer *answers) {
-    struct batch batch = {.arena = arena, .mask = 511, .deadline = deadline};
+    struct batch batch = {.arena = arena, .deadline = deadline};
     sonde_err err = SONDE_OK;
+    hash_index_init(&batch.index);
     for (size_t i = 0; i < count && err == SONDE_OK; i++)
         err = answer_one(&batch, &queries[i], &answers[i]);
     forget(&batch);
+    free(batch.slots);
+    hash_index_finish(&batch.index);
     return err;
 }
 

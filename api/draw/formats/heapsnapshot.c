@@ -176,7 +176,7 @@ static bool equal_module(const void *context, const void *item, const void *key)
 
 /* The string number of a frame's module. */
 static sonde_err module_string(struct snapshot *snapshot, const char *module, uint32_t *string) {
-    uint32_t hash = profile_hash(snapshot->tree->seed, module, strlen(module));
+    uint32_t hash = hash_index_data(&snapshot->modules.index, module, strlen(module));
     uint32_t number = profile_table_find(&snapshot->modules, hash, equal_module, NULL, module);
     if (number == PROFILE_TABLE_NONE) {
         const char **item = profile_table_add(&snapshot->modules, hash);

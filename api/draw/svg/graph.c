@@ -69,7 +69,7 @@ static bool equal_edge(const void *context, const void *item, const void *key) {
 
 static uint32_t find_edge(struct walk *walk, uint32_t from, uint32_t to) {
     struct counted key = {.from = from, .to = to, .indirect = true};
-    uint32_t words[] = {from, to}, hash = profile_hash(0, words, sizeof words);
+    uint32_t hash = hash_index_words(&walk->edges.index, from, to);
     uint32_t edge = profile_table_find(&walk->edges, hash, equal_edge, NULL, &key);
     if (edge != PROFILE_TABLE_NONE)
         return edge;

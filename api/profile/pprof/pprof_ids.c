@@ -7,7 +7,7 @@ struct pair {
 };
 
 static uint32_t hash_id(const struct pprof_ids *ids, uint64_t from) {
-    return profile_hash((uint64_t)(uintptr_t)ids, &from, sizeof from);
+    return hash_index_words(&ids->table.index, from, 0);
 }
 
 static bool equal_id(const void *context, const void *item, const void *key) {
@@ -25,8 +25,11 @@ static const struct pair *find(const struct pprof_ids *ids, uint64_t from) {
     return number == PROFILE_TABLE_NONE ? NULL : profile_table_item(&ids->table, number);
 }
 
+void pprof_ids_init(struct pprof_ids *ids) {
+    profile_table_init(&ids->table, sizeof(struct pair));
+}
+
 sonde_err pprof_ids_add(struct pprof_ids *ids, uint64_t from, uint32_t to) {
-    ids->table.item_size = sizeof(struct pair);
     if (find(ids, from))
         return SONDE_CORRUPT;
     struct pair *pair = profile_table_add(&ids->table, hash_id(ids, from));

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From the ids of a file (any numbers but 0) to ours. Internal to pprof_read.c. Zeroed memory is an
- * empty map. */
+ * From the ids of a file (any numbers but 0) to ours. Internal to pprof_read.c. */
 #ifndef SONDE_API_PROFILE_PPROF_PPROF_IDS_H
 #define SONDE_API_PROFILE_PPROF_PPROF_IDS_H
 
@@ -12,6 +11,7 @@ struct pprof_ids {
     struct profile_table table;
 };
 
+void pprof_ids_init(struct pprof_ids *ids);
 /* SONDE_CORRUPT when `from` is there already, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err pprof_ids_add(struct pprof_ids *ids, uint64_t from, uint32_t to);
 /* 0 when there is none. */

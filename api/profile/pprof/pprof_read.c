@@ -437,6 +437,9 @@ static sonde_err read_raw(struct sonde_slice raw, size_t limit_bytes,
                           struct sonde_profile **profile, struct sonde_diag *diag) {
     const uint8_t *start = (const uint8_t *)raw.data;
     struct reader reader = {.whole = {start, start + raw.len, start}, .diag = diag};
+    pprof_ids_init(&reader.mappings);
+    pprof_ids_init(&reader.functions);
+    pprof_ids_init(&reader.locations);
     sonde_err err = read_profile(&reader, limit_bytes);
     free(reader.strings);
     free(reader.string_ids);

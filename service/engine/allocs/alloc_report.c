@@ -8,6 +8,8 @@
  * included. */
 #include "service/engine/allocs/alloc_report.h"
 
+#include "api/hash_index.h"
+
 #include "service/engine/engine_state.h"
 #include "service/engine/heap/dump_profile.h"
 #include "service/engine/report/report.h"
@@ -49,16 +51,16 @@ static bool has_any(const struct alloc_sum *sum, bool live) {
 
 /* ---- A profile ---- */
 
-/* Locations by what the stacks have: most stacks share most of theirs. */
-struct known {
+/* The locations of the pcs that were met so far: most stacks share most of theirs. */
+struct known_pc {
     uint64_t pc;
-    uint32_t location; /* 0 = free */
+    uint32_t location; /* id in the raw profile */
 };
 
-struct known_table {
-    struct known *items;
-    uint64_t factor; /* the guest cannot know it, so it cannot choose what collides */
-    uint32_t count, slots;
+struct known_pcs {
+    struct known_pc *items;
+    uint32_t count, capacity;
+    struct hash_index index; /* of items, by pc */
 };
 
 /* Stacks are copied out of the table once, as raw locations; when all those are named, the profile
@@ -67,7 +69,7 @@ struct building {
     const struct alloc_report *report;
     struct generation *mapped;
     struct sonde_profile *raw; /* mappings and locations */
-    struct known_table known;
+    struct known_pcs known;
     uint32_t *pieces[MOST_PIECES];       /* stacks of each sum, one after the other */
     uint32_t piece_count, adopted_count; /* the first ones are the profile's */
     uint8_t *depths;                     /* by the sum's number; 0 = not in the report */
@@ -114,26 +116,29 @@ static uint32_t mapping_of(const struct generation *mapped, uint64_t address) {
     return low < mapped->count && mapped->mappings[low]->start <= address ? low + 1 : 0;
 }
 
-static inline struct known *find_known(const struct known_table *table, uint64_t pc) {
-    uint32_t mask = table->slots - 1, at = (uint32_t)(pc * table->factor >> 32) & mask;
-    while (table->items[at].location != 0 && table->items[at].pc != pc)
-        at = (at + 1) & mask;
-    return &table->items[at];
+/* 0 = not known. */
+static inline uint32_t find_known(const struct known_pcs *known, uint64_t pc) {
+    struct hash_probe probe = hash_probe(hash_index_words(&known->index, pc, 0));
+    uint32_t number;
+    while ((number = hash_index_next(&known->index, &probe)) != HASH_INDEX_NONE)
+        if (known->items[number].pc == pc)
+            return known->items[number].location;
+    return 0;
 }
 
-static sonde_err grow_known(struct known_table *table) {
-    struct known_table grown = {.slots = table->slots ? table->slots * 2 : 4096,
-                                .count = table->count};
-    grown.items = calloc(grown.slots, sizeof *grown.items);
-    if (!grown.items)
+static sonde_err add_known(struct known_pcs *known, uint64_t pc, uint32_t location) {
+    if (known->count == known->capacity) {
+        uint32_t capacity = known->capacity ? known->capacity * 2 : 4096;
+        struct known_pc *items = realloc(known->items, capacity * sizeof *items);
+        if (!items)
+            return SONDE_OUT_OF_MEMORY;
+        known->items = items;
+        known->capacity = capacity;
+    }
+    uint32_t hash = hash_index_words(&known->index, pc, 0);
+    if (!hash_index_add(&known->index, hash, known->count))
         return SONDE_OUT_OF_MEMORY;
-    grown.factor =
-        ((uint64_t)(uintptr_t)grown.items >> 4 ^ now_monotonic_ns()) * 0x9e3779b97f4a7c15ull | 1;
-    for (uint32_t i = 0; i < table->slots; i++)
-        if (table->items[i].location)
-            *find_known(&grown, table->items[i].pc) = table->items[i];
-    free(table->items);
-    *table = grown;
+    known->items[known->count++] = (struct known_pc){pc, location};
     return SONDE_OK;
 }
 
@@ -142,19 +147,14 @@ static uint64_t inside_call(uint64_t pc) {
 }
 
 static sonde_err locate_new(struct building *building, uint64_t pc, uint32_t *id) {
-    struct known_table *table = &building->known;
     uint64_t address = inside_call(pc);
     struct sonde_location location = {.mapping = mapping_of(building->mapped, address),
                                       .address = address};
-    struct known *known = find_known(table, pc);
-    sonde_err err = SONDE_OK;
-    if (known->location == 0) {
-        err = sonde_profile_add_location(building->raw, &location, &known->location);
-        known->pc = pc;
-        table->count++;
-    }
-    *id = known->location;
-    return err || table->count * 2 < table->slots ? err : grow_known(table);
+    *id = find_known(&building->known, pc); /* the same pc may be in the stack twice */
+    if (*id)
+        return SONDE_OK;
+    sonde_err err = sonde_profile_add_location(building->raw, &location, id);
+    return err ? err : add_known(&building->known, pc, *id);
 }
 
 static int64_t whole(double value) {
@@ -180,14 +180,14 @@ static uint32_t *place_at(struct building *building, struct cursor *cursor) {
                                                  : NULL;
 }
 
-/* Those that are known, 0 for the others. True when all are: nearly always, so this loop is what a
- * snapshot's time goes into. */
-static bool locate_known(const struct known_table *known, const uint64_t *pcs, uint32_t depth,
+/* Writes the location of each known pc, and 0 for the others. True when all are known: nearly
+ * always, so a snapshot spends its time in this loop. */
+static bool locate_known(const struct known_pcs *known, const uint64_t *pcs, uint32_t depth,
                          uint32_t *ids) {
-    const struct known_table table = *known;
+    const struct known_pcs local = *known;
     bool has_all = true;
     for (uint32_t i = 0; i < depth; i++) {
-        ids[i] = find_known(&table, pcs[i])->location;
+        ids[i] = find_known(&local, pcs[i]);
         has_all &= ids[i] != 0;
     }
     return has_all;
@@ -218,8 +218,7 @@ static sonde_err gather(struct building *building) {
     if (!building->mapped || !building->raw || !building->depths)
         return SONDE_OUT_OF_MEMORY;
     sonde_err err = add_mappings(building);
-    if (!err)
-        err = grow_known(&building->known);
+    hash_index_init(&building->known.index);
     for (uint32_t i = 0; i < report->sums->count && !err; i++)
         if (has_any(&report->sums->items[i], report->live))
             err = gather_stack(building, i, &cursor);
@@ -354,6 +353,7 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
     heap_located_finish(&building.named);
     sonde_profile_destroy(building.raw);
     free(building.known.items);
+    hash_index_finish(&building.known.index);
     for (uint32_t i = building.adopted_count; i < building.piece_count; i++)
         free(building.pieces[i]);
     free(building.depths);

@@ -159,7 +159,7 @@ static void finish(struct backtraces *all) {
     free(all->scratch);
     free(all->threads);
     free(all->stacks);
-    free(all->slots);
+    hash_index_finish(&all->stack_index);
     sonde_arena_finish(&all->arena);
 }
 
@@ -173,6 +173,7 @@ static void perform(struct job *base) {
         .pid = job->target->info.pid,
         .task_dir = -1,
     };
+    hash_index_init(&all.stack_index);
     struct engine_backtraces answer = {
         .target_name = job->target->info.name, .pid = all.pid, .note = ""};
     sonde_err err = gather(&all, &answer, &diag);

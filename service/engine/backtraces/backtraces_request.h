@@ -7,6 +7,7 @@
 #ifndef SONDE_SERVICE_ENGINE_BACKTRACES_BACKTRACES_REQUEST_H
 #define SONDE_SERVICE_ENGINE_BACKTRACES_BACKTRACES_REQUEST_H
 
+#include "api/hash_index.h"
 #include "service/engine/backtraces/backtraces.h"
 #include "service/engine/target.h"
 #include "service/unwind/remote/tracee.h"
@@ -66,9 +67,8 @@ struct backtraces {
     uint32_t thread_count, left_out; /* over max_threads */
     struct backtraces_stack *stacks;
     uint32_t stack_count, stack_capacity;
-    uint32_t *slots; /* open addressing: stack + 1 */
-    uint32_t slot_capacity;
-    uint64_t *scratch; /* UNWIND_REMOTE_FRAMES pcs */
+    struct hash_index stack_index; /* of stacks */
+    uint64_t *scratch;             /* UNWIND_REMOTE_FRAMES pcs */
     uint32_t refused, guessed;
     struct tracer tracer;
     pid_t rival; /* somebody else who traces */

@@ -14,62 +14,43 @@
  * cannot be seen without. */
 #define FROM_SEARCH "a frame was found by search"
 
-/* --- Stacks told apart ------------------------------------------------------------------------*/
+/* --- Equal stacks are stored once ---------------------------------------------------------------
+ */
 
-static uint64_t stack_hash(const uint64_t *pcs, uint32_t count) {
-    uint64_t hash = count;
-    for (uint32_t i = 0; i < count; i++) {
-        hash = (hash ^ pcs[i]) * 0x9e3779b97f4a7c15ull;
-        hash ^= hash >> 29;
-    }
-    return hash;
-}
-
-static uint32_t *slot_of(const struct backtraces *all, const uint64_t *pcs, uint32_t count) {
-    for (uint64_t at = stack_hash(pcs, count);; at++) {
-        uint32_t *slot = &all->slots[at & (all->slot_capacity - 1)];
-        const struct backtraces_stack *stack = *slot ? &all->stacks[*slot - 1] : NULL;
-        if (!stack || (stack->count == count && memcmp(stack->pcs, pcs, count * sizeof *pcs) == 0))
-            return slot;
-    }
-}
-
-static bool grow(struct backtraces *all) {
+static bool has_room(struct backtraces *all) {
     if (all->stack_count < all->stack_capacity)
         return true;
-    uint32_t more = all->stack_capacity ? all->stack_capacity * 2 : 64;
-    struct backtraces_stack *stacks = realloc(all->stacks, more * sizeof *stacks);
-    if (stacks)
-        all->stacks = stacks;
-    uint32_t *slots = calloc(more * 2, sizeof *slots);
-    if (!stacks || !slots) {
-        free(slots);
+    uint32_t capacity = all->stack_capacity ? all->stack_capacity * 2 : 64;
+    struct backtraces_stack *stacks = realloc(all->stacks, capacity * sizeof *stacks);
+    if (!stacks)
         return false;
-    }
-    free(all->slots);
-    all->slots = slots;
-    all->slot_capacity = more * 2;
-    all->stack_capacity = more;
-    for (uint32_t i = 0; i < all->stack_count; i++)
-        *slot_of(all, stacks[i].pcs, stacks[i].count) = i + 1;
+    all->stacks = stacks;
+    all->stack_capacity = capacity;
     return true;
 }
 
-/* index + 1; 0 when out of memory. */
+/* Returns false when out of memory. */
+static bool add_stack(struct backtraces *all, uint32_t hash, const uint64_t *pcs, uint32_t count) {
+    const char *bytes = (const char *)pcs;
+    uint64_t *copy = (uint64_t *)sonde_arena_dup(&all->arena, bytes, count * sizeof *pcs);
+    if (!copy || !has_room(all) || !hash_index_add(&all->stack_index, hash, all->stack_count))
+        return false;
+    all->stacks[all->stack_count++] = (struct backtraces_stack){copy, count, 1};
+    return true;
+}
+
+/* The number of the stack + 1; 0 when out of memory. */
 static uint32_t intern(struct backtraces *all, const uint64_t *pcs, uint32_t count) {
-    if (!grow(all))
-        return 0;
-    uint32_t *slot = slot_of(all, pcs, count);
-    if (!*slot) {
-        uint64_t *copy =
-            (uint64_t *)sonde_arena_dup(&all->arena, (const char *)pcs, count * sizeof *pcs);
-        if (!copy)
-            return 0;
-        all->stacks[all->stack_count] = (struct backtraces_stack){copy, count, 0};
-        *slot = ++all->stack_count;
+    uint32_t hash = hash_index_data(&all->stack_index, pcs, count * sizeof *pcs), number;
+    struct hash_probe probe = hash_probe(hash);
+    while ((number = hash_index_next(&all->stack_index, &probe)) != HASH_INDEX_NONE) {
+        struct backtraces_stack *stack = &all->stacks[number];
+        if (stack->count != count || memcmp(stack->pcs, pcs, count * sizeof *pcs) != 0)
+            continue;
+        stack->threads++;
+        return number + 1;
     }
-    all->stacks[*slot - 1].threads++;
-    return *slot;
+    return add_stack(all, hash, pcs, count) ? all->stack_count : 0;
 }
 
 /* --- Walks ------------------------------------------------------------------------------------*/

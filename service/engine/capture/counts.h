@@ -12,6 +12,7 @@
 #define SONDE_SERVICE_ENGINE_CAPTURE_COUNTS_H
 
 #include "api/error.h"
+#include "api/hash_index.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -29,13 +30,14 @@ struct count_key {
 
 struct count_entry {
     struct count_key key;
-    uint64_t count; /* 0 = free slot */
+    uint64_t count; /* never 0 */
 };
 
 /* Zeroed memory is empty. */
 struct counts {
-    struct count_entry *slots;
-    uint32_t capacity, used;
+    struct count_entry *entries; /* in the order of their first sample */
+    uint32_t used, capacity;
+    struct hash_index index; /* of entries */
     uint64_t total;
 };
 
@@ -43,16 +45,17 @@ struct counts {
 SONDE_MUST_USE sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_t n);
 void counts_finish(struct counts *counts);
 
-struct thinner_slot {
-    uint32_t tid; /* 0 = free */
+struct thinner_thread {
+    uint32_t tid;
     uint64_t gathered_ns;
 };
 
 struct thinner {
     uint64_t period_ns;
     uint64_t random;
-    struct thinner_slot *slots;
-    uint32_t capacity, used;
+    struct thinner_thread *threads;
+    uint32_t used, capacity;
+    struct hash_index index; /* of threads, by tid */
 };
 
 void thinner_init(struct thinner *thinner, uint64_t period_ns, uint64_t seed);

@@ -82,11 +82,9 @@ static void perform_progress(struct job *base) {
 
 /* Leaves whose names are at hand already. */
 static void collect_leaves(const struct report_part *part, struct capture_job *job) {
-    uint32_t stride = part->counts.used / MAX_LEAVES + 1, seen = 0;
-    for (uint32_t i = 0; i < part->counts.capacity; i++) {
-        const struct count_entry *entry = &part->counts.slots[i];
-        if (entry->count == 0 || seen++ % stride != 0 || job->progress.count == MAX_LEAVES)
-            continue;
+    uint32_t stride = part->counts.used / MAX_LEAVES + 1;
+    for (uint32_t i = 0; i < part->counts.used && job->progress.count < MAX_LEAVES; i += stride) {
+        const struct count_entry *entry = &part->counts.entries[i];
         const struct stack_node *node = stacks_node(part->stacks, entry->key.stack);
         struct mapping *mapping = stacks_mapping(part->stacks, node->mapping);
         job->progress.total += entry->count;

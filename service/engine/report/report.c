@@ -59,22 +59,17 @@ static sonde_err mark_stack(struct building *building, uint32_t part, uint32_t i
 static sonde_err collect_frames(struct building *building, uint32_t part) {
     const struct counts *counts = &building->input->parts[part].counts;
     uint32_t nodes = 1;
-    for (uint32_t i = 0; i < counts->capacity; i++) {
-        if (counts->slots[i].count && counts->slots[i].key.stack >= nodes)
-            nodes = counts->slots[i].key.stack + 1;
-    }
+    for (uint32_t i = 0; i < counts->used; i++)
+        if (counts->entries[i].key.stack >= nodes)
+            nodes = counts->entries[i].key.stack + 1;
     building->frame_of_node[part] =
         calloc(nodes, sizeof(uint32_t)); /* parents are below their children */
     if (!building->frame_of_node[part])
         return SONDE_OUT_OF_MEMORY;
-    for (uint32_t i = 0; i < counts->capacity; i++) {
-        if (counts->slots[i].count == 0)
-            continue;
-        sonde_err err = mark_stack(building, part, counts->slots[i].key.stack);
-        if (err)
-            return err;
-    }
-    return SONDE_OK;
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = 0; i < counts->used && !err; i++)
+        err = mark_stack(building, part, counts->entries[i].key.stack);
+    return err;
 }
 
 static sonde_err intern(struct building *building, const char *text, uint32_t *id) {
@@ -140,14 +135,10 @@ static sonde_err add_sample(struct building *building, uint32_t part,
 
 static sonde_err add_samples(struct building *building, uint32_t part) {
     const struct counts *counts = &building->input->parts[part].counts;
-    for (uint32_t i = 0; i < counts->capacity; i++) {
-        if (counts->slots[i].count == 0)
-            continue;
-        sonde_err err = add_sample(building, part, &counts->slots[i]);
-        if (err)
-            return err;
-    }
-    return SONDE_OK;
+    sonde_err err = SONDE_OK;
+    for (uint32_t i = 0; i < counts->used && !err; i++)
+        err = add_sample(building, part, &counts->entries[i]);
+    return err;
 }
 
 static sonde_err add_shortfalls(struct building *building) {
@@ -192,6 +183,7 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
 sonde_err report_build(const struct report_input *input, struct symbol_store *symbols,
                        struct sonde_profile **profile, struct sonde_diag *diag) {
     struct building building = {.input = input, .profile = report_empty(input->facts.mode)};
+    report_frames_init(&building.frames);
     sonde_err err = building.profile ? build(&building, symbols) : SONDE_OUT_OF_MEMORY;
     report_frames_finish(&building.frames);
     for (uint32_t i = 0; i < input->part_count; i++)

@@ -26,29 +26,33 @@ struct locating {
     uint32_t mapping_count;
 };
 
+void report_frames_init(struct report_frames *frames) {
+    *frames = (struct report_frames){0};
+    hash_index_init(&frames->index);
+}
+
 void report_frames_finish(struct report_frames *frames) {
     free(frames->items);
-    free(frames->slots);
+    hash_index_finish(&frames->index);
     sonde_buf_finish(&frames->shortfalls);
     memset(frames, 0, sizeof *frames);
 }
 
-static uint64_t frame_hash(const struct report_frame *frame) {
-    uint64_t hash = frame->pc * 0x9e3779b97f4a7c15ull ^ (uintptr_t)frame->mapping >> 4;
-    hash = (hash ^ hash >> 29) * 0xd6e8feb86659fd93ull;
-    return hash ^ hash >> 32;
+static uint32_t frame_hash(const struct hash_index *index, const struct report_frame *frame) {
+    return hash_index_words(index, frame->pc, (uintptr_t)frame->mapping + frame->is_note);
 }
 
-static uint32_t *slot_of(struct report_frames *frames, const struct report_frame *wanted) {
-    for (uint64_t at = frame_hash(wanted);; at++) {
-        uint32_t *slot = &frames->slots[at & (frames->slot_capacity - 1)];
-        if (*slot == 0)
-            return slot;
-        const struct report_frame *frame = &frames->items[*slot - 1];
+static uint32_t find(const struct report_frames *frames, uint32_t hash,
+                     const struct report_frame *wanted) {
+    struct hash_probe probe = hash_probe(hash);
+    uint32_t number;
+    while ((number = hash_index_next(&frames->index, &probe)) != HASH_INDEX_NONE) {
+        const struct report_frame *frame = &frames->items[number];
         if (frame->pc == wanted->pc && frame->mapping == wanted->mapping &&
             frame->is_note == wanted->is_note)
-            return slot;
+            break;
     }
+    return number;
 }
 
 static sonde_err grow(struct report_frames *frames) {
@@ -57,33 +61,25 @@ static sonde_err grow(struct report_frames *frames) {
     if (!items)
         return SONDE_OUT_OF_MEMORY;
     frames->items = items;
-    uint32_t *slots = calloc(capacity * 2, sizeof *slots);
-    if (!slots)
-        return SONDE_OUT_OF_MEMORY;
-    free(frames->slots);
-    frames->slots = slots;
-    frames->slot_capacity = capacity * 2;
     frames->capacity = capacity;
-    for (uint32_t i = 0; i < frames->count; i++)
-        *slot_of(frames, &items[i]) = i + 1;
     return SONDE_OK;
 }
 
 sonde_err report_frames_add(struct report_frames *frames, const struct stacks *stacks,
-                            const struct stack_node *node, uint32_t *index) {
+                            const struct stack_node *node, uint32_t *number) {
     struct report_frame wanted = {.pc = node->pc, .is_note = node->mapping == STACKS_NOTE};
     wanted.mapping = stacks_mapping(stacks, node->mapping);
-    if (frames->count == frames->capacity) {
-        sonde_err err = grow(frames);
-        if (err)
-            return err;
-    }
-    uint32_t *slot = slot_of(frames, &wanted);
-    if (*slot == 0) {
-        frames->items[frames->count++] = wanted;
-        *slot = frames->count;
-    }
-    *index = *slot - 1;
+    uint32_t hash = frame_hash(&frames->index, &wanted);
+    *number = find(frames, hash, &wanted);
+    if (*number != HASH_INDEX_NONE)
+        return SONDE_OK;
+    sonde_err err = frames->count == frames->capacity ? grow(frames) : SONDE_OK;
+    if (err)
+        return err;
+    if (!hash_index_add(&frames->index, hash, frames->count))
+        return SONDE_OUT_OF_MEMORY;
+    *number = frames->count++;
+    frames->items[*number] = wanted;
     return SONDE_OK;
 }
 

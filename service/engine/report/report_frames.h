@@ -18,16 +18,16 @@ struct report_frame {
 struct report_frames {
     struct report_frame *items;
     uint32_t count, capacity;
-    uint32_t *slots; /* open addressing: item + 1 */
-    uint32_t slot_capacity;
+    struct hash_index index;     /* of items */
     struct sonde_buf shortfalls; /* sentences: which modules lack lines, and why; "" = none does */
 };
 
+void report_frames_init(struct report_frames *frames);
 void report_frames_finish(struct report_frames *frames);
-/* The frame of a node, new or known: *index. */
+/* Sets *number to the frame of a node, and adds the frame if it is new. */
 SONDE_MUST_USE sonde_err report_frames_add(struct report_frames *frames,
                                            const struct stacks *stacks,
-                                           const struct stack_node *node, uint32_t *index);
+                                           const struct stack_node *node, uint32_t *number);
 /* Names them all and adds their mappings, functions and locations to the profile. symbols NULL: no
  * names. */
 SONDE_MUST_USE sonde_err report_frames_locate(struct report_frames *frames,

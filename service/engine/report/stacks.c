@@ -24,12 +24,6 @@ static bool add_zeroth(struct chunks *chunks, size_t item_bytes, uint32_t limit)
     return chunks_add(chunks, &zeroth) != NULL;
 }
 
-static bool index_init(struct stack_index *index, uint32_t capacity) {
-    index->slots = calloc(capacity, sizeof *index->slots);
-    index->capacity = index->slots ? capacity : 0;
-    return index->slots != NULL;
-}
-
 struct stacks *stacks_create(uint32_t node_limit) {
     static _Atomic uint32_t serials;
     struct stacks *stacks = calloc(1, sizeof *stacks);
@@ -37,13 +31,15 @@ struct stacks *stacks_create(uint32_t node_limit) {
         return NULL;
     stacks->refs = 1;
     stacks->serial = ++serials;
+    hash_index_init(&stacks->node_index);
+    hash_index_init(&stacks->thread_index);
     if (node_limit == 0 || node_limit > STACKS_MAX_NODES)
         node_limit = STACKS_MAX_NODES;
     bool ok = add_zeroth(&stacks->nodes, sizeof(struct stack_node), node_limit) &&
               add_zeroth(&stacks->threads, sizeof(struct stack_thread), STACKS_MAX_THREADS) &&
               add_zeroth(&stacks->mappings, sizeof(struct mapping *), STACKS_MAX_MAPPINGS) &&
               add_zeroth(&stacks->labels, sizeof(struct stack_label), STACKS_MAX_LABELS) &&
-              index_init(&stacks->node_index, 4096) && index_init(&stacks->thread_index, 256);
+              hash_index_reserve(&stacks->node_index, 2048);
     if (!ok) {
         stacks_release(stacks);
         return NULL;
@@ -65,105 +61,42 @@ void stacks_release(struct stacks *stacks) {
     chunks_finish(&stacks->threads);
     chunks_finish(&stacks->mappings);
     chunks_finish(&stacks->labels);
-    free(stacks->node_index.slots);
-    free(stacks->thread_index.slots);
+    hash_index_finish(&stacks->node_index);
+    hash_index_finish(&stacks->thread_index);
     free(stacks);
 }
 
-static uint64_t mix(uint64_t hash) {
-    hash ^= hash >> 32;
-    hash *= 0xd6e8feb86659fd93ull;
-    hash ^= hash >> 32;
-    hash *= 0xd6e8feb86659fd93ull;
-    return hash ^ hash >> 32;
-}
-
-static uint64_t node_hash(const struct stack_node *node) {
-    return mix(node->pc + mix(((uint64_t)node->parent << 32) | node->mapping));
-}
-
-static uint64_t thread_hash(const struct stack_thread *thread) {
-    uint64_t words[2];
-    memcpy(words, thread->name, sizeof words);
-    return mix(words[0] + mix(words[1] + mix(thread->tid)));
-}
-
-static uint64_t item_hash(const struct stacks *stacks, const struct stack_index *index,
-                          uint32_t id) {
-    return index == &stacks->node_index ? node_hash(stacks_node(stacks, id))
-                                        : thread_hash(chunks_at(&stacks->threads, id));
-}
-
-/* Doubles at three quarters full; when memory is out the table only gets slower, and full at last.
- */
-static bool index_reserve(struct stacks *stacks, struct stack_index *index) {
-    if (index->used < index->capacity / 4 * 3)
-        return true;
-    uint32_t capacity = index->capacity * 2;
-    uint32_t *slots = calloc(capacity, sizeof *slots);
-    if (!slots)
-        return index->used + 1 < index->capacity;
-    for (uint32_t i = 0; i < index->capacity; i++) {
-        if (index->slots[i] == 0)
-            continue;
-        uint64_t at = item_hash(stacks, index, index->slots[i]);
-        while (slots[at & (capacity - 1)] != 0)
-            at++;
-        slots[at & (capacity - 1)] = index->slots[i];
-    }
-    free(index->slots);
-    index->slots = slots;
-    index->capacity = capacity;
-    return true;
-}
-
 uint32_t stacks_add_frame(struct stacks *stacks, uint32_t parent, uint32_t mapping, uint64_t pc) {
-    struct stack_node wanted = {.pc = pc, .parent = parent, .mapping = mapping};
-    struct stack_index *index = &stacks->node_index;
-    if (!index_reserve(stacks, index))
-        return STACKS_FULL;
-    uint64_t at = node_hash(&wanted);
-    for (;; at++) {
-        uint32_t id = index->slots[at & (index->capacity - 1)];
-        if (id == 0)
-            break;
+    struct hash_index *index = &stacks->node_index;
+    uint32_t hash = hash_index_words(index, pc, (uint64_t)parent << 32 | mapping), id;
+    struct hash_probe probe = hash_probe(hash);
+    while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE) {
         const struct stack_node *node = stacks_node(stacks, id);
         if (node->pc == pc && node->parent == parent && node->mapping == mapping)
             return id;
     }
-    uint32_t id;
     struct stack_node *node = chunks_add(&stacks->nodes, &id);
-    if (!node)
+    if (!node || !hash_index_add(index, hash, id))
         return STACKS_FULL;
-    *node = wanted;
-    index->slots[at & (index->capacity - 1)] = id;
-    index->used++;
+    *node = (struct stack_node){.pc = pc, .parent = parent, .mapping = mapping};
     return id;
 }
 
 uint32_t stacks_add_thread(struct stacks *stacks, uint32_t tid, const char *name) {
     struct stack_thread wanted = {.tid = tid};
+    struct hash_index *index = &stacks->thread_index;
     memcpy(wanted.name, name, strnlen(name, sizeof wanted.name - 1));
-    struct stack_index *index = &stacks->thread_index;
-    if (!index_reserve(stacks, index))
-        return STACKS_FULL;
-    uint64_t at = thread_hash(&wanted);
-    for (;; at++) {
-        uint32_t id = index->slots[at & (index->capacity - 1)];
-        if (id == 0)
-            break;
+    uint32_t hash = hash_index_data(index, &wanted, sizeof wanted), id;
+    struct hash_probe probe = hash_probe(hash);
+    while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE)
         if (memcmp(chunks_at(&stacks->threads, id), &wanted, sizeof wanted) == 0)
             return id;
-    }
     if (tid != 0 && stacks->threads.count >= STACKS_MAX_THREADS - STACKS_THREAD_NAMES)
         return stacks_add_thread(stacks, 0, name);
-    uint32_t id;
     struct stack_thread *thread = chunks_add(&stacks->threads, &id);
-    if (!thread)
+    if (!thread || !hash_index_add(index, hash, id))
         return STACKS_FULL;
     *thread = wanted;
-    index->slots[at & (index->capacity - 1)] = id;
-    index->used++;
     return id;
 }
 

@@ -10,6 +10,7 @@
 #ifndef SONDE_SERVICE_ENGINE_REPORT_STACKS_H
 #define SONDE_SERVICE_ENGINE_REPORT_STACKS_H
 
+#include "api/hash_index.h"
 #include "service/engine/report/address_space.h"
 #include "service/engine/report/stable_vector.h"
 #include "service/guest/ring.h"
@@ -55,17 +56,11 @@ struct stack_label {
     char text[68];
 };
 
-/* Open addressing over numbers kept elsewhere; 0 = free. */
-struct stack_index {
-    uint32_t *slots;
-    uint32_t capacity, used;
-};
-
 struct stacks {
     _Atomic uint32_t refs;
     uint32_t serial;
     struct chunks nodes, threads, mappings, labels; /* numbers 0 are "none" */
-    struct stack_index node_index, thread_index;
+    struct hash_index node_index, thread_index;
     uint16_t label_of[STACKS_MAX_LABELS]; /* guest's label id -> number, 0 = none */
 };
 

@@ -12,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 struct window_mark {
     uint64_t generation;
@@ -55,15 +54,10 @@ struct builder {
 };
 
 void window_dictionary_init(struct window_dictionary *dictionary, size_t limit_bytes) {
-    uint64_t seed = 0;
     memset(dictionary, 0, sizeof *dictionary);
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
-        seed = (uint64_t)(uintptr_t)dictionary;
-    struct intern *tables[] = {&dictionary->texts, &dictionary->frames, &dictionary->stacks};
-    for (size_t i = 0; i < 3; i++) {
-        tables[i]->seed = seed;
-        tables[i]->limit_bytes = limit_bytes / 3;
-    }
+    intern_init(&dictionary->texts, limit_bytes / 3);
+    intern_init(&dictionary->frames, limit_bytes / 3);
+    intern_init(&dictionary->stacks, limit_bytes / 3);
 }
 
 void window_dictionary_finish(struct window_dictionary *dictionary) {

@@ -55,8 +55,8 @@ static bool add_symbol(struct reply *reply, const struct engine_symbol *symbol) 
 }
 
 sonde_err names_only_pack(const struct engine_symbol *symbols, size_t count, grpc_slice *packed) {
-    struct reply reply = {.pointers = {.limit_bytes = LIMIT_BYTES},
-                          .message = SONDE__V1__SYMBOLIZE_RESPONSE__INIT};
+    struct reply reply = {.message = SONDE__V1__SYMBOLIZE_RESPONSE__INIT};
+    intern_init(&reply.pointers, LIMIT_BYTES);
     bool is_good = make_room(&reply, count, count_frames(symbols, count));
     for (size_t i = 0; i < count && is_good; i++)
         is_good = add_symbol(&reply, &symbols[i]);

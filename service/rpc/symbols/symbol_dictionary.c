@@ -12,7 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #define FRAME_BYTES   6  /* of a frame's entries, about */
 #define ADDRESS_BYTES 14 /* of an address's */
@@ -36,14 +35,10 @@ struct part {
 };
 
 void symbol_tables_init(struct symbol_tables *tables, size_t limit_bytes) {
-    uint64_t seed = 0;
-    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != (ssize_t)sizeof seed)
-        seed = (uintptr_t)tables;
     *tables = (struct symbol_tables){0};
-    tables->strings.limit_bytes = limit_bytes;
-    tables->functions.limit_bytes = limit_bytes;
-    tables->modules.limit_bytes = limit_bytes;
-    tables->strings.seed = tables->functions.seed = tables->modules.seed = seed;
+    intern_init(&tables->strings, limit_bytes);
+    intern_init(&tables->functions, limit_bytes);
+    intern_init(&tables->modules, limit_bytes);
 }
 
 void symbol_tables_finish(struct symbol_tables *tables) {

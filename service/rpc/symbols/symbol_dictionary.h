@@ -17,7 +17,6 @@
 #define SYMBOL_TABLES_ADDRESSES  8192u               /* of a message */
 #define SYMBOL_TABLES_MAX_FRAMES 64u                 /* of an address */
 
-/* Zeroed, with limit_bytes and seed set in each, is empty. */
 struct symbol_tables {
     struct intern strings, functions, modules;
 };

@@ -17,59 +17,46 @@
 /* --- the memo ----------------------------------------------------------------------------------
  */
 
+void dwarf_memo_init(struct dwarf_memo *memo) {
+    *memo = (struct dwarf_memo){0};
+    hash_index_init(&memo->index);
+}
+
 void dwarf_memo_finish(struct dwarf_memo *memo) {
-    free(memo->keys);
-    free(memo->values);
+    free(memo->items);
+    hash_index_finish(&memo->index);
     *memo = (struct dwarf_memo){0};
 }
 
 void dwarf_memo_forget(struct dwarf_memo *memo) {
-    if (memo->count > 0)
-        memset(memo->keys, 0, (memo->mask + 1) * sizeof *memo->keys);
+    hash_index_clear(&memo->index);
     memo->count = 0;
 }
 
-static size_t place_in(const struct dwarf_memo *memo, uint64_t key) {
-    size_t at = (size_t)(key * 0x9e3779b97f4a7c15ull >> 20) & memo->mask;
-    while (memo->keys[at] != 0 && memo->keys[at] != key)
-        at = (at + 1) & memo->mask;
-    return at;
-}
-
-static bool grow(struct dwarf_memo *memo) {
-    size_t size = memo->mask ? 4 * (memo->mask + 1) : FIRST_MEMO;
-    struct dwarf_memo wider = {calloc(size, sizeof *wider.keys), malloc(size * sizeof(uint32_t)),
-                               size - 1, memo->count};
-    if (!wider.keys || !wider.values) {
-        dwarf_memo_finish(&wider);
-        return false;
-    }
-    for (size_t i = 0; memo->mask && i <= memo->mask; i++) {
-        if (memo->keys[i] == 0)
-            continue;
-        size_t at = place_in(&wider, memo->keys[i]);
-        wider.keys[at] = memo->keys[i];
-        wider.values[at] = memo->values[i];
-    }
-    dwarf_memo_finish(memo);
-    *memo = wider;
-    return true;
-}
-
 static uint32_t recall(const struct dwarf_memo *memo, uint64_t key) {
-    size_t at = memo->mask ? place_in(memo, key) : 0;
-    return memo->mask && memo->keys[at] ? memo->values[at] : DWARF_NO_FUNCTION;
+    struct hash_probe probe = hash_probe(hash_index_words(&memo->index, key, 0));
+    uint32_t number;
+    while ((number = hash_index_next(&memo->index, &probe)) != HASH_INDEX_NONE)
+        if (memo->items[number].key == key)
+            return memo->items[number].function;
+    return DWARF_NO_FUNCTION;
 }
 
+/* The key is new. Without memory it is not remembered. */
 static void remember(struct dwarf_memo *memo, uint64_t key, uint32_t function) {
     if (memo->count >= LARGEST_MEMO)
         dwarf_memo_forget(memo);
-    if (2 * memo->count >= memo->mask && !grow(memo))
-        return;
-    size_t at = place_in(memo, key);
-    memo->count += memo->keys[at] == 0;
-    memo->keys[at] = key;
-    memo->values[at] = function;
+    if (memo->count == memo->capacity) {
+        uint32_t capacity = memo->capacity ? 2 * memo->capacity : FIRST_MEMO;
+        struct dwarf_memo_item *items = realloc(memo->items, capacity * sizeof *items);
+        if (!items)
+            return;
+        memo->items = items;
+        memo->capacity = capacity;
+    }
+    uint32_t hash = hash_index_words(&memo->index, key, 0);
+    if (hash_index_add(&memo->index, hash, memo->count))
+        memo->items[memo->count++] = (struct dwarf_memo_item){key, function};
 }
 
 /* --- names -------------------------------------------------------------------------------------

@@ -92,6 +92,7 @@ sonde_err dwarf_walk_all(const struct dwarf_input *input, struct symbol_full_bui
     walk->fuel =
         SPARE_FUEL +
         (size_of(input->main) + size_of(input->alt) + size_of(input->package)) * FUEL_PER_BYTE;
+    dwarf_memo_init(&walk->memo);
     dwarf_file_init(&walk->main, input->main, &walk->fuel);
     dwarf_file_init(&walk->alt, input->alt ? input->alt : &none, &walk->fuel);
     walk->main.alt = input->alt ? &walk->alt : NULL;

@@ -8,6 +8,7 @@
 #ifndef SONDE_SERVICE_SYMBOL_DWARF_WALK_H
 #define SONDE_SERVICE_SYMBOL_DWARF_WALK_H
 
+#include "api/hash_index.h"
 #include "service/symbol/dwarf/dwarf.h"
 #include "service/symbol/dwarf/lines.h"
 
@@ -35,9 +36,12 @@ struct dwarf_entries {
 
 /* Origin → function, for calls of the same function; forgotten when it is full. */
 struct dwarf_memo {
-    uint64_t *keys; /* 0 = free */
-    uint32_t *values;
-    size_t mask, count;
+    struct dwarf_memo_item {
+        uint64_t key;
+        uint32_t function;
+    } * items;
+    uint32_t count, capacity;
+    struct hash_index index; /* of items */
 };
 
 /* Function names by their place in memory, which for a linker is their text. */
@@ -69,6 +73,7 @@ void dwarf_entries_emit(struct dwarf_walk *walk, struct dwarf_unit *unit);
 /* The function that an entry stands for. */
 uint32_t dwarf_entry_name(struct dwarf_walk *walk, struct dwarf_unit *unit,
                           const struct dwarf_entry *entry);
+void dwarf_memo_init(struct dwarf_memo *memo);
 void dwarf_memo_forget(struct dwarf_memo *memo);
 void dwarf_memo_finish(struct dwarf_memo *memo);
 /* Walks what the skeleton stands for; false when it cannot be found. */

@@ -46,7 +46,8 @@ struct debug_entry {
 void symbol_jitdump_finish(struct symbol_jitdump *dump) {
     free(dump->loads);
     free(dump->rows);
-    free(dump->indexes);
+    free(dump->codes);
+    hash_index_finish(&dump->index);
     sonde_buf_finish(&dump->text);
     *dump = (struct symbol_jitdump){0};
 }
@@ -80,27 +81,15 @@ static uint32_t keep_text(struct symbol_jitdump *dump, const char *text, size_t 
     return dump->text.failed ? 0 : at;
 }
 
-static struct symbol_jitdump_index *probe(struct symbol_jitdump_index *indexes, uint32_t capacity,
-                                          uint64_t code_index) {
-    uint64_t hash = (code_index ^ code_index >> 31) * 0x9e3779b97f4a7c15ull;
-    uint32_t at = (uint32_t)(hash >> 32) & (capacity - 1);
-    while (indexes[at].load && indexes[at].code_index != code_index)
-        at = (at + 1) & (capacity - 1);
-    return &indexes[at];
-}
-
-static bool widen_indexes(struct symbol_jitdump *dump) {
-    uint32_t capacity = dump->index_capacity ? 2 * dump->index_capacity : 1024;
-    struct symbol_jitdump_index *wider = calloc(capacity, sizeof *wider);
-    if (!wider)
-        return false;
-    for (uint32_t i = 0; i < dump->index_capacity; i++)
-        if (dump->indexes[i].load)
-            *probe(wider, capacity, dump->indexes[i].code_index) = dump->indexes[i];
-    free(dump->indexes);
-    dump->indexes = wider;
-    dump->index_capacity = capacity;
-    return true;
+/* NULL when no such code was loaded. */
+static struct symbol_jitdump_code *find_code(const struct symbol_jitdump *dump, uint32_t hash,
+                                             uint64_t code_index) {
+    struct hash_probe probe = hash_probe(hash);
+    uint32_t number;
+    while ((number = hash_index_next(&dump->index, &probe)) != HASH_INDEX_NONE)
+        if (dump->codes[number].code_index == code_index)
+            return &dump->codes[number];
+    return NULL;
 }
 
 static bool add_load(struct symbol_jitdump *dump, const struct symbol_jitdump_load *load) {
@@ -111,12 +100,19 @@ static bool add_load(struct symbol_jitdump *dump, const struct symbol_jitdump_lo
     return true;
 }
 
+/* Makes the last load the newest one of that code. */
 static bool index_last(struct symbol_jitdump *dump, uint64_t code_index) {
-    if (2 * dump->index_count >= dump->index_capacity && !widen_indexes(dump))
+    uint32_t hash = hash_index_words(&dump->index, code_index, 0), load = dump->load_count - 1;
+    struct symbol_jitdump_code *code = find_code(dump, hash, code_index);
+    if (code) {
+        code->load = load;
+        return true;
+    }
+    if (!make_room((void **)&dump->codes, dump->code_count, &dump->code_capacity,
+                   sizeof *dump->codes, SYMBOL_JITDUMP_LOADS) ||
+        !hash_index_add(&dump->index, hash, dump->code_count))
         return false;
-    struct symbol_jitdump_index *index = probe(dump->indexes, dump->index_capacity, code_index);
-    dump->index_count += index->load == 0;
-    *index = (struct symbol_jitdump_index){code_index, dump->load_count};
+    dump->codes[dump->code_count++] = (struct symbol_jitdump_code){code_index, load};
     return true;
 }
 
@@ -291,13 +287,14 @@ static bool on_move(struct symbol_jitdump *dump, const struct elf_input *input, 
                     uint64_t len) {
     struct code_move move;
     if (len < sizeof move || !elf_read(input, at, &move, sizeof move) ||
-        !is_code(move.from, move.size) || !is_code(move.to, move.size) || dump->index_count == 0)
+        !is_code(move.from, move.size) || !is_code(move.to, move.size))
         return true;
-    struct symbol_jitdump_index *index = probe(dump->indexes, dump->index_capacity, move.index);
-    if (index->load == 0)
+    uint32_t hash = hash_index_words(&dump->index, move.index, 0);
+    const struct symbol_jitdump_code *code = find_code(dump, hash, move.index);
+    if (!code)
         return true;
     struct symbol_jitdump_load gone = {.start = move.from, .end = move.from + move.size};
-    struct symbol_jitdump_load moved = dump->loads[index->load - 1];
+    struct symbol_jitdump_load moved = dump->loads[code->load];
     moved.start = move.to;
     moved.end = move.to + move.size;
     return add_load(dump, &gone) && add_load(dump, &moved) && index_last(dump, move.index);
@@ -311,6 +308,7 @@ static bool read_header(struct symbol_jitdump *dump, const struct elf_input *inp
     struct header header;
     if (!elf_read(input, 0, &header, sizeof header))
         return false;
+    hash_index_init(&dump->index);
     dump->is_broken = header.magic != MAGIC || header.version != VERSION ||
                       header.machine != EM_X86_64 || header.total_size < sizeof header;
     dump->at = header.total_size;

@@ -12,6 +12,7 @@
 #define SONDE_SERVICE_SYMBOL_JIT_JITDUMP_H
 
 #include "api/elf/elf.h"
+#include "api/hash_index.h"
 #include "service/symbol/jit/interval_overlay.h"
 
 #include <sys/types.h>
@@ -47,12 +48,13 @@ struct symbol_jitdump {
     uint64_t pending_code;
     uint32_t pending_row, pending_count;
 
-    /* code_index to the newest load: open addressing, load + 1. */
-    struct symbol_jitdump_index {
+    /* The newest load of each code_index. */
+    struct symbol_jitdump_code {
         uint64_t code_index;
         uint32_t load;
-    } * indexes;
-    uint32_t index_capacity, index_count;
+    } * codes;
+    uint32_t code_count, code_capacity;
+    struct hash_index index; /* of codes; initialised when the header is read */
 };
 
 /* Reads what has come since; true when there is something new. */

@@ -48,6 +48,11 @@ struct symbol_full_builder *symbol_full_builder_create(uint64_t base, uint64_t l
     struct symbol_full_builder *builder = calloc(1, sizeof *builder);
     if (!builder)
         return NULL;
+    hash_index_init(&builder->string_set);
+    hash_index_init(&builder->function_set);
+    hash_index_init(&builder->file_set);
+    hash_index_init(&builder->claim_set);
+    hash_index_init(&builder->node_set);
     builder->base = base;
     builder->limit = limit - base < UINT32_MAX ? limit : base + UINT32_MAX - 1;
     builder->spill = (struct symbol_spill){.fd = scratch, .limit = MEMORY_BYTES};
@@ -59,11 +64,11 @@ struct symbol_full_builder *symbol_full_builder_create(uint64_t base, uint64_t l
 }
 
 void full_sets_finish(struct symbol_full_builder *builder) {
-    symbol_intern_finish(&builder->string_set);
-    symbol_intern_finish(&builder->function_set);
-    symbol_intern_finish(&builder->file_set);
-    symbol_intern_finish(&builder->claim_set);
-    symbol_intern_finish(&builder->node_set);
+    hash_index_finish(&builder->string_set);
+    hash_index_finish(&builder->function_set);
+    hash_index_finish(&builder->file_set);
+    hash_index_finish(&builder->claim_set);
+    hash_index_finish(&builder->node_set);
 }
 
 void symbol_full_builder_destroy(struct symbol_full_builder *builder) {
@@ -88,41 +93,60 @@ void symbol_full_drop_pages(const struct symbol_full_builder *builder) {
 /* --- interning ---------------------------------------------------------------------------------
  */
 
-static bool equal_string(const void *context, uint32_t index, const void *item) {
-    const struct symbol_full_builder *builder = context;
-    return strcmp((const char *)builder->strings.bytes + index, item) == 0;
+typedef bool equal_item(const struct symbol_full_builder *builder, uint32_t number,
+                        const void *item);
+
+static bool equal_string(const struct symbol_full_builder *builder, uint32_t offset,
+                         const void *item) {
+    return strcmp((const char *)builder->strings.bytes + offset, item) == 0;
 }
 
-static bool equal_function(const void *context, uint32_t index, const void *item) {
-    const struct symbol_full_builder *builder = context;
+static bool equal_function(const struct symbol_full_builder *builder, uint32_t number,
+                           const void *item) {
     const struct symbol_function *functions = builder->functions.block.bytes;
-    return memcmp(&functions[index], item, sizeof *functions) == 0;
+    return memcmp(&functions[number], item, sizeof *functions) == 0;
 }
 
-static bool equal_file(const void *context, uint32_t index, const void *item) {
-    const struct symbol_full_builder *builder = context;
-    return ((const uint32_t *)builder->files.block.bytes)[index] == *(const uint32_t *)item;
+static bool equal_file(const struct symbol_full_builder *builder, uint32_t number,
+                       const void *item) {
+    return ((const uint32_t *)builder->files.block.bytes)[number] == *(const uint32_t *)item;
 }
 
-static bool equal_node(const void *context, uint32_t index, const void *item) {
-    const struct symbol_full_builder *builder = context;
+static bool equal_node(const struct symbol_full_builder *builder, uint32_t number,
+                       const void *item) {
     const struct symbol_node *nodes = builder->nodes.block.bytes;
-    return memcmp(&nodes[index], item, sizeof *nodes) == 0;
+    return memcmp(&nodes[number], item, sizeof *nodes) == 0;
 }
 
-static bool equal_claim(const void *context, uint32_t index, const void *item) {
-    const struct symbol_full_builder *builder = context;
+static bool equal_claim(const struct symbol_full_builder *builder, uint32_t number,
+                        const void *item) {
     const struct full_claim *claims = builder->claims.block.bytes, *claim = item;
-    return claims[index].start == claim->start && claims[index].end == claim->end;
+    return claims[number].start == claim->start && claims[number].end == claim->end;
 }
 
-static uint32_t *place(struct symbol_full_builder *builder, struct symbol_intern *set,
-                       symbol_intern_equal *equal, const void *item, size_t len) {
-    if (builder->failed)
-        return NULL;
-    uint32_t *found = symbol_intern_place(set, symbol_checksum(0, item, len), equal, builder, item);
-    builder->failed |= !found;
-    return found;
+/* The number of the equal item; HASH_INDEX_NONE when there is none. */
+static inline uint32_t find(const struct symbol_full_builder *builder, const struct hash_index *set,
+                            uint32_t hash, equal_item *equal, const void *item) {
+    struct hash_probe probe = hash_probe(hash);
+    uint32_t number;
+    while ((number = hash_index_next(set, &probe)) != HASH_INDEX_NONE)
+        if (equal(builder, number, item))
+            break;
+    return number;
+}
+
+/* The number of an equal item of the list; appends the item when there is none. */
+static inline uint32_t intern(struct symbol_full_builder *builder, struct hash_index *set,
+                              equal_item *equal, struct full_list *list, const void *item,
+                              size_t size) {
+    uint32_t hash = hash_index_data(set, item, size);
+    uint32_t number = builder->failed ? 0 : find(builder, set, hash, equal, item);
+    if (number != HASH_INDEX_NONE)
+        return number;
+    number = list->count;
+    push(builder, list, item, size);
+    builder->failed |= !hash_index_add(set, hash, number);
+    return builder->failed ? 0 : number;
 }
 
 static void append_string(struct symbol_full_builder *builder, const char *text, size_t len) {
@@ -135,55 +159,42 @@ static void append_string(struct symbol_full_builder *builder, const char *text,
 }
 
 static uint32_t add_string(struct symbol_full_builder *builder, const char *text) {
-    if (text[0] == 0)
+    if (text[0] == 0 || builder->failed)
         return 0;
     size_t len = strlen(text);
-    uint32_t *found = place(builder, &builder->string_set, equal_string, text, len);
-    if (found && *found == SYMBOL_INTERN_FREE) {
-        *found = (uint32_t)builder->strings_len;
-        append_string(builder, text, len + 1);
-    }
-    return builder->failed ? 0 : *found;
+    uint32_t hash = hash_index_data(&builder->string_set, text, len);
+    uint32_t offset = find(builder, &builder->string_set, hash, equal_string, text);
+    if (offset != HASH_INDEX_NONE)
+        return offset;
+    offset = (uint32_t)builder->strings_len;
+    append_string(builder, text, len + 1);
+    builder->failed |= !hash_index_add(&builder->string_set, hash, offset);
+    return builder->failed ? 0 : offset;
 }
 
 uint32_t symbol_full_add_file(struct symbol_full_builder *builder, const char *path) {
     uint32_t name = add_string(builder, path);
-    uint32_t *found = place(builder, &builder->file_set, equal_file, &name, sizeof name);
-    if (found && *found == SYMBOL_INTERN_FREE) {
-        *found = builder->files.count;
-        push(builder, &builder->files, &name, sizeof name);
-    }
-    return builder->failed ? 0 : *found;
+    return intern(builder, &builder->file_set, equal_file, &builder->files, &name, sizeof name);
 }
 
 uint32_t symbol_full_add_function(struct symbol_full_builder *builder, const char *name,
                                   uint32_t flags) {
     struct symbol_function function = {add_string(builder, name), flags};
-    uint32_t *found =
-        place(builder, &builder->function_set, equal_function, &function, sizeof function);
-    if (found && *found == SYMBOL_INTERN_FREE) {
-        *found = builder->functions.count;
-        push(builder, &builder->functions, &function, sizeof function);
-    }
-    return builder->failed ? 0 : *found;
+    return intern(builder, &builder->function_set, equal_function, &builder->functions, &function,
+                  sizeof function);
 }
 
 uint32_t symbol_full_add_node(struct symbol_full_builder *builder, struct symbol_node node) {
     if (node.parent == SYMBOL_NO_NODE) /* rebased here, because only we know the base */
         node.call_line = 0;
-    uint32_t *found = place(builder, &builder->node_set, equal_node, &node, sizeof node);
-    if (found && *found == SYMBOL_INTERN_FREE) {
-        *found = builder->nodes.count;
-        push(builder, &builder->nodes, &node, sizeof node);
-    }
-    return builder->failed ? 0 : *found;
+    return intern(builder, &builder->node_set, equal_node, &builder->nodes, &node, sizeof node);
 }
 
 /* --- one function ------------------------------------------------------------------------------
  */
 
-static uint64_t hash_claim(const struct full_claim *claim) {
-    return ((uint64_t)claim->start << 32 | claim->end) * 0x9e3779b97f4a7c15ull;
+static uint32_t hash_claim(const struct hash_index *set, const struct full_claim *claim) {
+    return hash_index_words(set, claim->start, claim->end);
 }
 
 bool symbol_full_is_known(const struct symbol_full_builder *builder, uint64_t start, uint64_t end) {
@@ -191,15 +202,15 @@ bool symbol_full_is_known(const struct symbol_full_builder *builder, uint64_t st
         return false;
     struct full_claim claim = {(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
                                0};
-    return symbol_intern_find(&builder->claim_set, hash_claim(&claim), equal_claim, builder,
-                              &claim) != SYMBOL_INTERN_FREE;
+    uint32_t hash = hash_claim(&builder->claim_set, &claim);
+    return find(builder, &builder->claim_set, hash, equal_claim, &claim) != HASH_INDEX_NONE;
 }
 
 void symbol_full_begin(struct symbol_full_builder *builder) {
     builder->ranges.count = 0;
     if (builder->node_set.mask > LARGE_NODE_SET)
-        symbol_intern_finish(&builder->node_set);
-    symbol_intern_clear(&builder->node_set);
+        hash_index_finish(&builder->node_set);
+    hash_index_clear(&builder->node_set);
 }
 
 void symbol_full_add_range(struct symbol_full_builder *builder, uint64_t start, uint64_t end,
@@ -268,12 +279,10 @@ static uint32_t close_until(struct symbol_full_builder *builder, uint32_t first,
 
 static void add_claim(struct symbol_full_builder *builder, const struct full_range *range) {
     struct full_claim claim = {range->start, range->end, builder->owners.count};
-    uint32_t *found =
-        symbol_intern_place(&builder->claim_set, hash_claim(&claim), equal_claim, builder, &claim);
-    builder->failed |= !found;
-    if (!found || *found != SYMBOL_INTERN_FREE)
-        return; /* the one before keeps it all */
-    *found = builder->claims.count;
+    uint32_t hash = hash_claim(&builder->claim_set, &claim);
+    if (find(builder, &builder->claim_set, hash, equal_claim, &claim) != HASH_INDEX_NONE)
+        return; /* the first function with this range owns it */
+    builder->failed |= !hash_index_add(&builder->claim_set, hash, builder->claims.count);
     push(builder, &builder->claims, &claim, sizeof claim);
 }
 

@@ -6,7 +6,7 @@
 #ifndef SONDE_SERVICE_SYMBOL_LINES_LINE_TABLE_BUILDER_H
 #define SONDE_SERVICE_SYMBOL_LINES_LINE_TABLE_BUILDER_H
 
-#include "service/symbol/lines/index_set.h"
+#include "api/hash_index.h"
 #include "service/symbol/lines/line_table_build.h"
 #include "service/symbol/lines/spill.h"
 
@@ -45,9 +45,9 @@ struct symbol_full_builder {
     uint64_t base, limit;
     bool failed, too_large;
     struct symbol_spill spill;
-    struct symbol_intern string_set, function_set, file_set;
-    struct symbol_intern claim_set;
-    struct symbol_intern node_set; /* of the function at hand: no other has equal chains */
+    struct hash_index string_set; /* by offset into strings */
+    struct hash_index function_set, file_set, claim_set;
+    struct hash_index node_set; /* of the function at hand: no other has equal chains */
     struct full_list functions, files, nodes, pieces, claims, owners, runs;
     struct full_list ranges; /* of the function at hand */
     struct full_list open;   /* indexes of ranges around the sweep's place */

@@ -8,6 +8,7 @@
 #ifndef SONDE_SERVICE_UNWIND_CFI_CFI_MEMO_H
 #define SONDE_SERVICE_UNWIND_CFI_CFI_MEMO_H
 
+#include "api/hash_index.h"
 #include "service/unwind/cfi/cfi.h"
 
 #define MEMO_MIN_STATES 256u
@@ -30,7 +31,7 @@ struct cfi_memo {
     struct cfi_state *states;   /* [capacity] */
     struct memo_phrase *places; /* [2 * capacity], one place for many phrases */
     uint16_t *numbers;          /* of each state's rule; 0 = not known, or not to be kept */
-    uint16_t *slots;            /* [2 * capacity], open addressing: id + 1 */
+    struct hash_index index;    /* of states, by id */
 };
 
 /* For sections of about that many bytes. NULL: out of memory. */

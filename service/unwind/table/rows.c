@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_SLOTS 1024u
+#define FIRST_RULES 512u
 #define FIRST_ROWS  4096u
 #define FIRST_PAGES 1024u
 #define NO_NUMBER   UINT32_MAX
@@ -13,7 +13,7 @@ static const struct unwind_rule none = {
     .cfa = UNWIND_CFA_NONE,
     .saved = {UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME}};
 
-/* A rule as words: it is told apart once a row. */
+/* A rule as words, which compare faster than memcmp: every row looks its rule up. */
 struct words {
     uint64_t at[3];
 };
@@ -25,74 +25,59 @@ static inline struct words words_of(const struct unwind_rule *rule) {
     return words;
 }
 
-/* The slot where rule is, or where it belongs. */
-static inline uint16_t *find_slot(const struct unwind_rows *rows, const struct unwind_rule *rule) {
-    struct words words = words_of(rule);
-    uint64_t mixed =
-        (words.at[0] ^ (words.at[1] << 23 | words.at[1] >> 41)) * 0x9e3779b97f4a7c15ull;
-    uint32_t mask = rows->slot_count - 1;
-    uint16_t *slots = rows->slots;
-    mixed ^= words.at[2] * 0xbf58476d1ce4e5b9ull;
-    for (uint32_t at = (uint32_t)(mixed >> 32) >> rows->slot_shift;; at = (at + 1) & mask) {
-        if (slots[at] == 0)
-            return &slots[at];
-        struct words there = words_of(&rows->rules[slots[at] - 1]);
+static inline uint32_t hash_of(const struct unwind_rows *rows, struct words words) {
+    const struct hash_index *index = &rows->rule_index;
+    return hash_index_words(index, hash_index_mix(index, words.at[0], words.at[1]), words.at[2]);
+}
+
+/* HASH_INDEX_NONE when the rule is new. */
+static inline uint32_t find_rule(const struct unwind_rows *rows, uint32_t hash,
+                                 struct words words) {
+    struct hash_probe probe = hash_probe(hash);
+    uint32_t number;
+    while ((number = hash_index_next(&rows->rule_index, &probe)) != HASH_INDEX_NONE) {
+        struct words there = words_of(&rows->rules[number]);
         if (((there.at[0] ^ words.at[0]) | (there.at[1] ^ words.at[1]) |
              (there.at[2] ^ words.at[2])) == 0)
-            return &slots[at];
+            break;
     }
+    return number;
 }
 
 static bool grow_rules(struct unwind_rows *rows) {
-    uint32_t slot_count = rows->slot_count ? rows->slot_count * 2 : FIRST_SLOTS;
-    uint32_t capacity = slot_count / 2;
+    uint32_t capacity = rows->rule_capacity ? rows->rule_capacity * 2 : FIRST_RULES;
     struct unwind_rule *rules = realloc(rows->rules, capacity * sizeof *rules);
-    if (rules)
-        rows->rules = rules;
-    uint16_t *slots = calloc(slot_count, sizeof *slots);
-    if (!rules || !slots) {
-        free(slots);
+    if (!rules)
         return false;
-    }
-    free(rows->slots);
-    rows->slots = slots;
-    rows->slot_count = slot_count;
-    rows->slot_shift = (uint32_t)__builtin_clz(slot_count) + 1;
+    rows->rules = rules;
     rows->rule_capacity = capacity;
-    for (uint32_t i = 0; i < rows->rule_count; i++)
-        *find_slot(rows, &rules[i]) = (uint16_t)(i + 1);
     return true;
 }
 
-static __attribute__((noinline)) uint16_t add_rule(struct unwind_rows *rows,
-                                                   const struct unwind_rule *rule, uint16_t *slot) {
+/* Returns the new rule's number; NONE's when there are too many rules, or when memory runs out. */
+static __attribute__((noinline)) uint16_t add_rule(struct unwind_rows *rows, uint32_t hash,
+                                                   const struct unwind_rule *rule) {
+    if (rows->failed)
+        return 0;
     if (rows->rule_count == UNWIND_MAX_RULES - 1) {
         rows->complex_rows++;
         return 0;
     }
-    rows->rules[rows->rule_count] = *rule;
-    *slot = (uint16_t)++rows->rule_count;
-    if (rows->rule_count == rows->rule_capacity && !grow_rules(rows))
-        rows->failed = true;
-    return (uint16_t)(rows->rule_count - 1);
-}
-
-/* The number of rule; NONE's when there are too many. */
-static __attribute__((noinline)) uint16_t intern(struct unwind_rows *rows,
-                                                 const struct unwind_rule *rule) {
+    rows->failed = (rows->rule_count == rows->rule_capacity && !grow_rules(rows)) ||
+                   !hash_index_add(&rows->rule_index, hash, rows->rule_count);
     if (rows->failed)
         return 0;
-    uint16_t *slot = find_slot(rows, rule);
-    return *slot ? (uint16_t)(*slot - 1) : add_rule(rows, rule, slot);
+    rows->rules[rows->rule_count] = *rule;
+    return (uint16_t)rows->rule_count++;
 }
 
 void unwind_rows_init(struct unwind_rows *rows) {
     *rows = (struct unwind_rows){.last_number = NO_NUMBER};
     struct unwind_rule end = none;
     end.cfa = UNWIND_CFA_END;
-    rows->failed = !grow_rules(rows);
-    intern(rows, &none);
-    intern(rows, &end);
+    hash_index_init(&rows->rule_index);
+    unwind_rows_rule(rows, &none);
+    unwind_rows_rule(rows, &end);
 }
 
 void unwind_rows_finish(struct unwind_rows *rows) {
@@ -100,7 +85,7 @@ void unwind_rows_finish(struct unwind_rows *rows) {
     free(rows->lows);
     free(rows->page_ends);
     free(rows->rules);
-    free(rows->slots);
+    hash_index_finish(&rows->rule_index);
     *rows = (struct unwind_rows){0};
 }
 
@@ -153,8 +138,9 @@ void unwind_rows_put_slow(struct unwind_rows *rows, uint32_t pc, uint16_t rule) 
 }
 
 uint16_t unwind_rows_rule(struct unwind_rows *rows, const struct unwind_rule *rule) {
-    uint16_t found = rows->failed ? 0 : *find_slot(rows, rule);
-    return found ? (uint16_t)(found - 1) : intern(rows, rule);
+    struct words words = words_of(rule);
+    uint32_t hash = hash_of(rows, words), number = find_rule(rows, hash, words);
+    return number != HASH_INDEX_NONE ? (uint16_t)number : add_rule(rows, hash, rule);
 }
 
 void unwind_rows_add(struct unwind_rows *rows, uint32_t pc, const struct unwind_rule *rule) {

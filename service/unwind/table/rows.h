@@ -7,6 +7,7 @@
 #define SONDE_SERVICE_UNWIND_TABLE_ROWS_H
 
 #include "api/bytes.h"
+#include "api/hash_index.h"
 #include "service/unwind/table/table.h"
 
 /* The rows are kept as the image will have them. */
@@ -26,10 +27,8 @@ struct unwind_rows {
     uint32_t covered_bytes; /* up to the last row */
     struct unwind_rule *rules;
     uint32_t rule_count, rule_capacity;
-    uint16_t *slots; /* open addressing: rule number + 1 */
-    uint32_t slot_count;
-    uint32_t slot_shift; /* from the upper half of a hash to a slot */
-    bool failed;         /* out of memory */
+    struct hash_index rule_index; /* of rules */
+    bool failed;                  /* out of memory */
 };
 
 /* Rule 0 is NONE, rule 1 is END. */

@@ -13,7 +13,8 @@ static uint32_t add(struct intern *intern, const char *text, bool expect_new) {
 }
 
 TEST(intern_numbers_by_first_appearance) {
-    struct intern intern = {.limit_bytes = 1 << 20, .seed = 1};
+    struct intern intern;
+    intern_init(&intern, 1 << 20);
     CHECK_INT(add(&intern, "a", true), ==, 0);
     CHECK_INT(add(&intern, "b", true), ==, 1);
     CHECK_INT(add(&intern, "a", false), ==, 0);
@@ -23,7 +24,8 @@ TEST(intern_numbers_by_first_appearance) {
 }
 
 TEST(intern_finds_every_one_of_many_again) {
-    struct intern intern = {.limit_bytes = 64 << 20, .seed = 7};
+    struct intern intern;
+    intern_init(&intern, 64 << 20);
     char text[32];
     for (int round = 0; round < 2; round++) {
         for (uint32_t i = 0; i < 20000; i++) {
@@ -35,7 +37,8 @@ TEST(intern_finds_every_one_of_many_again) {
 }
 
 TEST(intern_past_its_bound_adds_nothing_and_still_finds) {
-    struct intern intern = {.limit_bytes = 4096, .seed = 7};
+    struct intern intern;
+    intern_init(&intern, 4096);
     char text[32];
     bool is_new;
     uint32_t added = 0;

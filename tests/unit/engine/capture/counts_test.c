@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/capture/counts.h"
 #include "tests/unit/check.h"
+#include "tests/unit/colliding_keys.h"
 
 #define PERIOD_99  10101010ull
 #define PERIOD_999 1001001ull
@@ -94,7 +95,7 @@ TEST(threads_over_the_limit_are_drawn_by_lot_without_bias) {
     thinner_init(&thinner, PERIOD_99, 5);
     for (uint32_t tid = 1; tid <= 2 * THINNER_MAX; tid++)
         (void)thinner_take(&thinner, tid, PERIOD_999);
-    CHECK_INT(thinner.capacity, <=, 2 * THINNER_MAX);
+    CHECK_INT(thinner.used, ==, THINNER_MAX);
     const uint32_t takes = 50000;
     for (uint32_t i = 0; i < takes; i++)
         counted += thinner_take(&thinner, 10000000 + i, PERIOD_999);
@@ -112,4 +113,33 @@ TEST(first_phases_differ_between_captures) {
         thinner_finish(&thinner);
     }
     CHECK_NEAR((double)seen, 500, 80); /* 5 sigma */
+}
+
+TEST(request_numbers_that_are_made_to_collide_cost_no_more_than_others) {
+    enum { COUNT = 60000 };
+    struct counts counts = {0};
+    uint64_t rest = 7 + colliding_mix(1ull << 32 | 2); /* stack, thread, label */
+    for (uint32_t i = 0; i < COUNT; i++) {
+        struct count_key key = {.stack = 7, .thread = 1, .label = 2};
+        key.request = colliding_word(rest, i);
+        CHECK_INT(counts_add(&counts, &key, 1), ==, SONDE_OK);
+    }
+    CHECK_INT(counts.used, ==, COUNT);
+    CHECK_INT(hash_index_distance(&counts.index), <, 3 * COUNT);
+    counts_finish(&counts);
+}
+
+TEST(thread_ids_that_are_made_to_collide_cost_no_more_than_others) {
+    struct thinner thinner;
+    uint32_t added = 0;
+    thinner_init(&thinner, PERIOD_99, 6);
+    for (uint32_t tid = 1; added < 2048; tid++) {
+        if ((colliding_mix(tid) & 4095) != 77) /* of the 4,096 slots that the earlier table had */
+            continue;
+        (void)thinner_take(&thinner, tid, PERIOD_999);
+        added++;
+    }
+    CHECK_INT(thinner.used, ==, 2048);
+    CHECK_INT(hash_index_distance(&thinner.index), <, 3 * 2048);
+    thinner_finish(&thinner);
 }

@@ -2,6 +2,7 @@
 #include "service/engine/report/stacks.h"
 #include "service/engine/report/thread_names.h"
 #include "tests/unit/check.h"
+#include "tests/unit/colliding_keys.h"
 
 #include <stdio.h>
 
@@ -180,4 +181,21 @@ TEST(labels_have_the_text_of_their_record_and_hostile_ids_none) {
     thread_names_learn(&names, &thread);
     stacks_release(stacks);
     thread_names_finish(&names);
+}
+
+TEST(stacks_that_are_made_to_collide_cost_no_more_than_others) {
+    enum { COUNT = 60000 };
+    struct stacks *stacks = stacks_create(0);
+    struct space space = {0};
+    for (uint32_t i = 0; i < COUNT; i++) {
+        uint64_t pc = colliding_word(0, i); /* no parent, no mapping */
+        CHECK(stacks_add_frame(stacks, 0, 0, pc) != STACKS_FULL);
+    }
+    CHECK_INT(stacks->nodes.count, ==, COUNT + 1);
+    CHECK_INT(hash_index_distance(&stacks->node_index), <, 3 * COUNT);
+    for (uint32_t tid = 1; tid < STACKS_MAX_THREADS; tid++)
+        CHECK(stacks_add_thread(stacks, tid << 16 | tid >> 16, "") != STACKS_FULL);
+    CHECK_INT(hash_index_distance(&stacks->thread_index), <, 3 * STACKS_MAX_THREADS);
+    stacks_release(stacks);
+    space_finish(&space);
 }
