@@ -9,18 +9,18 @@
 
 #define MOST_PCS   128u /* jemalloc's limit */
 #define OWN_FRAME  1u
-#define WALKED_PCS (2 * (MOST_PCS + OWN_FRAME)) /* the leaf-most half of a deeper stack is whole */
-#define MOST_OWN   8u                           /* frames of ours above the allocation's caller */
-#define PATIENCE   1000u
+#define WALKED_PCS (2 * (MOST_PCS + OWN_FRAME)) /* a deeper stack keeps its whole leaf-most half */
+#define MOST_OWN   8u                           /* our frames below the allocation's caller */
+#define TRIES      1000u                        /* of alloc_backtrace_is_quiescent, per walk */
 
-struct place {
-    _Atomic uint64_t state; /* grows at each entry and exit: odd = taken */
+struct shared_walk {
+    _Atomic uint64_t state; /* grows at each take and return: odd = in use */
     uint64_t pcs[WALKED_PCS];
     struct walk_cache cache;
     struct walk_trail trail;
 };
 
-static struct place places[ALLOC_BACKTRACE_CACHES];
+static struct shared_walk slots[ALLOC_BACKTRACE_CACHES];
 static _Atomic(alloc_backtrace_function *) original;
 static __thread struct walk_stack own_stack __attribute__((tls_model("initial-exec")));
 
@@ -28,65 +28,65 @@ void alloc_backtrace_set_original(alloc_backtrace_function *function) {
     atomic_store(&original, function);
 }
 
-/* Ordered before the look at handler_state.map, as a publication is before the look at the
- * states. */
-static bool enter(struct place *place) {
-    uint64_t state = atomic_load_explicit(&place->state, memory_order_relaxed);
-    return state % 2 == 0 && atomic_compare_exchange_strong(&place->state, &state, state + 1);
+/* The exchange comes before the load of handler_state.map, as a publication comes before the loads
+ * in alloc_backtrace_is_quiescent: one of the two sees the other. */
+static bool enter(struct shared_walk *slot) {
+    uint64_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    return state % 2 == 0 && atomic_compare_exchange_strong(&slot->state, &state, state + 1);
 }
 
-static void leave(struct place *place) {
-    uint64_t state = atomic_load_explicit(&place->state, memory_order_relaxed);
-    atomic_store_explicit(&place->state, state + 1, memory_order_release);
+static void leave(struct shared_walk *slot) {
+    uint64_t state = atomic_load_explicit(&slot->state, memory_order_relaxed);
+    atomic_store_explicit(&slot->state, state + 1, memory_order_release);
 }
 
-static struct place *take_place(uint64_t sp) {
-    uint64_t first = (sp >> 16) * 0x9e3779b97f4a7c15ull >> 58; /* a thread's own, mostly */
+static struct shared_walk *take_slot(uint64_t sp) {
+    uint64_t first =
+        (sp >> 16) * 0x9e3779b97f4a7c15ull >> 58; /* usually the same for all of a thread's calls */
     for (uint32_t i = 0; i < ALLOC_BACKTRACE_CACHES; i++) {
-        struct place *place = &places[(first + i) % ALLOC_BACKTRACE_CACHES];
-        if (enter(place))
-            return place;
+        struct shared_walk *slot = &slots[(first + i) % ALLOC_BACKTRACE_CACHES];
+        if (enter(slot))
+            return slot;
     }
     return NULL;
 }
 
-/* How many of place->pcs are the leaf-most ones without a gap. */
-static uint32_t walk_whole(struct place *place, const struct walk_map *map,
-                           const struct walk_registers *here, bool *has_exact) {
+/* Walks into slot->pcs. Returns the number of leaf-most pcs before the first gap. */
+static uint32_t walk_callers(struct shared_walk *slot, const struct walk_map *map,
+                             const struct walk_registers *here, bool *has_exact) {
     struct walk_bounds bounds;
     struct walk_stack extra;
     struct walk_result walked;
     bounds_find_call(here->value[WALK_RSP], &own_stack, &extra, &bounds);
-    walk_from_call(here, map, &place->cache, &place->trail, &bounds, place->pcs, WALKED_PCS,
-                   &walked);
-    handler_report_miss(map, place->pcs, &walked);
+    walk_from_call(here, map, &slot->cache, &slot->trail, &bounds, slot->pcs, WALKED_PCS, &walked);
+    handler_report_miss(map, slot->pcs, &walked);
     *has_exact = walked.has_exact;
     return walked.gap_at ? walked.gap_at : walked.depth;
 }
 
-/* The callers, without our own frame; 0 when there are none. */
-static uint32_t walk(struct place *place, const struct walk_map *map,
+/* Writes the callers without our own frame. Returns 0 when there are none. */
+static uint32_t walk(struct shared_walk *slot, const struct walk_map *map,
                      const struct walk_registers *here, void **pcs, uint32_t most) {
     bool has_exact;
-    uint32_t whole = walk_whole(place, map, here, &has_exact);
+    uint32_t whole = walk_callers(slot, map, here, &has_exact);
     uint32_t count = whole > OWN_FRAME ? whole - OWN_FRAME : 0;
     if (count > most)
         count = most;
     for (uint32_t i = 0; has_exact && i < whole; i++)
-        place->pcs[i] &= ~RING_PC_EXACT;
-    memcpy(pcs, place->pcs + OWN_FRAME, count * sizeof *pcs);
-    return count > 1 ? count : 0; /* one is the allocator's own */
+        slot->pcs[i] &= ~RING_PC_EXACT;
+    memcpy(pcs, slot->pcs + OWN_FRAME, count * sizeof *pcs);
+    return count > 1 ? count : 0; /* one pc is the allocator itself */
 }
 
 __attribute__((noinline)) void alloc_backtrace_hook(void **pcs, unsigned *count, unsigned most) {
     struct walk_registers here;
     walk_registers_here(&here);
-    struct place *place = take_place(here.value[WALK_RSP]);
+    struct shared_walk *slot = take_slot(here.value[WALK_RSP]);
     uint32_t depth = 0;
-    if (place) {
+    if (slot) {
         const struct module_map *map = atomic_load(&handler_state.map);
-        depth = map ? walk(place, &map->walk, &here, pcs, most) : 0;
-        leave(place);
+        depth = map ? walk(slot, &map->walk, &here, pcs, most) : 0;
+        leave(slot);
     }
     alloc_backtrace_function *function = atomic_load_explicit(&original, memory_order_relaxed);
     if (depth == 0 && function)
@@ -95,7 +95,7 @@ __attribute__((noinline)) void alloc_backtrace_hook(void **pcs, unsigned *count,
         *count = depth;
 }
 
-/* Where the frames of others begin: at the return address into `caller`. */
+/* Index of the return address `caller`, below which all frames are ours. */
 static uint32_t skip_own(const uint64_t *pcs, uint32_t count, uint64_t caller) {
     for (uint32_t i = 0; i < count && i < MOST_OWN; i++)
         if (pcs[i] == caller)
@@ -105,16 +105,16 @@ static uint32_t skip_own(const uint64_t *pcs, uint32_t count, uint64_t caller) {
 
 uint32_t alloc_backtrace_take(const struct walk_registers *here, uint64_t caller, uint64_t *pcs,
                               uint32_t most) {
-    struct place *place = take_place(here->value[WALK_RSP]);
+    struct shared_walk *slot = take_slot(here->value[WALK_RSP]);
     uint32_t depth = 0;
-    if (place) {
+    if (slot) {
         const struct module_map *map = atomic_load(&handler_state.map);
         bool has_exact;
-        uint32_t whole = map ? walk_whole(place, &map->walk, here, &has_exact) : 0;
-        uint32_t first = skip_own(place->pcs, whole, caller);
+        uint32_t whole = map ? walk_callers(slot, &map->walk, here, &has_exact) : 0;
+        uint32_t first = skip_own(slot->pcs, whole, caller);
         for (; first < whole && depth < most; depth++)
-            pcs[depth] = place->pcs[first++];
-        leave(place);
+            pcs[depth] = slot->pcs[first++];
+        leave(slot);
     }
     if (depth == 0)
         pcs[depth++] = caller;
@@ -123,11 +123,11 @@ uint32_t alloc_backtrace_take(const struct walk_registers *here, uint64_t caller
 
 bool alloc_backtrace_is_quiescent(void) {
     for (uint32_t i = 0; i < ALLOC_BACKTRACE_CACHES; i++) {
-        uint64_t state = atomic_load(&places[i].state);
+        uint64_t state = atomic_load(&slots[i].state);
         uint32_t tries = 0;
-        while (state % 2 && atomic_load(&places[i].state) == state && tries < PATIENCE)
+        while (state % 2 && atomic_load(&slots[i].state) == state && tries < TRIES)
             tries++;
-        if (tries == PATIENCE)
+        if (tries == TRIES)
             return false;
     }
     return true;
@@ -135,5 +135,5 @@ bool alloc_backtrace_is_quiescent(void) {
 
 void alloc_backtrace_after_fork(void) {
     for (uint32_t i = 0; i < ALLOC_BACKTRACE_CACHES; i++)
-        atomic_store(&places[i].state, 0);
+        atomic_store(&slots[i].state, 0);
 }

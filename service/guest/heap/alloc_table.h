@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What our own allocation sampler has seen, in memory shared with sonded: one memfd, written by the
- * guest, read by sonded at any time, so that a snapshot costs the host nothing.
+ * What Sonde's allocation sampler has recorded, in memory that it shares with sonded: one memfd,
+ * written by the guest. sonded reads it at any time, so a snapshot does not stop the process.
  *
- *     page 0: struct alloc_header | entries: one a live sample | slots of stacks | stacks
+ *     page 0: struct alloc_header | entries: one per live sample | slots of stacks | stacks
  *
- * An entry is a sampled block that lives. Its version is odd while it is written and grows with
- * each change: a reader copies the entry between two equal even versions. address 0 = free.
+ * An entry is a sampled block that has not been freed. Its version is odd while the entry is being
+ * written and grows with each change: a reader copies the entry between two equal even versions.
+ * Address 0 means a free entry.
  *
- * A stack is written once, then published by its slot (its place in units of 8 bytes; 0 = none),
- * and stays until everything is off; its totals only grow. Values are estimates already: a sample
- * of `size` bytes that was taken with the chance p counts 1 / p objects and size / p bytes. Doubles
- * are kept as their bits.
+ * A stack is written once and then published through a slot, which holds its offset in units of 8
+ * bytes (0 = none). It stays until the sampler is off; its totals only grow. Values are estimates:
+ * a block of `size` bytes that was sampled with probability p counts 1 / p objects and size / p
+ * bytes. Doubles are stored as their bits.
  *
- * Everything has its bound; what does not fit is dropped and counted. sonded believes nothing. */
+ * Everything is bounded; what does not fit is dropped and counted. sonded checks every value. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_ALLOC_TABLE_H
 #define SONDE_SERVICE_GUEST_HEAP_ALLOC_TABLE_H
 
@@ -22,16 +23,16 @@
 
 #define ALLOC_MAGIC       0x31636f6c41646e53ull /* "SndAloc1" */
 #define ALLOC_PAGE        4096ull
-#define ALLOC_ENTRIES     (1u << 20) /* number 0 is not used */
+#define ALLOC_ENTRIES     (1u << 20) /* entry 0 is not used */
 #define ALLOC_STACK_SLOTS (1u << 19)
 #define ALLOC_STACKS      (1u << 18)
 #define ALLOC_STACK_BYTES (128ull << 20)
-#define ALLOC_PROBES      64u /* slots that are looked at for a stack */
+#define ALLOC_PROBES      64u /* slots that are searched for a stack */
 #define ALLOC_MAX_DEPTH   127u
 
 enum alloc_drop {
-    ALLOC_DROP_LIVE,   /* the table of live samples is full */
-    ALLOC_DROP_STACKS, /* the memory of stacks is full */
+    ALLOC_DROP_LIVE,   /* no room for a live sample */
+    ALLOC_DROP_STACKS, /* no room for a stack */
     ALLOC_DROP_NESTED, /* a signal handler allocated inside the sampler */
     ALLOC_DROP_COUNT
 };
@@ -42,28 +43,28 @@ struct alloc_header {
     uint32_t reserved;
     _Atomic uint64_t samples; /* since the memory was made or emptied */
     _Atomic uint64_t drops[ALLOC_DROP_COUNT];
-    _Alignas(64) _Atomic uint32_t entries_used; /* numbers below it may be live */
+    _Alignas(64) _Atomic uint32_t entries_used; /* entries below this number may be live */
     _Atomic uint32_t stack_count;
     _Atomic uint64_t stack_used; /* bytes */
 };
 
 struct alloc_entry {
     _Atomic uint64_t version;
-    _Atomic uint64_t address;
+    _Atomic uint64_t address; /* 0 = free */
     uint64_t size;
     uint64_t objects; /* bits of a double: 1 / p */
-    uint64_t time_ns; /* CLOCK_MONOTONIC, to a few milliseconds */
-    uint32_t stack;   /* place / 8 */
+    uint64_t time_ns; /* CLOCK_MONOTONIC, accurate to a few milliseconds */
+    uint32_t stack;   /* offset / 8 */
     uint32_t tid;
 };
 
 struct alloc_stack {
-    _Atomic uint64_t objects, bytes; /* bits of doubles: all that was allocated here */
+    _Atomic uint64_t objects, bytes; /* bits of doubles: totals, freed blocks included */
     _Atomic uint64_t samples;
     uint32_t number; /* from 0, below stack_count */
     uint16_t depth;
     uint16_t hash;
-    uint64_t pcs[]; /* return addresses, leaf first, but for those marked RING_PC_EXACT */
+    uint64_t pcs[]; /* leaf first: return addresses, except those marked RING_PC_EXACT */
 };
 
 #define ALLOC_ENTRIES_AT ALLOC_PAGE

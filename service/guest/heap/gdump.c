@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/heap/gdump.h"
 
-#include "service/guest/heap/allocator.h"
+#include "service/guest/heap/mallctl.h"
 #include "service/guest/raw.h"
 #include "service/guest/signal/handler_state.h"
 
@@ -15,8 +15,8 @@ typedef void dump_function(const char *name);
 
 static bool is_on;
 static int64_t pause_until_ns; /* 0 = no pause */
-static _Atomic(dump_function *) before;
-static _Atomic bool catches;
+static _Atomic(dump_function *) previous_hook;
+static _Atomic bool is_catching;
 static _Atomic int caught = -1;
 static _Atomic uint64_t dropped;
 
@@ -44,10 +44,10 @@ static void catch_file(const char *name) {
     atomic_fetch_add(&dropped, 1);
 }
 
-/* Inside the allocator: nothing here may allocate. */
+/* jemalloc calls this inside an allocation, so nothing here may allocate. */
 static void on_dump(const char *name) {
-    dump_function *next = atomic_load(&before);
-    if (atomic_load(&catches) && name && gdump_is_name(name))
+    dump_function *next = atomic_load(&previous_hook);
+    if (atomic_load(&is_catching) && name && gdump_is_name(name))
         catch_file(name);
     else if (next)
         next(name);
@@ -55,11 +55,11 @@ static void on_dump(const char *name) {
 
 static int install(void) {
     void *now = NULL;
-    int error = allocator_get_pointer(HOOK, &now);
+    int error = mallctl_get_pointer(HOOK, &now);
     if (error || now == (void *)on_dump)
         return error;
-    atomic_store(&before, (dump_function *)now);
-    return allocator_swap(HOOK, (void *)on_dump, &now);
+    atomic_store(&previous_hook, (dump_function *)now);
+    return mallctl_swap(HOOK, (void *)on_dump, &now);
 }
 
 int gdump_switch(bool on) {
@@ -67,13 +67,13 @@ int gdump_switch(bool on) {
     if (error)
         return error;
     if (on)
-        atomic_store(&catches, true);
-    error = allocator_set_bool("prof.gdump", on);
+        atomic_store(&is_catching, true);
+    error = mallctl_set_bool("prof.gdump", on);
     is_on = on && !error;
     pause_until_ns = 0;
     if (is_on)
         return 0;
-    atomic_store(&catches, false);
+    atomic_store(&is_catching, false);
     uint64_t unsent;
     int fd = gdump_take(&unsent);
     if (fd >= 0)
@@ -90,7 +90,7 @@ int gdump_take(uint64_t *skipped) {
     if (fd < 0)
         return -1;
     *skipped = atomic_exchange(&dropped, 0);
-    if (is_on && allocator_set_bool("prof.gdump", false) == 0)
+    if (is_on && mallctl_set_bool("prof.gdump", false) == 0)
         pause_until_ns = handler_clock_ns(CLOCK_MONOTONIC) + GDUMP_PAUSE_NS;
     return fd;
 }
@@ -101,13 +101,13 @@ int gdump_tick(int64_t now_ns) {
     if (now_ns < pause_until_ns)
         return (int)((pause_until_ns - now_ns) / 1000000) + 1;
     pause_until_ns = 0;
-    (void)allocator_set_bool("prof.gdump", true);
+    (void)mallctl_set_bool("prof.gdump", true);
     return -1;
 }
 
 void gdump_after_fork(void) {
     is_on = false;
-    atomic_store(&catches, false);
+    atomic_store(&is_catching, false);
     int fd = atomic_exchange(&caught, -1);
     if (fd >= 0)
         raw_close(fd);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A pass goes over the objects under the dynamic linker's list lock, so none of them goes away
- * meanwhile. One could still be on its way in: listed, but not relocated to the end, and making its
- * protected words read-only under the linker's hands would end the process. So the list's length is
- * taken, then dladdr waits for the lock that a dlopen holds until it is done: what was listed is
- * complete then. New objects are listed last, so the pass leaves out as many at the end as were
- * added since; the next one takes them in. */
+ * A pass visits the objects under the dynamic linker's lock, so none is unloaded meanwhile. But an
+ * object may be listed before it is fully relocated, and making its RELRO pages read-only while the
+ * linker still writes to them would crash the process. So a pass first notes the list's length and
+ * then calls dladdr, which waits for the lock that dlopen holds to its end: objects listed before
+ * are complete now. New objects are appended to the list, so the pass leaves out as many objects at
+ * the end as were added since; the next pass includes them. */
 #include "service/guest/heap/got_patch.h"
 
 #include "service/guest/heap/malloc_wrappers.h"
@@ -19,36 +19,36 @@
 #include <sys/mman.h>
 
 #define MOST_NAMES 64u
-#define MOST_LATE  64u /* objects that may come while a pass begins */
-#define MOST_TRIES 20
+#define MOST_LATE  64u /* objects loaded while a pass begins */
+#define MOST_TRIES 20  /* passes that had more */
 #define PAGE       4096ull
 
-/* One object's parts that a pass needs. */
+/* What a pass needs of one loaded object. */
 struct object {
-    uint64_t base, text_low, text_high; /* all its segments */
+    uint64_t base, text_low, text_high; /* of all segments */
     const ElfW(Phdr) * headers;
     uint32_t header_count;
     uint64_t relro_low, relro_high; /* whole pages */
     const ElfW(Sym) * symbols;
     const char *names;
     const uint32_t *hash;         /* DT_GNU_HASH */
-    const ElfW(Rela) * tables[2]; /* of the linkage, the others */
+    const ElfW(Rela) * tables[2]; /* PLT relocations, other relocations */
     size_t counts[2];
-    uint64_t open_page; /* writable for the moment; 0 = none */
+    uint64_t open_page; /* made writable, to be protected again; 0 = none */
 };
 
 struct pass {
-    bool in_place;
+    bool install;
     uint32_t objects_seen;
-    unsigned long long adds; /* when the list was looked at first */
-    /* The last objects that were visited, as many as came since: a ring. */
+    unsigned long long adds; /* loads so far, when the pass began */
+    /* A ring of the last objects visited, as many as were loaded since. */
     struct dl_phdr_info late[MOST_LATE];
     uint32_t late_count, late_at, visited;
 };
 
-static struct patch_facts facts;
+static struct got_patch_info result;
 static bool is_found;
-static uint64_t real[MOST_NAMES]; /* address that each stand-in replaces; 0 = leave that name */
+static uint64_t real[MOST_NAMES];        /* the function that each wrapper replaces; 0 = none */
 static uint64_t allocator_low, libc_low; /* text_low of these objects */
 static unsigned long long last_adds, last_subs;
 
@@ -71,7 +71,7 @@ static bool open_page(struct object *object, uint64_t address) {
         return true;
     close_page(object);
     if (mprotect((void *)page, PAGE, PROT_READ | PROT_WRITE) != 0) {
-        facts.os_error = facts.os_error ? facts.os_error : errno;
+        result.os_error = result.os_error ? result.os_error : errno;
         return false;
     }
     object->open_page = page;
@@ -89,23 +89,26 @@ static bool is_writable(const struct object *object, uint64_t address) {
     return false;
 }
 
-/* Whether the word is ours to change: it holds the real function, or its object's own code that
+/* Whether the word may be changed: it holds the real function, or the stub of its own object that
  * binds it at the first call. */
-static bool holds(const struct object *object, uint64_t value, uint64_t function, uint32_t type) {
+static bool is_patchable(const struct object *object, uint64_t value, uint64_t function,
+                         uint32_t type) {
     bool is_unbound =
         type == R_X86_64_JUMP_SLOT && value >= object->text_low && value < object->text_high;
     return value == function || is_unbound;
 }
 
-static bool change(struct object *object, const ElfW(Rela) * entry, size_t which, bool in_place) {
-    uint64_t ours = (uint64_t)stand_ins[which].ours, address = object->base + entry->r_offset;
+static bool change(struct object *object, const ElfW(Rela) * entry, size_t which, bool install) {
+    uint64_t wrapper = (uint64_t)malloc_wrappers[which].wrapper,
+             address = object->base + entry->r_offset;
     if (address % sizeof(uint64_t) != 0 || !is_writable(object, address))
         return false;
     _Atomic uint64_t *word = (_Atomic uint64_t *)address;
-    uint64_t value = atomic_load(word), wanted = in_place ? ours : real[which];
+    uint64_t value = atomic_load(word), wanted = install ? wrapper : real[which];
     if (value == wanted)
-        return in_place;
-    if (in_place ? !holds(object, value, real[which], ELF64_R_TYPE(entry->r_info)) : value != ours)
+        return install;
+    if (install ? !is_patchable(object, value, real[which], ELF64_R_TYPE(entry->r_info))
+                : value != wrapper)
         return false;
     if (!open_page(object, address))
         return false;
@@ -114,19 +117,20 @@ static bool change(struct object *object, const ElfW(Rela) * entry, size_t which
 
 /* ---- One object ---- */
 
-static bool may_be_ours(const char *name) {
+/* The first letters of the wrapped names: rejects most symbols quickly. */
+static bool may_be_wrapped(const char *name) {
     return strchr("_acdfmprsv", name[0]) != NULL && name[0];
 }
 
-/* Index of the name's stand-in, MOST_NAMES = none. */
+/* Index of the wrapper for that name, MOST_NAMES = none. */
 static size_t find_name(const char *name) {
-    for (size_t i = 0; may_be_ours(name) && i < stand_in_count; i++)
-        if (real[i] && strcmp(stand_ins[i].name, name) == 0)
+    for (size_t i = 0; may_be_wrapped(name) && i < malloc_wrapper_count; i++)
+        if (real[i] && strcmp(malloc_wrappers[i].name, name) == 0)
             return i;
     return MOST_NAMES;
 }
 
-static uint32_t change_all(struct object *object, bool in_place) {
+static uint32_t change_all(struct object *object, bool install) {
     uint32_t words = 0;
     for (uint32_t table = 0; table < 2; table++)
         for (size_t i = 0; i < object->counts[table]; i++) {
@@ -138,14 +142,14 @@ static uint32_t change_all(struct object *object, bool in_place) {
             const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(entry->r_info)];
             size_t which = find_name(object->names + symbol->st_name);
             if (which != MOST_NAMES)
-                words += change(object, entry, which, in_place);
+                words += change(object, entry, which, install);
         }
     close_page(object);
     return words;
 }
 
-/* The linker has made most of these addresses; the kernel's own object keeps offsets. */
-static const void *part(const struct object *object, uint64_t value) {
+/* The linker turns these values into addresses, except in the vDSO, which keeps offsets. */
+static const void *address_of(const struct object *object, uint64_t value) {
     return (const void *)(value < object->base ? object->base + value : value);
 }
 
@@ -153,17 +157,17 @@ static void read_dynamic(struct object *object, const ElfW(Dyn) * dynamic) {
     for (; dynamic->d_tag != DT_NULL; dynamic++) {
         uint64_t value = dynamic->d_un.d_val;
         if (dynamic->d_tag == DT_SYMTAB)
-            object->symbols = part(object, value);
+            object->symbols = address_of(object, value);
         else if (dynamic->d_tag == DT_STRTAB)
-            object->names = part(object, value);
+            object->names = address_of(object, value);
         else if (dynamic->d_tag == DT_GNU_HASH)
-            object->hash = part(object, value);
+            object->hash = address_of(object, value);
         else if (dynamic->d_tag == DT_JMPREL)
-            object->tables[0] = part(object, value);
+            object->tables[0] = address_of(object, value);
         else if (dynamic->d_tag == DT_PLTRELSZ)
             object->counts[0] = value / sizeof(ElfW(Rela));
         else if (dynamic->d_tag == DT_RELA)
-            object->tables[1] = part(object, value);
+            object->tables[1] = address_of(object, value);
         else if (dynamic->d_tag == DT_RELASZ)
             object->counts[1] = value / sizeof(ElfW(Rela));
     }
@@ -198,13 +202,14 @@ static bool has(const struct object *object, const void *address) {
     return (uint64_t)address >= object->text_low && (uint64_t)address < object->text_high;
 }
 
-/* Ourselves; an allocator's own calls, unless it is libc, whose other parts call malloc, too. */
+/* This library, and the allocator's own calls. libc is patched even when it is the allocator, since
+ * its other parts call malloc, too. */
 static bool is_left_alone(const struct object *object) {
-    return has(object, stand_ins) ||
+    return has(object, malloc_wrappers) ||
            (allocator_low != libc_low && object->text_low == allocator_low);
 }
 
-/* ---- Who has malloc ---- */
+/* ---- Finding malloc ---- */
 
 static uint32_t hash_of(const char *name) {
     uint32_t hash = 5381;
@@ -213,8 +218,9 @@ static uint32_t hash_of(const char *name) {
     return hash;
 }
 
-/* The address of a function that the object defines itself, 0 = it does not. dlsym would give the
- * address by which a program compares pointers, which in one at a fixed place is its own import. */
+/* The address of a function that the object itself defines, 0 = none. dlsym would return the
+ * canonical address instead, which in a program that is not position-independent is the program's
+ * PLT entry. */
 static uint64_t find_function(const struct object *object, const char *name) {
     const uint32_t *table = object->hash;
     uint32_t hash = hash_of(name);
@@ -236,35 +242,36 @@ static uint64_t find_function(const struct object *object, const char *name) {
 
 static void name_allocator(const char *path) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t len = strnlen(name, sizeof facts.allocator - 1);
-    memcpy(facts.allocator, name, len);
-    facts.allocator[len] = 0;
+    size_t len = strnlen(name, sizeof result.allocator - 1);
+    memcpy(result.allocator, name, len);
+    result.allocator[len] = 0;
 }
 
-/* A stand-in without a real function works on the others'. */
+/* Notes the functions of the allocator that wrappers replace. Wrappers that only call other
+ * wrappers may replace a function of any of the searched objects. */
 static void find_real(const struct object *object) {
-    for (size_t i = 0; i < stand_in_count && i < MOST_NAMES; i++) {
-        bool is_own = stand_ins[i].real == NULL;
-        uint64_t address = real[i] ? 0 : find_function(object, stand_ins[i].name);
+    for (size_t i = 0; i < malloc_wrapper_count && i < MOST_NAMES; i++) {
+        bool is_own = malloc_wrappers[i].real == NULL;
+        uint64_t address = real[i] ? 0 : find_function(object, malloc_wrappers[i].name);
         if (!address || (object->text_low != allocator_low && !is_own))
             continue;
         real[i] = address;
-        if (stand_ins[i].real)
-            *stand_ins[i].real = (stand_in_function *)address;
+        if (malloc_wrappers[i].real)
+            *malloc_wrappers[i].real = (malloc_function *)address;
     }
 }
 
-/* The first object that has malloc is the one that the others' imports are bound to. */
-static int search(struct dl_phdr_info *info, size_t size, void *context) {
+/* Imports are bound to the first object in the list that defines malloc. */
+static int on_search(struct dl_phdr_info *info, size_t size, void *context) {
     struct object object;
     uint32_t *seen = context;
     bool is_program = (*seen)++ == 0;
-    if (!read_object(info, &object) || has(&object, stand_ins))
+    if (!read_object(info, &object) || has(&object, malloc_wrappers))
         return 0;
     if (!allocator_low && find_function(&object, "malloc")) {
         allocator_low = object.text_low;
         name_allocator(info->dlpi_name);
-        facts.refusal = is_program ? PATCH_IN_PROGRAM : PATCH_POSSIBLE;
+        result.refusal = is_program ? GOT_PATCH_IN_PROGRAM : GOT_PATCH_POSSIBLE;
     }
     if (!libc_low && find_function(&object, "gnu_get_libc_version"))
         libc_low = object.text_low;
@@ -273,28 +280,28 @@ static int search(struct dl_phdr_info *info, size_t size, void *context) {
     return 0;
 }
 
-const struct patch_facts *patch_find(void) {
+const struct got_patch_info *got_patch_find(void) {
     uint32_t seen = 0;
     if (is_found)
-        return &facts;
+        return &result;
     is_found = true;
-    facts.refusal = PATCH_NO_MALLOC;
-    dl_iterate_phdr(search, &seen);
-    return &facts;
+    result.refusal = GOT_PATCH_NO_MALLOC;
+    dl_iterate_phdr(on_search, &seen);
+    return &result;
 }
 
 /* ---- A pass ---- */
 
-static int look(struct dl_phdr_info *info, size_t size, void *context) {
+static int note_adds(struct dl_phdr_info *info, size_t size, void *context) {
     struct pass *pass = context;
     pass->adds = info->dlpi_adds;
     return 1;
 }
 
-/* Until no dlopen is under way that was when this began. */
+/* Waits for each dlopen that is under way at the call. */
 static void wait_for_loads(void) {
     Dl_info info;
-    (void)dladdr(stand_ins, &info);
+    (void)dladdr(malloc_wrappers, &info);
 }
 
 static void patch_object(struct pass *pass, const struct dl_phdr_info *info) {
@@ -302,11 +309,11 @@ static void patch_object(struct pass *pass, const struct dl_phdr_info *info) {
     bool is_program = pass->objects_seen++ == 0;
     if (!read_object(info, &object) || is_left_alone(&object))
         return;
-    uint32_t words = change_all(&object, pass->in_place);
-    facts.words += words;
-    facts.objects += words > 0;
+    uint32_t words = change_all(&object, pass->install);
+    result.words += words;
+    result.objects += words > 0;
     if (is_program)
-        facts.program_words = words;
+        result.program_words = words;
 }
 
 static int visit(struct dl_phdr_info *info, size_t size, void *context) {
@@ -321,41 +328,41 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context) {
         patch_object(pass, info);
         return 0;
     }
-    struct dl_phdr_info *place = &pass->late[pass->late_at];
+    struct dl_phdr_info *oldest = &pass->late[pass->late_at];
     if (pass->visited++ >= late)
-        patch_object(pass, place);
-    *place = *info;
+        patch_object(pass, oldest);
+    *oldest = *info;
     pass->late_at = (pass->late_at + 1) % (uint32_t)late;
     return 0;
 }
 
-/* late_count is MOST_LATE when more objects came meanwhile than can be told from the others. */
+/* Sets late_count to MOST_LATE when more objects were loaded meanwhile than fit in the ring. */
 static void try_pass(struct pass *pass) {
-    dl_iterate_phdr(look, pass);
+    dl_iterate_phdr(note_adds, pass);
     wait_for_loads();
     dl_iterate_phdr(visit, pass);
 }
 
-bool patch_pass(bool in_place) {
+bool got_patch_apply(bool install) {
     struct pass pass = {.late_count = MOST_LATE};
-    if (patch_find()->refusal != PATCH_POSSIBLE)
+    if (got_patch_find()->refusal != GOT_PATCH_POSSIBLE)
         return true;
-    facts.words = facts.objects = facts.program_words = 0;
-    facts.os_error = 0;
+    result.words = result.objects = result.program_words = 0;
+    result.os_error = 0;
     for (int i = 0; i < MOST_TRIES && pass.late_count == MOST_LATE; i++) {
-        pass = (struct pass){.in_place = in_place};
+        pass = (struct pass){.install = install};
         try_pass(&pass);
     }
     return pass.late_count == 0;
 }
 
-static int compare(struct dl_phdr_info *info, size_t size, void *context) {
+static int compare_counts(struct dl_phdr_info *info, size_t size, void *context) {
     *(bool *)context = info->dlpi_adds != last_adds || info->dlpi_subs != last_subs;
     return 1;
 }
 
-bool patch_is_stale(void) {
+bool got_patch_is_stale(void) {
     bool is_stale = false;
-    dl_iterate_phdr(compare, &is_stale);
+    dl_iterate_phdr(compare_counts, &is_stale);
     return is_stale;
 }

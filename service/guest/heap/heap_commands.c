@@ -2,8 +2,8 @@
 #include "service/guest/heap/heap_commands.h"
 
 #include "service/guest/heap/alloc_backtrace.h"
-#include "service/guest/heap/allocator.h"
 #include "service/guest/heap/gdump.h"
+#include "service/guest/heap/mallctl.h"
 #include "service/guest/heap/sampler.h"
 #include "service/guest/heap/sampler_control.h"
 #include "service/guest/link.h"
@@ -20,19 +20,19 @@
 
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
 #define MOST_LG    40u /* 1 TiB */
-#define PATH_TEXT  32u
 #define DEFAULT_LG 19u
+#define PATH_BYTES 32u
+#define SAMPLER    "Sonde's sampler" /* in HeapAnswer.failed */
 #define MOST_MEAN  (1ull << MOST_LG)
-#define BACKTRACE \
-    "experimental.hooks.prof_backtrace" /* 5.3 has it; without it jemalloc's own does */
+#define BACKTRACE  "experimental.hooks.prof_backtrace" /* since jemalloc 5.3 */
 
-#define TABLES_NS 3000000000ll
+#define TABLES_NS 3000000000ll /* how long an answer waits for unwind tables */
 
-static bool switched_on; /* by us */
-static void *original;   /* the backtrace before ours; NULL = ours is not in place */
+static bool is_active_by_us;     /* prof.active was switched on by us */
+static void *replaced_backtrace; /* jemalloc's, while ours is installed; else NULL */
 
-/* Notes the first step that failed. */
-static int failed(sonde_guest_v1_HeapAnswer *answer, const char *name, int error) {
+/* Notes the first failure in the answer, and returns the error. */
+static int note_failure(sonde_guest_v1_HeapAnswer *answer, const char *name, int error) {
     if (error && !answer->os_error) {
         answer->os_error = error;
         append_text(answer->failed, sizeof answer->failed, name);
@@ -42,22 +42,22 @@ static int failed(sonde_guest_v1_HeapAnswer *answer, const char *name, int error
 
 /* ---- The dump ---- */
 
-/* The allocator opens the memfd by its name among our descriptors and writes it as any file. */
+/* jemalloc opens the memfd through /proc and writes it like any file. */
 static int write_dump(int fd) {
-    char path[PATH_TEXT] = "/proc/self/fd/";
+    char path[PATH_BYTES] = "/proc/self/fd/";
     append_number(path, sizeof path, (uint64_t)fd);
-    return allocator_set_text("prof.dump", path);
+    return mallctl_set_text("prof.dump", path);
 }
 
-/* A sealed memfd with the dump, or -1. */
+/* Returns a sealed memfd with the dump, or -1. */
 static int make_dump(sonde_guest_v1_HeapAnswer *answer) {
     struct stat file;
     int fd = memfd_create("sonde-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (failed(answer, "memfd_create", fd < 0 ? errno : 0))
+    if (note_failure(answer, "memfd_create", fd < 0 ? errno : 0))
         return -1;
-    int error = failed(answer, "prof.dump", write_dump(fd));
+    int error = note_failure(answer, "prof.dump", write_dump(fd));
     if (!error && (fcntl(fd, F_ADD_SEALS, SEALS) != 0 || fstat(fd, &file) != 0))
-        error = failed(answer, "memfd", errno);
+        error = note_failure(answer, "memfd", errno);
     if (error) {
         raw_close(fd);
         return -1;
@@ -69,81 +69,81 @@ static int make_dump(sonde_guest_v1_HeapAnswer *answer) {
 
 /* ---- Our backtrace ---- */
 
-static void put_hook(void) {
+static void install_backtrace(void) {
     void *before = NULL;
-    if (original || allocator_get_pointer(BACKTRACE, &before) != 0 || !before ||
+    if (replaced_backtrace || mallctl_get_pointer(BACKTRACE, &before) != 0 || !before ||
         before == (void *)alloc_backtrace_hook)
         return;
     alloc_backtrace_set_original((alloc_backtrace_function *)before);
-    original =
-        allocator_swap(BACKTRACE, (void *)alloc_backtrace_hook, &before) == 0 ? before : NULL;
+    replaced_backtrace =
+        mallctl_swap(BACKTRACE, (void *)alloc_backtrace_hook, &before) == 0 ? before : NULL;
 }
 
-/* Somebody else's that came after ours stays. */
-static void take_hook_back(void) {
+/* If the program has installed a hook of its own since, that one stays. */
+static void restore_backtrace(void) {
     void *now = NULL;
-    if (original && allocator_get_pointer(BACKTRACE, &now) == 0 &&
+    if (replaced_backtrace && mallctl_get_pointer(BACKTRACE, &now) == 0 &&
         now == (void *)alloc_backtrace_hook)
-        (void)allocator_swap(BACKTRACE, original, &now);
-    original = NULL;
+        (void)mallctl_swap(BACKTRACE, replaced_backtrace, &now);
+    replaced_backtrace = NULL;
 }
 
 /* ---- The switches ---- */
 
 static int reset(sonde_guest_v1_HeapAnswer *answer, uint32_t lg_sample) {
     size_t lg = lg_sample;
-    if (lg == 0 && failed(answer, "prof.lg_sample", allocator_get_size("prof.lg_sample", &lg)))
+    if (lg == 0 && note_failure(answer, "prof.lg_sample", mallctl_get_size("prof.lg_sample", &lg)))
         return answer->os_error;
-    return failed(answer, "prof.reset", allocator_set_size("prof.reset", lg));
+    return note_failure(answer, "prof.reset", mallctl_set_size("prof.reset", lg));
 }
 
 static void activate_jemalloc(sonde_guest_v1_HeapAnswer *answer,
                               const sonde_guest_v1_HeapCommand *command) {
     size_t lg = 0;
-    (void)allocator_get_size("prof.lg_sample", &lg);
+    (void)mallctl_get_size("prof.lg_sample", &lg);
     if (command->lg_sample && command->lg_sample != lg && reset(answer, command->lg_sample))
         return;
     if (!command->default_backtrace)
-        put_hook();
-    switched_on = !failed(answer, "prof.active", allocator_set_bool("prof.active", true));
-    if (!switched_on)
-        take_hook_back();
+        install_backtrace();
+    is_active_by_us = !note_failure(answer, "prof.active", mallctl_set_bool("prof.active", true));
+    if (!is_active_by_us)
+        restore_backtrace();
 }
 
 static void deactivate_jemalloc(sonde_guest_v1_HeapAnswer *answer) {
-    failed(answer, "prof.active", allocator_set_bool("prof.active", false));
-    take_hook_back();
-    switched_on = false;
+    note_failure(answer, "prof.active", mallctl_set_bool("prof.active", false));
+    restore_backtrace();
+    is_active_by_us = false;
 }
 
-/* ---- Our own sampler ---- */
+/* ---- Sonde's sampler ---- */
 
-static bool is_interposed(void) {
-    return interposer_is_wanted(INTERPOSER_HEAP);
+static bool is_sampler_on(void) {
+    return sampler_control_is_wanted(SAMPLER_USE_HEAP);
 }
 
-static void activate_ours(sonde_guest_v1_HeapAnswer *answer,
-                          const sonde_guest_v1_HeapCommand *command) {
+static void activate_sampler(sonde_guest_v1_HeapAnswer *answer,
+                             const sonde_guest_v1_HeapCommand *command) {
     uint32_t lg = command->lg_sample ? command->lg_sample : DEFAULT_LG;
-    struct interposer_wish wish = {.mean = 1ull << lg};
-    failed(answer, "our own sampler", interposer_want(INTERPOSER_HEAP, &wish));
+    struct sampler_rate rate = {.mean = 1ull << lg};
+    note_failure(answer, SAMPLER, sampler_control_set_rate(SAMPLER_USE_HEAP, &rate));
 }
 
-static void reset_ours(sonde_guest_v1_HeapAnswer *answer,
-                       const sonde_guest_v1_HeapCommand *command) {
-    struct interposer_wish wish = {.mean = interposer_mean()};
+static void reset_sampler(sonde_guest_v1_HeapAnswer *answer,
+                          const sonde_guest_v1_HeapCommand *command) {
+    struct sampler_rate rate = {.mean = sampler_control_heap_mean()};
     if (command->lg_sample)
-        wish.mean = 1ull << command->lg_sample;
-    if (!failed(answer, "our own sampler", interposer_want(INTERPOSER_HEAP, &wish)))
-        interposer_forget();
+        rate.mean = 1ull << command->lg_sample;
+    if (!note_failure(answer, SAMPLER, sampler_control_set_rate(SAMPLER_USE_HEAP, &rate)))
+        sampler_control_forget_live();
 }
 
-static void want_allocs(sonde_guest_v1_HeapAnswer *answer,
-                        const sonde_guest_v1_HeapCommand *command) {
-    struct interposer_wish wish = {command->sample_bytes, command->probability};
-    bool is_wrong = !(wish.probability >= 0 && wish.probability <= 1) || wish.mean > MOST_MEAN;
-    int error = is_wrong ? EINVAL : interposer_want(INTERPOSER_ALLOCS, &wish);
-    failed(answer, "our own sampler", error);
+static void set_allocs_rate(sonde_guest_v1_HeapAnswer *answer,
+                            const sonde_guest_v1_HeapCommand *command) {
+    struct sampler_rate rate = {command->sample_bytes, command->probability};
+    bool is_invalid = !(rate.probability >= 0 && rate.probability <= 1) || rate.mean > MOST_MEAN;
+    int error = is_invalid ? EINVAL : sampler_control_set_rate(SAMPLER_USE_ALLOCS, &rate);
+    note_failure(answer, SAMPLER, error);
 }
 
 /* ---- Commands ---- */
@@ -151,154 +151,154 @@ static void want_allocs(sonde_guest_v1_HeapAnswer *answer,
 static void activate(sonde_guest_v1_HeapAnswer *answer, const sonde_guest_v1_HeapCommand *command) {
     sonde_guest_v1_HeapBackend backend = command->backend;
     if (answer->was_active)
-        failed(answer, "activation", EALREADY);
+        note_failure(answer, "activation", EALREADY);
     else if (backend != sonde_guest_v1_HeapBackend_HEAP_INTERPOSED && answer->profiling)
         activate_jemalloc(answer, command);
     else if (backend != sonde_guest_v1_HeapBackend_HEAP_JEMALLOC && answer->interposable)
-        activate_ours(answer, command);
+        activate_sampler(answer, command);
     else
-        failed(answer, "activation", ENOTSUP);
+        note_failure(answer, "activation", ENOTSUP);
 }
 
 static void deactivate(sonde_guest_v1_HeapAnswer *answer) {
-    bool is_jemallocs = false;
-    if (is_interposed())
-        (void)interposer_want(INTERPOSER_HEAP, &(struct interposer_wish){0});
+    bool is_active = false;
+    if (is_sampler_on())
+        (void)sampler_control_set_rate(SAMPLER_USE_HEAP, &(struct sampler_rate){0});
     if (answer->profiling)
-        (void)allocator_get_bool("prof.active", &is_jemallocs);
-    if (is_jemallocs || switched_on)
+        (void)mallctl_get_bool("prof.active", &is_active);
+    if (is_active || is_active_by_us)
         deactivate_jemalloc(answer);
 }
 
 static void describe_jemalloc(sonde_guest_v1_HeapAnswer *answer) {
     size_t lg = 0;
-    (void)allocator_get_bool("prof.active", &answer->active);
-    (void)allocator_get_bool("prof.gdump", &answer->gdump);
-    answer->gdump |= gdump_is_on(); /* also in a pause */
-    (void)allocator_get_bool("opt.prof_accum", &answer->accumulates);
-    (void)allocator_get_size("prof.lg_sample", &lg);
+    (void)mallctl_get_bool("prof.active", &answer->active);
+    (void)mallctl_get_bool("prof.gdump", &answer->gdump);
+    answer->gdump |= gdump_is_on(); /* prof.gdump is off during a pause */
+    (void)mallctl_get_bool("opt.prof_accum", &answer->accumulates);
+    (void)mallctl_get_size("prof.lg_sample", &lg);
     answer->lg_sample = (uint32_t)lg;
-    answer->hooked = original != NULL;
+    answer->hooked = replaced_backtrace != NULL;
 }
 
 static void describe(sonde_guest_v1_HeapAnswer *answer) {
-    const struct patch_facts *facts = patch_find();
-    append_text(answer->symbol, sizeof answer->symbol, allocator_symbol());
-    append_text(answer->allocator, sizeof answer->allocator, facts->allocator);
+    const struct got_patch_info *patch = got_patch_find();
+    append_text(answer->symbol, sizeof answer->symbol, mallctl_symbol());
+    append_text(answer->allocator, sizeof answer->allocator, patch->allocator);
     describe_jemalloc(answer);
-    answer->in_program = facts->refusal == PATCH_IN_PROGRAM;
-    answer->program_imports = facts->program_words;
-    answer->interposed = is_interposed();
-    answer->table = interposer_table();
+    answer->in_program = patch->refusal == GOT_PATCH_IN_PROGRAM;
+    answer->program_imports = patch->program_words;
+    answer->interposed = is_sampler_on();
+    answer->table = sampler_control_table();
     answer->start_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC);
     if (!answer->interposed)
         return;
     answer->active = answer->accumulates = true;
-    answer->sample_bytes = interposer_mean();
+    answer->sample_bytes = sampler_control_heap_mean();
 }
 
-/* What jemalloc alone can do. */
-static int obey_with_jemalloc(const sonde_guest_v1_HeapCommand *command,
-                              sonde_guest_v1_HeapAnswer *answer) {
+/* Commands that need jemalloc's profiling. Returns the descriptor of a dump, or -1. */
+static int execute_in_jemalloc(const sonde_guest_v1_HeapCommand *command,
+                               sonde_guest_v1_HeapAnswer *answer) {
     if (command->verb == sonde_guest_v1_HeapVerb_HEAP_RESET)
         reset(answer, command->lg_sample);
     else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_DUMP)
         return make_dump(answer);
     else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_GDUMP_ON)
-        failed(answer, "prof.gdump", gdump_switch(true));
+        note_failure(answer, "prof.gdump", gdump_switch(true));
     else if (command->verb == sonde_guest_v1_HeapVerb_HEAP_GDUMP_OFF)
-        failed(answer, "prof.gdump", gdump_switch(false));
+        note_failure(answer, "prof.gdump", gdump_switch(false));
     else
-        failed(answer, "verb", ENOSYS);
+        note_failure(answer, "verb", ENOSYS);
     return -1;
 }
 
-/* The descriptor of a dump, or -1. */
-static int obey(const sonde_guest_v1_HeapCommand *command, sonde_guest_v1_HeapAnswer *answer) {
+/* Returns the descriptor of a dump, or -1. */
+static int execute(const sonde_guest_v1_HeapCommand *command, sonde_guest_v1_HeapAnswer *answer) {
     sonde_guest_v1_HeapVerb verb = command->verb;
     if (command->lg_sample > MOST_LG)
-        failed(answer, "lg_sample", EINVAL);
+        note_failure(answer, "lg_sample", EINVAL);
     else if (verb == sonde_guest_v1_HeapVerb_HEAP_ACTIVATE)
         activate(answer, command);
     else if (verb == sonde_guest_v1_HeapVerb_HEAP_DEACTIVATE)
         deactivate(answer);
     else if (verb == sonde_guest_v1_HeapVerb_HEAP_ALLOCS)
-        want_allocs(answer, command);
-    else if (verb == sonde_guest_v1_HeapVerb_HEAP_RESET && is_interposed())
-        reset_ours(answer, command);
+        set_allocs_rate(answer, command);
+    else if (verb == sonde_guest_v1_HeapVerb_HEAP_RESET && is_sampler_on())
+        reset_sampler(answer, command);
     else if (verb == sonde_guest_v1_HeapVerb_HEAP_STATUS ||
-             (verb == sonde_guest_v1_HeapVerb_HEAP_DUMP && is_interposed()))
+             (verb == sonde_guest_v1_HeapVerb_HEAP_DUMP && is_sampler_on()))
         return -1;
     else if (answer->profiling)
-        return obey_with_jemalloc(command, answer);
+        return execute_in_jemalloc(command, answer);
     return -1;
 }
 
 /* ---- Answers ---- */
 
-/* The answer that waits for tables. */
+/* The answer that is sent when the unwind tables have arrived. */
 static struct {
     bool is_waiting;
-    uint32_t table; /* that sonded has */
+    uint32_t known_table; /* number of the table that sonded has mapped */
     int64_t until_ns;
     sonde_guest_v1_HeapAnswer answer;
-} late;
+} deferred;
 
-/* fd: of a dump, or -1. */
-static void tell(const sonde_guest_v1_HeapAnswer *made, uint32_t known_table, int fd) {
+/* fd: the dump, which is closed, or -1. */
+static void send_answer(const sonde_guest_v1_HeapAnswer *made, uint32_t known_table, int fd) {
     link_out *out = link_message();
     sonde_guest_v1_HeapAnswer *answer = &out->message.heap_answer;
     out->which_message = sonde_guest_v1_FromGuest_heap_answer_tag;
     *answer = *made;
     describe(answer);
-    int table_fd = answer->table && answer->table != known_table ? interposer_table_fd() : -1;
+    int table_fd = answer->table && answer->table != known_table ? sampler_control_table_fd() : -1;
     answer->has_table = !answer->has_dump && table_fd >= 0;
     link_send(answer->has_table ? table_fd : fd);
     if (fd >= 0)
         raw_close(fd);
 }
 
-static void send_late(void) {
-    if (!late.is_waiting)
+static void send_deferred(void) {
+    if (!deferred.is_waiting)
         return;
-    late.is_waiting = false;
-    failed(&late.answer, "our own sampler", interposer_begin());
-    tell(&late.answer, late.table, -1);
+    deferred.is_waiting = false;
+    note_failure(&deferred.answer, SAMPLER, sampler_control_start());
+    send_answer(&deferred.answer, deferred.known_table, -1);
 }
 
 void heap_on_tables(void) {
-    send_late();
+    send_deferred();
 }
 
 void heap_exclude_self(void) {
-    sampler_mute();
+    sampler_exclude_self();
 }
 
 void heap_on_command(const sonde_guest_v1_HeapCommand *command, bool maps_are_known) {
     sonde_guest_v1_HeapAnswer answer = {.sequence = command->sequence};
-    send_late(); /* answers keep their order */
-    sampler_mute();
-    bool has_jemalloc = allocator_find(command->mallctl);
+    send_deferred(); /* answers are sent in the order of the commands */
+    sampler_exclude_self();
+    bool has_jemalloc = mallctl_find(command->mallctl);
     if (has_jemalloc)
-        (void)allocator_get_bool("opt.prof", &answer.profiling);
+        (void)mallctl_get_bool("opt.prof", &answer.profiling);
     if (answer.profiling) {
-        (void)allocator_get_bool("prof.active", &answer.was_active);
-        (void)allocator_set_bool("thread.prof.active", false); /* the guest is never shown */
+        (void)mallctl_get_bool("prof.active", &answer.was_active);
+        (void)mallctl_set_bool("thread.prof.active", false); /* never sample the control thread */
     }
-    answer.was_active |= is_interposed();
-    answer.interposable = (has_jemalloc || command->searched) && interposer_is_possible();
-    int fd = has_jemalloc || command->searched ? obey(command, &answer) : -1;
-    bool is_waiting = interposer_is_waiting();
+    answer.was_active |= is_sampler_on();
+    answer.interposable = (has_jemalloc || command->searched) && sampler_control_is_possible();
+    int fd = has_jemalloc || command->searched ? execute(command, &answer) : -1;
+    bool is_waiting = sampler_control_is_pending();
     if (is_waiting && maps_are_known)
-        failed(&answer, "our own sampler", interposer_begin());
+        note_failure(&answer, SAMPLER, sampler_control_start());
     else if (is_waiting) {
-        late.is_waiting = true;
-        late.table = command->table;
-        late.until_ns = handler_clock_ns(CLOCK_MONOTONIC) + TABLES_NS;
-        late.answer = answer;
+        deferred.is_waiting = true;
+        deferred.known_table = command->table;
+        deferred.until_ns = handler_clock_ns(CLOCK_MONOTONIC) + TABLES_NS;
+        deferred.answer = answer;
         return;
     }
-    tell(&answer, command->table, fd);
+    send_answer(&answer, command->table, fd);
 }
 
 static void send_gdump(void) {
@@ -320,53 +320,54 @@ static int sooner(int a, int b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-static int late_tick(int64_t now_ns) {
-    if (late.is_waiting && now_ns >= late.until_ns)
-        send_late();
-    return late.is_waiting ? (int)((late.until_ns - now_ns) / 1000000) + 1 : -1;
+static int deferred_tick(int64_t now_ns) {
+    if (deferred.is_waiting && now_ns >= deferred.until_ns)
+        send_deferred();
+    return deferred.is_waiting ? (int)((deferred.until_ns - now_ns) / 1000000) + 1 : -1;
 }
 
 int heap_tick(void) {
     int64_t now_ns = handler_clock_ns(CLOCK_MONOTONIC);
     send_gdump();
-    return sooner(late_tick(now_ns), sooner(gdump_tick(now_ns), interposer_tick(now_ns)));
+    return sooner(deferred_tick(now_ns), sooner(gdump_tick(now_ns), sampler_control_tick(now_ns)));
 }
 
 bool heap_wants_maps(void) {
-    return original != NULL || is_interposed() || interposer_is_wanted(INTERPOSER_ALLOCS);
+    return replaced_backtrace != NULL || is_sampler_on() ||
+           sampler_control_is_wanted(SAMPLER_USE_ALLOCS);
 }
 
 void heap_stop(void) {
     sonde_guest_v1_HeapAnswer unsent = {0};
-    late.is_waiting = false;
+    deferred.is_waiting = false;
     if (gdump_is_on())
         (void)gdump_switch(false);
-    if (switched_on)
+    if (is_active_by_us)
         deactivate_jemalloc(&unsent);
-    interposer_stop();
+    sampler_control_stop();
 }
 
-/* Nobody will ask for the window's end: it ended with sonded. */
+/* A window of allocations ends when sonded is gone, since nobody will ask for its result. */
 static void end_windows(void) {
-    late.is_waiting = false;
-    (void)interposer_want(INTERPOSER_ALLOCS, &(struct interposer_wish){0});
-    if (interposer_is_waiting())
-        (void)interposer_begin();
-    (void)interposer_tick(handler_clock_ns(CLOCK_MONOTONIC));
+    deferred.is_waiting = false;
+    (void)sampler_control_set_rate(SAMPLER_USE_ALLOCS, &(struct sampler_rate){0});
+    if (sampler_control_is_pending())
+        (void)sampler_control_start();
+    (void)sampler_control_tick(handler_clock_ns(CLOCK_MONOTONIC));
 }
 
 void heap_while_away(int64_t since_s) {
-    bool is_on = switched_on || gdump_is_on() || is_interposed();
+    bool is_on = is_active_by_us || gdump_is_on() || is_sampler_on();
     end_windows();
     if (is_on && handler_clock_ns(CLOCK_MONOTONIC) / 1000000000 - since_s >= HEAP_AWAY_S)
         heap_stop();
 }
 
-/* The hook is in place here, too, and goes on by the allocator's own means. */
+/* The child keeps the hook, which calls jemalloc's own backtrace, because no map is published. */
 void heap_after_fork(void) {
-    switched_on = false;
-    late.is_waiting = false;
+    is_active_by_us = false;
+    deferred.is_waiting = false;
     alloc_backtrace_after_fork();
     gdump_after_fork();
-    interposer_after_fork();
+    sampler_control_after_fork();
 }

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The heap room: what sonded asks about the host's heap is done here, on the control thread, one
- * HeapAnswer for each HeapCommand. Where the allocator can sample we switch it, put our backtrace
- * in the place of its own, and hand its dumps over in memfds, so that no file and no path is
- * needed; elsewhere our own sampler stands in malloc's place (interposer.h). Nothing here
- * allocates, and our own thread is never sampled.
+ * Executes sonded's commands about the heap, one HeapAnswer for each HeapCommand. If the process
+ * runs jemalloc with profiling enabled, the guest switches that, replaces its backtrace by a faster
+ * one, and passes dumps on in memfds, without files. Otherwise it uses Sonde's sampler
+ * (sampler_control.h). Nothing here allocates, and the control thread is never sampled.
  *
- * What we switched on is switched off again by heap_stop; when sonded is away it stays on for
- * HEAP_AWAY_S, walking by the allocator's own means, since a service that is started again goes on.
- * Control thread only. */
+ * heap_stop switches off what was switched on. While sonded is away, sampling goes on for
+ * HEAP_AWAY_S with jemalloc's own backtrace, because a restarted sonded takes it over. Control
+ * thread only. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_HEAP_COMMANDS_H
 #define SONDE_SERVICE_GUEST_HEAP_HEAP_COMMANDS_H
 
@@ -18,19 +17,21 @@
 
 #define HEAP_AWAY_S 300
 
-/* maps_are_known: the map that stacks are walked by is kept already. Otherwise a command that
- * begins our own sampler is answered when its tables came (heap_on_tables), or 3 s later. */
+/* maps_are_known: the module map is published. If it is not, the answer to a command that starts
+ * Sonde's sampler waits for heap_on_tables, or 3 s. */
 void heap_on_command(const sonde_guest_v1_HeapCommand *command, bool maps_are_known);
+/* The unwind tables have arrived. */
 void heap_on_tables(void);
-/* Sends what was caught; milliseconds until something is due, -1 = never. */
+/* Sends a dump at a new maximum and due answers. Milliseconds until the next call is due, -1 =
+ * never. */
 int heap_tick(void);
-/* Whether our hook is in place, or our own sampler: they walk by the capture's map and tables. */
+/* Whether allocations are walked with the module map, which must be kept up to date then. */
 bool heap_wants_maps(void);
-/* sonded is away, and was not there since `since_s` (monotonic seconds). */
+/* Called while sonded is away, which it has been since `since_s` (CLOCK_MONOTONIC, seconds). */
 void heap_while_away(int64_t since_s);
-/* The calling thread is the control thread from now on: its allocations are never shown. */
+/* Never samples the calling thread, which is the control thread from now on. */
 void heap_exclude_self(void);
-/* sonde_stop: everything as we found it. */
+/* Restores everything. */
 void heap_stop(void);
 /* In the child of a fork. */
 void heap_after_fork(void);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Each allocation has two halves: the short one, of one comparison, and `taken`, the long one, for
- * the one in many that may be a sample. The long half is never inlined, so that the short one needs
- * no frame and ends in a jump; its return address is the caller's.
+ * A wrapper has two halves. The fast half, wrap_*, makes one comparison; it needs no frame and ends
+ * in a jump. The slow half, sample_* or forget_*, handles a block that may be sampled. It is never
+ * inlined, and its return address is in the caller of malloc.
  *
- * A block is put among the samples after the real allocation and taken out before the real free: in
- * between nobody else can have its address. A block that moves (realloc) is freed and allocated
- * anew; when the real function fails it is put back. */
+ * A block is added to the samples after the real allocation and removed before the real free; in
+ * between no other block can have its address. realloc counts as a free and an allocation. If it
+ * fails, the old block is added again. */
 #include "service/guest/heap/malloc_wrappers.h"
 
 #include "service/guest/heap/sampler.h"
@@ -14,29 +14,29 @@
 #include <errno.h>
 #include <stdint.h>
 
-#define CALLER     __builtin_return_address(0)
-#define LONG_HALF  static __attribute__((noinline))
-#define SHORT_HALF static
+#define CALLER    __builtin_return_address(0)
+#define SLOW_HALF static __attribute__((noinline))
+#define FAST_HALF static
 
 /* ---- Allocations that return the block ---- */
 
-#define ALLOCATES(name, bytes, parameters, ...)          \
-    static void *(*real_##name)parameters;               \
-    LONG_HALF void *taken_##name parameters {            \
-        struct sampler_choice choice;                    \
-        bool is_taken = sampler_choose(bytes, &choice);  \
-        void *block = real_##name(__VA_ARGS__);          \
-        if (is_taken && block)                           \
-            sampler_note(block, bytes, &choice, CALLER); \
-        return block;                                    \
-    }                                                    \
-    SHORT_HALF void *our_##name parameters {             \
-        if (sampler_is_due(bytes))                       \
-            return taken_##name(__VA_ARGS__);            \
-        return real_##name(__VA_ARGS__);                 \
+#define ALLOCATES(name, bytes, parameters, ...)           \
+    static void *(*real_##name)parameters;                \
+    SLOW_HALF void *sample_##name parameters {            \
+        struct sampler_choice choice;                     \
+        bool is_sampled = sampler_choose(bytes, &choice); \
+        void *block = real_##name(__VA_ARGS__);           \
+        if (is_sampled && block)                          \
+            sampler_note(block, bytes, &choice, CALLER);  \
+        return block;                                     \
+    }                                                     \
+    FAST_HALF void *wrap_##name parameters {              \
+        if (sampler_is_due(bytes))                        \
+            return sample_##name(__VA_ARGS__);            \
+        return real_##name(__VA_ARGS__);                  \
     }
 
-/* What calloc is asked for; where it overflows the real one fails. */
+/* The size that calloc is asked for. On overflow the real calloc fails. */
 static inline size_t product(size_t count, size_t size) {
     size_t bytes;
     return __builtin_mul_overflow(count, size, &bytes) ? SIZE_MAX : bytes;
@@ -49,7 +49,8 @@ ALLOCATES(aligned_alloc, size, (size_t align, size_t size), align, size)
 ALLOCATES(valloc, size, (size_t size), size)
 ALLOCATES(pvalloc, size, (size_t size), size)
 ALLOCATES(mallocx, size, (size_t size, int flags), size, flags)
-/* operator new and new[]; plain, nothrow, aligned, both. What they throw passes through us. */
+/* operator new and new[]: plain, nothrow, aligned, both. Their exceptions pass through the
+ * wrapper. */
 ALLOCATES(_Znwm, size, (size_t size), size)
 ALLOCATES(_Znam, size, (size_t size), size)
 ALLOCATES(_ZnwmRKSt9nothrow_t, size, (size_t size, const void *tag), size, tag)
@@ -65,81 +66,81 @@ ALLOCATES(_ZnamSt11align_val_tRKSt9nothrow_t, size, (size_t size, size_t align, 
 
 static int (*real_posix_memalign)(void **block, size_t align, size_t size);
 
-LONG_HALF int taken_posix_memalign(void **block, size_t align, size_t size) {
+SLOW_HALF int sample_posix_memalign(void **block, size_t align, size_t size) {
     struct sampler_choice choice;
-    bool is_taken = sampler_choose(size, &choice);
+    bool is_sampled = sampler_choose(size, &choice);
     int error = real_posix_memalign(block, align, size);
-    if (is_taken && error == 0 && *block)
+    if (is_sampled && error == 0 && *block)
         sampler_note(*block, size, &choice, CALLER);
     return error;
 }
 
-SHORT_HALF int our_posix_memalign(void **block, size_t align, size_t size) {
+FAST_HALF int wrap_posix_memalign(void **block, size_t align, size_t size) {
     if (sampler_is_due(size))
-        return taken_posix_memalign(block, align, size);
+        return sample_posix_memalign(block, align, size);
     return real_posix_memalign(block, align, size);
 }
 
 /* ---- realloc ---- */
 
-/* size 0: the block is freed where NULL comes back. */
-#define REALLOCATES(name, parameters, ...)                                       \
-    static void *(*real_##name)parameters;                                       \
-    LONG_HALF void *taken_##name parameters {                                    \
-        struct sampler_choice choice;                                            \
-        struct sample old;                                                       \
-        bool was_taken = samples_may_hold(block) && sampler_forget(block, &old); \
-        bool is_taken = sampler_choose(size, &choice);                           \
-        void *moved = real_##name(__VA_ARGS__);                                  \
-        if (was_taken && !moved && size != 0)                                    \
-            sampler_restore(block, &old);                                        \
-        if (is_taken && moved)                                                   \
-            sampler_note(moved, size, &choice, CALLER);                          \
-        return moved;                                                            \
-    }                                                                            \
-    LONG_HALF void *moved_##name parameters {                                    \
-        struct sample old;                                                       \
-        bool was_taken = sampler_forget(block, &old);                            \
-        void *moved = real_##name(__VA_ARGS__);                                  \
-        if (was_taken && !moved && size != 0)                                    \
-            sampler_restore(block, &old);                                        \
-        return moved;                                                            \
-    }                                                                            \
-    SHORT_HALF void *our_##name parameters {                                     \
-        if (sampler_is_due(size))                                                \
-            return taken_##name(__VA_ARGS__);                                    \
-        if (samples_may_hold(block))                                             \
-            return moved_##name(__VA_ARGS__);                                    \
-        return real_##name(__VA_ARGS__);                                         \
+/* realloc(block, 0) may free the block and return NULL: it is not added again then. */
+#define REALLOCATES(name, parameters, ...)                                              \
+    static void *(*real_##name)parameters;                                              \
+    SLOW_HALF void *sample_##name parameters {                                          \
+        struct sampler_choice choice;                                                   \
+        struct sample old;                                                              \
+        bool was_sampled = sample_table_may_hold(block) && sampler_forget(block, &old); \
+        bool is_sampled = sampler_choose(size, &choice);                                \
+        void *moved = real_##name(__VA_ARGS__);                                         \
+        if (was_sampled && !moved && size != 0)                                         \
+            sampler_restore(block, &old);                                               \
+        if (is_sampled && moved)                                                        \
+            sampler_note(moved, size, &choice, CALLER);                                 \
+        return moved;                                                                   \
+    }                                                                                   \
+    SLOW_HALF void *move_##name parameters {                                            \
+        struct sample old;                                                              \
+        bool was_sampled = sampler_forget(block, &old);                                 \
+        void *moved = real_##name(__VA_ARGS__);                                         \
+        if (was_sampled && !moved && size != 0)                                         \
+            sampler_restore(block, &old);                                               \
+        return moved;                                                                   \
+    }                                                                                   \
+    FAST_HALF void *wrap_##name parameters {                                            \
+        if (sampler_is_due(size))                                                       \
+            return sample_##name(__VA_ARGS__);                                          \
+        if (sample_table_may_hold(block))                                               \
+            return move_##name(__VA_ARGS__);                                            \
+        return real_##name(__VA_ARGS__);                                                \
     }
 
 REALLOCATES(realloc, (void *block, size_t size), block, size)
 REALLOCATES(rallocx, (void *block, size_t size, int flags), block, size, flags)
 
-/* libc's own calls realloc by its import, which would be counted twice. */
-SHORT_HALF void *our_reallocarray(void *block, size_t count, size_t size) {
+/* libc's reallocarray calls realloc through a patched import, which would count the block twice. */
+FAST_HALF void *wrap_reallocarray(void *block, size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
         errno = ENOMEM;
         return NULL;
     }
-    return our_realloc(block, bytes);
+    return wrap_realloc(block, bytes);
 }
 
 /* ---- Frees ---- */
 
-#define FREES(name, parameters, ...)         \
-    static void(*real_##name) parameters;    \
-    LONG_HALF void taken_##name parameters { \
-        struct sample gone;                  \
-        (void)sampler_forget(block, &gone);  \
-        real_##name(__VA_ARGS__);            \
-    }                                        \
-    SHORT_HALF void our_##name parameters {  \
-        if (samples_may_hold(block))         \
-            taken_##name(__VA_ARGS__);       \
-        else                                 \
-            real_##name(__VA_ARGS__);        \
+#define FREES(name, parameters, ...)          \
+    static void(*real_##name) parameters;     \
+    SLOW_HALF void forget_##name parameters { \
+        struct sample gone;                   \
+        (void)sampler_forget(block, &gone);   \
+        real_##name(__VA_ARGS__);             \
+    }                                         \
+    FAST_HALF void wrap_##name parameters {   \
+        if (sample_table_may_hold(block))     \
+            forget_##name(__VA_ARGS__);       \
+        else                                  \
+            real_##name(__VA_ARGS__);         \
     }
 
 FREES(free, (void *block), block)
@@ -148,7 +149,7 @@ FREES(free_sized, (void *block, size_t size), block, size)
 FREES(free_aligned_sized, (void *block, size_t align, size_t size), block, align, size)
 FREES(dallocx, (void *block, int flags), block, flags)
 FREES(sdallocx, (void *block, size_t size, int flags), block, size, flags)
-/* operator delete and delete[]; plain, sized, nothrow, aligned and what they combine to. */
+/* operator delete and delete[]: plain, sized, nothrow, aligned and their combinations. */
 FREES(_ZdlPv, (void *block), block)
 FREES(_ZdaPv, (void *block), block)
 FREES(_ZdlPvm, (void *block, size_t size), block, size)
@@ -167,14 +168,14 @@ FREES(_ZdaPvSt11align_val_tRKSt9nothrow_t, (void *block, size_t align, const voi
 /* ---- The table ---- */
 
 #define ROW(name) \
-    { #name, (stand_in_function *)our_##name, (stand_in_function **)&real_##name }
+    { #name, (malloc_function *)wrap_##name, (malloc_function **)&real_##name }
 
-const struct stand_in stand_ins[] = {
+const struct malloc_wrapper malloc_wrappers[] = {
     ROW(malloc),
     ROW(free),
     ROW(calloc),
     ROW(realloc),
-    {"reallocarray", (stand_in_function *)our_reallocarray, NULL},
+    {"reallocarray", (malloc_function *)wrap_reallocarray, NULL},
     ROW(memalign),
     ROW(aligned_alloc),
     ROW(posix_memalign),
@@ -209,4 +210,4 @@ const struct stand_in stand_ins[] = {
     ROW(_ZdaPvSt11align_val_tRKSt9nothrow_t),
 };
 
-const size_t stand_in_count = sizeof stand_ins / sizeof stand_ins[0];
+const size_t malloc_wrapper_count = sizeof malloc_wrappers / sizeof malloc_wrappers[0];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands in the place of malloc and its family while allocations are sampled. Each is the real
- * function behind one comparison: an allocation asks the sampler, a free the filter of samples; the
- * rest is a jump to the real one, which patch.h has found.
+ * The functions that replace malloc and its family while allocations are sampled. Each makes one
+ * comparison (an allocation asks the sampler, a free asks the filter of sampled blocks) and jumps
+ * to the real function, which got_patch.h has found.
  *
- * They are exported under no name: imports of the modules are patched to point here, and pointers
- * that a program took meanwhile go on working after the imports are put back, since this library
- * stays loaded. Thread and signal safety: as the real function. */
+ * They are not exported: got_patch.h writes their addresses into the imports of loaded objects. A
+ * program may keep such a pointer, which still works after the imports are restored, since this
+ * library is never unloaded. Thread and signal safety: as the real function. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_MALLOC_WRAPPERS_H
 #define SONDE_SERVICE_GUEST_HEAP_MALLOC_WRAPPERS_H
 
@@ -14,16 +14,16 @@
 
 #pragma GCC visibility push(hidden)
 
-typedef void stand_in_function(void);
+typedef void malloc_function(void); /* of any signature */
 
-struct stand_in {
+struct malloc_wrapper {
     const char *name;
-    stand_in_function *ours;
-    stand_in_function **real; /* NULL: it calls others of this table */
+    malloc_function *wrapper;
+    malloc_function **real; /* NULL: the wrapper calls other wrappers */
 };
 
-extern const struct stand_in stand_ins[];
-extern const size_t stand_in_count;
+extern const struct malloc_wrapper malloc_wrappers[];
+extern const size_t malloc_wrapper_count;
 
 #pragma GCC visibility pop
 

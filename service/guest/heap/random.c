@@ -6,15 +6,15 @@
 #define LN2 0.69314718055994530942
 
 /* splitmix64 */
-uint64_t chance_random(uint64_t *state) {
+uint64_t random_next(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15ull;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
     return z ^ (z >> 31);
 }
 
-/* -ln(u / 2^53), u in 1 ... 2^53. The mantissa m in [1, 2) by atanh: ln m = 2 atanh((m-1)/(m+1)),
- * whose argument is below 1/3. */
+/* -ln(u / 2^53) for u in 1..2^53. The mantissa m is in [1, 2), and ln m = 2 atanh((m - 1) / (m +
+ * 1)), whose argument is below 1/3, so that ten terms of the series suffice. */
 static double minus_log(uint64_t u) {
     double value = (double)u, m;
     uint64_t bits;
@@ -30,11 +30,11 @@ static double minus_log(uint64_t u) {
     return (53 - exponent) * LN2 - 2 * z * sum;
 }
 
-uint64_t chance_distance(uint64_t *state, double mean) {
-    return (uint64_t)(minus_log((chance_random(state) >> 11) + 1) * mean);
+uint64_t random_distance(uint64_t *state, double mean) {
+    return (uint64_t)(minus_log((random_next(state) >> 11) + 1) * mean);
 }
 
-/* (1 - exp(-f)) / f for f below ln 2: coefficients (-1)^(n - 1) / n!, from n = 14 down. */
+/* (1 - exp(-f)) / f for f below ln 2: the coefficients are (-1)^(n - 1) / n!, from n = 14 down. */
 static double series(double f) {
     static const double terms[] = {-1.0 / 87178291200, 1.0 / 6227020800,
                                    -1.0 / 479001600,   1.0 / 39916800,
@@ -49,9 +49,9 @@ static double series(double f) {
     return sum;
 }
 
-/* Small x by the series, which loses nothing near 0; larger ones by exp(-x) = 2^-k exp(-f), f below
- * ln 2, by its series. */
-double chance_hit(double x) {
+/* Small x: the series alone, which loses no digits near 0. Larger x: exp(-x) = 2^-k exp(-f) with f
+ * below ln 2, and the series for exp(-f). */
+double random_hit_probability(double x) {
     if (x >= 40)
         return 1;
     int k = (int)(x * (1 / LN2));

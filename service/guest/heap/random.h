@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sampler's mathematics, without libm: random numbers, the exponential distance to the next
- * sample, and the chance an allocation had. Thread and signal safety: signal-safe; a state belongs
- * to one thread. */
+ * The sampler's mathematics, without libm: random numbers, the distance between samples and the
+ * probability of a sample. Signal-safe; each thread needs a state of its own. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_RANDOM_H
 #define SONDE_SERVICE_GUEST_HEAP_RANDOM_H
 
@@ -10,12 +9,13 @@
 
 #pragma GCC visibility push(hidden)
 
-uint64_t chance_random(uint64_t *state);
-/* Bytes from one sample to the next: the whole part of an exponential of that mean, which forgets
- * how far it has come. */
-uint64_t chance_distance(uint64_t *state, double mean);
-/* 1 - exp(-x), x >= 0; relative error below 1e-9. */
-double chance_hit(double x);
+/* 64 random bits. */
+uint64_t random_next(uint64_t *state);
+/* Bytes from one sample to the next: the whole part of an exponential of that mean. */
+uint64_t random_distance(uint64_t *state, double mean);
+/* 1 - exp(-x) for x >= 0: the probability that x mean distances hold a sample. The relative error
+ * is below 1e-9. */
+double random_hit_probability(double x);
 
 #pragma GCC visibility pop
 

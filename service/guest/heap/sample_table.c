@@ -13,28 +13,30 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 #define BUCKET       8u
-#define NUMBER_BITS  20 /* of an entry; an address has 44 bits above its lowest 3 */
+#define NUMBER_BITS  20 /* of an entry; the rest of a slot holds the address without its low 3 */
 #define NUMBER_MASK  ((1ull << NUMBER_BITS) - 1)
-#define ALL_SLOTS    (SAMPLES_FRONT + SAMPLES_SLOTS)
+#define ALL_SLOTS    (SAMPLE_TABLE_FRONT + SAMPLE_TABLE_BACK)
 #define INDEX_BYTES  (ALL_SLOTS * sizeof(_Atomic uint64_t))
 #define FILTER_STUCK 255u
 
 _Static_assert(ALLOC_ENTRIES == 1u << NUMBER_BITS, "an entry's number fits into a slot");
 
-_Alignas(4096) _Atomic uint8_t samples_filter[SAMPLES_FILTER];
+_Alignas(4096) _Atomic uint8_t sample_table_filter[SAMPLE_TABLE_FILTER];
 
 static struct fds_file memory = {.fd = -1};
 static struct alloc_header *header;
 static struct alloc_entry *entries;
 static _Atomic uint32_t *stack_slots;
 static uint8_t *stacks;
-static _Atomic uint64_t *index_slots; /* the front's, then the others */
-static _Atomic bool front_was_full;   /* since the index was empty */
-static _Atomic uint64_t free_entries; /* head of a list through `stack`; a tag above the number */
+static _Atomic uint64_t *index_slots; /* the front, then the back */
+static _Atomic bool back_is_used;     /* since the index was empty */
+/* Head of the list of free entries, which are linked through `stack`. The number is in the low
+ * bits; a tag above it changes with each operation, against ABA. */
+static _Atomic uint64_t free_entries;
 
 /* ---- Memory ---- */
 
-static void place_parts(uint8_t *base) {
+static void set_parts(uint8_t *base) {
     header = (struct alloc_header *)base;
     entries = (struct alloc_entry *)(base + ALLOC_ENTRIES_AT);
     stack_slots = (_Atomic uint32_t *)(base + ALLOC_SLOTS_AT);
@@ -44,7 +46,7 @@ static void place_parts(uint8_t *base) {
 static void write_header(void) {
     header->version = 1;
     atomic_store(&header->entries_used, 1);
-    atomic_store(&header->stack_used, 8); /* place 0 is none */
+    atomic_store(&header->stack_used, 8); /* offset 0 means none */
     header->magic = ALLOC_MAGIC;
 }
 
@@ -55,12 +57,12 @@ static int make_index(void) {
         return ENOMEM;
     index_slots = place;
     if (madvise(place, INDEX_BYTES, MADV_WIPEONFORK) != 0 ||
-        madvise((void *)samples_filter, sizeof samples_filter, MADV_WIPEONFORK) != 0)
+        madvise((void *)sample_table_filter, sizeof sample_table_filter, MADV_WIPEONFORK) != 0)
         return errno;
     return 0;
 }
 
-/* Sealed so that sonded can rely on its size, and can only read. */
+/* The seals fix the size and allow sonded only to read. */
 static int make_shared(void) {
     int fd = memfd_create("sonde-allocs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
@@ -71,7 +73,7 @@ static int make_shared(void) {
     uint8_t *base = mmap(NULL, ALLOC_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, memory.fd, 0);
     if (base == MAP_FAILED)
         return errno;
-    place_parts(base);
+    set_parts(base);
     madvise(base, ALLOC_BYTES, MADV_DONTFORK);
     write_header();
     if (fcntl(memory.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0)
@@ -80,64 +82,64 @@ static int make_shared(void) {
     return 0;
 }
 
-static void give_back(void) {
+static void free_memory(void) {
     if (header)
         munmap(header, ALLOC_BYTES);
     if (index_slots)
         munmap((void *)index_slots, INDEX_BYTES);
-    samples_after_fork();
+    sample_table_after_fork();
 }
 
-int samples_open(void) {
+int sample_table_open(void) {
     if (header)
         return 0;
     int error = make_index();
     if (!error)
         error = make_shared();
     if (error)
-        give_back();
+        free_memory();
     return error;
 }
 
-bool samples_is_open(void) {
+bool sample_table_is_open(void) {
     return header != NULL;
 }
 
-int samples_fd(void) {
+int sample_table_fd(void) {
     return fds_ours(&memory) ? memory.fd : -1;
 }
 
-void samples_empty(void) {
+void sample_table_empty(void) {
     if (!header)
         return;
     madvise(header, ALLOC_BYTES, MADV_REMOVE);
     madvise((void *)index_slots, INDEX_BYTES, MADV_DONTNEED);
-    memset((void *)samples_filter, 0, sizeof samples_filter);
-    atomic_store(&front_was_full, false);
+    memset((void *)sample_table_filter, 0, sizeof sample_table_filter);
+    atomic_store(&back_is_used, false);
     atomic_store(&free_entries, 0);
     write_header();
 }
 
-void samples_close(void) {
-    samples_empty();
-    give_back();
+void sample_table_close(void) {
+    sample_table_empty();
+    free_memory();
 }
 
-void samples_after_fork(void) {
+void sample_table_after_fork(void) {
     header = NULL;
     index_slots = NULL;
     fds_close(&memory);
-    atomic_store(&front_was_full, false);
+    atomic_store(&back_is_used, false);
     atomic_store(&free_entries, 0);
 }
 
-void samples_drop(enum alloc_drop cause) {
+void sample_table_drop(enum alloc_drop cause) {
     atomic_fetch_add_explicit(&header->drops[cause], 1, memory_order_relaxed);
 }
 
 /* ---- Entries ---- */
 
-static uint32_t take_number(void) {
+static uint32_t take_entry(void) {
     uint64_t head = atomic_load_explicit(&free_entries, memory_order_acquire);
     while (head & NUMBER_MASK) {
         const struct alloc_entry *first = &entries[head & NUMBER_MASK];
@@ -153,7 +155,7 @@ static uint32_t take_number(void) {
     return 0;
 }
 
-static void give_number(uint32_t number) {
+static void free_entry(uint32_t number) {
     uint64_t head = atomic_load_explicit(&free_entries, memory_order_relaxed), next;
     do {
         __atomic_store_n(&entries[number].stack, (uint32_t)(head & NUMBER_MASK), __ATOMIC_RELAXED);
@@ -161,7 +163,7 @@ static void give_number(uint32_t number) {
     } while (!atomic_compare_exchange_weak(&free_entries, &head, next));
 }
 
-/* sample NULL: nothing lives here any more. */
+/* sample NULL: the block is gone. */
 static void write_entry(uint32_t number, uint64_t address, const struct sample *sample) {
     struct alloc_entry *entry = &entries[number];
     uint64_t version = atomic_load_explicit(&entry->version, memory_order_relaxed);
@@ -187,19 +189,20 @@ static void read_entry(uint32_t number, struct sample *sample) {
 /* ---- The index ---- */
 
 static void filter_change(const void *block, int change) {
-    _Atomic uint8_t *place = &samples_filter[samples_place(block)];
-    uint8_t count = atomic_load_explicit(place, memory_order_relaxed);
+    _Atomic uint8_t *byte = &sample_table_filter[sample_table_filter_index(block)];
+    uint8_t count = atomic_load_explicit(byte, memory_order_relaxed);
     while (count != FILTER_STUCK &&
-           !atomic_compare_exchange_weak(place, &count, (uint8_t)(count + change)))
+           !atomic_compare_exchange_weak(byte, &count, (uint8_t)(count + change)))
         continue;
 }
 
-/* which: two in the front, two behind it. */
+/* which: 0 and 1 are in the front, 2 and 3 in the back. */
 static _Atomic uint64_t *bucket_of(uint64_t key, uint32_t which) {
     static const uint64_t factors[] = {0x9e3779b97f4a7c15ull, 0xc2b2ae3d27d4eb4full};
     uint64_t hash = key * factors[which % 2] >> 40;
-    return which < 2 ? &index_slots[hash % (SAMPLES_FRONT / BUCKET) * BUCKET]
-                     : &index_slots[SAMPLES_FRONT + hash % (SAMPLES_SLOTS / BUCKET) * BUCKET];
+    return which < 2
+               ? &index_slots[hash % (SAMPLE_TABLE_FRONT / BUCKET) * BUCKET]
+               : &index_slots[SAMPLE_TABLE_FRONT + hash % (SAMPLE_TABLE_BACK / BUCKET) * BUCKET];
 }
 
 static uint64_t key_of(const void *block) {
@@ -235,13 +238,13 @@ static bool put_in_index(uint64_t key, uint32_t number) {
     uint64_t slot = key << NUMBER_BITS | number;
     if (put_in_either(key, 0, slot))
         return true;
-    atomic_store(&front_was_full, true); /* before it can be looked for */
+    atomic_store(&back_is_used, true); /* before the block can be searched for */
     return put_in_either(key, 2, slot);
 }
 
-/* The entry's number, 0 = not there. */
+/* Returns the entry's number, 0 = not found. */
 static uint32_t take_from_index(uint64_t key) {
-    uint32_t count = atomic_load_explicit(&front_was_full, memory_order_relaxed) ? 4 : 2;
+    uint32_t count = atomic_load_explicit(&back_is_used, memory_order_relaxed) ? 4 : 2;
     for (uint32_t which = 0; which < count; which++) {
         _Atomic uint64_t *bucket = bucket_of(key, which);
         for (uint32_t i = 0; i < BUCKET; i++) {
@@ -256,25 +259,25 @@ static uint32_t take_from_index(uint64_t key) {
 
 /* ---- Live blocks ---- */
 
-bool samples_take(const void *block, struct sample *sample) {
+bool sample_table_take(const void *block, struct sample *sample) {
     uint32_t number = index_slots ? take_from_index(key_of(block)) : 0;
     if (!number)
         return false;
     read_entry(number, sample);
     write_entry(number, 0, NULL);
-    give_number(number);
+    free_entry(number);
     filter_change(block, -1);
     return true;
 }
 
-/* A block that is in there already was freed where nobody looked. */
-void samples_put(const void *block, const struct sample *sample) {
+/* A block that is already in the index was freed without being noticed. */
+void sample_table_put(const void *block, const struct sample *sample) {
     struct sample stale;
-    while (samples_may_hold(block) && samples_take(block, &stale))
+    while (sample_table_may_hold(block) && sample_table_take(block, &stale))
         continue;
-    uint32_t number = (uint64_t)block % 8 == 0 ? take_number() : 0;
+    uint32_t number = (uint64_t)block % 8 == 0 ? take_entry() : 0;
     if (!number) {
-        samples_drop(ALLOC_DROP_LIVE);
+        sample_table_drop(ALLOC_DROP_LIVE);
         return;
     }
     filter_change(block, 1);
@@ -282,24 +285,24 @@ void samples_put(const void *block, const struct sample *sample) {
     if (put_in_index(key_of(block), number))
         return;
     write_entry(number, 0, NULL);
-    give_number(number);
+    free_entry(number);
     filter_change(block, -1);
-    samples_drop(ALLOC_DROP_LIVE);
+    sample_table_drop(ALLOC_DROP_LIVE);
 }
 
-void samples_forget_live(void) {
+void sample_table_forget_live(void) {
     struct sample gone;
-    uint32_t count = atomic_load(&front_was_full) ? ALL_SLOTS : SAMPLES_FRONT;
+    uint32_t count = atomic_load(&back_is_used) ? ALL_SLOTS : SAMPLE_TABLE_FRONT;
     for (uint32_t i = 0; index_slots && i < count; i++) {
         uint64_t slot = atomic_load_explicit(&index_slots[i], memory_order_relaxed);
         if (slot)
-            (void)samples_take((void *)(slot >> NUMBER_BITS << 3), &gone);
+            (void)sample_table_take((void *)(slot >> NUMBER_BITS << 3), &gone);
     }
 }
 
 /* ---- Stacks ---- */
 
-/* Two lanes: the multiplications overlap. */
+/* Two lanes, so that their multiplications overlap. */
 static uint64_t hash_of(const uint64_t *pcs, uint32_t depth) {
     const uint64_t factor = 0x9e3779b97f4a7c15ull;
     uint64_t even = depth, odd = 1;
@@ -316,17 +319,18 @@ static uint64_t hash_of(const uint64_t *pcs, uint32_t depth) {
     return hash ^ hash >> 32;
 }
 
-static struct alloc_stack *stack_at(uint32_t place) {
-    return (struct alloc_stack *)(stacks + place * 8ull);
+static struct alloc_stack *stack_at(uint32_t offset) {
+    return (struct alloc_stack *)(stacks + offset * 8ull);
 }
 
-static bool is_same(uint32_t place, uint64_t hash, const uint64_t *pcs, uint32_t depth) {
-    const struct alloc_stack *stack = stack_at(place);
+static bool is_same(uint32_t offset, uint64_t hash, const uint64_t *pcs, uint32_t depth) {
+    const struct alloc_stack *stack = stack_at(offset);
     return stack->hash == (uint16_t)(hash >> 48) && stack->depth == depth &&
            memcmp(stack->pcs, pcs, depth * sizeof *pcs) == 0;
 }
 
-/* A new record, 0 = no room. Memory of one that lost a race for its slot is not used again. */
+/* Writes a new stack and returns its offset / 8, 0 = no room. A stack that loses the race for its
+ * slot stays unused. */
 static uint32_t write_stack(uint64_t hash, const uint64_t *pcs, uint32_t depth) {
     uint64_t bytes = sizeof(struct alloc_stack) + depth * sizeof *pcs;
     uint64_t used = atomic_load(&header->stack_used);
@@ -347,36 +351,36 @@ static uint32_t write_stack(uint64_t hash, const uint64_t *pcs, uint32_t depth) 
     return (uint32_t)(used / 8);
 }
 
-uint32_t samples_stack(const uint64_t *pcs, uint32_t depth) {
+uint32_t sample_table_stack(const uint64_t *pcs, uint32_t depth) {
     uint64_t hash = hash_of(pcs, depth);
     uint32_t fresh = 0;
     for (uint32_t i = 0; i < ALLOC_PROBES; i++) {
         _Atomic uint32_t *slot = &stack_slots[(hash + i) % ALLOC_STACK_SLOTS];
-        uint32_t place = atomic_load_explicit(slot, memory_order_acquire);
-        if (place == 0) {
+        uint32_t offset = atomic_load_explicit(slot, memory_order_acquire);
+        if (offset == 0) {
             fresh = fresh ? fresh : write_stack(hash, pcs, depth);
             if (fresh == 0)
                 break;
-            if (atomic_compare_exchange_strong(slot, &place, fresh))
+            if (atomic_compare_exchange_strong(slot, &offset, fresh))
                 return fresh;
         }
-        if (is_same(place, hash, pcs, depth))
-            return place;
+        if (is_same(offset, hash, pcs, depth))
+            return offset;
     }
-    samples_drop(ALLOC_DROP_STACKS);
+    sample_table_drop(ALLOC_DROP_STACKS);
     return 0;
 }
 
-static void add_double(_Atomic uint64_t *place, double value) {
-    uint64_t bits = atomic_load_explicit(place, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(place, &bits,
+static void add_double(_Atomic uint64_t *total, double value) {
+    uint64_t bits = atomic_load_explicit(total, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(total, &bits,
                                                   alloc_bits(alloc_double(bits) + value),
                                                   memory_order_relaxed, memory_order_relaxed))
         continue;
 }
 
-void samples_count(uint32_t place, double objects, double bytes) {
-    struct alloc_stack *stack = stack_at(place);
+void sample_table_count(uint32_t offset, double objects, double bytes) {
+    struct alloc_stack *stack = stack_at(offset);
     add_double(&stack->objects, objects);
     add_double(&stack->bytes, bytes);
     atomic_fetch_add_explicit(&stack->samples, 1, memory_order_relaxed);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thread that works on the samples stands in one of the doors, a few counters by its address, and
- * looks at the gate again once it does: a closed gate and empty doors mean that nobody is inside,
- * and nobody will be. */
+ * A thread that uses the sample table first increments one of a few counters, chosen by its
+ * address, and then checks that the sampler is enabled. So once the sampler is disabled and all
+ * counters are 0, no thread uses the table and none will. */
 #include "service/guest/heap/sampler.h"
 
 #include "service/guest/heap/alloc_backtrace.h"
@@ -14,51 +14,51 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#define DOORS    64u
-#define NO_EPOCH UINT32_MAX /* of a thread that is to ask each time */
-#define FAR      (1ull << 62)
+#define COUNTERS 64u
+#define NO_EPOCH UINT32_MAX   /* never current: sampler_choose sees each allocation */
+#define NEVER    (1ull << 62) /* a countdown that does not run out */
 
 _Alignas(4096) union sampler_page sampler_page;
 __thread struct sampler_thread sampler_thread;
 
-static struct { _Alignas(64) _Atomic uint32_t inside; } doors[DOORS];
+static struct { _Alignas(64) _Atomic uint32_t threads; } users[COUNTERS];
 
 static _Atomic uint32_t last_epoch;
 
-/* ---- Doors ---- */
+/* ---- Quiescence ---- */
 
-static _Atomic uint32_t *own_door(void) {
+static _Atomic uint32_t *own_counter(void) {
     uint64_t self = (uint64_t)&sampler_thread;
-    return &doors[(self >> 12) * 0x9e3779b97f4a7c15ull >> 58].inside;
+    return &users[(self >> 12) * 0x9e3779b97f4a7c15ull >> 58].threads;
 }
 
-static uint32_t gate_epoch(void) {
-    return atomic_load(&sampler_page.gate.epoch);
+static uint32_t current_epoch(void) {
+    return atomic_load(&sampler_page.state.epoch);
 }
 
-/* False when the gate is closed. */
-static bool enter(_Atomic uint32_t *door) {
-    atomic_fetch_add(door, 1);
-    if (atomic_load(&sampler_page.gate.keeps))
+/* False when the sampler is disabled. */
+static bool enter(_Atomic uint32_t *counter) {
+    atomic_fetch_add(counter, 1);
+    if (atomic_load(&sampler_page.state.accepts))
         return true;
-    atomic_fetch_sub(door, 1);
+    atomic_fetch_sub(counter, 1);
     return false;
 }
 
-static void leave(_Atomic uint32_t *door) {
-    atomic_fetch_sub_explicit(door, 1, memory_order_release);
+static void leave(_Atomic uint32_t *counter) {
+    atomic_fetch_sub_explicit(counter, 1, memory_order_release);
 }
 
-bool sampler_is_quiet(void) {
-    for (uint32_t i = 0; i < DOORS; i++)
-        if (atomic_load(&doors[i].inside) != 0)
+bool sampler_is_quiescent(void) {
+    for (uint32_t i = 0; i < COUNTERS; i++)
+        if (atomic_load(&users[i].threads) != 0)
             return false;
     return true;
 }
 
-/* ---- Which ---- */
+/* ---- Choosing ---- */
 
-static void greet(struct sampler_thread *thread) {
+static void init_thread(struct sampler_thread *thread) {
     thread->tid = (uint32_t)raw_gettid();
     uint64_t time = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC);
     thread->random = time * 0x9e3779b97f4a7c15ull ^ (uint64_t)thread << 20 ^ time >> 7;
@@ -66,64 +66,63 @@ static void greet(struct sampler_thread *thread) {
         thread->random = 1;
 }
 
-/* The demand as a whole: false when it is being changed or the gate is closed. */
-static bool read_demand(uint32_t *epoch, struct sampler_demand *demand) {
-    *epoch = gate_epoch();
-    *demand = sampler_page.gate.demand;
+/* A consistent copy of the options. False while they are being changed, and when disabled. */
+static bool read_options(uint32_t *epoch, struct sampler_options *options) {
+    *epoch = current_epoch();
+    *options = sampler_page.state.options;
     atomic_thread_fence(memory_order_acquire);
-    return *epoch != 0 && gate_epoch() == *epoch;
+    return *epoch != 0 && current_epoch() == *epoch;
 }
 
-static void count_down_anew(struct sampler_thread *thread, const struct sampler_demand *demand) {
-    thread->countdown = demand->mean > 0 ? chance_distance(&thread->random, demand->mean) : FAR;
+static void draw_countdown(struct sampler_thread *thread, const struct sampler_options *options) {
+    thread->countdown = options->mean > 0 ? random_distance(&thread->random, options->mean) : NEVER;
 }
 
-/* True when the countdown has run out at this allocation. */
-static bool run_down(struct sampler_thread *thread, uint64_t bytes, bool is_late,
-                     const struct sampler_demand *demand) {
-    bool over = is_late || __builtin_sub_overflow(thread->countdown, bytes, &thread->countdown);
+/* True when the countdown runs out at this allocation. */
+static bool count_down(struct sampler_thread *thread, uint64_t bytes, bool has_run_out,
+                       const struct sampler_options *options) {
+    bool over = has_run_out || __builtin_sub_overflow(thread->countdown, bytes, &thread->countdown);
     if (over)
-        count_down_anew(thread, demand);
-    return over && demand->mean > 0;
+        draw_countdown(thread, options);
+    return over && options->mean > 0;
 }
 
-static bool is_lucky(struct sampler_thread *thread, double probability) {
-    return probability > 0 &&
-           (double)(chance_random(&thread->random) >> 11) * 0x1p-53 < probability;
+static bool is_drawn(struct sampler_thread *thread, double probability) {
+    return probability > 0 && (double)(random_next(&thread->random) >> 11) * 0x1p-53 < probability;
 }
 
-/* The chance that either took it. */
-static double chance_of(uint64_t bytes, const struct sampler_demand *demand) {
-    double by_size = demand->mean > 0 ? chance_hit((double)bytes / demand->mean) : 0;
-    return by_size + demand->probability - by_size * demand->probability;
+/* The probability of being sampled by size, by the fixed probability, or by both. */
+static double probability_of(uint64_t bytes, const struct sampler_options *options) {
+    double by_size = options->mean > 0 ? random_hit_probability((double)bytes / options->mean) : 0;
+    return by_size + options->probability - by_size * options->probability;
 }
 
 bool sampler_choose(uint64_t bytes, struct sampler_choice *choice) {
     struct sampler_thread *thread = &sampler_thread;
-    struct sampler_demand demand;
+    struct sampler_options options;
     uint32_t epoch;
-    if (thread->muted || !read_demand(&epoch, &demand)) {
-        thread->countdown = FAR;
-        thread->epoch = thread->muted ? gate_epoch() : 0;
+    if (thread->excluded || !read_options(&epoch, &options)) {
+        thread->countdown = NEVER;
+        thread->epoch = thread->excluded ? current_epoch() : 0;
         return false;
     }
     if (thread->random == 0)
-        greet(thread);
-    bool is_late = thread->epoch == epoch; /* sampler_is_due has counted it already */
+        init_thread(thread);
+    bool has_run_out = thread->epoch == epoch; /* sampler_is_due has subtracted the bytes */
     if (thread->drawn != epoch)
-        count_down_anew(thread, &demand);
+        draw_countdown(thread, &options);
     thread->drawn = epoch;
-    thread->epoch = demand.probability > 0 ? NO_EPOCH : epoch;
-    bool taken = run_down(thread, bytes, is_late, &demand);
-    taken |= is_lucky(thread, demand.probability);
-    if (!taken)
+    thread->epoch = options.probability > 0 ? NO_EPOCH : epoch;
+    bool is_sampled = count_down(thread, bytes, has_run_out, &options);
+    is_sampled |= is_drawn(thread, options.probability);
+    if (!is_sampled)
         return false;
-    double chance = chance_of(bytes, &demand);
-    *choice = (struct sampler_choice){1 / chance, demand.live};
-    return chance > 0;
+    double probability = probability_of(bytes, &options);
+    *choice = (struct sampler_choice){1 / probability, options.live};
+    return probability > 0;
 }
 
-/* ---- What is noted ---- */
+/* ---- Noting ---- */
 
 static __attribute__((noinline)) void
 note(const void *block, uint64_t bytes, const struct sampler_choice *choice, const void *caller) {
@@ -134,79 +133,79 @@ note(const void *block, uint64_t bytes, const struct sampler_choice *choice, con
     struct sample sample = {.size = bytes,
                             .objects = alloc_bits(choice->objects),
                             .time_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC_COARSE),
-                            .stack = samples_stack(pcs, depth),
+                            .stack = sample_table_stack(pcs, depth),
                             .tid = sampler_thread.tid};
     if (!sample.stack)
         return;
-    samples_count(sample.stack, choice->objects, choice->objects * (double)bytes);
+    sample_table_count(sample.stack, choice->objects, choice->objects * (double)bytes);
     if (choice->live)
-        samples_put(block, &sample);
+        sample_table_put(block, &sample);
 }
 
 void sampler_note(const void *block, uint64_t bytes, const struct sampler_choice *choice,
                   const void *caller) {
     struct sampler_thread *thread = &sampler_thread;
     int saved = errno;
-    _Atomic uint32_t *door = own_door();
-    if (!enter(door))
+    _Atomic uint32_t *counter = own_counter();
+    if (!enter(counter))
         return;
     if (thread->inside) {
-        samples_drop(ALLOC_DROP_NESTED);
+        sample_table_drop(ALLOC_DROP_NESTED);
     } else {
         thread->inside = true;
         note(block, bytes, choice, caller);
         thread->inside = false;
     }
-    leave(door);
+    leave(counter);
     errno = saved;
 }
 
 bool sampler_forget(const void *block, struct sample *sample) {
-    _Atomic uint32_t *door = own_door();
-    if (!enter(door))
+    _Atomic uint32_t *counter = own_counter();
+    if (!enter(counter))
         return false;
-    bool found = samples_take(block, sample);
-    leave(door);
+    bool found = sample_table_take(block, sample);
+    leave(counter);
     return found;
 }
 
 void sampler_restore(const void *block, const struct sample *sample) {
-    _Atomic uint32_t *door = own_door();
-    if (!enter(door))
+    _Atomic uint32_t *counter = own_counter();
+    if (!enter(counter))
         return;
-    samples_put(block, sample);
-    leave(door);
+    sample_table_put(block, sample);
+    leave(counter);
 }
 
-/* ---- The gate ---- */
+/* ---- Switching ---- */
 
-void sampler_mute(void) {
-    sampler_thread.muted = true;
+void sampler_exclude_self(void) {
+    sampler_thread.excluded = true;
 }
 
-int sampler_open(const struct sampler_demand *demand) {
+int sampler_enable(const struct sampler_options *options) {
     if (madvise(&sampler_page, sizeof sampler_page, MADV_WIPEONFORK) != 0)
         return errno;
-    atomic_store(&sampler_page.gate.epoch, 0);
+    atomic_store(&sampler_page.state.epoch, 0);
     atomic_thread_fence(memory_order_seq_cst);
-    sampler_page.gate.demand = *demand;
+    sampler_page.state.options = *options;
     uint32_t epoch = atomic_fetch_add(&last_epoch, 1) + 1;
     if (epoch == NO_EPOCH || epoch == 0)
         atomic_store(&last_epoch, epoch = 1);
-    atomic_store(&sampler_page.gate.keeps, true);
-    atomic_store(&sampler_page.gate.epoch, epoch);
+    atomic_store(&sampler_page.state.accepts, true);
+    atomic_store(&sampler_page.state.epoch, epoch);
     return 0;
 }
 
-void sampler_close(void) {
-    atomic_store(&sampler_page.gate.epoch, 0);
-    atomic_store(&sampler_page.gate.keeps, false);
+void sampler_disable(void) {
+    atomic_store(&sampler_page.state.epoch, 0);
+    atomic_store(&sampler_page.state.accepts, false);
 }
 
-/* The kernel has emptied the gate; doors that other threads stood in are empty here. */
+/* The kernel has zeroed the state. The counters may include threads of the parent. */
 void sampler_after_fork(void) {
-    for (uint32_t i = 0; i < DOORS; i++)
-        atomic_store(&doors[i].inside, 0);
+    for (uint32_t i = 0; i < COUNTERS; i++)
+        atomic_store(&users[i].threads, 0);
     sampler_thread.inside = false;
-    sampler_thread.random = 0; /* another tid */
+    sampler_thread.random = 0; /* the tid is another one */
 }

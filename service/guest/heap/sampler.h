@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sampler of allocations: which are taken, and what is noted of them. What stands in malloc's
- * place (stand_in.h) asks here.
+ * Sonde's allocation sampler: which allocations are sampled, and what is noted of them. The malloc
+ * wrappers (malloc_wrappers.h) ask here.
  *
- * Each thread counts down the bytes to its next sample: one comparison with the gate's epoch and
- * one subtraction an allocation. The distance is the whole part of an exponential of mean R, which
- * forgets its past, so an allocation of n bytes is taken with the chance 1 - exp(-n / R) whatever
- * came before it. With a probability beside it (or R = 1, which is probability 1) no thread keeps
- * the gate's epoch and each allocation is looked at. The chance is known for each sample, so
- * estimates stay exact however R changes meanwhile.
+ * Each thread counts down the bytes to its next sample, which costs an allocation one comparison
+ * and one subtraction. The distance between samples is the whole part of an exponential of mean R.
+ * An exponential has no memory, so an allocation of n bytes is sampled with probability 1 - exp(-n
+ * / R) whatever came before it. When each allocation is to be sampled with a fixed probability (R =
+ * 1 is probability 1), no thread's epoch ever matches, and sampler_choose sees every allocation.
+ * Each sample stores its own probability, so estimates stay exact when R changes.
  *
- * The gate is gone (zero, closed) in the child of a fork, by the kernel's hand. While it is closed,
- * or on the guest's own thread, nothing is taken. Thread and signal safety: signal-safe, but for
- * what says control thread; errno is kept. */
+ * The kernel zeroes the state in the child of a fork (MADV_WIPEONFORK), which disables the sampler
+ * there. Nothing is sampled while the sampler is disabled, or on the control thread. Functions are
+ * signal-safe and preserve errno, except where they say control thread. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_SAMPLER_H
 #define SONDE_SERVICE_GUEST_HEAP_SAMPLER_H
 
@@ -20,35 +20,36 @@
 
 #pragma GCC visibility push(hidden)
 
-struct sampler_demand {
-    double mean;        /* bytes between samples; 0 = none are taken so */
-    double probability; /* of each allocation, beside that; 0 = not asked */
-    bool live;          /* blocks are remembered until they are freed */
+struct sampler_options {
+    double mean;        /* bytes between samples; 0 = none by size */
+    double probability; /* of each allocation, in addition; 0 = none */
+    bool live;          /* remember sampled blocks until they are freed */
 };
 
-struct sampler_gate {
-    _Atomic uint32_t epoch; /* 0 = nothing is taken: closed, or the demand is being changed */
-    _Atomic bool keeps;     /* the samples' memory may be used */
-    struct sampler_demand demand;
+struct sampler_state {
+    _Atomic uint32_t epoch; /* 0 = disabled, or the options are being changed */
+    _Atomic bool accepts;   /* the sample table may be used */
+    struct sampler_options options;
 };
 extern union sampler_page {
-    struct sampler_gate gate;
-    uint8_t bytes[4096];
+    struct sampler_state state;
+    uint8_t bytes[4096]; /* MADV_WIPEONFORK works on whole pages */
 } sampler_page;
 
 struct sampler_thread {
-    uint64_t countdown;
-    uint32_t epoch;
-    uint32_t drawn; /* the epoch that countdown was drawn in */
+    uint64_t countdown; /* bytes to the next sample */
+    uint32_t epoch;     /* the state's epoch, if only the countdown decides */
+    uint32_t drawn;     /* the epoch in which countdown was drawn */
     uint32_t tid;
-    bool inside, muted;
-    uint64_t random; /* 0 = this thread was not here before */
+    bool inside;     /* a sample of this thread is being written */
+    bool excluded;   /* never sampled */
+    uint64_t random; /* 0 = not seeded yet */
 };
 extern __thread struct sampler_thread sampler_thread __attribute__((tls_model("initial-exec")));
 
-/* Whether sampler_choose is to be asked about an allocation of so many bytes. */
+/* Counts an allocation of that size. True: sampler_choose must decide. */
 static inline bool sampler_is_due(uint64_t bytes) {
-    uint32_t epoch = atomic_load_explicit(&sampler_page.gate.epoch, memory_order_relaxed);
+    uint32_t epoch = atomic_load_explicit(&sampler_page.state.epoch, memory_order_relaxed);
     bool other = sampler_thread.epoch != epoch;
     return __builtin_expect(
         other || __builtin_sub_overflow(sampler_thread.countdown, bytes, &sampler_thread.countdown),
@@ -56,28 +57,32 @@ static inline bool sampler_is_due(uint64_t bytes) {
 }
 
 struct sampler_choice {
-    double objects; /* 1 / chance */
+    double objects; /* 1 / probability: how many allocations the sample stands for */
     bool live;
 };
 
-/* Whether this allocation is taken; after sampler_is_due. */
+/* Whether to sample this allocation. Only after sampler_is_due. */
 bool sampler_choose(uint64_t bytes, struct sampler_choice *choice);
-/* It was made: block, its size, and where it was asked for (a return address). */
+/* Notes a sampled allocation that succeeded. caller: the return address of the malloc call. */
 void sampler_note(const void *block, uint64_t bytes, const struct sampler_choice *choice,
                   const void *caller);
-/* Before the real free: true, with what was noted, when the block is one of the samples. */
+/* Called before the real free. True, with what was noted, if the block was sampled. */
 bool sampler_forget(const void *block, struct sample *sample);
-/* The free did not happen. */
+/* Undoes sampler_forget, because the block was not freed. */
 void sampler_restore(const void *block, const struct sample *sample);
 
-/* Control thread. The calling thread is never sampled. */
-void sampler_mute(void);
-/* Control thread. Opens the gate, or changes the demand; 0 or an errno. samples_open was called. */
-int sampler_open(const struct sampler_demand *demand);
-/* Control thread. Nothing is taken any more. Threads may still be inside. */
-void sampler_close(void);
-/* Control thread. Whether nobody is inside: false = ask again later. */
-bool sampler_is_quiet(void);
+/* Never samples the calling thread again. Control thread only. */
+void sampler_exclude_self(void);
+/* Enables the sampler or changes its options; 0 or an errno. sample_table_open comes first. Control
+ * thread only. */
+int sampler_enable(const struct sampler_options *options);
+/* Stops sampling. Threads may still be writing samples: see sampler_is_quiescent. Control thread
+ * only. */
+void sampler_disable(void);
+/* Whether no thread uses the sample table at this moment. After sampler_disable, true is final.
+ * Does not wait. Control thread only. */
+bool sampler_is_quiescent(void);
+/* In the child of a fork. */
 void sampler_after_fork(void);
 
 #pragma GCC visibility pop

@@ -7,161 +7,162 @@
 #include <errno.h>
 #include <time.h>
 
-#define LOOK_NS 100000000ll /* between two looks for new libraries, and for a closed one's end */
-#define TRIES   1000        /* of a millisecond each, for threads to leave the sampler */
+#define LOOK_NS 100000000ll /* between two checks for new libraries and for quiescence */
+#define TRIES   1000        /* of a millisecond each: how long to wait for quiescence */
 
-static struct interposer_wish wishes[INTERPOSER_USES];
-static bool is_patched, is_open, is_pass_due;
+static struct sampler_rate rates[SAMPLER_USES];
+static bool is_patched, is_open, is_patch_due;
 static uint32_t table_number;
 static int64_t look_ns;
 
-bool interposer_is_possible(void) {
-    return patch_find()->refusal == PATCH_POSSIBLE;
+bool sampler_control_is_possible(void) {
+    return got_patch_find()->refusal == GOT_PATCH_POSSIBLE;
 }
 
-bool interposer_is_wanted(enum interposer_use use) {
-    return wishes[use].mean != 0 || wishes[use].probability > 0;
+bool sampler_control_is_wanted(enum sampler_use use) {
+    return rates[use].mean != 0 || rates[use].probability > 0;
 }
 
-uint64_t interposer_mean(void) {
-    return wishes[INTERPOSER_HEAP].mean;
+uint64_t sampler_control_heap_mean(void) {
+    return rates[SAMPLER_USE_HEAP].mean;
 }
 
-static bool is_wanted(void) {
-    return interposer_is_wanted(INTERPOSER_HEAP) || interposer_is_wanted(INTERPOSER_ALLOCS);
+static bool is_any_wanted(void) {
+    return sampler_control_is_wanted(SAMPLER_USE_HEAP) ||
+           sampler_control_is_wanted(SAMPLER_USE_ALLOCS);
 }
 
-bool interposer_is_waiting(void) {
-    return is_wanted() && !is_open;
+bool sampler_control_is_pending(void) {
+    return is_any_wanted() && !is_open;
 }
 
-/* ---- On ---- */
+/* ---- Starting ---- */
 
-static struct sampler_demand whole_demand(void) {
-    struct sampler_demand demand = {.live = interposer_is_wanted(INTERPOSER_HEAP)};
-    for (int i = 0; i < INTERPOSER_USES; i++) {
-        double mean = (double)wishes[i].mean, probability = wishes[i].probability;
-        if (wishes[i].mean == 1) {
+static struct sampler_options combined_options(void) {
+    struct sampler_options options = {.live = sampler_control_is_wanted(SAMPLER_USE_HEAP)};
+    for (int i = 0; i < SAMPLER_USES; i++) {
+        double mean = (double)rates[i].mean, probability = rates[i].probability;
+        if (rates[i].mean == 1) {
             mean = 0;
             probability = 1;
         }
-        if (mean > 0 && (demand.mean == 0 || mean < demand.mean))
-            demand.mean = mean;
-        if (probability > demand.probability)
-            demand.probability = probability;
+        if (mean > 0 && (options.mean == 0 || mean < options.mean))
+            options.mean = mean;
+        if (probability > options.probability)
+            options.probability = probability;
     }
-    return demand;
+    return options;
 }
 
-int interposer_begin(void) {
-    struct sampler_demand demand = whole_demand();
-    if (!is_wanted())
+int sampler_control_start(void) {
+    struct sampler_options options = combined_options();
+    if (!is_any_wanted())
         return 0;
-    int error = sampler_open(&demand);
+    int error = sampler_enable(&options);
     is_open = error == 0;
     return error;
 }
 
-static void pass(bool in_place) {
-    is_pass_due = !patch_pass(in_place);
+static void patch(bool install) {
+    is_patch_due = !got_patch_apply(install);
     look_ns = handler_clock_ns(CLOCK_MONOTONIC) + LOOK_NS;
 }
 
-/* Of an earlier life. */
-static bool wait_quiet(void) {
-    for (int i = 0; i < TRIES && !sampler_is_quiet(); i++)
+/* Waits for threads that still use the table of an earlier use. */
+static bool wait_for_quiescence(void) {
+    for (int i = 0; i < TRIES && !sampler_is_quiescent(); i++)
         nanosleep(&(struct timespec){0, 1000000}, NULL);
-    return sampler_is_quiet();
+    return sampler_is_quiescent();
 }
 
 static int prepare(void) {
-    if (!interposer_is_possible())
+    if (!sampler_control_is_possible())
         return ENOTSUP;
-    if (interposer_table() && !wait_quiet())
+    if (sampler_control_table() && !wait_for_quiescence())
         return EBUSY;
-    samples_close();
-    int error = samples_open();
+    sample_table_close();
+    int error = sample_table_open();
     if (error)
         return error;
     table_number++;
-    pass(true);
-    is_patched = patch_find()->words > 0 || is_pass_due;
+    patch(true);
+    is_patched = got_patch_find()->words > 0 || is_patch_due;
     if (is_patched)
         return 0;
-    samples_close(); /* no word could be written: a kernel that forbids it */
-    return patch_find()->os_error ? patch_find()->os_error : ENOTSUP;
+    sample_table_close(); /* mprotect failed for every word */
+    return got_patch_find()->os_error ? got_patch_find()->os_error : ENOTSUP;
 }
 
-/* ---- Off ---- */
+/* ---- Stopping ---- */
 
-/* When nobody is inside any more. */
-static void give_back(void) {
-    if (!is_open && !is_patched && interposer_table() && sampler_is_quiet())
-        samples_close();
+static void free_unused_table(void) {
+    if (!is_open && !is_patched && sampler_control_table() && sampler_is_quiescent())
+        sample_table_close();
 }
 
 static void switch_off(void) {
-    sampler_close();
+    sampler_disable();
     is_open = false;
     if (is_patched)
-        pass(false);
+        patch(false);
     is_patched = false;
-    give_back();
+    free_unused_table();
 }
 
-int interposer_want(enum interposer_use use, const struct interposer_wish *wish) {
-    struct interposer_wish before = wishes[use];
-    bool was_wanted = is_wanted(), was_live = interposer_is_wanted(INTERPOSER_HEAP);
-    wishes[use] = *wish;
+int sampler_control_set_rate(enum sampler_use use, const struct sampler_rate *rate) {
+    struct sampler_rate before = rates[use];
+    bool was_wanted = is_any_wanted(), was_live = sampler_control_is_wanted(SAMPLER_USE_HEAP);
+    rates[use] = *rate;
     int error = 0;
-    if (!is_wanted() && was_wanted)
+    if (!is_any_wanted() && was_wanted)
         switch_off();
-    else if (is_wanted() && !was_wanted)
+    else if (is_any_wanted() && !was_wanted)
         error = prepare();
     else if (is_open)
-        error = interposer_begin();
+        error = sampler_control_start();
     if (error)
-        wishes[use] = before;
-    if (is_open && was_live && !interposer_is_wanted(INTERPOSER_HEAP))
-        samples_forget_live();
+        rates[use] = before;
+    if (is_open && was_live && !sampler_control_is_wanted(SAMPLER_USE_HEAP))
+        sample_table_forget_live();
     return error;
 }
 
-void interposer_forget(void) {
-    samples_forget_live();
+void sampler_control_forget_live(void) {
+    sample_table_forget_live();
 }
 
-void interposer_stop(void) {
-    wishes[INTERPOSER_HEAP] = wishes[INTERPOSER_ALLOCS] = (struct interposer_wish){0};
+void sampler_control_stop(void) {
+    rates[SAMPLER_USE_HEAP] = rates[SAMPLER_USE_ALLOCS] = (struct sampler_rate){0};
     switch_off();
 }
 
-/* ---- Beside it ---- */
+/* ---- While it runs ---- */
 
-uint32_t interposer_table(void) {
-    return samples_is_open() ? table_number : 0;
+uint32_t sampler_control_table(void) {
+    return sample_table_is_open() ? table_number : 0;
 }
 
-int interposer_table_fd(void) {
-    return samples_fd();
+int sampler_control_table_fd(void) {
+    return sample_table_fd();
 }
 
-int interposer_tick(int64_t now_ns) {
-    if (!is_patched && !is_pass_due && !interposer_table())
+int sampler_control_tick(int64_t now_ns) {
+    if (!is_patched && !is_patch_due && !sampler_control_table())
         return -1;
     if (now_ns < look_ns)
         return (int)((look_ns - now_ns) / 1000000) + 1;
     look_ns = now_ns + LOOK_NS;
-    if (is_pass_due || (is_patched && patch_is_stale()))
-        pass(is_patched);
-    give_back();
+    if (is_patch_due || (is_patched && got_patch_is_stale()))
+        patch(is_patched);
+    free_unused_table();
     return (int)(LOOK_NS / 1000000);
 }
 
-/* The imports of the child still point to the stand-ins, whose gate the kernel has closed. */
-void interposer_after_fork(void) {
-    wishes[INTERPOSER_HEAP] = wishes[INTERPOSER_ALLOCS] = (struct interposer_wish){0};
-    is_patched = is_open = is_pass_due = false;
+/* The child's imports still point to the wrappers, which pass calls on: the kernel has zeroed the
+ * sampler's state. */
+void sampler_control_after_fork(void) {
+    rates[SAMPLER_USE_HEAP] = rates[SAMPLER_USE_ALLOCS] = (struct sampler_rate){0};
+    is_patched = is_open = is_patch_due = false;
     sampler_after_fork();
-    samples_after_fork();
+    sample_table_after_fork();
 }

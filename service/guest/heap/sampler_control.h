@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Our own sampler as a whole: who wants it (heap profiling, windows of allocations), the imports
- * patched while anybody does, and its memory.
+ * Turns Sonde's sampler on and off for its two uses, heap profiling and windows of allocations.
  *
- *     wish ──▶ imports patched, memory made ──interposer_begin──▶ gate open ──no wish──▶ closed,
- *     imports put back ──nobody inside──▶ memory given back
+ *     first use ──▶ table made, imports patched ──start──▶ sampling ──last use ends──▶ disabled,
+ *     imports restored ──quiescent──▶ table freed
  *
- * Between a wish and interposer_begin the caller waits for the tables that stacks are walked by.
- * Both wishes share one sampler, at the denser of the two; each sample knows its own chance.
- * Control thread only. */
+ * Between the first request and sampler_control_start the caller waits for the unwind tables. Both
+ * uses share one sampler, which runs at the denser of the two rates. Control thread only. */
 #ifndef SONDE_SERVICE_GUEST_HEAP_SAMPLER_CONTROL_H
 #define SONDE_SERVICE_GUEST_HEAP_SAMPLER_CONTROL_H
 
@@ -16,32 +14,38 @@
 
 #pragma GCC visibility push(hidden)
 
-struct interposer_wish {
-    uint64_t mean;      /* bytes between samples; 0 = none are taken so; 1 = every allocation */
-    double probability; /* of each allocation; 0 = not asked */
+struct sampler_rate {
+    uint64_t mean;      /* bytes between samples; 0 = none by size, 1 = every allocation */
+    double probability; /* of each allocation, in addition; 0 = none */
 };
 
-enum interposer_use { INTERPOSER_HEAP, INTERPOSER_ALLOCS, INTERPOSER_USES };
+enum sampler_use { SAMPLER_USE_HEAP, SAMPLER_USE_ALLOCS, SAMPLER_USES };
 
-bool interposer_is_possible(void);
-/* An empty wish ends the use. 0 or an errno: ENOTSUP, EBUSY (a thread is stopped inside the
- * sampler), ENOMEM. Of the first heap wish on, blocks are remembered. */
-int interposer_want(enum interposer_use use, const struct interposer_wish *wish);
-bool interposer_is_wanted(enum interposer_use use);
-uint64_t interposer_mean(void); /* of the heap's wish */
-/* Whether a wish waits for interposer_begin. */
-bool interposer_is_waiting(void);
-int interposer_begin(void);
-/* Forgets the blocks that live now. */
-void interposer_forget(void);
-/* The table's number, 0 = none, and its descriptor. */
-uint32_t interposer_table(void);
-int interposer_table_fd(void);
-/* Patches what was loaded since, gives memory back. Milliseconds until it wants to be called, -1 =
- * never. */
-int interposer_tick(int64_t now_ns);
-void interposer_stop(void);
-void interposer_after_fork(void);
+/* Whether this process's malloc can be replaced. */
+bool sampler_control_is_possible(void);
+/* Begins, changes or (both fields 0) ends a use. Live blocks are remembered while SAMPLER_USE_HEAP
+ * is on. 0 or an errno: ENOTSUP, EBUSY (a thread is stopped inside the sampler), ENOMEM; after an
+ * error the use is as it was before. */
+int sampler_control_set_rate(enum sampler_use use, const struct sampler_rate *rate);
+bool sampler_control_is_wanted(enum sampler_use use);
+uint64_t sampler_control_heap_mean(void);
+/* Whether a use waits for sampler_control_start. */
+bool sampler_control_is_pending(void);
+/* 0 or an errno. */
+int sampler_control_start(void);
+/* Forgets the blocks that are live now. */
+void sampler_control_forget_live(void);
+/* The sample table's number, which grows with each table made; 0 = there is none. */
+uint32_t sampler_control_table(void);
+/* Its memfd, borrowed; -1 = none. */
+int sampler_control_table_fd(void);
+/* Patches libraries loaded since the last call and frees an unused table. Milliseconds until the
+ * next call is due, -1 = never. */
+int sampler_control_tick(int64_t now_ns);
+/* Ends both uses. */
+void sampler_control_stop(void);
+/* In the child of a fork. */
+void sampler_control_after_fork(void);
 
 #pragma GCC visibility pop
 

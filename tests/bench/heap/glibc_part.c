@@ -15,11 +15,11 @@
 static struct modules modules;
 
 static uint64_t samples(void) {
-    return door_totals().samples;
+    return fixture_totals().samples;
 }
 
 static void open_at(uint64_t mean) {
-    if (door_open(mean, 0) != 0)
+    if (fixture_start(mean, 0) != 0)
         exit(1);
 }
 
@@ -34,10 +34,10 @@ BEGIN(at_12, 1 << 12)
 
 static const struct workload_method methods[METHODS] = {
     {"off: imports as they were", NULL, NULL, NULL, 0},
-    {"on, nothing taken", far, door_close, samples, 0},
-    {"lg 19", at_19, door_close, samples, 1 << 19},
-    {"lg 16", at_16, door_close, samples, 1 << 16},
-    {"lg 12", at_12, door_close, samples, 1 << 12},
+    {"on, nothing taken", far, fixture_stop, samples, 0},
+    {"lg 19", at_19, fixture_stop, samples, 1 << 19},
+    {"lg 16", at_16, fixture_stop, samples, 1 << 16},
+    {"lg 12", at_12, fixture_stop, samples, 1 << 12},
 };
 
 static void print(enum workload_mix mix, unsigned depth) {
@@ -61,7 +61,7 @@ static void print(enum workload_mix mix, unsigned depth) {
 
 int main(void) {
     modules_init(&modules);
-    door_publish(&modules.map, &modules.stack);
+    fixture_publish(&modules.map, &modules.stack);
     print(WORKLOAD_SMALL, 40);
     print(WORKLOAD_MIXED, 10);
     print(WORKLOAD_MIXED, 40);

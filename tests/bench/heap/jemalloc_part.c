@@ -21,9 +21,9 @@
 #define STACKS  100000u
 
 static struct modules modules;
-static door_backtrace *original;
+static fixture_backtrace *original;
 static size_t lg;
-static door_backtrace *wanted;
+static fixture_backtrace *wanted;
 
 static void set_active(bool active) {
     mallctl("prof.active", NULL, NULL, &active, sizeof active);
@@ -45,7 +45,7 @@ static unsigned known_count;
 /* A stack that was walked before: what is left is jemalloc's work. */
 static void no_walk(void **pcs, unsigned *count, unsigned most) {
     if (!known_count)
-        door_hook(original)(known_pcs, &known_count, most);
+        fixture_hook(original)(known_pcs, &known_count, most);
     memcpy(pcs, known_pcs, known_count * sizeof *pcs);
     *count = known_count;
 }
@@ -57,13 +57,13 @@ static void no_walk(void **pcs, unsigned *count, unsigned most) {
         begin();                         \
     }
 BEGIN(own_19, 19, original)
-BEGIN(ours_19, 19, door_hook(original))
+BEGIN(ours_19, 19, fixture_hook(original))
 BEGIN(none_19, 19, no_walk)
 BEGIN(own_16, 16, original)
-BEGIN(ours_16, 16, door_hook(original))
+BEGIN(ours_16, 16, fixture_hook(original))
 BEGIN(none_16, 16, no_walk)
 BEGIN(own_12, 12, original)
-BEGIN(ours_12, 12, door_hook(original))
+BEGIN(ours_12, 12, fixture_hook(original))
 BEGIN(none_12, 12, no_walk)
 
 static const struct workload_method methods[METHODS] = {
@@ -120,7 +120,7 @@ static void dump_many(void) {
     const char *name = path;
     struct stat file;
     lg = 0;
-    wanted = door_hook(original);
+    wanted = fixture_hook(original);
     begin();
     for (unsigned i = 0; i < STACKS; i++)
         stacks_enter(25, i * 2654435761u, keep, &i);
@@ -138,7 +138,7 @@ static void dump_many(void) {
 int main(void) {
     size_t size = sizeof original;
     modules_init(&modules);
-    door_publish(&modules.map, &modules.stack);
+    fixture_publish(&modules.map, &modules.stack);
     if (mallctl(HOOK, &original, &size, NULL, 0) != 0 || !original) {
         printf("jemalloc: no profiling in this build, or MALLOC_CONF is without prof:true\n");
         return 0;

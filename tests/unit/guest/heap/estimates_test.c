@@ -31,16 +31,16 @@ static double deviation(double n, double p) {
 }
 
 static void check_live(size_t size, double n, double mean) {
-    double p = -expm1(-(double)size / mean), estimate = door_live_objects(size);
+    double p = -expm1(-(double)size / mean), estimate = fixture_live_objects(size);
     printf("  %zu B at %.0f: %.0f of %.0f\n", size, mean, estimate, n);
     CHECK_NEAR(estimate, n, 3 * deviation(n, p) + 0.5);
 }
 
 TEST(h2_a_live_set_is_estimated_at_each_density) {
-    door_seed(20261121);
+    fixture_seed(20261121);
     static const uint64_t means[] = {1, 100, 4096, 65536, 524288};
     for (int i = 0; i < 5; i++) {
-        CHECK_INT(door_open(means[i], 0), ==, 0);
+        CHECK_INT(fixture_start(means[i], 0), ==, 0);
         double mean = means[i] == 1 ? 1e-9 : (double)means[i];
         hold(1000, 100000);
         hold(32, 70000); /* one caller, mixed sizes */
@@ -51,88 +51,88 @@ TEST(h2_a_live_set_is_estimated_at_each_density) {
         check_live(2048, 10000, mean);
         check_live(1 << 20, 50, mean);
         free_all();
-        CHECK_NEAR(door_live_objects(1000) + door_live_objects(32), 0, 0);
-        door_close();
+        CHECK_NEAR(fixture_live_objects(1000) + fixture_live_objects(32), 0, 0);
+        fixture_stop();
     }
 }
 
 TEST(h2_totals_count_what_was_freed_too) {
-    door_seed(20261121);
-    CHECK_INT(door_open(65536, 0), ==, 0);
-    struct door_totals before = door_totals();
+    fixture_seed(20261121);
+    CHECK_INT(fixture_start(65536, 0), ==, 0);
+    struct fixture_totals before = fixture_totals();
     for (int i = 0; i < 300; i++) {
         hold(3000, 1000);
         free_all();
     }
-    struct door_totals after = door_totals();
+    struct fixture_totals after = fixture_totals();
     double p = -expm1(-3000.0 / 65536), error = 3 * deviation(300000, p);
     CHECK_NEAR(after.objects - before.objects, 300000, error);
     CHECK_NEAR(after.bytes - before.bytes, 300000 * 3000.0, error * 3000);
-    CHECK_NEAR(door_live_objects(3000), 0, 0);
-    door_close();
+    CHECK_NEAR(fixture_live_objects(3000), 0, 0);
+    fixture_stop();
 }
 
 TEST(h2_a_change_of_density_keeps_estimates_right) {
-    door_seed(20261121);
-    CHECK_INT(door_open(1 << 20, 0), ==, 0);
+    fixture_seed(20261121);
+    CHECK_INT(fixture_start(1 << 20, 0), ==, 0);
     double p = -expm1(-1000.0 / (1 << 20)), variance = 0, n = 0;
     for (int round = 0; round < 40; round++) { /* distances of the first kind are cut short */
         hold(1000, 5000);
         variance += deviation(5000, p) * deviation(5000, p);
-        CHECK_INT(door_open(8192, 0), ==, 0);
+        CHECK_INT(fixture_start(8192, 0), ==, 0);
         hold(1000, 500);
         variance += pow(deviation(500, -expm1(-1000.0 / 8192)), 2);
-        CHECK_INT(door_open(1 << 20, 0), ==, 0);
+        CHECK_INT(fixture_start(1 << 20, 0), ==, 0);
         n += 5500;
     }
-    printf("  %.0f of %.0f\n", door_live_objects(1000), n);
-    CHECK_NEAR(door_live_objects(1000), n, 3 * sqrt(variance));
+    printf("  %.0f of %.0f\n", fixture_live_objects(1000), n);
+    CHECK_NEAR(fixture_live_objects(1000), n, 3 * sqrt(variance));
     free_all();
-    door_close();
+    fixture_stop();
 }
 
 TEST(a_probability_takes_allocations_whatever_their_size) {
-    door_seed(20261121);
-    CHECK_INT(door_open_windows(0, 0.1), ==, 0);
+    fixture_seed(20261121);
+    CHECK_INT(fixture_start_window(0, 0.1), ==, 0);
     hold(16, 100000);
     hold(5000, 20000);
-    struct door_totals totals = door_totals();
+    struct fixture_totals totals = fixture_totals();
     CHECK_INT(totals.live, ==, 0); /* a window remembers no blocks */
     double error = 3 * deviation(120000, 0.1);
     CHECK_NEAR(totals.objects, 120000, error);
     CHECK_NEAR(totals.samples, 12000, error * 0.1);
-    door_close_windows();
+    fixture_stop_window();
     free_all();
 }
 
 TEST(a_window_beside_heap_profiling_keeps_both_right) {
-    door_seed(20261121);
-    CHECK_INT(door_open(65536, 0), ==, 0);
+    fixture_seed(20261121);
+    CHECK_INT(fixture_start(65536, 0), ==, 0);
     hold(1000, 50000);
-    double live = door_totals().live;
-    CHECK_INT(door_open_windows(0, 0.25), ==, 0);
+    double live = fixture_totals().live;
+    CHECK_INT(fixture_start_window(0, 0.25), ==, 0);
     hold(1000, 50000);
-    CHECK_INT(door_totals().live, >, live + 10000);
+    CHECK_INT(fixture_totals().live, >, live + 10000);
     double p = -expm1(-1000.0 / 65536), both = p + 0.25 - p * 0.25;
     double error = 3 * sqrt(pow(deviation(50000, p), 2) + pow(deviation(50000, both), 2));
-    CHECK_NEAR(door_live_objects(1000), 100000, error);
-    door_close_windows();
+    CHECK_NEAR(fixture_live_objects(1000), 100000, error);
+    fixture_stop_window();
     hold(1000, 50000);
     error = 3 * sqrt(2 * pow(deviation(50000, p), 2) + pow(deviation(50000, both), 2));
-    CHECK_NEAR(door_live_objects(1000), 150000, error);
-    door_forget(); /* a reset */
-    CHECK_INT(door_totals().live, ==, 0);
+    CHECK_NEAR(fixture_live_objects(1000), 150000, error);
+    fixture_forget_live(); /* a reset */
+    CHECK_INT(fixture_totals().live, ==, 0);
     free_all();
-    door_close();
+    fixture_stop();
 }
 
 TEST(chances_and_distances_are_those_of_the_formulas) {
     for (double x = 1e-12; x < 60; x *= 1.01)
-        CHECK_NEAR(chance_hit(x) / -expm1(-x), 1, 1e-12);
+        CHECK_NEAR(random_hit_probability(x) / -expm1(-x), 1, 1e-12);
     uint64_t state = 4711;
     double sum = 0, squares = 0, n = 1000000;
     for (int i = 0; i < n; i++) {
-        double distance = (double)chance_distance(&state, 524288) / 524288;
+        double distance = (double)random_distance(&state, 524288) / 524288;
         sum += distance;
         squares += distance * distance;
     }

@@ -26,11 +26,11 @@ void sdallocx(void *block, size_t size, int flags) __attribute__((weak));
 #define SIZE 1237u
 
 static void open_for_every_one(void) {
-    CHECK_INT(door_open(1, 0), ==, 0);
+    CHECK_INT(fixture_start(1, 0), ==, 0);
 }
 
 static void check_lives(const void *block, size_t size) {
-    struct door_live live = door_find(block);
+    struct fixture_live live = fixture_find(block);
     CHECK(block != NULL);
     CHECK_INT(live.found, ==, 1);
     CHECK_INT(live.size, ==, size);
@@ -40,7 +40,7 @@ static void check_lives(const void *block, size_t size) {
 
 /* The block's address is free, so it is kept from the compiler's eyes. */
 static void check_is_gone(const void *block) {
-    CHECK_INT(door_find(block).found, ==, 0);
+    CHECK_INT(fixture_find(block).found, ==, 0);
 }
 
 static const void *hidden(const void *block) {
@@ -67,9 +67,10 @@ TEST(each_way_to_allocate_is_seen_and_its_free) {
     CHECK_INT(posix_memalign(&block, 256, SIZE), ==, 0);
     check_block(block, SIZE);
     check_block(valloc(SIZE), SIZE);
-    if (strstr(door_allocator(), "jemalloc") == NULL) /* it has none: the block would be libc's */
+    if (strstr(fixture_allocator(), "jemalloc") ==
+        NULL) /* it has none: the block would be libc's */
         check_block(pvalloc(SIZE), SIZE);
-    door_close();
+    fixture_stop();
 }
 
 /* Into libc and back: it calls malloc by an import of its own. */
@@ -79,10 +80,10 @@ TEST(what_libc_allocates_for_the_program_is_seen) {
     check_block(copy, 13);
     CHECK_INT(asprintf(&line, "%d", 4711), ==, 4);
     const void *same = hidden(line);
-    CHECK_INT(door_find(line).found, ==, 1);
+    CHECK_INT(fixture_find(line).found, ==, 1);
     free(line);
     check_is_gone(same);
-    door_close();
+    fixture_stop();
 }
 
 TEST(each_operator_new_is_seen_once_and_its_delete) {
@@ -90,31 +91,31 @@ TEST(each_operator_new_is_seen_once_and_its_delete) {
     for (int family = 0; family < cpp_families; family++) {
         void *block = cpp_new(family, SIZE + (unsigned)family);
         const void *same = hidden(block);
-        struct door_live live = door_find(block);
+        struct fixture_live live = fixture_find(block);
         CHECK_INT(live.found, ==, 1);
         CHECK_INT(live.size, >=, SIZE + (unsigned)family);
         CHECK_INT(live.size, <, SIZE + (unsigned)family + 64);
         cpp_delete(family, block, SIZE + (unsigned)family);
         check_is_gone(same);
     }
-    uint64_t before = door_totals().samples;
+    uint64_t before = fixture_totals().samples;
     cpp_delete(0, cpp_new(0, SIZE), SIZE);
-    CHECK_INT(door_totals().samples, ==, before + 1); /* not twice */
-    door_close();
+    CHECK_INT(fixture_totals().samples, ==, before + 1); /* not twice */
+    fixture_stop();
 }
 
 TEST(an_operator_new_that_fails_throws_through_the_sampler) {
     open_for_every_one();
-    if (strstr(door_allocator(), "mimalloc"))
+    if (strstr(fixture_allocator(), "mimalloc"))
         check_skip("this allocator aborts");
     CHECK(cpp_throws((size_t)1 << 62));
     CHECK(!cpp_throws(SIZE));
-    door_close();
+    fixture_stop();
     CHECK(cpp_throws((size_t)1 << 62));
 }
 
 TEST(jemallocs_own_names_are_seen) {
-    if (!mallocx || strstr(door_allocator(), "jemalloc") == NULL)
+    if (!mallocx || strstr(fixture_allocator(), "jemalloc") == NULL)
         check_skip("malloc is not jemalloc's");
     open_for_every_one();
     void *block = mallocx(SIZE, 0);
@@ -131,7 +132,7 @@ TEST(jemallocs_own_names_are_seen) {
     same = hidden(block);
     dallocx(block, 0);
     check_is_gone(same);
-    door_close();
+    fixture_stop();
 }
 
 TEST(a_block_that_is_resized_stays_one_block) {
@@ -145,20 +146,20 @@ TEST(a_block_that_is_resized_stays_one_block) {
     if (block != old)
         check_is_gone(old);
     check_block(block, 5000000);
-    door_close();
+    fixture_stop();
 }
 
 TEST(a_resize_that_fails_leaves_the_block_as_it_was) {
     open_for_every_one();
     void *block = malloc(SIZE);
-    uint64_t time = door_find(block).time_ns;
+    uint64_t time = fixture_find(block).time_ns;
     size_t impossible = (size_t)1 << 62;
     __asm__ volatile("" : "+r"(impossible));
     errno = 0;
     CHECK(realloc(block, impossible) == NULL);
     CHECK_INT(errno, ==, ENOMEM);
     check_lives(block, SIZE);
-    CHECK_INT(door_find(block).time_ns, ==, time);
+    CHECK_INT(fixture_find(block).time_ns, ==, time);
     size_t half = SIZE_MAX / 2;
     __asm__ volatile("" : "+r"(half));
     errno = 0;
@@ -166,7 +167,7 @@ TEST(a_resize_that_fails_leaves_the_block_as_it_was) {
     CHECK_INT(errno, ==, ENOMEM);
     check_lives(block, SIZE);
     check_block(block, SIZE);
-    door_close();
+    fixture_stop();
 }
 
 TEST(a_resize_to_nothing_is_what_the_allocator_says) {
@@ -174,23 +175,23 @@ TEST(a_resize_to_nothing_is_what_the_allocator_says) {
     void *block = malloc(SIZE);
     const void *old = hidden(block);
     void *left = realloc(block, 0);
-    CHECK_INT(door_find(old).found, ==, left == old && left != NULL);
+    CHECK_INT(fixture_find(old).found, ==, left == old && left != NULL);
     free(left);
     check_is_gone(old);
-    door_close();
+    fixture_stop();
 }
 
 TEST(an_allocation_that_fails_is_no_sample) {
     open_for_every_one();
     size_t impossible = (size_t)1 << 62;
     __asm__ volatile("" : "+r"(impossible));
-    uint64_t before = door_totals().samples;
+    uint64_t before = fixture_totals().samples;
     CHECK(malloc(impossible) == NULL);
     CHECK(calloc(impossible, 8) == NULL);
     void *block = NULL;
     CHECK(posix_memalign(&block, 64, impossible) != 0);
-    CHECK_INT(door_totals().samples, ==, before);
-    door_close();
+    CHECK_INT(fixture_totals().samples, ==, before);
+    fixture_stop();
 }
 
 TEST(errno_is_kept) {
@@ -202,7 +203,7 @@ TEST(errno_is_kept) {
         free(block);
         CHECK_INT(errno, ==, 77);
     }
-    door_close();
+    fixture_stop();
 }
 
 TEST(blocks_of_before_are_let_through) {
@@ -214,18 +215,18 @@ TEST(blocks_of_before_are_let_through) {
         free(early[i]);
     for (int i = 50; i < 100; i++)
         early[i] = realloc(early[i], 2 * SIZE);
-    CHECK_NEAR(door_live_objects(2 * SIZE), 50, 0);
+    CHECK_NEAR(fixture_live_objects(2 * SIZE), 50, 0);
     for (int i = 50; i < 100; i++)
         free(early[i]);
-    CHECK_NEAR(door_live_objects(2 * SIZE), 0, 0);
-    door_close();
+    CHECK_NEAR(fixture_live_objects(2 * SIZE), 0, 0);
+    fixture_stop();
 }
 
 TEST(h11_the_guests_own_thread_is_not_seen) {
     open_for_every_one();
-    door_mute();
+    fixture_exclude_self();
     void *block = malloc(SIZE);
-    CHECK_INT(door_find(block).found, ==, 0);
+    CHECK_INT(fixture_find(block).found, ==, 0);
     free(block);
-    door_close();
+    fixture_stop();
 }

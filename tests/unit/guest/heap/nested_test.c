@@ -21,8 +21,8 @@ static void on_signal(int number) {
 TEST(h12_a_signal_handler_may_allocate_anywhere) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
-    CHECK_INT(door_open(1, 0), ==, 0);
-    CHECK_STR(door_allocator(), "libplain.so");
+    CHECK_INT(fixture_start(1, 0), ==, 0);
+    CHECK_STR(fixture_allocator(), "libplain.so");
     CHECK_INT(sigaction(SIGALRM, &action, NULL), ==, 0);
     CHECK_INT(setitimer(ITIMER_REAL, &often, NULL), ==, 0);
     for (int i = 0; i < 3000000 && handled < 500; i++) {
@@ -33,9 +33,9 @@ TEST(h12_a_signal_handler_may_allocate_anywhere) {
     CHECK_INT(setitimer(ITIMER_REAL, &never, NULL), ==, 0);
     CHECK_INT(handled, >, 20);
     free(passed);
-    struct door_totals totals = door_totals();
-    CHECK_NEAR(door_live_objects(16), 0, 0);
-    CHECK_NEAR(door_live_objects(48), 0, 0);
+    struct fixture_totals totals = fixture_totals();
+    CHECK_NEAR(fixture_live_objects(16), 0, 0);
+    CHECK_NEAR(fixture_live_objects(48), 0, 0);
     CHECK_INT(totals.drops[ALLOC_DROP_LIVE] + totals.drops[ALLOC_DROP_STACKS], ==, 0);
-    door_close();
+    fixture_stop();
 }

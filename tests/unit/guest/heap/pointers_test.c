@@ -23,7 +23,7 @@ static const struct hooks *volatile some_hooks;
 static void (*volatile unseen_free)(void *block);
 
 static void open_for_every_one(void) {
-    CHECK_INT(door_open(1, 0), ==, 0);
+    CHECK_INT(fixture_start(1, 0), ==, 0);
 }
 
 static void check_table(const struct hooks *hooks) {
@@ -31,14 +31,14 @@ static void check_table(const struct hooks *hooks) {
     struct hooks before = *some_hooks;
     open_for_every_one();
     void *block = some_hooks->allocate(5000);
-    CHECK_INT(door_find(block).found, ==, 1);
-    CHECK_INT(door_find(block).size, ==, 5000);
+    CHECK_INT(fixture_find(block).found, ==, 1);
+    CHECK_INT(fixture_find(block).size, ==, 5000);
     block = some_hooks->resize(block, 9000);
-    CHECK_INT(door_find(block).found, ==, 1);
-    CHECK_INT(door_find(block).size, ==, 9000);
+    CHECK_INT(fixture_find(block).found, ==, 1);
+    CHECK_INT(fixture_find(block).size, ==, 9000);
     some_hooks->release(block);
-    CHECK_INT(door_find(block).found, ==, 0);
-    door_close();
+    CHECK_INT(fixture_find(block).found, ==, 0);
+    fixture_stop();
     CHECK(some_hooks->allocate == before.allocate && some_hooks->release == before.release);
 }
 
@@ -55,32 +55,32 @@ static void *leave_stale_entry(size_t size) {
     CHECK(unseen_free != NULL);
     open_for_every_one();
     void *block = malloc(size);
-    CHECK_INT(door_find(block).found, ==, 1);
+    CHECK_INT(fixture_find(block).found, ==, 1);
     unseen_free(block);
-    CHECK_INT(door_find(block).found, ==, 1);
+    CHECK_INT(fixture_find(block).found, ==, 1);
     return block;
 }
 
 TEST(a_sample_at_an_address_of_one_that_was_freed_unseen_takes_its_place) {
     void *block = leave_stale_entry(777);
-    uint32_t live = door_totals().live;
+    uint32_t live = fixture_totals().live;
     void *other = malloc(778); /* glibc gives the last one back first */
     CHECK(other == block);
-    CHECK_INT(door_find(other).found, ==, 1);
-    CHECK_INT(door_find(other).size, ==, 778);
-    CHECK_INT(door_totals().live, <=, live);
+    CHECK_INT(fixture_find(other).found, ==, 1);
+    CHECK_INT(fixture_find(other).size, ==, 778);
+    CHECK_INT(fixture_totals().live, <=, live);
     free(other);
-    CHECK_INT(door_find(other).found, ==, 0);
-    door_close();
+    CHECK_INT(fixture_find(other).found, ==, 0);
+    fixture_stop();
 }
 
 TEST(a_free_that_is_seen_takes_what_an_unseen_one_left_at_its_address) {
     void *block = leave_stale_entry(777);
-    CHECK_INT(door_open(1ull << 40, 0), ==, 0); /* the next is no sample */
+    CHECK_INT(fixture_start(1ull << 40, 0), ==, 0); /* the next is no sample */
     void *other = malloc(778);
     CHECK(other == block);
-    CHECK_INT(door_find(other).size, ==, 777); /* still */
+    CHECK_INT(fixture_find(other).size, ==, 777); /* still */
     free(other);
-    CHECK_INT(door_find(other).found, ==, 0);
-    door_close();
+    CHECK_INT(fixture_find(other).found, ==, 0);
+    fixture_stop();
 }

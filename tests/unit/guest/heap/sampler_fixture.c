@@ -12,44 +12,44 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-static int want(enum interposer_use use, uint64_t mean, double probability) {
-    int error = interposer_want(use, &(struct interposer_wish){mean, probability});
-    return error ? error : interposer_begin();
+static int set_rate(enum sampler_use use, uint64_t mean, double probability) {
+    int error = sampler_control_set_rate(use, &(struct sampler_rate){mean, probability});
+    return error ? error : sampler_control_start();
 }
 
-EXPORT int door_open(uint64_t mean, double probability) {
-    return want(INTERPOSER_HEAP, mean, probability);
+EXPORT int fixture_start(uint64_t mean, double probability) {
+    return set_rate(SAMPLER_USE_HEAP, mean, probability);
 }
 
-EXPORT int door_open_windows(uint64_t mean, double probability) {
-    return want(INTERPOSER_ALLOCS, mean, probability);
+EXPORT int fixture_start_window(uint64_t mean, double probability) {
+    return set_rate(SAMPLER_USE_ALLOCS, mean, probability);
 }
 
-EXPORT void door_close(void) {
-    (void)want(INTERPOSER_HEAP, 0, 0);
+EXPORT void fixture_stop(void) {
+    (void)set_rate(SAMPLER_USE_HEAP, 0, 0);
 }
 
-EXPORT void door_close_windows(void) {
-    (void)want(INTERPOSER_ALLOCS, 0, 0);
+EXPORT void fixture_stop_window(void) {
+    (void)set_rate(SAMPLER_USE_ALLOCS, 0, 0);
 }
 
-EXPORT void door_forget(void) {
-    interposer_forget();
+EXPORT void fixture_forget_live(void) {
+    sampler_control_forget_live();
 }
 
-EXPORT void door_look(void) {
-    (void)interposer_tick(INT64_MAX);
+EXPORT void fixture_tick(void) {
+    (void)sampler_control_tick(INT64_MAX);
 }
 
-/* As sonded sees it. */
-static const uint8_t *map(void) {
-    void *base = mmap(NULL, ALLOC_BYTES, PROT_READ, MAP_SHARED, samples_fd(), 0);
+/* The table as sonded maps it. */
+static const uint8_t *map_table(void) {
+    void *base = mmap(NULL, ALLOC_BYTES, PROT_READ, MAP_SHARED, sample_table_fd(), 0);
     return base == MAP_FAILED ? NULL : base;
 }
 
-EXPORT struct door_totals door_totals_of(const void *low, const void *high) {
-    struct door_totals totals = {0};
-    const uint8_t *base = map();
+EXPORT struct fixture_totals fixture_totals_of(const void *low, const void *high) {
+    struct fixture_totals totals = {0};
+    const uint8_t *base = map_table();
     if (!base)
         return totals;
     const struct alloc_header *header = (const struct alloc_header *)base;
@@ -73,13 +73,13 @@ EXPORT struct door_totals door_totals_of(const void *low, const void *high) {
     return totals;
 }
 
-EXPORT struct door_totals door_totals(void) {
-    return door_totals_of(NULL, (void *)UINT64_MAX);
+EXPORT struct fixture_totals fixture_totals(void) {
+    return fixture_totals_of(NULL, (void *)UINT64_MAX);
 }
 
-EXPORT struct door_live door_find(const void *block) {
-    struct door_live live = {0};
-    const uint8_t *base = map();
+EXPORT struct fixture_live fixture_find(const void *block) {
+    struct fixture_live live = {0};
+    const uint8_t *base = map_table();
     const struct alloc_entry *entries = (const struct alloc_entry *)(base + ALLOC_ENTRIES_AT);
     for (uint32_t i = 1; base && i < ((const struct alloc_header *)base)->entries_used; i++) {
         if (entries[i].address != (uint64_t)block)
@@ -95,9 +95,9 @@ EXPORT struct door_live door_find(const void *block) {
     return live;
 }
 
-EXPORT double door_live_objects(uint64_t size) {
+EXPORT double fixture_live_objects(uint64_t size) {
     double objects = 0;
-    const uint8_t *base = map();
+    const uint8_t *base = map_table();
     const struct alloc_entry *entries = (const struct alloc_entry *)(base + ALLOC_ENTRIES_AT);
     for (uint32_t i = 1; base && i < ((const struct alloc_header *)base)->entries_used; i++)
         if (entries[i].address && entries[i].size == size)
@@ -107,43 +107,43 @@ EXPORT double door_live_objects(uint64_t size) {
     return objects;
 }
 
-EXPORT const char *door_allocator(void) {
-    return patch_find()->allocator;
+EXPORT const char *fixture_allocator(void) {
+    return got_patch_find()->allocator;
 }
 
-EXPORT uint32_t door_words(void) {
-    return patch_find()->words;
+EXPORT uint32_t fixture_patched_words(void) {
+    return got_patch_find()->words;
 }
 
-EXPORT bool door_has_memory(void) {
-    return interposer_table() != 0;
+EXPORT bool fixture_has_memory(void) {
+    return sampler_control_table() != 0;
 }
 
-EXPORT void door_mute(void) {
-    sampler_mute();
+EXPORT void fixture_exclude_self(void) {
+    sampler_exclude_self();
 }
 
-EXPORT void door_seed(uint64_t seed) {
+EXPORT void fixture_seed(uint64_t seed) {
     sampler_thread.tid = (uint32_t)gettid();
     sampler_thread.random = seed;
 }
 
-EXPORT void door_publish(const struct walk_map *map, const struct walk_stack *main_stack) {
+EXPORT void fixture_publish(const struct walk_map *map, const struct walk_stack *main_stack) {
     static struct module_map published;
     published.walk = *map;
     handler_state.main_stack = *main_stack;
     atomic_store(&handler_state.map, &published);
 }
 
-EXPORT door_backtrace *door_hook(door_backtrace *original) {
+EXPORT fixture_backtrace *fixture_hook(fixture_backtrace *original) {
     alloc_backtrace_set_original(original);
     return alloc_backtrace_hook;
 }
 
-EXPORT int door_table_fd(void) {
-    return samples_fd();
+EXPORT int fixture_table_fd(void) {
+    return sample_table_fd();
 }
 
-EXPORT void door_after_fork(void) {
-    interposer_after_fork();
+EXPORT void fixture_after_fork(void) {
+    sampler_control_after_fork();
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library with the guest's own sampler in it, and a door to it for a test that plays the control
- * thread: as in a host, the test's program imports malloc and the sampler does not belong to it. */
+ * A shared library with Sonde's sampler in it, and functions for a test that plays the control
+ * thread. As in a real target, the test program imports malloc and does not contain the sampler. */
 #ifndef SONDE_TESTS_UNIT_GUEST_HEAP_SAMPLER_FIXTURE_H
 #define SONDE_TESTS_UNIT_GUEST_HEAP_SAMPLER_FIXTURE_H
 
@@ -10,13 +10,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct door_totals {
+struct fixture_totals {
     uint64_t samples, drops[ALLOC_DROP_COUNT];
-    double objects, bytes; /* of all stacks */
+    double objects, bytes; /* sums over stacks */
     uint32_t stacks, live;
 };
 
-struct door_live {
+struct fixture_live {
     uint32_t found; /* entries with that address */
     uint64_t size;
     double objects;
@@ -24,37 +24,40 @@ struct door_live {
     uint64_t time_ns;
 };
 
-/* 0 or an errno. */
-int door_open(uint64_t mean, double probability);
-int door_open_windows(uint64_t mean, double probability);
-void door_close(void);
-void door_close_windows(void);
-void door_forget(void);
-/* As the control thread does every 100 ms. */
-void door_look(void);
-struct door_totals door_totals(void);
-struct door_live door_find(const void *block);
-/* Sum over live samples of that requested size. */
-double door_live_objects(uint64_t size);
-/* What stacks beginning in [low, high) were counted. */
-struct door_totals door_totals_of(const void *low, const void *high);
-const char *door_allocator(void);
-uint32_t door_words(void);
-bool door_has_memory(void);
-/* The calling thread's luck, so that estimates are the same each time. */
-void door_seed(uint64_t seed);
-/* What stacks are walked by from now on, and the main thread's stack; for benches. */
+/* Heap profiling and windows of allocations: 0 or an errno. */
+int fixture_start(uint64_t mean, double probability);
+int fixture_start_window(uint64_t mean, double probability);
+void fixture_stop(void);
+void fixture_stop_window(void);
+void fixture_forget_live(void);
+/* What the control thread does every 100 ms. */
+void fixture_tick(void);
+
+struct fixture_totals fixture_totals(void);
+/* Of the stacks whose leaf is in [low, high). */
+struct fixture_totals fixture_totals_of(const void *low, const void *high);
+struct fixture_live fixture_find(const void *block);
+/* Sum of the estimates of live samples of that requested size. */
+double fixture_live_objects(uint64_t size);
+const char *fixture_allocator(void);
+uint32_t fixture_patched_words(void);
+bool fixture_has_memory(void);
+/* The memfd of the table. */
+int fixture_table_fd(void);
+
+/* Seeds the calling thread's random numbers, so that its samples are the same in each run. */
+void fixture_seed(uint64_t seed);
+/* Treats the calling thread as the guest's own. */
+void fixture_exclude_self(void);
+/* What the guest does in the child of a fork. */
+void fixture_after_fork(void);
+
+/* For benches: the module map and the main stack to walk by from now on. */
 struct walk_map;
 struct walk_stack;
-void door_publish(const struct walk_map *map, const struct walk_stack *main_stack);
-/* Our backtrace in jemalloc's place (heap/hook.h), with the one it stands in for. */
-typedef void door_backtrace(void **pcs, unsigned *count, unsigned most);
-door_backtrace *door_hook(door_backtrace *original);
-/* As the guest's handler does in the child of a fork. */
-void door_after_fork(void);
-/* The memfd of the table. */
-int door_table_fd(void);
-/* Takes the calling thread for the guest's own. */
-void door_mute(void);
+void fixture_publish(const struct walk_map *map, const struct walk_stack *main_stack);
+/* For benches: the hook for jemalloc (heap/alloc_backtrace.h), which falls back to `original`. */
+typedef void fixture_backtrace(void **pcs, unsigned *count, unsigned most);
+fixture_backtrace *fixture_hook(fixture_backtrace *original);
 
 #endif

@@ -18,7 +18,7 @@
 #define LATE "tests/unit/guest/heap/liblate.so"
 
 static void open_for_every_one(void) {
-    CHECK_INT(door_open(1, 0), ==, 0);
+    CHECK_INT(fixture_start(1, 0), ==, 0);
 }
 
 /* ---- Under the locks of others ---- */
@@ -45,7 +45,7 @@ TEST(a_program_that_asks_for_its_stacks_bounds_does_not_stand_still) {
         pthread_join(threads[i], &failed);
         CHECK(failed == NULL);
     }
-    door_close();
+    fixture_stop();
 }
 
 /* dlerror's text is allocated by the linker under its lock. */
@@ -56,7 +56,7 @@ TEST(the_dynamic_linker_may_allocate) {
         CHECK(dlerror() != NULL);
         CHECK(dlopen("/no/such/library.so", RTLD_NOW) == NULL);
     }
-    door_close();
+    fixture_stop();
 }
 
 /* ---- Forks ---- */
@@ -77,7 +77,7 @@ static int churn(int rounds, size_t size) {
 TEST(h12_the_child_of_a_fork_is_not_sampled_and_lives) {
     open_for_every_one();
     void *block = malloc(777);
-    uint64_t before = door_totals().samples;
+    uint64_t before = fixture_totals().samples;
     for (int i = 0; i < 20; i++) {
         pid_t child = fork();
         if (child == 0) {
@@ -88,23 +88,23 @@ TEST(h12_the_child_of_a_fork_is_not_sampled_and_lives) {
         CHECK_INT(waitpid(child, &status, 0), ==, child);
         CHECK_INT(status, ==, 0);
     }
-    CHECK_INT(door_totals().samples - before, <, 100);
-    CHECK_INT(door_find(block).found, ==, 1); /* it was the child's copy that was freed */
+    CHECK_INT(fixture_totals().samples - before, <, 100);
+    CHECK_INT(fixture_find(block).found, ==, 1); /* it was the child's copy that was freed */
     free(block);
-    door_close();
+    fixture_stop();
 }
 
 static int sample_in_child(void) {
-    door_after_fork();
-    if (churn(1000, 100) != 0 || door_open(1, 0) != 0)
+    fixture_after_fork();
+    if (churn(1000, 100) != 0 || fixture_start(1, 0) != 0)
         return 2;
     void *block = malloc(4321);
-    if (door_find(block).found != 1 || door_find(block).tid != (uint32_t)getpid())
+    if (fixture_find(block).found != 1 || fixture_find(block).tid != (uint32_t)getpid())
         return 3;
     free(block);
-    if (door_totals().live > 16)
+    if (fixture_totals().live > 16)
         return 4;
-    door_close();
+    fixture_stop();
     return 0;
 }
 
@@ -117,17 +117,17 @@ TEST(h12_the_child_of_a_fork_can_be_sampled_itself) {
     int status = -1;
     CHECK_INT(waitpid(child, &status, 0), ==, child);
     CHECK_INT(status, ==, 0);
-    CHECK_INT(door_find(block).found, ==, 1);
+    CHECK_INT(fixture_find(block).found, ==, 1);
     free(block);
-    CHECK_INT(door_find(block).found, ==, 0);
-    door_close();
+    CHECK_INT(fixture_find(block).found, ==, 0);
+    fixture_stop();
 }
 
 TEST(h12_a_child_of_vfork_that_execs_is_no_harm) {
     open_for_every_one();
     for (int i = 0; i < 10; i++)
         CHECK_INT(system("true"), ==, 0);
-    door_close();
+    fixture_stop();
 }
 
 /* ---- Threads ---- */
@@ -155,8 +155,8 @@ TEST(a_block_that_is_freed_as_its_thread_ends_is_gone) {
         pthread_join(thread, NULL);
         CHECK(freed_late != NULL);
     }
-    CHECK_NEAR(door_live_objects(5555), 0, 0);
-    door_close();
+    CHECK_NEAR(fixture_live_objects(5555), 0, 0);
+    fixture_stop();
     pthread_key_delete(key);
 }
 
@@ -194,7 +194,7 @@ static void check_places(void) {
     for (int i = 0; i < PLACES; i++) {
         void *block = places[i];
         if (block)
-            CHECK_INT(door_find(block).found, ==, 1);
+            CHECK_INT(fixture_find(block).found, ==, 1);
     }
 }
 
@@ -206,37 +206,37 @@ static void free_places(void) {
 TEST(h12_a_storm_of_threads_leaves_the_right_pairs) {
     pthread_t threads[8];
     open_for_every_one();
-    uint32_t before = door_totals().live;
+    uint32_t before = fixture_totals().live;
     start_storm(threads, 8);
     usleep(400000);
     end_storm(threads, 8);
     check_places();
-    struct door_totals totals = door_totals();
+    struct fixture_totals totals = fixture_totals();
     CHECK_INT(totals.samples, >, 1000);
     CHECK_INT(totals.drops[ALLOC_DROP_LIVE] + totals.drops[ALLOC_DROP_NESTED], ==, 0);
     free_places();
-    CHECK_INT(door_totals().live, <=, before + 32); /* what glibc keeps for threads */
-    door_close();
+    CHECK_INT(fixture_totals().live, <=, before + 32); /* what glibc keeps for threads */
+    fixture_stop();
 }
 
 TEST(switching_while_others_allocate_is_safe) {
     pthread_t threads[4];
     start_storm(threads, 4);
     for (int i = 0; i < 300; i++) {
-        int error = door_open(i % 3 ? 1 : 4096, 0);
+        int error = fixture_start(i % 3 ? 1 : 4096, 0);
         CHECK_INT(error, ==, 0);
         if (i % 5 == 0)
-            CHECK_INT(door_open(512, i % 2 ? 0.5 : 0), ==, 0);
-        door_close();
+            CHECK_INT(fixture_start(512, i % 2 ? 0.5 : 0), ==, 0);
+        fixture_stop();
     }
     end_storm(threads, 4);
     open_for_every_one();
     void *block = malloc(999);
-    CHECK_INT(door_find(block).found, ==, 1);
+    CHECK_INT(fixture_find(block).found, ==, 1);
     free(block);
-    CHECK_INT(door_find(block).found, ==, 0);
+    CHECK_INT(fixture_find(block).found, ==, 0);
     free_places();
-    door_close();
+    fixture_stop();
 }
 
 /* ---- Libraries ---- */
@@ -247,17 +247,17 @@ TEST(h12_a_library_that_comes_later_is_patched_at_the_next_look) {
     open_for_every_one();
     void *library = dlopen(LATE, RTLD_NOW);
     CHECK(library != NULL);
-    door_look();
+    fixture_tick();
     late_malloc *allocate = (late_malloc *)dlsym(library, "late_malloc");
     late_malloc **pointer = (late_malloc **)dlsym(library, "late_pointer");
     void *one = allocate(4242), *other = (*pointer)(4243);
-    CHECK_INT(door_find(one).found, ==, 1);
-    CHECK_INT(door_find(other).found, ==, 1);
+    CHECK_INT(fixture_find(one).found, ==, 1);
+    CHECK_INT(fixture_find(other).found, ==, 1);
     free(one);
     free(other);
     CHECK_INT(dlclose(library), ==, 0);
-    door_look();
-    door_close();
+    fixture_tick();
+    fixture_stop();
 }
 
 TEST(a_library_that_goes_while_patched_is_no_harm) {
@@ -267,10 +267,10 @@ TEST(a_library_that_goes_while_patched_is_no_harm) {
         open_for_every_one();
         late_malloc *allocate = (late_malloc *)dlsym(library, "late_malloc");
         void *block = allocate(100);
-        CHECK_INT(door_find(block).found, ==, 1);
+        CHECK_INT(fixture_find(block).found, ==, 1);
         CHECK_INT(dlclose(library), ==, 0);
         free(block);
-        door_close();
+        fixture_stop();
     }
 }
 
@@ -279,8 +279,8 @@ TEST(a_pointer_that_was_taken_meanwhile_works_afterwards) {
     open_for_every_one();
     late_malloc *taken = *(late_malloc **)dlsym(library, "late_pointer");
     void *block = taken(64);
-    CHECK_INT(door_find(block).found, ==, 1);
-    door_close();
+    CHECK_INT(fixture_find(block).found, ==, 1);
+    fixture_stop();
     free(block);
     CHECK(*(late_malloc **)dlsym(library, "late_pointer") != taken); /* put back */
     block = taken(64);
@@ -297,17 +297,17 @@ TEST(a_full_table_counts_what_it_drops_and_makes_no_wrong_pairs) {
     open_for_every_one();
     for (int i = 0; i < MOST; i++)
         blocks[i] = malloc(24);
-    struct door_totals full = door_totals();
+    struct fixture_totals full = fixture_totals();
     CHECK_INT(full.drops[ALLOC_DROP_LIVE], >=, 50000);
     CHECK_INT(full.live, >, ALLOC_ENTRIES - 1000);
     CHECK_INT(full.live + full.drops[ALLOC_DROP_LIVE], >=, MOST);
     for (int i = 0; i < MOST; i++)
         free(blocks[i]);
-    CHECK_NEAR(door_live_objects(24), 0, 0);
+    CHECK_NEAR(fixture_live_objects(24), 0, 0);
     void *block = malloc(24);
-    CHECK_INT(door_find(block).found, ==, 1);
+    CHECK_INT(fixture_find(block).found, ==, 1);
     free(block);
-    door_close();
+    fixture_stop();
     free(blocks);
 }
 
@@ -333,15 +333,15 @@ static int count_mappings(void) {
 
 TEST(h15_a_thousand_activations_leak_nothing_and_patch_the_same_words) {
     open_for_every_one();
-    uint32_t words = door_words();
-    door_close();
-    CHECK(!door_has_memory());
+    uint32_t words = fixture_patched_words();
+    fixture_stop();
+    CHECK(!fixture_has_memory());
     int mappings = count_mappings(), descriptors = count_entries("/proc/self/fd");
     for (int i = 0; i < 1000; i++) {
         open_for_every_one();
-        CHECK_INT(door_words(), ==, words);
+        CHECK_INT(fixture_patched_words(), ==, words);
         free(malloc(100));
-        door_close();
+        fixture_stop();
     }
     CHECK_INT(count_mappings(), <=, mappings + 2);
     CHECK_INT(count_entries("/proc/self/fd"), ==, descriptors);

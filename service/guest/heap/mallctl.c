@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/guest/heap/allocator.h"
+#include "service/guest/heap/mallctl.h"
 
 #include "service/guest/maps/maps.h"
 
@@ -22,7 +22,7 @@ static bool is_code(uint64_t address) {
     return found;
 }
 
-bool allocator_find(uint64_t address) {
+bool mallctl_find(uint64_t address) {
     static const char *const names[] = {"mallctl", "je_mallctl", "_rjem_mallctl"};
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !control; i++) {
         control = (mallctl_function *)dlsym(RTLD_DEFAULT, names[i]);
@@ -35,7 +35,7 @@ bool allocator_find(uint64_t address) {
     return control != NULL;
 }
 
-const char *allocator_symbol(void) {
+const char *mallctl_symbol(void) {
     return symbol;
 }
 
@@ -43,34 +43,34 @@ static int call(const char *name, void *old, size_t *old_bytes, void *value, siz
     return control ? control(name, old, old_bytes, value, bytes) : ENOSYS;
 }
 
-int allocator_get_bool(const char *name, bool *value) {
+int mallctl_get_bool(const char *name, bool *value) {
     size_t bytes = sizeof *value;
     return call(name, value, &bytes, NULL, 0);
 }
 
-int allocator_set_bool(const char *name, bool value) {
+int mallctl_set_bool(const char *name, bool value) {
     return call(name, NULL, NULL, &value, sizeof value);
 }
 
-int allocator_get_size(const char *name, size_t *value) {
+int mallctl_get_size(const char *name, size_t *value) {
     size_t bytes = sizeof *value;
     return call(name, value, &bytes, NULL, 0);
 }
 
-int allocator_set_size(const char *name, size_t value) {
+int mallctl_set_size(const char *name, size_t value) {
     return call(name, NULL, NULL, &value, sizeof value);
 }
 
-int allocator_set_text(const char *name, const char *value) {
+int mallctl_set_text(const char *name, const char *value) {
     return call(name, NULL, NULL, &value, sizeof value);
 }
 
-int allocator_swap(const char *name, void *value, void **old) {
+int mallctl_swap(const char *name, void *value, void **old) {
     size_t bytes = sizeof *old;
     return call(name, old, &bytes, &value, sizeof value);
 }
 
-int allocator_get_pointer(const char *name, void **value) {
+int mallctl_get_pointer(const char *name, void **value) {
     size_t bytes = sizeof *value;
     return call(name, value, &bytes, NULL, 0);
 }
