@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# From a fresh Debian 12 machine to a flame graph, in one command:
+# From a fresh Debian 12 machine to a flame graph in one command:
 #     bazel/demo.sh [--once] [--out FILE.svg] [--http HOST:PORT] [--seconds N]
-# Installs what is missing, builds, starts the demo server with Sonde inside, takes a capture over HTTP, and says where
-# the page and the picture are. Then it stays until Ctrl-C; with --once it ends.
+#     bazel/demo.sh --pictures DIR [--seconds N]
+# Installs missing packages, builds Sonde, starts the demo server under it, takes a profile over HTTP and prints where the
+# page and the flame graph are. Then it runs until Ctrl-C, or with --once it exits. --pictures writes the three pictures of
+# docs/guide.md (cpu.svg, waits.svg, memory.svg) to DIR and exits.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
 
-once=no out=${TMPDIR:-/tmp}/sonde-demo.svg http='' seconds=5
+once=no out=${TMPDIR:-/tmp}/sonde-demo.svg http='' seconds=5 pictures=
 usage() {
-    sed -n 's/^#     //p' "$0" >&2
+    sed -n 's/^#     /usage: /p' "$0" >&2
     exit 2
 }
 while [ $# -gt 0 ]; do
@@ -19,15 +21,17 @@ while [ $# -gt 0 ]; do
     --out) out=${2:?--out needs a file}; shift ;;
     --http) http=${2:?--http needs HOST:PORT}; shift ;;
     --seconds) seconds=${2:?--seconds needs a number}; shift ;;
+    --pictures) pictures=${2:?--pictures needs a directory}; shift ;;
     *) usage ;;
     esac
     shift
 done
 case "$out" in /*) ;; *) out="$PWD/$out" ;; esac
+case "$pictures" in /* | '') ;; *) pictures="$PWD/$pictures" ;; esac
 cd "$top"
 
 bazel/install_deps.sh
-echo "building (the first time takes some minutes) ..." >&2
+echo "building (takes a few minutes the first time) ..." >&2
 targets=(//clients/cli:sonde //clients/demo //gateway:sonde-gateway //service:sonded //service/guest:libsonde.so)
 bazel build --noshow_progress --ui_event_filters=-info "${targets[@]}"
 bin=$(bazel info --ui_event_filters=-info bazel-bin 2>/dev/null)
@@ -42,8 +46,17 @@ finish() {
 trap finish EXIT
 trap 'exit 130' INT TERM
 
-"$bin/clients/cli/sonde" run --name demo ${http:+--http "$http"} -- "$bin/clients/demo/demo" \
-    >"$work/out" 2>"$work/err" &
+service=unix:$work/grpc.sock
+run=("$bin/clients/cli/sonde" run --name demo)
+demo=("$bin/clients/demo/demo")
+if [ -n "$pictures" ]; then
+    mkdir -p "$pictures"
+    run+=(--http 127.0.0.1:0 --grpc "$service")
+    demo+=(--guide --threads 4)
+elif [ -n "$http" ]; then
+    run+=(--http "$http")
+fi
+"${run[@]}" -- "${demo[@]}" >"$work/out" 2>"$work/err" &
 server=$!
 page=
 for _ in $(seq 300); do
@@ -58,6 +71,17 @@ if [ -z "$page" ] || ! kill -0 "$server" 2>/dev/null; then
     exit 1
 fi
 
+if [ -n "$pictures" ]; then
+    echo "profiling the demo server three times for $seconds s ..." >&2
+    sonde() { "$bin/clients/cli/sonde" "$@" --service "$service"; }
+    sonde record demo -d "$seconds" -F 999 --merge-threads --title "CPU time" -o "$pictures/cpu.svg"
+    sonde record demo -d "$seconds" --mode off-cpu --merge-threads --title "Time blocked" -o "$pictures/waits.svg"
+    sonde heap on demo --sample 32768 >/dev/null
+    sleep "$seconds"
+    sonde heap dump demo -o "$pictures/memory.svg"
+    exit 0
+fi
+
 fetch() { # file, query
     curl --fail --silent --show-error --output "$1" --retry 20 --retry-delay 1 --retry-connrefused \
         "$page/debug/pprof/profile?seconds=$seconds&frequency=499$2"
@@ -68,12 +92,12 @@ picture=$!
 fetch "$work/stacks" '&output=collapsed'
 wait "$picture"
 
-# The leaf of each collapsed stack, its share, and what the demo burns.
+# The share of each leaf in the collapsed stacks, next to the share that the demo burns.
 echo
 awk '{ count = $NF; sub(/ [0-9]+$/, ""); leaf = $0; sub(/.*;/, "", leaf); sum[leaf] += count; total += count }
      END {
          split("parse_header 10 compress_block 20 match_rules 70", row, " ")
-         printf "%-16s %8s %8s\n", "function", "burns", "measured"
+         printf "%-16s %8s %8s\n", "function", "actual", "measured"
          for (i = 1; i <= 6; i += 2)
              printf "%-16s %6d %% %6.1f %%\n", row[i], row[i + 1], total ? 100 * sum[row[i]] / total : 0
          printf "%d samples\n", total
@@ -84,7 +108,7 @@ echo "flame graph: $out"
 echo "page:        $page"
 [ "$once" = yes ] && exit 0
 echo
-echo "Look at the page, or try (Ctrl-C ends the demo):"
+echo "Open the page, or try one of these (Ctrl-C ends the demo):"
 echo "    curl -o flame.svg '$page/debug/pprof/profile?seconds=5'"
 echo "    go tool pprof -top '$page/debug/pprof/profile?seconds=5'"
 echo "    $bin/clients/cli/sonde top"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # bazel run //:install -- --prefix DIR
-# Puts everything that runs without Bazel under DIR (default /usr/local); DESTDIR goes before it. Files are renamed
-# into place, so that a server that has an older libsonde.so mapped keeps it.
+# Installs everything under DIR (default /usr/local), or under $DESTDIR/DIR; nothing of it needs Bazel. Files are renamed into
+# place, so that a server that has mapped an older libsonde.so keeps it.
 set -euo pipefail
 
 usage() {
@@ -23,7 +23,7 @@ done
 case "$prefix" in /*) ;; *) prefix="${BUILD_WORKING_DIRECTORY:-$PWD}/$prefix" ;; esac
 to="${DESTDIR:-}$prefix"
 
-put() { # mode, source, place under the prefix; by its path, because this program is called install, too
+put() { # mode, source, destination below the prefix; /usr/bin/install because this script is also called install
     /usr/bin/install -D -m "$1" "$2" "$to/$3.new"
     mv -f "$to/$3.new" "$to/$3"
 }
@@ -32,7 +32,7 @@ put 755 clients/cli/sonde bin/sonde
 put 755 service/sonded bin/sonded
 put 755 gateway/sonde-gateway bin/sonde-gateway
 put 755 service/guest/libsonde.so lib/libsonde.so
-# What glibc's dynamic linker makes of $LIB: `sonde run` preloads PREFIX/$LIB/libsonde.so, which no other libc finds.
+# The values of $LIB in glibc's dynamic linker: `sonde run` preloads PREFIX/$LIB/libsonde.so, which other libcs do not find.
 for lib in lib64 lib/x86_64-linux-gnu; do
     mkdir -p "$to/$lib"
     ln -sfn "$(realpath -m --relative-to="$to/$lib" "$to/lib/libsonde.so")" "$to/$lib/libsonde.so"
@@ -41,6 +41,9 @@ put 644 api/sonde.h include/sonde.h
 put 644 proto/sonde/v1/profiler.proto share/sonde/proto/sonde/v1/profiler.proto
 for page in README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md; do
     put 644 "$page" "share/doc/sonde/$(basename "$page")"
+done
+for picture in docs/pictures/*.svg; do
+    put 644 "$picture" "share/doc/sonde/pictures/$(basename "$picture")"
 done
 for page in docs/man/*.[18]; do
     put 644 "$page" "share/man/man${page##*.}/$(basename "$page")"

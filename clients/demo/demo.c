@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The demo server: a server's shape without its sockets, whose CPU shares are known beforehand.
+ * The demo server: a server without sockets, whose CPU shares are known beforehand.
  *
  *     serve -> handle_request -> read_request   -> parse_header    10 %
  *                             -> write_response -> compress_block  20 %
  *                             -> apply_policy   -> match_rules     70 %
  *
- * The three leaves run the same chain of dependent multiplications, so the shares are the ratio of
- * their rounds on any machine and at any clock speed. The workers do only that; the main thread and
- * "housekeeping" sleep. With --short each request runs in a thread of its own that lives about a
- * millisecond, the hardest thing to sample; with --tick requests begin in step with a 4 ms tick,
- * which a profiler with a fixed phase sees always or never. The truth, by the threads' own CPU
- * clocks, is told at the end on stdout. */
+ * The three leaves run the same chain of dependent multiplications, so their shares are the ratio
+ * of their rounds on any machine and at any clock speed. The main thread and "housekeeping" sleep.
+ *
+ * --short runs each request in a thread of its own that lives about a millisecond, which is the
+ * hardest thing to sample. --tick begins requests in step with a 4 ms tick, which a profiler with a
+ * fixed phase sees always or never. --guide also waits and holds memory (backend.h). At its end the
+ * demo prints the CPU time that its threads' own clocks have counted. */
 #include "api/error.h"
 #include "api/options.h"
+#include "clients/demo/backend.h"
+#include "clients/demo/frame.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -27,41 +30,37 @@
 #include <time.h>
 #include <unistd.h>
 
-#define UNIT_ROUNDS 500u /* of one hundredth of a request; a request takes less than 0.1 ms */
+#define UNIT_ROUNDS 500u /* in 1 % of a request; a whole request takes less than 0.1 ms */
 #define MAX_WORKERS 256
 #define TICK_NS     4000000ull
-
-/* Called so that no frame is lost to a tail call, and no function to inlining or merging. */
-#define KEEP_FRAME() __asm__ volatile("" ::: "memory")
-#define BURNER       __attribute__((noinline, noclone))
 
 struct settings {
     uint64_t threads, requests, depth;
     double seconds, delay;
-    bool short_threads, in_step;
+    bool short_threads, in_step, guide;
 };
 
 static struct settings settings = {.threads = 2};
 static atomic_bool stopping;
 static atomic_ullong requests_done, requests_begun, cpu_ns;
 
-/* One multiplication waits for the one before: nothing for the compiler or the CPU to shorten. A
- * macro, so that the hot function is the innermost one by every tool's reading of inlines. */
+/* Each multiplication depends on the one before, so neither the compiler nor the CPU can shorten
+ * the chain. A macro instead of a function, so that no tool shows an inlined frame below the leaf. */
 #define BURN(seed, factor, units)                                                 \
     for (uint64_t rounds = (uint64_t)(units)*UNIT_ROUNDS; rounds > 0; rounds--) { \
         (seed) = (seed) * (factor) + rounds;                                      \
         __asm__ volatile("" : "+r"(seed));                                        \
     }
 
-BURNER uint64_t parse_header(uint64_t seed, unsigned units);
-BURNER uint64_t compress_block(uint64_t seed, unsigned units);
-BURNER uint64_t match_rules(uint64_t seed, unsigned units);
-BURNER uint64_t read_request(uint64_t seed);
-BURNER uint64_t write_response(uint64_t seed);
-BURNER uint64_t apply_policy(uint64_t seed);
-BURNER uint64_t handle_request(uint64_t seed);
-BURNER uint64_t descend(uint64_t seed, uint64_t depth);
-BURNER void serve(void);
+OWN_FRAME uint64_t parse_header(uint64_t seed, unsigned units);
+OWN_FRAME uint64_t compress_block(uint64_t seed, unsigned units);
+OWN_FRAME uint64_t match_rules(uint64_t seed, unsigned units);
+OWN_FRAME uint64_t read_request(uint64_t seed);
+OWN_FRAME uint64_t write_response(uint64_t seed);
+OWN_FRAME uint64_t apply_policy(uint64_t seed);
+OWN_FRAME uint64_t handle_request(uint64_t seed);
+OWN_FRAME uint64_t descend(uint64_t seed, uint64_t depth);
+OWN_FRAME void serve(void);
 
 uint64_t parse_header(uint64_t seed, unsigned units) {
     BURN(seed, 6364136223846793005ull, units);
@@ -104,7 +103,7 @@ uint64_t handle_request(uint64_t seed) {
     return seed;
 }
 
-/* A deeper stack for whoever measures what walking it costs. */
+/* Adds `depth` frames to the stack, to measure what walking them costs. */
 uint64_t descend(uint64_t seed, uint64_t depth) {
     seed = depth > 0 ? descend(seed, depth - 1) : handle_request(seed);
     KEEP_FRAME();
@@ -123,21 +122,25 @@ static void sleep_to_tick(void) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
 }
 
-/* False once the asked number of requests has begun. */
+/* False once the demo stops or the requested number of requests has begun. */
 static bool take_request(void) {
     unsigned long long number = atomic_fetch_add(&requests_begun, 1);
     return !atomic_load(&stopping) && (settings.requests == 0 || number < settings.requests);
 }
 
 void serve(void) {
+    struct backend backend = {.next = 0};
     uint64_t seed = 1;
     while (take_request()) {
         if (settings.in_step)
             sleep_to_tick();
-        for (int i = settings.in_step ? 15 : 1; i > 0; i--)
+        for (int i = settings.in_step || settings.guide ? 15 : 1; i > 0; i--)
             seed = descend(seed, settings.depth);
+        if (settings.guide)
+            backend_serve(&backend);
         atomic_fetch_add(&requests_done, 1);
     }
+    backend_finish(&backend);
     KEEP_FRAME();
 }
 
@@ -180,7 +183,7 @@ static void *on_housekeeping(void *unused) {
     return NULL;
 }
 
-/* Until SIGINT or SIGTERM, the time or the number of requests. */
+/* Returns on SIGINT or SIGTERM, after --seconds, or after --requests. */
 static void wait_for_end(const sigset_t *signals) {
     struct timespec step = {0, 50000000};
     uint64_t start = now_ns(CLOCK_MONOTONIC);
@@ -230,23 +233,25 @@ static int run(void) {
 int main(int argc, char **argv) {
     static const struct sonde_option table[] = {
         {"threads", 't', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, threads), 1,
-         MAX_WORKERS, "how many threads work (2)"},
+         MAX_WORKERS, "number of worker threads (default 2)"},
         {"seconds", 's', "S", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, seconds), 0,
-         86400, "end after so long (0: run until a signal)"},
+         86400, "exit after this many seconds (default 0: run until a signal)"},
         {"requests", 'n', "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, requests), 0,
-         1e15, "end after so many requests (0: no bound)"},
+         1e15, "exit after this many requests (default 0: no limit)"},
         {"delay", 0, "S", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, delay), 0, 3600,
-         "sleep so long before the work begins (0)"},
+         "seconds to sleep before the work begins (default 0)"},
         {"depth", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, depth), 0, 1000,
-         "so many more frames under each request (0)"},
+         "additional frames below each request (default 0)"},
         {"short", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, short_threads), 0, 0,
-         "a thread of about 1 ms for each request"},
+         "run each request in a thread of its own that lives about 1 ms"},
+        {"guide", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, guide), 0, 0,
+         "also wait for a lock and a database, and hold memory"},
         {"tick", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, in_step), 0, 0,
          "begin requests in step with a 4 ms tick"},
     };
     static const struct sonde_options options = {
         .usage = "demo [--threads N] [--seconds S] [--requests N] [--delay S] [--depth N] "
-                 "[--short] [--tick]",
+                 "[--short] [--tick] [--guide]",
         .about = "Burns CPU in known shares: parse_header 10, compress_block 20, match_rules 70 %.",
         .table = table,
         .count = sizeof table / sizeof table[0],
@@ -257,7 +262,7 @@ int main(int argc, char **argv) {
         return 0;
     if (err || argc > 1) {
         fprintf(stderr, "demo: %s\n",
-                err ? sonde_diag_text(&diag, err) : "there are no plain arguments");
+                err ? sonde_diag_text(&diag, err) : "unexpected argument; see --help");
         return 2;
     }
     return run();

@@ -208,6 +208,32 @@ def test_a_target_that_ends_during_a_capture_gives_what_came_until_then():
         check.equal(short.process.wait(20), 0)
 
 
+def weights(*words):
+    lines = stack.sonde(*words, "-o", "-", "--format", "collapsed")[0].splitlines()
+    return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in lines]
+
+
+def sum_of(stacks, *functions):
+    return sum(weight for frames, weight in stacks if all(name in frames for name in functions))
+
+
+def test_the_server_of_the_guide_waits_and_holds_memory_where_it_says():
+    address = f"unix:{stack.WORK}/guide.sock"
+    service = ("--service", address)
+    with stack.Server(DEMO, "--guide", "--threads", "2", flags=("--grpc", address), ready="demo: pid"):
+        waits = weights("record", "demo", "-d", "2", "--mode", "off-cpu", *service)
+        assert sum_of(waits, "query_database", "wait_for_reply") > 0, waits
+        assert sum_of(waits, "update_table", "write_journal") > 0, waits
+        stack.sonde("heap", "on", "--sample", "16384", *service)
+        full = 2 * 256 * (24 + 8 << 10)
+        heap = check.until(lambda: (lambda found: sum_of(found, "remember") > 0.85 * full and found)(
+            weights("heap", "dump", *service)), seconds=60, what="the memory of the demo")
+        held = sum_of(heap, "remember")
+        check.near(held / full, 1, 0.2, "memory held")
+        check.near(sum_of(heap, "store_page") / held, 0.75, 0.1, "share of the pages")
+        check.near(sum_of(heap, "open_session") / held, 0.25, 0.1, "share of the sessions")
+
+
 try:
     check.main(globals())
 finally:
