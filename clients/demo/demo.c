@@ -45,7 +45,8 @@ static atomic_bool stopping;
 static atomic_ullong requests_done, requests_begun, cpu_ns;
 
 /* Each multiplication depends on the one before, so neither the compiler nor the CPU can shorten
- * the chain. A macro instead of a function, so that no tool shows an inlined frame below the leaf. */
+ * the chain. A macro instead of a function, so that no tool shows an inlined frame below the leaf.
+ */
 #define BURN(seed, factor, units)                                                 \
     for (uint64_t rounds = (uint64_t)(units)*UNIT_ROUNDS; rounds > 0; rounds--) { \
         (seed) = (seed) * (factor) + rounds;                                      \
