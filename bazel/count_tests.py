@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the test cases of a Bazel run: reads its build events and each test's log, tells what was skipped and
-why, and ends in the line "N passed, N failed, N skipped"."""
+"""Counts the test cases of a Bazel run: count_tests.py EVENTS STATUS. Reads the run's build events and each test's log,
+prints what was skipped and why, and ends in the line "N passed, N failed, N skipped".
 
+A test that skips prints "SKIP: NAME: REASON". On the reference image (SONDE_REFERENCE_IMAGE=1, see test.sh) it counts as
+failed unless a line of tests/skips.txt is "NAME: REASON", or a pattern of it."""
+
+import fnmatch
 import json
+import os
 import re
 import sys
 import urllib.parse
 
 CLOSING = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$")
+SKIPS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/skips.txt")
 
 
 def read_log(uri):
@@ -19,10 +25,18 @@ def read_log(uri):
         return []
 
 
+def read_allowed():
+    """The skips that are allowed on the reference image; None elsewhere, where all are."""
+    if os.environ.get("SONDE_REFERENCE_IMAGE") != "1":
+        return None
+    with open(SKIPS, encoding="utf-8") as lines:
+        return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
 def count_target(passed, lines):
-    """Cases of one test program: its own closing line, else the program as one case."""
+    """([passed, failed, skipped], skips) of one test program: its own closing line, else the program as one case."""
     closings = [match for match in map(CLOSING.match, lines) if match]
-    skips = [line for line in lines if line.startswith("SKIP:")]
+    skips = [line.removeprefix("SKIP: ") for line in lines if line.startswith("SKIP: ")]
     if not closings:
         if not passed:
             return [0, 1, 0], skips
@@ -30,6 +44,7 @@ def count_target(passed, lines):
     counts = [int(text or 0) for text in closings[-1].groups()]
     if not passed and counts[1] == 0:
         counts[1] = 1  # crashed, timed out or leaked after its last case
+    counts[2] = max(counts[2], len(skips))
     return counts, skips
 
 
@@ -52,15 +67,25 @@ def targets(events_path):
     return results
 
 
+def judge_skips(label, counts, skips, allowed):
+    """Prints each skip; one that is not allowed counts as failed."""
+    for skip in skips:
+        if allowed is None or any(fnmatch.fnmatchcase(skip, pattern) for pattern in allowed):
+            print(f"{label}: skipped {skip}")
+        else:
+            print(f"{label}: FAILED: skipped {skip}: install what it needs (bazel/install_deps.sh), or list it in tests/skips.txt")
+            counts[1] += 1
+            counts[2] -= 1
+
+
 def main():
-    total = [0, 0, 0]
+    total, allowed = [0, 0, 0], read_allowed()
     for label, (passed, lines) in sorted(targets(sys.argv[1]).items()):
         counts, skips = count_target(passed, lines)
-        total = [a + b for a, b in zip(total, counts)]
-        for skip in skips:
-            print(f"{label}: {skip}")
         if counts[1]:
             print(f"{label}: FAILED")
+        judge_skips(label, counts, skips, allowed)
+        total = [a + b for a, b in zip(total, counts)]
     status = int(sys.argv[2])
     if status != 0 and total[1] == 0:
         total[1] = 1  # the build itself failed

@@ -4,7 +4,7 @@
 set -eu
 if ! command -v node >/dev/null || [ ! -d "${SONDE_NODE_MODULES:-/nowhere}/@grpc/grpc-js" ] ||
     [ ! -d "$SONDE_NODE_MODULES/@grpc/proto-loader" ]; then
-    echo "SKIP: no node, or no @grpc packages in SONDE_NODE_MODULES"
+    echo "SKIP: node_test: no node, or no @grpc packages in SONDE_NODE_MODULES"
     exit 0
 fi
 export NODE_PATH="$SONDE_NODE_MODULES"

@@ -474,8 +474,8 @@ class Example(Case):
 def main():
     suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
     outcome = unittest.TextTestRunner(stream=sys.stdout, verbosity=2).run(suite)
-    for _, reason in outcome.skipped:
-        print(f"SKIP: {reason}")
+    for test, reason in outcome.skipped:
+        print(f"SKIP: {test.id().rsplit('.', 1)[-1]}: {reason}")
     failed, skipped = len(outcome.failures) + len(outcome.errors), len(outcome.skipped)
     print(f"{outcome.testsRun - failed - skipped} passed, {failed} failed, {skipped} skipped")
     return 1 if failed else 0

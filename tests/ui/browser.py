@@ -19,7 +19,7 @@ QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
 
 
 def skip(why):
-    print(f"SKIP: {why}")
+    print(f"SKIP: {os.path.basename(sys.argv[0])}: {why}")
     sys.exit(0)
 
 

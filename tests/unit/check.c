@@ -9,6 +9,7 @@
 enum outcome { PASSED, FAILED, SKIPPED };
 
 static struct check_test *first, **last = &first;
+static const char *running;
 static jmp_buf leave_test;
 
 void check_register(struct check_test *test) {
@@ -28,7 +29,7 @@ void check_fail(const char *file, int line, const char *format, ...) {
 
 void check_skip(const char *format, ...) {
     va_list arguments;
-    printf("SKIP: ");
+    printf("SKIP: %s: ", running);
     va_start(arguments, format);
     vprintf(format, arguments);
     va_end(arguments);
@@ -38,6 +39,7 @@ void check_skip(const char *format, ...) {
 
 static enum outcome run(const struct check_test *test) {
     static const char *const words[] = {"ok", "FAILED", "skipped"};
+    running = test->name;
     int outcome = setjmp(leave_test);
     if (outcome == PASSED)
         test->run();

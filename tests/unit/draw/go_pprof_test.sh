@@ -4,7 +4,7 @@
 # `go tool pprof` reads our pprof, gzipped and raw, and our gperftools file.
 set -euo pipefail
 draw=tests/unit/draw/draw_fixture
-command -v /usr/bin/go >/dev/null || { echo "SKIP: no go"; exit 0; }
+command -v /usr/bin/go >/dev/null || { echo "SKIP: go_pprof_test: no go"; exit 0; }
 room=$(mktemp -d "${TEST_TMPDIR:-/tmp}/x.XXXXXX")
 export HOME=$room GOCACHE=$room/cache GOPATH=$room/go GOFLAGS=-mod=mod PPROF_TMPDIR=$room PPROF_BINARY_PATH=$room
 passed=0

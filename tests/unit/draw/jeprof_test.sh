@@ -15,7 +15,7 @@ expect() {
     passed=$((passed + 1))
 }
 for reader in jeprof google-pprof; do
-    command -v "$reader" >/dev/null || { echo "SKIP: no $reader"; continue; }
+    command -v "$reader" >/dev/null || { echo "SKIP: jeprof_test: no $reader"; continue; }
     "$reader" --text "$room/program" "$room/legacy.prof" >"$room/top" 2>"$room/errors" || { cat "$room/errors"; exit 1; }
     expect "$room/top" '^Total: 972 samples'
     expect "$room/top" '^ +449 +46\.2% +46\.2% +449 +46\.2% '

@@ -4,7 +4,7 @@
 # H5, H6: jeprof and go pprof read what we make of a real dump, with the raw dump's own totals, and the leaf of every stack is the
 # program's.
 set -euo pipefail
-command -v jeprof >/dev/null || { echo "SKIP: no jeprof"; exit 0; }
+command -v jeprof >/dev/null || { echo "SKIP: peers_test: no jeprof"; exit 0; }
 room=$(mktemp -d "${TEST_TMPDIR:-/tmp}/x.XXXXXX")
 folder=tests/unit/profile/jemalloc
 passed=0
@@ -52,5 +52,7 @@ if [ -x /usr/bin/go ]; then
         [ "${difference#-}" -le 20 ] || { echo "go pprof, $file: $difference bytes off $raw"; exit 1; }
         passed=$((passed + 1))
     done
+else
+    echo "SKIP: peers_test: no go"
 fi
 echo "$passed passed, 0 failed"

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bazel/count_tests.py: what it makes of the logs of a run."""
+
+import json
+import os
+import subprocess
+import tempfile
+
+from tests.cli import check
+
+FOLDER = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+ALLOWED = "jemallocs_own_names_are_seen: malloc is not jemalloc's"
+
+
+def count(logs, status=0, reference="1", results=()):
+    """Runs it over {label: log}; a log that begins with "!" is of a test that failed."""
+    events = []
+    for label, log in [*results, *logs.items()]:
+        path = os.path.join(FOLDER, f"{len(events)}.log")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(log.removeprefix("!"))
+        events.append({"id": {"testResult": {"label": label}}, "testResult": {
+            "status": "FAILED" if log.startswith("!") else "PASSED",
+            "testActionOutput": [{"name": "test.log", "uri": f"file://{path}"}]}})
+    path = os.path.join(FOLDER, "events")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(map(json.dumps, events)))
+    done = subprocess.run(["/usr/bin/python3", "bazel/count_tests.py", path, str(status)], capture_output=True, text=True,
+                          env={**os.environ, "SONDE_REFERENCE_IMAGE": reference}, check=False)
+    return done.returncode, done.stdout
+
+
+def test_the_cases_of_all_programs_are_added_up():
+    status, out = count({"//a": "ok x\n3 passed, 0 failed, 0 skipped\n", "//b": "2 passed, 0 failed\n", "//c": "fine\n"})
+    check.equal((status, out), (0, "6 passed, 0 failed, 0 skipped\n"))
+
+
+def test_a_program_that_fails_after_its_last_case_has_failed():
+    check.equal(count({"//a": "!3 passed, 0 failed\n"}), (1, "//a: FAILED\n3 passed, 1 failed, 0 skipped\n"))
+    check.equal(count({"//a": "!no closing line\n", "//b": "fine\n"})[1], "//a: FAILED\n1 passed, 1 failed, 0 skipped\n")
+
+
+def test_a_run_that_did_not_build_has_failed():
+    check.equal(count({"//a": "3 passed, 0 failed\n"}, status=1), (1, "3 passed, 1 failed, 0 skipped\n"))
+    check.equal(count({})[0], 1)
+
+
+def test_the_second_attempt_counts_and_is_mentioned():
+    first = [("//a", "!0 passed, 1 failed\n")]
+    check.equal(count({"//a": "1 passed, 0 failed\n"}, results=first),
+                (0, "//a: needed a second run\n1 passed, 0 failed, 0 skipped\n"))
+
+
+def test_a_listed_skip_is_printed_with_its_reason():
+    status, out = count({"//a": f"SKIP: {ALLOWED}\n3 passed, 0 failed, 1 skipped\n"})
+    check.equal((status, out), (0, f"//a: skipped {ALLOWED}\n3 passed, 0 failed, 1 skipped\n"))
+
+
+def test_a_skip_that_is_not_listed_fails_on_the_reference_image_alone():
+    logs = {"//a": "SKIP: some_test: no go\n3 passed, 0 failed, 1 skipped\n", "//b": "SKIP: b_test: no go\n"}
+    status, out = count(logs)
+    check.equal((status, out.splitlines()[-1]), (1, "3 passed, 2 failed, 0 skipped"))
+    check.contains(out, "//a: FAILED: skipped some_test: no go")
+    check.equal(count(logs, reference="0")[1].splitlines()[-1], "3 passed, 0 failed, 2 skipped")
+
+
+def test_a_skip_in_a_program_that_counts_none_is_counted():
+    check.equal(count({"//a": "SKIP: a_test: no jeprof\n3 passed, 0 failed\n"}, reference="0")[1],
+                "//a: skipped a_test: no jeprof\n3 passed, 0 failed, 1 skipped\n")
+
+
+check.main(globals())
