@@ -91,10 +91,9 @@ static struct unwind_remote_walk new_walk(const struct backtraces *all) {
 static void walk_glance(struct backtraces *all, const struct tracee_glance *glance,
                         struct unwind_remote_walk *walk) {
     struct unwind_remote remote = backtraces_code_remote(&all->code);
-    struct unwind_registers registers = {.known =
-                                             1u << UNWIND_REMOTE_RSP | 1u << UNWIND_REMOTE_RIP};
-    registers.value[UNWIND_REMOTE_RSP] = glance->sp;
-    registers.value[UNWIND_REMOTE_RIP] = glance->pc;
+    struct unwind_registers registers = {.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RIP};
+    registers.value[UNWIND_REG_RSP] = glance->sp;
+    registers.value[UNWIND_REG_RIP] = glance->pc;
     backtraces_code_live(&all->code, glance->sp);
     unwind_remote_walk(&remote, &registers, walk);
 }

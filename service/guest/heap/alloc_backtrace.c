@@ -53,11 +53,11 @@ static struct shared_walk *take_slot(uint64_t sp) {
 
 /* Walks into slot->pcs. Returns the number of leaf-most pcs before the first gap. */
 static uint32_t walk_callers(struct shared_walk *slot, const struct walk_map *map,
-                             const struct walk_registers *here, bool *has_exact) {
+                             const struct unwind_registers *here, bool *has_exact) {
     struct walk_bounds bounds;
     struct walk_stack extra;
     struct walk_result walked;
-    bounds_find_call(here->value[WALK_RSP], &own_stack, &extra, &bounds);
+    bounds_find_call(here->value[UNWIND_REG_RSP], &own_stack, &extra, &bounds);
     walk_from_call(here, map, &slot->cache, &slot->trail, &bounds, slot->pcs, WALKED_PCS, &walked);
     handler_report_miss(map, slot->pcs, &walked);
     *has_exact = walked.has_exact;
@@ -66,7 +66,7 @@ static uint32_t walk_callers(struct shared_walk *slot, const struct walk_map *ma
 
 /* Writes the callers without our own frame. Returns 0 when there are none. */
 static uint32_t walk(struct shared_walk *slot, const struct walk_map *map,
-                     const struct walk_registers *here, void **pcs, uint32_t most) {
+                     const struct unwind_registers *here, void **pcs, uint32_t most) {
     bool has_exact;
     uint32_t whole = walk_callers(slot, map, here, &has_exact);
     uint32_t count = whole > OWN_FRAME ? whole - OWN_FRAME : 0;
@@ -79,9 +79,9 @@ static uint32_t walk(struct shared_walk *slot, const struct walk_map *map,
 }
 
 __attribute__((noinline)) void alloc_backtrace_hook(void **pcs, unsigned *count, unsigned most) {
-    struct walk_registers here;
-    walk_registers_here(&here);
-    struct shared_walk *slot = take_slot(here.value[WALK_RSP]);
+    struct unwind_registers here;
+    unwind_registers_here(&here);
+    struct shared_walk *slot = take_slot(here.value[UNWIND_REG_RSP]);
     uint32_t depth = 0;
     if (slot) {
         const struct module_map *map = atomic_load(&handler_state.map);
@@ -103,9 +103,9 @@ static uint32_t skip_own(const uint64_t *pcs, uint32_t count, uint64_t caller) {
     return count;
 }
 
-uint32_t alloc_backtrace_take(const struct walk_registers *here, uint64_t caller, uint64_t *pcs,
+uint32_t alloc_backtrace_take(const struct unwind_registers *here, uint64_t caller, uint64_t *pcs,
                               uint32_t most) {
-    struct shared_walk *slot = take_slot(here->value[WALK_RSP]);
+    struct shared_walk *slot = take_slot(here->value[UNWIND_REG_RSP]);
     uint32_t depth = 0;
     if (slot) {
         const struct module_map *map = atomic_load(&handler_state.map);

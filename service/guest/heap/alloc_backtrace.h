@@ -25,9 +25,9 @@ typedef void alloc_backtrace_function(void **pcs, unsigned *count, unsigned most
 alloc_backtrace_function alloc_backtrace_hook;
 /* jemalloc's own backtrace. Set it before the hook is installed. */
 void alloc_backtrace_set_original(alloc_backtrace_function *original);
-/* The stack of the calling function (walk_registers_here), from the return address `caller` on: at
- * least 1 and at most `most` pcs; returns their number. Any thread; signal-safe. */
-uint32_t alloc_backtrace_take(const struct walk_registers *here, uint64_t caller, uint64_t *pcs,
+/* The stack of the calling function (unwind_registers_here), from the return address `caller` on:
+ * at least 1 and at most `most` pcs; returns their number. Any thread; signal-safe. */
+uint32_t alloc_backtrace_take(const struct unwind_registers *here, uint64_t caller, uint64_t *pcs,
                               uint32_t most);
 /* True when every walk that was under way at the call has ended. Does not wait: after false, ask
  * again later. Control thread only. */

@@ -127,8 +127,8 @@ bool sampler_choose(uint64_t bytes, struct sampler_choice *choice) {
 static __attribute__((noinline)) void
 note(const void *block, uint64_t bytes, const struct sampler_choice *choice, const void *caller) {
     uint64_t pcs[ALLOC_MAX_DEPTH];
-    struct walk_registers here;
-    walk_registers_here(&here);
+    struct unwind_registers here;
+    unwind_registers_here(&here);
     uint32_t depth = alloc_backtrace_take(&here, (uint64_t)caller, pcs, ALLOC_MAX_DEPTH);
     struct sample sample = {.size = bytes,
                             .objects = alloc_bits(choice->objects),

@@ -108,9 +108,9 @@ static struct walk_stack own_stack(struct walk_stack asked) {
 /* Every sampled thread's stack has this frame; its name says whose it is. */
 static __attribute__((noinline)) void *sonde_thread(void *packed) {
     struct begin begin = *(struct begin *)packed;
-    struct walk_registers here;
+    struct unwind_registers here;
     give_begin(packed);
-    walk_registers_here(&here);
+    unwind_registers_here(&here);
     if (atomic_load_explicit(&chroot_entered, memory_order_relaxed))
         chroot_add_thread((uint32_t)raw_gettid());
     threads_enter(own_stack(begin.stack), &here);

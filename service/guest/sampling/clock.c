@@ -185,7 +185,7 @@ static bool arm_timer(struct sampled_thread *thread, uint64_t cookie) {
 /* When the clock shall tick first, from now; and from which reading of the CPU clock periods are
  * counted. Ticks that would have come before the clock could be armed come at once: they are the
  * thread's start, and no function's that happens to run first. */
-static uint64_t first_tick(struct sampled_thread *thread, const struct walk_registers *birth) {
+static uint64_t first_tick(struct sampled_thread *thread, const struct unwind_registers *birth) {
     int64_t period = (int64_t)thread->period_ns,
             phase = (int64_t)period_phase(thread, thread->period_ns);
     int64_t cpu = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid)), origin = birth ? 0 : cpu;
@@ -221,7 +221,7 @@ static void run(struct sampled_thread *thread, uint64_t first_ns, bool at_birth)
 }
 
 void clock_arm(struct sampled_thread *thread, const struct clock_plan *plan, uint64_t period_ns,
-               const struct walk_registers *birth) {
+               const struct unwind_registers *birth) {
     uint64_t cookie = handler_cookie(thread->incarnation, sampled_threads_index(thread));
     period_begin(thread, period_ns);
     thread->user_only = plan->user_only;

@@ -36,7 +36,7 @@ void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan 
  * counts, and is shown there. NULL: a thread met later, counted from now on. Any thread, threads
  * locked. */
 void clock_arm(struct sampled_thread *thread, const struct clock_plan *plan, uint64_t period_ns,
-               const struct walk_registers *birth);
+               const struct unwind_registers *birth);
 /* Another period from now on, with a new first phase. Control thread, threads locked. */
 void clock_change(struct sampled_thread *thread, uint64_t period_ns);
 /* No tick after this, but for signals that are pending already. */

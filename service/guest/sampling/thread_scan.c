@@ -220,7 +220,7 @@ void threads_look(void) {
     sampled_threads_unlock(&mask);
 }
 
-void threads_enter(struct walk_stack stack, const struct walk_registers *birth) {
+void threads_enter(struct walk_stack stack, const struct unwind_registers *birth) {
     uint64_t mask;
     sampled_threads_lock(&mask);
     uint32_t tid = (uint32_t)raw_gettid();

@@ -27,7 +27,7 @@ void threads_look(void);
 
 /* For threads that begin and end through us, on themselves. stack [0,0) = not known; birth: where
  * the thread stands. */
-void threads_enter(struct walk_stack stack, const struct walk_registers *birth);
+void threads_enter(struct walk_stack stack, const struct unwind_registers *birth);
 void threads_leave(void);
 
 /* Around exec, on the calling thread: no tick may be on its way when the handlers are gone, or the

@@ -176,7 +176,7 @@ static void add(_Atomic uint64_t *sum, uint64_t more) {
                           memory_order_relaxed);
 }
 
-void tick_record_start(struct sampled_thread *thread, const struct walk_registers *birth,
+void tick_record_start(struct sampled_thread *thread, const struct unwind_registers *birth,
                        uint64_t weight_ns) {
     uint64_t pcs[RING_MAX_DEPTH];
     struct walk_bounds bounds = {.thread = thread->stack};

@@ -20,7 +20,7 @@ void tick_on_prof(int signal, siginfo_t *info, void *context); /* SIGPROF, the p
 /* Records a sample at `start` for ticks that a new thread missed because its clock was not armed
  * yet. weight_ns is their CPU time. Called by the thread itself, before its clock runs. */
 SONDE_SIGSAFE
-void tick_record_start(struct sampled_thread *thread, const struct walk_registers *start,
+void tick_record_start(struct sampled_thread *thread, const struct unwind_registers *start,
                        uint64_t weight_ns);
 
 /* Whether a SIGTRAP is one of our ticks, late ones included. */

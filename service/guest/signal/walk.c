@@ -193,31 +193,32 @@ static bool run_on_trail(struct walk *walk, struct walk_cache *cache, struct pla
 }
 
 /* The one frame that stopped run. Frame 0 has all its registers; of the others three are known. */
-static enum walk_step rare_step(struct walk *walk, const struct walk_registers *first,
-                                struct place *place) {
-    struct walk_registers registers;
+static enum unwind_step rare_step(struct walk *walk, const struct unwind_registers *first,
+                                  struct place *place) {
+    struct unwind_registers registers;
     if (walk->at == 1 && walk->laps == 0) {
         registers = *first;
     } else {
-        registers.value[WALK_RSP] = place->sp;
-        registers.value[WALK_RBP] = place->bp;
-        registers.value[WALK_RIP] = place->pc;
+        registers.value[UNWIND_REG_RSP] = place->sp;
+        registers.value[UNWIND_REG_RBP] = place->bp;
+        registers.value[UNWIND_REG_RIP] = place->pc;
         registers.known = WALK_ALWAYS_KNOWN;
     }
-    enum walk_step step = walk_step(walk, &registers, place->key);
-    place->sp = registers.value[WALK_RSP];
-    place->bp = registers.value[WALK_RBP];
-    place->pc = registers.value[WALK_RIP];
-    place->key = place->pc - (step == WALK_STEP_CALLER);
+    enum unwind_step step = walk_step(walk, &registers, place->key);
+    place->sp = registers.value[UNWIND_REG_RSP];
+    place->bp = registers.value[UNWIND_REG_RBP];
+    place->pc = registers.value[UNWIND_REG_RIP];
+    place->key = place->pc - (step != UNWIND_STEP_EXACT);
     return step;
 }
 
 /* False when a rule wants registers that are not kept here. */
 static bool walk_fast(struct walk *walk, struct walk_cache *cache, struct trail_walk *trail,
-                      const struct walk_registers *first) {
-    struct place place = {first->value[WALK_RIP], first->value[WALK_RSP], first->value[WALK_RBP],
-                          first->value[WALK_RIP], UNWIND_CFA_NONE};
-    enum walk_step step;
+                      const struct unwind_registers *first) {
+    struct place place = {first->value[UNWIND_REG_RIP], first->value[UNWIND_REG_RSP],
+                          first->value[UNWIND_REG_RBP], first->value[UNWIND_REG_RIP],
+                          UNWIND_CFA_NONE};
+    enum unwind_step step;
     uint64_t mark;
     do {
         walk->end = RING_END_BAD_STACK;
@@ -229,9 +230,9 @@ static bool walk_fast(struct walk *walk, struct walk_cache *cache, struct trail_
             return true;
         }
         step = rare_step(walk, first, &place);
-        if (step == WALK_STEP_END || step == WALK_STEP_NEEDS)
-            return step == WALK_STEP_END;
-        mark = step == WALK_STEP_EXACT ? RING_PC_EXACT : 0;
+        if (step == UNWIND_STEP_NEEDS || unwind_step_is_end(step))
+            return step != UNWIND_STEP_NEEDS;
+        mark = step == UNWIND_STEP_EXACT ? RING_PC_EXACT : 0;
     } while (walk_push(walk, place.pc, mark));
     return true;
 }
@@ -271,15 +272,15 @@ void walk_finish(struct walk *walk, struct walk_result *result) {
     result->gap_at = (uint16_t)half;
 }
 
-void walk_start(struct walk *walk, const struct walk_registers *first) {
+void walk_start(struct walk *walk, const struct unwind_registers *first) {
     walk->at = walk->laps = walk->switches = 0;
     walk->fp_frames = 0;
     walk->end = RING_END_BAD_STACK;
-    walk->pcs[walk->at++] = first->value[WALK_RIP] & ~RING_PC_EXACT;
+    walk->pcs[walk->at++] = first->value[UNWIND_REG_RIP] & ~RING_PC_EXACT;
 }
 
 static void walk_all(struct walk *walk, struct walk_cache *cache, struct trail_walk *trail,
-                     const struct walk_registers *first, struct walk_result *result) {
+                     const struct unwind_registers *first, struct walk_result *result) {
     uint64_t epoch = walk->map->generation >> 15;
     if (WALK_UNLIKELY(cache->epoch != epoch))
         renew_cache(cache, epoch);
@@ -288,23 +289,24 @@ static void walk_all(struct walk *walk, struct walk_cache *cache, struct trail_w
         return;
     }
     walk_start(walk, first);
-    if (walk_is_code(first->value[WALK_RIP]) && walk_enter_stack(walk, first->value[WALK_RSP]) &&
+    if (walk_is_code(first->value[UNWIND_REG_RIP]) &&
+        walk_enter_stack(walk, first->value[UNWIND_REG_RSP]) &&
         !walk_fast(walk, cache, trail, first)) {
         walk_start(walk, first);
-        if (walk_enter_stack(walk, first->value[WALK_RSP]))
-            walk_slowly(walk, first);
+        if (walk_enter_stack(walk, first->value[UNWIND_REG_RSP]))
+            walk_slowly(walk, first, NULL, NULL);
     }
     walk_finish(walk, result);
 }
 
-void walk_from_registers(const struct walk_registers *registers, const struct walk_map *map,
+void walk_from_registers(const struct unwind_registers *registers, const struct walk_map *map,
                          struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                          uint32_t max_depth, struct walk_result *result) {
     struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
     walk_all(&walk, cache, NULL, registers, result);
 }
 
-void walk_from_call(const struct walk_registers *registers, const struct walk_map *map,
+void walk_from_call(const struct unwind_registers *registers, const struct walk_map *map,
                     struct walk_cache *cache, struct walk_trail *trail,
                     const struct walk_bounds *bounds, uint64_t *pcs, uint32_t max_depth,
                     struct walk_result *result) {
@@ -318,14 +320,14 @@ void walk_from_call(const struct walk_registers *registers, const struct walk_ma
 void walk_from_context(const ucontext_t *context, const struct walk_map *map,
                        struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                        uint32_t max_depth, struct walk_result *result) {
-    struct walk_registers registers;
+    struct unwind_registers registers;
     struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
-    for (uint32_t i = 0; i < WALK_REGISTERS; i++)
-        registers.value[i] = (uint64_t)context->uc_mcontext.gregs[walk_greg[i]];
-    registers.known = (1u << WALK_REGISTERS) - 1;
+    for (uint32_t i = 0; i < UNWIND_REGISTERS; i++)
+        registers.value[i] = (uint64_t)context->uc_mcontext.gregs[unwind_gregs[i]];
+    registers.known = (1u << UNWIND_REGISTERS) - 1;
     walk.alternate.low = (uint64_t)context->uc_stack.ss_sp;
     walk.alternate.high = walk.alternate.low + context->uc_stack.ss_size;
-    uint64_t sp = registers.value[WALK_RSP];
+    uint64_t sp = registers.value[UNWIND_REG_RSP];
     if (sp < walk.alternate.low || sp >= walk.alternate.high) /* not on it: it may be gone by now */
         walk.alternate.high = walk.alternate.low;
     walk_all(&walk, cache, NULL, &registers, result);

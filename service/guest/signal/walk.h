@@ -21,6 +21,8 @@
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_WALK_H
 #define SONDE_SERVICE_GUEST_SIGNAL_WALK_H
 
+#include "service/unwind/step/registers.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -110,20 +112,10 @@ void walk_from_context(const ucontext_t *context, const struct walk_map *map,
                        struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                        uint32_t max_depth, struct walk_result *result);
 
-/* Registers by their DWARF numbers, 16 = rip; those in `known` (bit n = register n) count. rip, rsp
- * and rbp must be known. */
-#define WALK_REGISTERS 17u
-#define WALK_RBP       6u
-#define WALK_RSP       7u
-#define WALK_RIP       16u
-struct walk_registers {
-    uint64_t value[WALK_REGISTERS];
-    uint32_t known;
-};
-
-/* The same walk from given registers; rip is taken as an interrupted pc. */
+/* The same walk from given registers, of which rip, rsp and rbp must be known. rip is taken as an
+ * interrupted pc. */
 SONDE_SIGSAFE
-void walk_from_registers(const struct walk_registers *registers, const struct walk_map *map,
+void walk_from_registers(const struct unwind_registers *registers, const struct walk_map *map,
                          struct walk_cache *cache, const struct walk_bounds *bounds, uint64_t *pcs,
                          uint32_t max_depth, struct walk_result *result);
 
@@ -145,7 +137,7 @@ struct walk_trail {
     } ways[2];
 };
 SONDE_SIGSAFE
-void walk_from_call(const struct walk_registers *registers, const struct walk_map *map,
+void walk_from_call(const struct unwind_registers *registers, const struct walk_map *map,
                     struct walk_cache *cache, struct walk_trail *trail,
                     const struct walk_bounds *bounds, uint64_t *pcs, uint32_t max_depth,
                     struct walk_result *result);
@@ -166,24 +158,6 @@ struct walk_copy {
 void walk_from_copy(uint64_t pc, uint64_t sp, const struct walk_map *map,
                     const struct walk_copy *copy, uint64_t *pcs, uint32_t max_depth,
                     struct walk_result *result);
-
-/* The registers here, in the function it is inlined into: for a walk from an ordinary call (a heap
- * hook). pcs[0] of that walk is in that function, pcs[1] in its caller. */
-__attribute__((always_inline)) static inline void walk_registers_here(struct walk_registers *here) {
-    __asm__ volatile("leaq 0(%%rip), %%rax\n\t"
-                     "movq %%rax, 128(%0)\n\t"
-                     "movq %%rsp, 56(%0)\n\t"
-                     "movq %%rbp, 48(%0)\n\t"
-                     "movq %%rbx, 24(%0)\n\t"
-                     "movq %%r12, 96(%0)\n\t"
-                     "movq %%r13, 104(%0)\n\t"
-                     "movq %%r14, 112(%0)\n\t"
-                     "movq %%r15, 120(%0)"
-                     :
-                     : "r"(here->value)
-                     : "rax", "memory");
-    here->known = 1u << WALK_RIP | 1u << WALK_RSP | 1u << WALK_RBP | 1u << 3 | 0xfu << 12;
-}
 
 /* For the SIGSEGV/SIGBUS handler: where to go on when a load of the walker at rip has faulted, 0
  * when rip is none of its loads (then the fault is the application's own). */

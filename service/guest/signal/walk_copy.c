@@ -12,7 +12,7 @@
  * a direct call names its target, which is checked; a call through a pointer is believed only when
  * the saved rbp beside it is a place further up the stack, or none at all (0, as at a root). */
 #include "service/guest/signal/walk_shared.h"
-#include "service/unwind/remote/call_site.h"
+#include "service/unwind/step/call_site.h"
 
 #define SEARCH_BYTES   (32u << 10)
 #define FUNCTION_BYTES (64u << 10) /* a direct call's target lies at most so far before rip */
@@ -60,8 +60,8 @@ static bool leads_on(const struct walk *walk, uint64_t place, uint64_t bp) {
 
 /* rbp of the frame under way, whose CFA is rbp + offset. */
 static bool find_pointer(struct walk *walk, const struct walk_copy *copy,
-                         struct walk_registers *registers, uint64_t key, uint64_t offset) {
-    uint64_t sp = registers->value[WALK_RSP];
+                         struct unwind_registers *registers, uint64_t key, uint64_t offset) {
+    uint64_t sp = registers->value[UNWIND_REG_RSP];
     for (uint64_t bp = (sp + 7) & ~7ull; bp - sp < SEARCH_BYTES; bp += 8) {
         uint64_t pc, saved;
         uint64_t top = bp + offset - 8;
@@ -70,40 +70,22 @@ static bool find_pointer(struct walk *walk, const struct walk_copy *copy,
         enum verdict verdict = judge(walk, copy, pc, key);
         if (verdict == NO_CALL || (verdict == POINTER_CALL && !leads_on(walk, bp, saved)))
             continue;
-        registers->value[WALK_RBP] = bp;
-        registers->known |= 1u << WALK_RBP;
+        registers->value[UNWIND_REG_RBP] = bp;
+        registers->known |= 1u << UNWIND_REG_RBP;
         walk->fp_frames += walk->fp_frames < 255;
         return true;
     }
     return false;
 }
 
-static bool find_missing(struct walk *walk, const struct walk_copy *copy,
-                         struct walk_registers *registers, uint64_t key) {
+static bool find_missing(struct walk *walk, const void *copy, struct unwind_registers *registers,
+                         uint64_t key) {
     const struct unwind_rule *rule = walk_look_up(walk->map, key).rule;
     bool wants_rbp = !rule || rule->cfa == UNWIND_CFA_RBP;
     int64_t offset = rule ? rule->cfa_offset : 16;
-    if (!wants_rbp || registers->known >> WALK_RBP & 1 || offset < 16 || offset > 4096)
+    if (!wants_rbp || unwind_is_known(registers, UNWIND_REG_RBP) || offset < 16 || offset > 4096)
         return false;
     return find_pointer(walk, copy, registers, key, (uint64_t)offset);
-}
-
-static void walk_through(struct walk *walk, const struct walk_copy *copy,
-                         struct walk_registers *registers) {
-    uint64_t key = registers->value[WALK_RIP], mark;
-    do {
-        enum walk_step step = walk_step(walk, registers, key);
-        if (step == WALK_STEP_NEEDS) {
-            if (find_missing(walk, copy, registers, key))
-                step = walk_step(walk, registers, key);
-            else
-                walk->end = RING_END_RULE;
-        }
-        if (step == WALK_STEP_NEEDS || step == WALK_STEP_END)
-            return;
-        mark = step == WALK_STEP_EXACT ? RING_PC_EXACT : 0;
-        key = registers->value[WALK_RIP] - (mark ? 0 : 1);
-    } while (walk_has_room(walk) && walk_push(walk, registers->value[WALK_RIP], mark));
 }
 
 void walk_from_copy(uint64_t pc, uint64_t sp, const struct walk_map *map,
@@ -111,12 +93,12 @@ void walk_from_copy(uint64_t pc, uint64_t sp, const struct walk_map *map,
                     struct walk_result *result) {
     struct walk_bounds bounds = {.thread = {copy->low, copy->high}};
     struct walk walk = {.map = map, .bounds = &bounds, .pcs = pcs, .max = max_depth};
-    struct walk_registers registers = {.known = 1u << WALK_RSP | 1u << WALK_RIP};
-    registers.value[WALK_RIP] = pc;
-    registers.value[WALK_RSP] = sp;
+    struct unwind_registers registers = {.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RIP};
+    registers.value[UNWIND_REG_RIP] = pc;
+    registers.value[UNWIND_REG_RSP] = sp;
     walk.delta = (uint64_t)copy->bytes - copy->low;
     walk_start(&walk, &registers);
     if (walk_is_code(pc) && copy->high - copy->low >= 8 && walk_enter_stack(&walk, sp))
-        walk_through(&walk, copy, &registers);
+        walk_slowly(&walk, &registers, find_missing, copy);
     walk_finish(&walk, result);
 }

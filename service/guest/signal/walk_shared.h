@@ -6,7 +6,7 @@
 
 #include "service/guest/ring.h"
 #include "service/guest/signal/walk.h"
-#include "service/unwind/table/table.h"
+#include "service/unwind/step/step.h"
 
 #define WALK_INLINE        static inline __attribute__((always_inline))
 #define WALK_HIDDEN        __attribute__((visibility("hidden")))
@@ -14,7 +14,6 @@
 #define WALK_UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define WALK_NULL_PAGE     4096u
 #define WALK_USER_END      (1ull << 47)
-#define WALK_RED_ZONE      128u
 #define WALK_UNKNOWN_STACK (1u << 20) /* how far an unknown stack is followed */
 #define WALK_LOST          1u /* value of a register that is lost: no stack has that address */
 
@@ -38,10 +37,7 @@ struct walk {
     bool has_exact;
 };
 
-#define WALK_ALWAYS_KNOWN (1u << WALK_RSP | 1u << WALK_RBP | 1u << WALK_RIP)
-
-/* Index in gregs of each DWARF register. */
-extern WALK_HIDDEN const uint8_t walk_greg[WALK_REGISTERS];
+#define WALK_ALWAYS_KNOWN (1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RBP | 1u << UNWIND_REG_RIP)
 
 /* One load with its entry in the table of faults: two offsets, from the entry to the load and to
  * where it goes on. */
@@ -110,20 +106,20 @@ struct walk_position {
 };
 WALK_HIDDEN struct walk_position walk_look_up(const struct walk_map *map, uint64_t key);
 
-enum walk_step {
-    WALK_STEP_CALLER, /* registers are the caller's, rip its return address */
-    WALK_STEP_EXACT,  /* registers are those of interrupted code */
-    WALK_STEP_NEEDS,  /* the rule wants a register that is not known */
-    WALK_STEP_END     /* walk->end says why */
-};
-/* One frame by its whole rule, with all registers. key: the pc to look up. */
-WALK_HIDDEN enum walk_step walk_step(struct walk *walk, struct walk_registers *registers,
-                                     uint64_t key);
-/* The whole walk so, without the cache: for stacks whose rules want more than rsp and rbp. */
-WALK_HIDDEN void walk_slowly(struct walk *walk, const struct walk_registers *first);
+/* One frame by its whole rule, with all registers. key: the pc to look up. Sets walk->end for steps
+ * that end the walk; a register that is needed and not known counts as RING_END_RULE. */
+WALK_HIDDEN enum unwind_step walk_step(struct walk *walk, struct unwind_registers *registers,
+                                       uint64_t key);
+/* Finds the register that a rule needs; false if it cannot. */
+typedef bool walk_on_need(struct walk *walk, const void *context,
+                          struct unwind_registers *registers, uint64_t key);
+/* The whole walk by walk_step, without the cache: for stacks whose rules need more registers than
+ * rsp and rbp. on_need may be NULL. */
+WALK_HIDDEN void walk_slowly(struct walk *walk, const struct unwind_registers *first,
+                             walk_on_need *on_need, const void *context);
 
 /* The two ends of every walk. */
-WALK_HIDDEN void walk_start(struct walk *walk, const struct walk_registers *first);
+WALK_HIDDEN void walk_start(struct walk *walk, const struct unwind_registers *first);
 WALK_HIDDEN void walk_finish(struct walk *walk, struct walk_result *result);
 
 #endif

@@ -14,6 +14,8 @@
 #ifndef SONDE_SERVICE_UNWIND_REMOTE_REMOTE_H
 #define SONDE_SERVICE_UNWIND_REMOTE_REMOTE_H
 
+#include "service/unwind/step/registers.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/user.h>
@@ -21,15 +23,6 @@
 #define UNWIND_REMOTE_FRAMES (1u << 17)   /* a walk ends here, whatever the stack says */
 #define UNWIND_REMOTE_EXACT  (1ull << 63) /* of a pc: below a signal frame, not a return address */
 
-/* By DWARF number, 16 = rip; bit n of known = register n. */
-#define UNWIND_REMOTE_REGISTERS 17u
-#define UNWIND_REMOTE_RBP       6u
-#define UNWIND_REMOTE_RSP       7u
-#define UNWIND_REMOTE_RIP       16u
-struct unwind_registers {
-    uint64_t value[UNWIND_REMOTE_REGISTERS];
-    uint32_t known;
-};
 void unwind_registers_take(struct unwind_registers *registers,
                            const struct user_regs_struct *from); /* all known */
 

@@ -21,7 +21,7 @@ static void walk_with(const struct unwind_header *header, size_t size) {
     struct walk_module module;
     struct walk_map map = {.generation = ++generation, .count = 1, .modules = &module};
     struct walk_bounds bounds = {.thread = {(uint64_t)stack, (uint64_t)(stack + WORDS)}};
-    struct walk_registers start = {.known = (1u << WALK_REGISTERS) - 1};
+    struct unwind_registers start = {.known = (1u << UNWIND_REGISTERS) - 1};
     struct walk_result result, again;
     uint64_t pcs[32], same[32];
     walk_module_init(&module, TEXT, TEXT + header->text_bytes + 4096, TEXT - header->base, header);
@@ -31,9 +31,9 @@ static void walk_with(const struct unwind_header *header, size_t size) {
             stack[word] = mix >> word % 32 & 1
                               ? TEXT + (mix ^ (uint64_t)word * 7919) % header->text_bytes
                               : (uint64_t)(stack + (mix >> 7 ^ (uint64_t)word) % WORDS);
-        for (uint32_t number = 0; number < WALK_REGISTERS; number++)
+        for (uint32_t number = 0; number < UNWIND_REGISTERS; number++)
             start.value[number] = (uint64_t)(stack + (mix >> number) % WORDS);
-        start.value[WALK_RIP] = TEXT + mix % (header->text_bytes + 64);
+        start.value[UNWIND_REG_RIP] = TEXT + mix % (header->text_bytes + 64);
         walk_from_registers(&start, &map, &cache, &bounds, pcs, 32, &result);
         walk_from_call(&start, &map, &cache, &trail, &bounds, same, 32, &again);
         if (memcmp(&result, &again, sizeof again) != 0 || memcmp(pcs, same, result.depth * 8) != 0)

@@ -196,8 +196,8 @@ TEST(interrupted_anywhere_the_walk_is_libunwinds) {
 }
 
 static void walk_from_here(void) {
-    struct walk_registers registers;
-    walk_registers_here(&registers);
+    struct unwind_registers registers;
+    unwind_registers_here(&registers);
     walk_from_registers(&registers, &modules.map, &cache, &bounds, seen.ours, DEPTH, &seen.result);
     unw_context_t context;
     unw_cursor_t cursor;

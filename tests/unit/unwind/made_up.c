@@ -47,7 +47,7 @@ void use_rules(const struct unwind_rule *rules, uint32_t count) {
 }
 
 /* The same walk beside the last ones gives the same, however those went. */
-static void walk_beside_the_trail(const struct walk_registers *registers, uint32_t max) {
+static void walk_beside_the_trail(const struct unwind_registers *registers, uint32_t max) {
     static struct walk_trail trail;
     struct walk_result again;
     uint64_t same[256];
@@ -58,10 +58,11 @@ static void walk_beside_the_trail(const struct walk_registers *registers, uint32
 }
 
 void walk_at(uint64_t pc, const uint64_t *sp, const uint64_t *bp, uint32_t max) {
-    struct walk_registers registers = {.known = 1u << WALK_RIP | 1u << WALK_RSP | 1u << WALK_RBP};
-    registers.value[WALK_RIP] = pc;
-    registers.value[WALK_RSP] = (uint64_t)sp;
-    registers.value[WALK_RBP] = (uint64_t)bp;
+    struct unwind_registers registers = {.known = 1u << UNWIND_REG_RIP | 1u << UNWIND_REG_RSP |
+                                                  1u << UNWIND_REG_RBP};
+    registers.value[UNWIND_REG_RIP] = pc;
+    registers.value[UNWIND_REG_RSP] = (uint64_t)sp;
+    registers.value[UNWIND_REG_RBP] = (uint64_t)bp;
     memset(pcs, 0xee, sizeof pcs);
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, max, &result);
     for (int i = 1; i < MADE_UP_WALKS; i++)

@@ -24,13 +24,13 @@ static void walk_fast_once(void) {
 }
 
 static void walk_slow_once(void) {
-    struct walk_registers registers = {.known = (1u << WALK_REGISTERS) - 1};
+    struct unwind_registers registers = {.known = (1u << UNWIND_REGISTERS) - 1};
     struct walk walk = {.map = &modules.map, .bounds = &bounds, .pcs = pcs, .max = RING_MAX_DEPTH};
-    for (uint32_t i = 0; i < WALK_REGISTERS; i++)
-        registers.value[i] = (uint64_t)interrupted.uc_mcontext.gregs[walk_greg[i]];
-    walk.pcs[walk.at++] = registers.value[WALK_RIP];
-    if (walk_enter_stack(&walk, registers.value[WALK_RSP]))
-        walk_slowly(&walk, &registers);
+    for (uint32_t i = 0; i < UNWIND_REGISTERS; i++)
+        registers.value[i] = (uint64_t)interrupted.uc_mcontext.gregs[unwind_gregs[i]];
+    walk.pcs[walk.at++] = registers.value[UNWIND_REG_RIP];
+    if (walk_enter_stack(&walk, registers.value[UNWIND_REG_RSP]))
+        walk_slowly(&walk, &registers, NULL, NULL);
     result.depth = walk.at;
 }
 

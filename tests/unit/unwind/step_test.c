@@ -63,17 +63,17 @@ static void run_child(void) {
     _exit(0);
 }
 
-static void registers_of(const struct user_regs_struct *from, struct walk_registers *to) {
-    const uint64_t in_order[WALK_REGISTERS] = {
+static void registers_of(const struct user_regs_struct *from, struct unwind_registers *to) {
+    const uint64_t in_order[UNWIND_REGISTERS] = {
         from->rax, from->rdx, from->rcx, from->rbx, from->rsi, from->rdi,
         from->rbp, from->rsp, from->r8,  from->r9,  from->r10, from->r11,
         from->r12, from->r13, from->r14, from->r15, from->rip};
     memcpy(to->value, in_order, sizeof in_order);
-    to->known = (1u << WALK_REGISTERS) - 1;
+    to->known = (1u << UNWIND_REGISTERS) - 1;
 }
 
 /* As a thread's heap samples: each walk beside the one before, one instruction earlier. */
-static void check_beside_the_trail(const struct walk_registers *start,
+static void check_beside_the_trail(const struct unwind_registers *start,
                                    const struct walk_bounds *bounds, const uint64_t *pcs,
                                    const struct walk_result *result) {
     static struct walk_trail trail;
@@ -95,7 +95,7 @@ static bool walk_ours(pid_t child, const struct user_regs_struct *registers, uin
     if (process_vm_readv(child, &local, 1, &remote, 1, 0) != (ssize_t)local.iov_len)
         return false;
     struct walk_bounds bounds = {.thread = {low, high}};
-    struct walk_registers start;
+    struct unwind_registers start;
     registers_of(registers, &start);
     walk_from_registers(&start, &modules.map, &cache, &bounds, pcs, DEPTH, result);
     check_beside_the_trail(&start, &bounds, pcs, result);

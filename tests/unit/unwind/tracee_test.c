@@ -108,9 +108,9 @@ static unsigned disturb(pid_t tid) {
         return 0;
     if (tracee_stop(&tracer, task_dir, tid, stack, sizeof stack, &stop) != TRACEE_BLOCKED)
         return 0;
-    CHECK_INT(stop.registers.known, ==, (1u << UNWIND_REMOTE_REGISTERS) - 1);
+    CHECK_INT(stop.registers.known, ==, (1u << UNWIND_REGISTERS) - 1);
     CHECK_INT(stop.stack_bytes, >, 0);
-    CHECK_INT(stop.stack_at + 128, ==, stop.registers.value[UNWIND_REMOTE_RSP]);
+    CHECK_INT(stop.stack_at + 128, ==, stop.registers.value[UNWIND_REG_RSP]);
     CHECK_INT(stop.stop_ns, >, 0);
     return 1;
 }
@@ -165,7 +165,7 @@ TEST(a_stopped_process_stays_stopped) {
     pid_t tid = waits->of[WAIT_BUSY].tid;
     CHECK_INT(tracee_look(task_dir, tid, &glance), ==, TRACEE_BLOCKED);
     CHECK_INT(tracee_stop(&tracer, task_dir, tid, stack, sizeof stack, &stop), ==, TRACEE_BLOCKED);
-    CHECK_INT(stop.registers.value[UNWIND_REMOTE_RSP], ==, glance.sp);
+    CHECK_INT(stop.registers.value[UNWIND_REG_RSP], ==, glance.sp);
     uint64_t rounds = waits->of[WAIT_BUSY].rounds;
     pause_ms(50);
     CHECK_INT(waits->of[WAIT_BUSY].rounds, ==, rounds);

@@ -300,15 +300,15 @@ TEST(registers_saved_from_rbp_are_back_once_rbp_has_left_the_frame) {
     use_rules(rules, 3);
     stack[19] = IN(1);
     stack[41] = IN(2);
-    struct walk_registers registers = {.known = (1u << WALK_REGISTERS) - 1};
-    registers.value[WALK_RIP] = IN(0);
-    registers.value[WALK_RSP] = (uint64_t)(stack + 10);
+    struct unwind_registers registers = {.known = (1u << UNWIND_REGISTERS) - 1};
+    registers.value[UNWIND_REG_RIP] = IN(0);
+    registers.value[UNWIND_REG_RSP] = (uint64_t)(stack + 10);
     registers.value[10] = (uint64_t)(stack + 20);
-    registers.value[WALK_RBP] = (uint64_t)(stack + 40); /* the caller's already */
+    registers.value[UNWIND_REG_RBP] = (uint64_t)(stack + 40); /* the caller's already */
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, 127, &result);
     CHECK_INT(result.depth, ==, 3);
     CHECK_INT(result.end, ==, RING_END_ROOT);
-    registers.value[WALK_RBP] = (uint64_t)(stack + 12); /* not yet */
+    registers.value[UNWIND_REG_RBP] = (uint64_t)(stack + 12); /* not yet */
     stack[12] = (uint64_t)(stack + 40);
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, 127, &result);
     CHECK_INT(result.depth, ==, 3);

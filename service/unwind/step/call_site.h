@@ -2,8 +2,8 @@
  *
  * Calls, seen from behind: what the 8 bytes in front of a return address say, in a word, the last
  * byte highest. Signal-safe. */
-#ifndef SONDE_SERVICE_UNWIND_REMOTE_CALL_SITE_H
-#define SONDE_SERVICE_UNWIND_REMOTE_CALL_SITE_H
+#ifndef SONDE_SERVICE_UNWIND_STEP_CALL_SITE_H
+#define SONDE_SERVICE_UNWIND_STEP_CALL_SITE_H
 
 #include <stdbool.h>
 #include <stdint.h>
