@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RENDER_MS 120000 /* what the service may take after the capture */
+#define RENDER_TIMEOUT_MS 120000 /* what the service may take after the capture */
 
 struct capture {
     struct output *output;
@@ -21,7 +21,7 @@ struct capture {
 };
 
 /* 1188 as "1,188". */
-static const char *grouped(uint64_t number, char text[32]) {
+static const char *group_digits(uint64_t number, char text[32]) {
     char digits[24];
     int len = snprintf(digits, sizeof digits, "%" PRIu64, number);
     char *to = text;
@@ -39,8 +39,8 @@ static void show_progress(struct capture *capture, const Sonde__V1__Progress *pr
     if (!capture->on_terminal)
         return;
     fprintf(stderr, "\r\033[K%u s of %u  %s samples  %s dropped", progress->elapsed_ms / 1000,
-            (progress->duration_ms + 999) / 1000, grouped(progress->samples, samples),
-            grouped(progress->dropped, dropped));
+            (progress->duration_ms + 999) / 1000, group_digits(progress->samples, samples),
+            group_digits(progress->dropped, dropped));
     if (progress->hottest && progress->hottest[0]) {
         fputs("  hottest: ", stderr);
         cli_put_name(stderr, progress->hottest);
@@ -50,7 +50,7 @@ static void show_progress(struct capture *capture, const Sonde__V1__Progress *pr
     capture->line_shown = true;
 }
 
-static void note_result(struct capture *capture, const Sonde__V1__ResultStart *start) {
+static void read_result_start(struct capture *capture, const Sonde__V1__ResultStart *start) {
     struct capture_result *result = capture->result;
     capture->expected = start->size_bytes;
     result->bytes = start->size_bytes;
@@ -76,7 +76,7 @@ static bool on_event(void *context, const ProtobufCMessage *message) {
         show_progress(capture, event->progress);
         break;
     case SONDE__V1__CAPTURE_EVENT__EVENT_RESULT:
-        note_result(capture, event->result);
+        read_result_start(capture, event->result);
         break;
     case SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK:
         capture->received += event->chunk.len;
@@ -89,7 +89,7 @@ static bool on_event(void *context, const ProtobufCMessage *message) {
     return capture->err == SONDE_OK;
 }
 
-static sonde_err check_whole(const struct capture *capture, struct sonde_diag *diag) {
+static sonde_err check_complete(const struct capture *capture, struct sonde_diag *diag) {
     if (capture->err)
         return capture->err;
     if (!capture->result->complete || capture->received != capture->expected)
@@ -108,7 +108,7 @@ sonde_err capture_receive(struct service *service, const struct client_method *m
     sonde_err err = service_stream(service, method, request, deadline_ms, on_event, &capture, diag);
     if (capture.line_shown)
         fputs("\r\033[K", stderr);
-    return err ? err : check_whole(&capture, diag);
+    return err ? err : check_complete(&capture, diag);
 }
 
 sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode, struct sonde_diag *diag) {
@@ -128,7 +128,7 @@ sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode, struct s
                       text);
 }
 
-static sonde_err read_ceiling(const char *text, double *share, struct sonde_diag *diag) {
+static sonde_err read_max_overhead(const char *text, double *share, struct sonde_diag *diag) {
     char *end = NULL;
     if (!text)
         return SONDE_OK;
@@ -165,11 +165,11 @@ sonde_err capture_run(struct service *service, const char *target,
     request.note = settings->note ? (char *)settings->note : request.note;
     sonde_err err = capture_read_mode(settings->mode, &request.mode, diag);
     if (!err)
-        err = read_ceiling(settings->max_overhead, &request.max_overhead, diag);
+        err = read_max_overhead(settings->max_overhead, &request.max_overhead, diag);
     if (err)
         return err;
     return capture_receive(service, &client_capture_cpu, &request.base,
-                           request.duration_ms + RENDER_MS, output, result, diag);
+                           request.duration_ms + RENDER_TIMEOUT_MS, output, result, diag);
 }
 
 bool capture_read_number(const char *word, uint64_t *id) {
@@ -180,22 +180,22 @@ bool capture_read_number(const char *word, uint64_t *id) {
     return *id > 0 && !word[digits];
 }
 
-static void tell_kept(const struct capture_result *result) {
+static void print_saved(const struct capture_result *result) {
     if (result->capture_id)
         fprintf(stderr, "saved as capture %" PRIu64 "\n", result->capture_id);
     if (result->keep_error[0])
         fprintf(stderr, "not saved: %s\n", result->keep_error);
 }
 
-void capture_tell(const char *path, const struct capture_result *result) {
+void capture_print_summary(const char *path, const struct capture_result *result) {
     char samples[32], dropped[32];
     fprintf(stderr, "%s: %s samples in %.1f s, %s dropped%s%s%s\n", path,
-            grouped(result->samples, samples), result->duration_ms / 1000.0,
-            grouped(result->dropped, dropped), result->clock[0] ? ", clock " : "", result->clock,
-            result->target_gone ? "; the target exited early" : "");
+            group_digits(result->samples, samples), result->duration_ms / 1000.0,
+            group_digits(result->dropped, dropped), result->clock[0] ? ", clock " : "",
+            result->clock, result->target_gone ? "; the target exited early" : "");
     if (result->budget_note[0])
         fprintf(stderr, "overhead ceiling: %s\n", result->budget_note);
     if (result->samples == 0)
         fputs("no samples: the target was idle; if not, run `sonde doctor`\n", stderr);
-    tell_kept(result);
+    print_saved(result);
 }

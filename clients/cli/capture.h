@@ -114,6 +114,6 @@ SONDE_MUST_USE sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode 
 bool capture_read_number(const char *word, uint64_t *id);
 
 /* One line on stderr: "flame.svg: 1,980 samples in 10.0 s, 0 dropped". */
-void capture_tell(const char *path, const struct capture_result *result);
+void capture_print_summary(const char *path, const struct capture_result *result);
 
 #endif

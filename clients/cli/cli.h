@@ -20,12 +20,6 @@ struct verb {
     const struct sonde_options *options;
 };
 
-extern const struct verb verb_run, verb_record, verb_top, verb_draw, verb_symbol, verb_targets,
-    verb_doctor, verb_heap, verb_threads, verb_completions, verb_diff, verb_captures, verb_live;
-
-/* All verbs in the order of --help. */
-const struct verb *const *cli_verbs(size_t *count);
-
 /* Fills *settings. True to go on; otherwise *status is what to exit with (--help, a bad value). */
 bool cli_options(const struct verb *verb, void *settings, bool stop_at_plain, int *argc,
                  char **argv, int *status);

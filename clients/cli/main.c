@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde`: one table of verbs. --help, the completions and the man page's test read it too. */
-#include "clients/cli/cli.h"
+ * `sonde VERB ...`: finds the verb in the table of verbs and runs it. */
+#include "clients/cli/verbs/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const struct verb *const verbs[] = {
-    &verb_run,     &verb_record, &verb_top,         &verb_draw,     &verb_diff,
-    &verb_live,    &verb_heap,   &verb_threads,     &verb_captures, &verb_symbol,
-    &verb_targets, &verb_doctor, &verb_completions,
-};
-
-const struct verb *const *cli_verbs(size_t *count) {
-    *count = COUNT_OF(verbs);
-    return verbs;
-}
-
 static int print_help(FILE *out) {
+    size_t count;
+    const struct verb *const *verbs = verbs_table(&count);
     fputs("usage: sonde VERB [TARGET] [options]\n"
           "\n"
           "Shows where a running native server spends CPU time, where it waits and what holds its "
@@ -25,7 +16,7 @@ static int print_help(FILE *out) {
           "TARGET is the name or pid of a process; omit it when only one is attached.\n"
           "\n",
           out);
-    for (size_t i = 0; i < COUNT_OF(verbs); i++)
+    for (size_t i = 0; i < count; i++)
         fprintf(out, "  %-12s %s\n", verbs[i]->name, verbs[i]->summary);
     fputs("\n"
           "`sonde VERB --help` lists the options of a verb; `sonde --version` prints the version.\n"
@@ -47,13 +38,15 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 }
 
 int main(int argc, char **argv) {
+    size_t count;
+    const struct verb *const *verbs = verbs_table(&count);
     if (argc < 2)
         return print_help(stderr);
     if (is_one_of(argv[1], "--help", "-h", "help"))
         return print_help(stdout);
     if (is_one_of(argv[1], "--version", "-V", "version"))
         return puts("sonde " SONDE_VERSION) < 0;
-    for (size_t i = 0; i < COUNT_OF(verbs); i++)
+    for (size_t i = 0; i < count; i++)
         if (strcmp(verbs[i]->name, argv[1]) == 0)
             return verbs[i]->run(argc - 1, argv + 1);
     fprintf(stderr, "sonde: unknown verb \"%.64s\"; run `sonde --help` for a list\n", argv[1]);

@@ -16,7 +16,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#define ASK_MS 15000
+#define CALL_TIMEOUT_MS 15000
 
 /* The machine's own sonded counts when its socket is there. */
 static size_t find_running(char found[128]) {
@@ -195,10 +195,10 @@ sonde_err service_stream(struct service *service, const struct client_method *me
     return perform(service, method, request, deadline_ms, &running, diag);
 }
 
-sonde_err service_send(struct service *service, const struct client_method *method,
-                       const ProtobufCMessage *first,
-                       void (*each_sent)(void *context, struct client_call *call),
-                       service_on_message *each, void *context, struct sonde_diag *diag) {
+sonde_err service_upload(struct service *service, const struct client_method *method,
+                         const ProtobufCMessage *first,
+                         void (*each_sent)(void *context, struct client_call *call),
+                         service_on_message *each, void *context, struct sonde_diag *diag) {
     struct running_call running = {.on_message = each, .each_sent = each_sent, .context = context};
     return perform(service, method, first, 0, &running, diag);
 }
@@ -221,11 +221,12 @@ static bool on_answer(void *context, const ProtobufCMessage *message) {
     return answer->copy != NULL;
 }
 
-sonde_err service_ask(struct service *service, const struct client_method *method,
-                      const ProtobufCMessage *request, ProtobufCMessage **response,
-                      struct sonde_diag *diag) {
+sonde_err service_call(struct service *service, const struct client_method *method,
+                       const ProtobufCMessage *request, ProtobufCMessage **response,
+                       struct sonde_diag *diag) {
     struct answer answer = {.type = method->response};
-    sonde_err err = service_stream(service, method, request, ASK_MS, on_answer, &answer, diag);
+    sonde_err err =
+        service_stream(service, method, request, CALL_TIMEOUT_MS, on_answer, &answer, diag);
     if (!err && !answer.copy)
         err = sonde_fail(diag, SONDE_PROTOCOL, "the service sent no answer");
     if (err && answer.copy) {

@@ -47,9 +47,9 @@ SONDE_MUST_USE sonde_err service_open(struct service *service,
 void service_close(struct service *service);
 
 /* *response is freed with protobuf_c_message_free_unpacked. */
-SONDE_MUST_USE sonde_err service_ask(struct service *service, const struct client_method *method,
-                                     const ProtobufCMessage *request, ProtobufCMessage **response,
-                                     struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err service_call(struct service *service, const struct client_method *method,
+                                      const ProtobufCMessage *request, ProtobufCMessage **response,
+                                      struct sonde_diag *diag);
 
 /* on_message returns false to cancel the stream: then SONDE_OK is the result, and what went wrong
  * is the context's to know. SONDE_CANCELLED after a signal. */
@@ -61,11 +61,11 @@ SONDE_MUST_USE sonde_err service_stream(struct service *service, const struct cl
 
 /* The same for methods with many requests: `first` is sent, then each_sent is called whenever one
  * has left, on the client's thread, to send the next by client_call_send. */
-SONDE_MUST_USE sonde_err service_send(struct service *service, const struct client_method *method,
-                                      const ProtobufCMessage *first,
-                                      void (*each_sent)(void *context, struct client_call *call),
-                                      service_on_message *on_message, void *context,
-                                      struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err service_upload(struct service *service, const struct client_method *method,
+                                        const ProtobufCMessage *first,
+                                        void (*each_sent)(void *context, struct client_call *call),
+                                        service_on_message *on_message, void *context,
+                                        struct sonde_diag *diag);
 
 /* "" chooses nothing, digits a pid, anything else a name. The selector borrows the text. */
 void service_select(const char *target, Sonde__V1__TargetSelector *selector);

@@ -40,7 +40,7 @@ static int set_environment(const struct command *command) {
     return bad;
 }
 
-static _Noreturn void become(const struct command *command) {
+static _Noreturn void exec_command(const struct command *command) {
     sigaction(SIGPIPE, &command->pipe_action, NULL);
     if (set_environment(command) != 0) {
         dprintf(2, "sonde run: out of memory\n");
@@ -56,6 +56,6 @@ static _Noreturn void become(const struct command *command) {
 pid_t command_start(const struct command *command) {
     pid_t pid = fork();
     if (pid == 0)
-        become(command);
+        exec_command(command);
     return pid < 0 ? 0 : pid;
 }

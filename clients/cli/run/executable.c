@@ -39,7 +39,7 @@ static sonde_err find_in_path(const char *name, char path[PATH_MAX], struct sond
     return sonde_fail(diag, SONDE_NOT_FOUND, "%.200s: command not found", name);
 }
 
-sonde_err program_find(const char *name, char path[PATH_MAX], struct sonde_diag *diag) {
+sonde_err executable_find(const char *name, char path[PATH_MAX], struct sonde_diag *diag) {
     if (!strchr(name, '/'))
         return *name ? find_in_path(name, path, diag)
                      : sonde_fail(diag, SONDE_NOT_FOUND, "the command is empty");
@@ -52,7 +52,7 @@ sonde_err program_find(const char *name, char path[PATH_MAX], struct sonde_diag 
 }
 
 /* Does the kernel give the program other rights than ours? Then the linker ignores LD_PRELOAD. */
-static bool changes_rights(int fd) {
+static bool changes_privileges(int fd) {
     struct stat info;
     if (fstat(fd, &info) != 0)
         return false;
@@ -106,7 +106,7 @@ static sonde_err check_elf(const char *path, int fd, struct sonde_diag *diag) {
     else if (!opened)
         err = check_interpreter(path, &elf, diag);
     elf_finish(&elf);
-    if (!err && changes_rights(fd))
+    if (!err && changes_privileges(fd))
         err = sonde_fail(
             diag, SONDE_NOT_AVAILABLE,
             "%.160s is set-id or has file capabilities, so the dynamic linker ignores LD_PRELOAD; "
@@ -146,7 +146,7 @@ static sonde_err check_file(char path[PATH_MAX], bool *again, struct sonde_diag 
     return err;
 }
 
-sonde_err program_check(const char *path, struct sonde_diag *diag) {
+sonde_err executable_check(const char *path, struct sonde_diag *diag) {
     char current[PATH_MAX];
     snprintf(current, sizeof current, "%s", path);
     bool again = true;
@@ -156,7 +156,7 @@ sonde_err program_check(const char *path, struct sonde_diag *diag) {
     return err;
 }
 
-static void note_section(struct program_symbols *found, const Elf64_Shdr *section,
+static void note_section(struct executable_symbols *found, const Elf64_Shdr *section,
                          const char *name) {
     found->symtab |= section->sh_type == SHT_SYMTAB;
     found->dynsym |= section->sh_type == SHT_DYNSYM;
@@ -165,8 +165,8 @@ static void note_section(struct program_symbols *found, const Elf64_Shdr *sectio
     found->build_id |= strcmp(name, ".note.gnu.build-id") == 0;
 }
 
-struct program_symbols program_symbols(int fd) {
-    struct program_symbols found = {0};
+struct executable_symbols executable_symbols(int fd) {
+    struct executable_symbols found = {0};
     struct elf_input input;
     struct elf_file elf = {0};
     if (!elf_input_of_file(fd, &input))

@@ -13,18 +13,18 @@
 
 /* The file that execvp(name) would start. SONDE_NOT_FOUND; SONDE_PERMISSION_DENIED when it is there
  * but cannot be executed. */
-SONDE_MUST_USE sonde_err program_find(const char *name, char path[PATH_MAX],
-                                      struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err executable_find(const char *name, char path[PATH_MAX],
+                                         struct sonde_diag *diag);
 
 /* SONDE_NOT_AVAILABLE, with the reason and what to do, when preloading cannot work: a static, a
  * foreign or a set-id program. A script stands for its interpreter. Anything not understood is
  * taken to be fine: the kernel has the last word. */
-SONDE_MUST_USE sonde_err program_check(const char *path, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err executable_check(const char *path, struct sonde_diag *diag);
 
 /* Which symbol tables an ELF file has. All false when it cannot be read. */
-struct program_symbols {
+struct executable_symbols {
     bool is_elf, symtab, dynsym, debugdata, debug_info, build_id;
 };
-struct program_symbols program_symbols(int fd);
+struct executable_symbols executable_symbols(int fd);
 
 #endif

@@ -23,7 +23,7 @@ void helper_add(struct helper *helper, const char *argument) {
 }
 
 /* In the new process, until exec. */
-static _Noreturn void become(const struct helper *helper, int output, pid_t parent) {
+static _Noreturn void exec_command(const struct helper *helper, int output, pid_t parent) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -45,7 +45,7 @@ sonde_err helper_start(struct helper *helper, struct sonde_diag *diag) {
     pid_t parent = getpid();
     pid_t pid = fork();
     if (pid == 0)
-        become(helper, ends[1], parent);
+        exec_command(helper, ends[1], parent);
     int os_error = errno;
     close(ends[1]);
     if (pid < 0) {
@@ -57,14 +57,15 @@ sonde_err helper_start(struct helper *helper, struct sonde_diag *diag) {
     helper->ready = false;
     helper->started_ms = helper_now_ms();
     helper->restart_at_ms = 0;
-    helper->line_len = helper->kept_count = 0;
+    helper->line_len = helper->line_count = 0;
     return SONDE_OK;
 }
 
 static void end_line(struct helper *helper) {
     helper->line[helper->line_len] = 0;
     helper->line_len = 0;
-    memcpy(helper->kept[helper->kept_count++ % HELPER_KEPT_LINES], helper->line, HELPER_MAX_LINE);
+    memcpy(helper->last_lines[helper->line_count++ % HELPER_LAST_LINES], helper->line,
+           HELPER_MAX_LINE);
     if (helper->verbose)
         fprintf(stderr, "%s: %s\n", helper->name, helper->line);
     helper->on_line(helper->context, helper->line);
@@ -98,10 +99,10 @@ bool helper_reap(struct helper *helper, int *status) {
     return true;
 }
 
-void helper_tell(const struct helper *helper) {
-    size_t count = helper->kept_count < HELPER_KEPT_LINES ? helper->kept_count : HELPER_KEPT_LINES;
-    for (size_t i = helper->kept_count - count; i < helper->kept_count; i++)
-        fprintf(stderr, "  %s: %s\n", helper->name, helper->kept[i % HELPER_KEPT_LINES]);
+void helper_print_last_lines(const struct helper *helper) {
+    size_t count = helper->line_count < HELPER_LAST_LINES ? helper->line_count : HELPER_LAST_LINES;
+    for (size_t i = helper->line_count - count; i < helper->line_count; i++)
+        fprintf(stderr, "  %s: %s\n", helper->name, helper->last_lines[i % HELPER_LAST_LINES]);
 }
 
 void helper_signal(const struct helper *helper, int signal_number) {

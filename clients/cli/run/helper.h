@@ -17,7 +17,7 @@
 
 #define HELPER_MAX_ARGUMENTS 48
 #define HELPER_MAX_LINE      512
-#define HELPER_KEPT_LINES    8
+#define HELPER_LAST_LINES    8
 
 struct helper {
     const char *name;
@@ -32,11 +32,11 @@ struct helper {
     int output; /* -1 = none */
     bool ready; /* since its last start; set by on_line's owner */
     uint64_t started_ms, restart_at_ms;
-    int quick_ends; /* times in a row that it ended soon after its start */
+    int quick_exits; /* times in a row that it ended soon after its start */
     char line[HELPER_MAX_LINE];
     size_t line_len;
-    char kept[HELPER_KEPT_LINES][HELPER_MAX_LINE];
-    size_t kept_count;
+    char last_lines[HELPER_LAST_LINES][HELPER_MAX_LINE];
+    size_t line_count;
 };
 
 uint64_t helper_now_ms(void);
@@ -49,7 +49,7 @@ void helper_read(struct helper *helper);
 /* True once when the process has ended since the last call; *status as from waitpid. */
 bool helper_reap(struct helper *helper, int *status);
 /* The last lines it printed, on stderr. */
-void helper_tell(const struct helper *helper);
+void helper_print_last_lines(const struct helper *helper);
 /* Asks it to end (SIGTERM), or makes it (SIGKILL). */
 void helper_signal(const struct helper *helper, int signal_number);
 

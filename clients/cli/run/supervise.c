@@ -10,13 +10,13 @@
 #include <unistd.h>
 
 #define QUICK_MS        2000 /* a helper that lived shorter ended quickly */
-#define MAX_QUICK_ENDS  5
+#define MAX_QUICK_EXITS 5
 #define FIRST_DELAY_MS  100
 #define MAX_DELAY_MS    5000
-#define END_PATIENCE_MS 7000
+#define STOP_TIMEOUT_MS 7000
 
 /* What a program may want to hear of. Stop signals keep their own way: Ctrl-Z stops both. */
-static void passed_on(sigset_t *set) {
+static void add_forwarded_signals(sigset_t *set) {
     static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
                                   SIGUSR2, SIGALRM, SIGPWR,  SIGWINCH};
     sigemptyset(set);
@@ -28,7 +28,7 @@ static void passed_on(sigset_t *set) {
 
 sonde_err supervisor_init(struct supervisor *supervisor, struct sonde_diag *diag) {
     sigset_t taken;
-    passed_on(&taken);
+    add_forwarded_signals(&taken);
     sigaddset(&taken, SIGCHLD);
     sigprocmask(SIG_BLOCK, &taken, &supervisor->mask);
     struct sigaction ignore = {.sa_handler = SIG_IGN};
@@ -39,7 +39,7 @@ sonde_err supervisor_init(struct supervisor *supervisor, struct sonde_diag *diag
 }
 
 /* The terminal sends its signals to the command as well: only those of a process are passed on. */
-static void pass_on(struct supervisor *supervisor, const struct signalfd_siginfo *info) {
+static void forward_signal(struct supervisor *supervisor, const struct signalfd_siginfo *info) {
     int number = (int)info->ssi_signo;
     if (supervisor->command == 0) {
         if (number != SIGWINCH && number != SIGCHLD)
@@ -53,7 +53,7 @@ static void read_signals(struct supervisor *supervisor) {
     struct signalfd_siginfo info;
     while (read(supervisor->signals, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo != SIGCHLD)
-            pass_on(supervisor, &info);
+            forward_signal(supervisor, &info);
 }
 
 static void reap_command(struct supervisor *supervisor) {
@@ -65,7 +65,7 @@ static void reap_command(struct supervisor *supervisor) {
     supervisor->status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-static void describe_end(const struct helper *helper, int status, const char *then) {
+static void report_exit(const struct helper *helper, int status, const char *then) {
     if (WIFSIGNALED(status))
         fprintf(stderr, "sonde run: %s was killed by signal %d; %s\n", helper->name,
                 WTERMSIG(status), then);
@@ -77,17 +77,16 @@ static void describe_end(const struct helper *helper, int status, const char *th
 /* A helper that was ready has ended: again, after a delay that grows while it keeps ending. */
 static void plan_restart(struct helper *helper, int status) {
     uint64_t now = helper_now_ms();
-    helper->quick_ends = now - helper->started_ms < QUICK_MS ? helper->quick_ends + 1 : 0;
-    if (helper->quick_ends >= MAX_QUICK_ENDS) {
-        describe_end(helper, status,
-                     "giving up on it; the command keeps running without profiling");
-        helper_tell(helper);
+    helper->quick_exits = now - helper->started_ms < QUICK_MS ? helper->quick_exits + 1 : 0;
+    if (helper->quick_exits >= MAX_QUICK_EXITS) {
+        report_exit(helper, status, "giving up on it; the command keeps running without profiling");
+        helper_print_last_lines(helper);
         return;
     }
-    uint64_t delay = (uint64_t)FIRST_DELAY_MS << (2 * helper->quick_ends);
+    uint64_t delay = (uint64_t)FIRST_DELAY_MS << (2 * helper->quick_exits);
     helper->restart_at_ms = now + (delay < MAX_DELAY_MS ? delay : MAX_DELAY_MS);
-    if (helper->quick_ends <= 1)
-        describe_end(helper, status, "restarting it");
+    if (helper->quick_exits <= 1)
+        report_exit(helper, status, "restarting it");
 }
 
 static void reap_helpers(struct supervisor *supervisor) {
@@ -139,8 +138,8 @@ void supervisor_step(struct supervisor *supervisor, int timeout_ms) {
         restart_helpers(supervisor);
 }
 
-static void end_helper(struct supervisor *supervisor, struct helper *helper) {
-    uint64_t until = helper_now_ms() + END_PATIENCE_MS;
+static void stop_helper(struct supervisor *supervisor, struct helper *helper) {
+    uint64_t until = helper_now_ms() + STOP_TIMEOUT_MS;
     helper_signal(helper, SIGTERM);
     while (helper->pid && helper_now_ms() < until)
         supervisor_step(supervisor, (int)(until - helper_now_ms()));
@@ -152,7 +151,7 @@ static void end_helper(struct supervisor *supervisor, struct helper *helper) {
 void supervisor_finish(struct supervisor *supervisor) {
     supervisor->stopping = true;
     for (size_t i = supervisor->helper_count; i-- > 0;)
-        end_helper(supervisor, supervisor->helpers[i]);
+        stop_helper(supervisor, supervisor->helpers[i]);
     close(supervisor->signals);
     supervisor->signals = -1;
     sigaction(SIGPIPE, &supervisor->pipe_action, NULL);

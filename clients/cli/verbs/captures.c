@@ -2,16 +2,16 @@
  *
  * `sonde captures`: what sonded keeps, as a list, or one of them into a file. */
 #include "clients/cli/capture.h"
-#include "clients/cli/cli.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/json.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <inttypes.h>
 #include <string.h>
 #include <time.h>
 
-#define FETCH_MS 120000
-#define SAVED    (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS)
+#define FETCH_TIMEOUT_MS 120000
+#define SAVED            (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS)
 
 struct settings {
     struct service_settings service;
@@ -63,7 +63,7 @@ static sonde_err list(struct service *service, const struct settings *settings,
     ProtobufCMessage *answer;
     service_select(settings->target, &selector);
     request.target = &selector;
-    sonde_err err = service_ask(service, &client_list_captures, &request.base, &answer, diag);
+    sonde_err err = service_call(service, &client_list_captures, &request.base, &answer, diag);
     if (err)
         return err;
     if (settings->json)
@@ -90,13 +90,13 @@ static sonde_err fetch(struct service *service, const struct settings *settings,
         request.sample_type = (char *)settings->type;
     sonde_err err = output_open(&output, path, diag);
     if (!err)
-        err = capture_receive(service, &client_get_capture, &request.base, FETCH_MS, &output,
-                              &result, diag);
+        err = capture_receive(service, &client_get_capture, &request.base, FETCH_TIMEOUT_MS,
+                              &output, &result, diag);
     if (!err)
         err = output_commit(&output, diag);
     output_finish(&output);
     if (!err && strcmp(path, "-") != 0)
-        capture_tell(path, &result);
+        capture_print_summary(path, &result);
     return err;
 }
 

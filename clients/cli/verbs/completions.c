@@ -2,14 +2,14 @@
  *
  * `sonde completions SHELL`: the completion script, written from the verb table. An install puts
  * the three scripts under share/. */
-#include "clients/cli/cli.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static void print_verbs(void) {
     size_t count;
-    const struct verb *const *verbs = cli_verbs(&count);
+    const struct verb *const *verbs = verbs_table(&count);
     for (size_t i = 0; i < count; i++)
         printf("%s%s", i ? " " : "", verbs[i]->name);
 }
@@ -22,7 +22,7 @@ static void print_flags(const struct verb *verb) {
 
 static void print_bash(void) {
     size_t count;
-    const struct verb *const *verbs = cli_verbs(&count);
+    const struct verb *const *verbs = verbs_table(&count);
     printf("_sonde() {\n"
            "    local word=\"${COMP_WORDS[COMP_CWORD]}\" flags=\n"
            "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
@@ -54,7 +54,7 @@ static void print_quoted(const char *text) {
 
 static void print_zsh(void) {
     size_t count;
-    const struct verb *const *verbs = cli_verbs(&count);
+    const struct verb *const *verbs = verbs_table(&count);
     printf("#compdef sonde\n_sonde() {\n    local -a verbs\n    verbs=(\n");
     for (size_t i = 0; i < count; i++) {
         printf("        %s:", verbs[i]->name);
@@ -73,7 +73,7 @@ static void print_zsh(void) {
 
 static void print_fish(void) {
     size_t count;
-    const struct verb *const *verbs = cli_verbs(&count);
+    const struct verb *const *verbs = verbs_table(&count);
     for (size_t i = 0; i < count; i++) {
         printf("complete -c sonde -n __fish_use_subcommand -f -a %s -d ", verbs[i]->name);
         print_quoted(verbs[i]->summary);

@@ -6,10 +6,11 @@
 #include "api/profile/pprof/pprof.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <string.h>
 
-#define FETCH_MS          120000
+#define FETCH_TIMEOUT_MS  120000
 #define MAX_PROFILE_BYTES (2048ull << 20)
 
 struct settings {
@@ -39,8 +40,8 @@ static sonde_err fetch(const struct settings *settings, uint64_t id, struct sond
     request.rendering = &rendering;
     sonde_err err = service_open(&service, &settings->service, diag);
     if (!err)
-        err = service_stream(&service, &client_get_capture, &request.base, FETCH_MS, on_event,
-                             &bytes, diag);
+        err = service_stream(&service, &client_get_capture, &request.base, FETCH_TIMEOUT_MS,
+                             on_event, &bytes, diag);
     service_close(&service);
     if (!err && bytes.failed)
         err =
@@ -51,8 +52,8 @@ static sonde_err fetch(const struct settings *settings, uint64_t id, struct sond
     return err;
 }
 
-static sonde_err read_word(const struct settings *settings, const char *word,
-                           struct sonde_profile **profile, struct sonde_diag *diag) {
+static sonde_err read_profile(const struct settings *settings, const char *word,
+                              struct sonde_profile **profile, struct sonde_diag *diag) {
     uint64_t id;
     return capture_read_number(word, &id) ? fetch(settings, id, profile, diag)
                                           : source_read(word, profile, diag);
@@ -88,7 +89,7 @@ static const struct sonde_format_info *choose_format(const struct settings *sett
     return sonde_format_info(SONDE_FORMAT_TEXT_TOP);
 }
 
-static bool is_good(const char *word) {
+static bool is_profile_argument(const char *word) {
     uint64_t id;
     return capture_read_number(word, &id) || source_is_file(word);
 }
@@ -103,7 +104,7 @@ static int on_diff(int argc, char **argv) {
     if (argc != 3)
         return cli_usage(&verb_diff, "two profiles needed: BASE and NEW");
     for (int i = 1; i < 3; i++)
-        if (!is_good(argv[i]))
+        if (!is_profile_argument(argv[i]))
             return cli_usage(&verb_diff,
                              "\"%.60s\" is neither a capture number (see `sonde captures`) nor a "
                              "file name with a / or an extension such as .pb.gz",
@@ -112,9 +113,9 @@ static int on_diff(int argc, char **argv) {
     const struct sonde_format_info *format = choose_format(&settings, path);
     if (!format)
         return format_refuse(&verb_diff, settings.format, path, FORMATS_ANY);
-    sonde_err err = read_word(&settings, argv[1], &base, &diag);
+    sonde_err err = read_profile(&settings, argv[1], &base, &diag);
     if (!err)
-        err = read_word(&settings, argv[2], &now, &diag);
+        err = read_profile(&settings, argv[2], &now, &diag);
     if (!err)
         err = draw(&settings, base, now, format->format, path, &diag);
     sonde_profile_destroy(base);

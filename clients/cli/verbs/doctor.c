@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/doctor.h"
 
-#include "clients/cli/cli.h"
 #include "clients/cli/json.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,14 +19,14 @@ static void (*const checks[])(struct doctor *) = {
 
 static const char *const state_words[] = {"ok", "note", "fix"};
 
-void doctor_find(struct doctor *doctor, enum finding_state state, const char *subject,
-                 const char *mend, const char *format, ...) {
+void doctor_report(struct doctor *doctor, enum finding_state state, const char *subject,
+                   const char *fix, const char *format, ...) {
     if (doctor->count == DOCTOR_MAX_FINDINGS)
         return;
     struct finding *finding = &doctor->findings[doctor->count++];
     finding->state = state;
     finding->subject = subject;
-    snprintf(finding->mend, sizeof finding->mend, "%s", mend ? mend : "");
+    snprintf(finding->fix, sizeof finding->fix, "%s", fix ? fix : "");
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(finding->text, sizeof finding->text, format, arguments);
@@ -35,8 +35,8 @@ void doctor_find(struct doctor *doctor, enum finding_state state, const char *su
 
 static void print_text(const struct finding *finding) {
     printf("%-5s %-9s %s\n", state_words[finding->state], finding->subject, finding->text);
-    if (finding->mend[0])
-        printf("%-5s %-9s   %s\n", "", "", finding->mend);
+    if (finding->fix[0])
+        printf("%-5s %-9s   %s\n", "", "", finding->fix);
 }
 
 static void print_json(const struct doctor *doctor) {
@@ -48,7 +48,7 @@ static void print_json(const struct doctor *doctor) {
                          state_words[finding->state], finding->subject);
         json_text(&text, finding->text);
         sonde_buf_puts(&text, ",\"mend\":");
-        json_text(&text, finding->mend);
+        json_text(&text, finding->fix);
         sonde_buf_putc(&text, '}');
     }
     sonde_buf_puts(&text, "]}");

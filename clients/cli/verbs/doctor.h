@@ -16,7 +16,7 @@ struct finding {
     enum finding_state state;
     const char *subject; /* "clock" */
     char text[400];
-    char mend[300]; /* "" = nothing to do */
+    char fix[300]; /* "" = nothing to do */
 };
 
 struct doctor {
@@ -26,8 +26,8 @@ struct doctor {
 };
 
 /* mend NULL = none; text is printf-like. */
-void doctor_find(struct doctor *doctor, enum finding_state state, const char *subject,
-                 const char *mend, const char *format, ...) __attribute__((format(printf, 5, 6)));
+void doctor_report(struct doctor *doctor, enum finding_state state, const char *subject,
+                   const char *fix, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 void doctor_check_programs(struct doctor *doctor);
 void doctor_check_clock(struct doctor *doctor);

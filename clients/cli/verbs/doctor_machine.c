@@ -6,7 +6,7 @@
 #include "clients/cli/verbs/doctor.h"
 
 #include "api/paths.h"
-#include "clients/cli/run/places.h"
+#include "clients/cli/run/install.h"
 
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -21,15 +21,15 @@
 #include <unistd.h>
 
 void doctor_check_programs(struct doctor *doctor) {
-    for (enum place place = 0; place < PLACE_COUNT; place++) {
+    for (enum installed file = 0; file < INSTALLED_COUNT; file++) {
         char path[PATH_MAX];
         struct sonde_diag diag = {0};
-        if (place_find(place, path, &diag) == SONDE_OK)
-            doctor_find(doctor, FINDING_OK, "programs", NULL, "%s found at %.300s",
-                        place_name(place), path);
+        if (install_find(file, path, &diag) == SONDE_OK)
+            doctor_report(doctor, FINDING_OK, "programs", NULL, "%s found at %.300s",
+                          install_name(file), path);
         else
-            doctor_find(doctor, FINDING_FIX, "programs", "bazel run //:install -- --prefix DIR",
-                        "%.380s", diag.text);
+            doctor_report(doctor, FINDING_FIX, "programs", "bazel run //:install -- --prefix DIR",
+                          "%.380s", diag.text);
     }
 }
 
@@ -79,33 +79,34 @@ static void explain_refusal(struct doctor *doctor, int os_error) {
         try_timer() ? "; sampling falls back to timer_create, which is limited to the kernel's tick"
                     : "";
     if (os_error == EINVAL)
-        doctor_find(doctor, FINDING_NOTE, "clock", NULL,
-                    "this kernel lacks perf events with sigtrap (Linux 5.13 or later has them)%s",
-                    but);
+        doctor_report(doctor, FINDING_NOTE, "clock", NULL,
+                      "this kernel lacks perf events with sigtrap (Linux 5.13 or later has them)%s",
+                      but);
     else if (paranoid > 2)
-        doctor_find(doctor, FINDING_FIX, "clock", "sysctl -w kernel.perf_event_paranoid=2",
-                    "perf_event_paranoid is %d, so the kernel refuses perf events%s", paranoid,
-                    but);
+        doctor_report(doctor, FINDING_FIX, "clock", "sysctl -w kernel.perf_event_paranoid=2",
+                      "perf_event_paranoid is %d, so the kernel refuses perf events%s", paranoid,
+                      but);
     else
-        doctor_find(doctor, FINDING_FIX, "clock",
-                    "docker run --cap-add PERFMON ... (or use a seccomp profile that allows "
-                    "perf_event_open)",
-                    "perf_event_open is refused (%s), probably by a container's seccomp filter%s",
-                    strerror(os_error), but);
+        doctor_report(doctor, FINDING_FIX, "clock",
+                      "docker run --cap-add PERFMON ... (or use a seccomp profile that allows "
+                      "perf_event_open)",
+                      "perf_event_open is refused (%s), probably by a container's seccomp filter%s",
+                      strerror(os_error), but);
 }
 
 void doctor_check_clock(struct doctor *doctor) {
     int os_error = try_perf(true);
     if (os_error == 0) {
-        doctor_find(doctor, FINDING_OK, "clock", NULL,
-                    "perf events work, including time in the kernel");
+        doctor_report(doctor, FINDING_OK, "clock", NULL,
+                      "perf events work, including time in the kernel");
         return;
     }
     int user_error = try_perf(false);
     if (user_error == 0)
-        doctor_find(doctor, FINDING_NOTE, "clock", "sysctl -w kernel.perf_event_paranoid=1",
-                    "perf events work for user code only; time in the kernel is counted but has no "
-                    "kernel stacks");
+        doctor_report(
+            doctor, FINDING_NOTE, "clock", "sysctl -w kernel.perf_event_paranoid=1",
+            "perf events work for user code only; time in the kernel is counted but has no "
+            "kernel stacks");
     else
         explain_refusal(doctor, user_error);
 }
@@ -115,14 +116,15 @@ void doctor_check_limits(struct doctor *doctor) {
     getrlimit(RLIMIT_NOFILE, &files);
     getrlimit(RLIMIT_SIGPENDING, &signals);
     if (files.rlim_cur < 256)
-        doctor_find(doctor, FINDING_NOTE, "limits", "ulimit -n 4096",
-                    "the limit of %llu open files is low; if a process has many threads, some will "
-                    "share a clock",
-                    (unsigned long long)files.rlim_cur);
+        doctor_report(
+            doctor, FINDING_NOTE, "limits", "ulimit -n 4096",
+            "the limit of %llu open files is low; if a process has many threads, some will "
+            "share a clock",
+            (unsigned long long)files.rlim_cur);
     else
-        doctor_find(doctor, FINDING_OK, "limits", NULL,
-                    "%llu open files and %llu pending signals per process",
-                    (unsigned long long)files.rlim_cur, (unsigned long long)signals.rlim_cur);
+        doctor_report(doctor, FINDING_OK, "limits", NULL,
+                      "%llu open files and %llu pending signals per process",
+                      (unsigned long long)files.rlim_cur, (unsigned long long)signals.rlim_cur);
 }
 
 /* The folder itself, or what it would be made in. */
@@ -142,11 +144,12 @@ static bool can_write(const char *folder) {
 void doctor_check_data(struct doctor *doctor) {
     const char *named = getenv("SONDE_DATA_DIR");
     const char *folder = named && *named ? named : sonde_default_data_dir();
-    char mend[300];
-    snprintf(mend, sizeof mend, "mkdir -p %.100s && chown $(id -u) %.100s", folder, folder);
+    char fix[300];
+    snprintf(fix, sizeof fix, "mkdir -p %.100s && chown $(id -u) %.100s", folder, folder);
     if (can_write(folder))
-        doctor_find(doctor, FINDING_OK, "data", NULL, "%.300s is writable", folder);
+        doctor_report(doctor, FINDING_OK, "data", NULL, "%.300s is writable", folder);
     else
-        doctor_find(doctor, FINDING_FIX, "data", mend,
-                    "%.250s is not writable, so sonded rebuilds its tables at every start", folder);
+        doctor_report(doctor, FINDING_FIX, "data", fix,
+                      "%.250s is not writable, so sonded rebuilds its tables at every start",
+                      folder);
 }

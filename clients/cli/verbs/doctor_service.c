@@ -15,33 +15,34 @@ static void check_symbols(struct doctor *doctor, const Sonde__V1__Target *target
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return;
-    struct program_symbols symbols = program_symbols(fd);
+    struct executable_symbols symbols = executable_symbols(fd);
     close(fd);
     if (!symbols.is_elf)
         return;
     if (symbols.symtab)
-        doctor_find(doctor, FINDING_OK, "symbols", NULL, "%.60s has a symbol table",
-                    target->executable);
+        doctor_report(doctor, FINDING_OK, "symbols", NULL, "%.60s has a symbol table",
+                      target->executable);
     else if (symbols.debugdata)
-        doctor_find(doctor, FINDING_OK, "symbols", NULL, "%.60s has symbols in .gnu_debugdata",
-                    target->executable);
+        doctor_report(doctor, FINDING_OK, "symbols", NULL, "%.60s has symbols in .gnu_debugdata",
+                      target->executable);
     else
-        doctor_find(
+        doctor_report(
             doctor, FINDING_NOTE, "symbols",
             "link it without -s, or strip it with --strip-debug only",
             "%.60s is stripped: only exported functions have names; the rest show as file+offset",
             target->executable);
     if (!symbols.build_id)
-        doctor_find(doctor, FINDING_NOTE, "symbols", "link it with -Wl,--build-id",
-                    "%.60s has no build-id, so profiles cannot be matched with debug files",
-                    target->executable);
+        doctor_report(doctor, FINDING_NOTE, "symbols", "link it with -Wl,--build-id",
+                      "%.60s has no build-id, so profiles cannot be matched with debug files",
+                      target->executable);
 }
 
 static void check_target(struct doctor *doctor, const Sonde__V1__Target *target) {
     bool has_clock = target->clock && target->clock[0];
-    doctor_find(doctor, FINDING_OK, "target", NULL, "%.60s, pid %d, %s%.20s%s%.200s", target->name,
-                target->pid, has_clock ? "sampled by " : "not sampled yet", target->clock,
-                target->clock_note && target->clock_note[0] ? ": " : "", target->clock_note);
+    doctor_report(doctor, FINDING_OK, "target", NULL, "%.60s, pid %d, %s%.20s%s%.200s",
+                  target->name, target->pid, has_clock ? "sampled by " : "not sampled yet",
+                  target->clock, target->clock_note && target->clock_note[0] ? ": " : "",
+                  target->clock_note);
     check_symbols(doctor, target);
 }
 
@@ -49,14 +50,15 @@ static void check_targets(struct doctor *doctor, struct service *service) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     ProtobufCMessage *answer;
     struct sonde_diag diag = {0};
-    sonde_err err = service_ask(service, &client_list_targets, &request.base, &answer, &diag);
+    sonde_err err = service_call(service, &client_list_targets, &request.base, &answer, &diag);
     if (err) {
-        doctor_find(doctor, FINDING_FIX, "target", NULL, "%.300s", sonde_diag_text(&diag, err));
+        doctor_report(doctor, FINDING_FIX, "target", NULL, "%.300s", sonde_diag_text(&diag, err));
         return;
     }
     const Sonde__V1__ListTargetsResponse *response = (const Sonde__V1__ListTargetsResponse *)answer;
     if (response->n_targets == 0)
-        doctor_find(doctor, FINDING_NOTE, "target", "sonde run -- COMMAND", "no targets attached");
+        doctor_report(doctor, FINDING_NOTE, "target", "sonde run -- COMMAND",
+                      "no targets attached");
     for (size_t i = 0; i < response->n_targets && i < 16; i++)
         check_target(doctor, response->targets[i]);
     protobuf_c_message_free_unpacked(answer, NULL);
@@ -64,18 +66,18 @@ static void check_targets(struct doctor *doctor, struct service *service) {
 
 static void check_info(struct doctor *doctor, const struct service *service,
                        const Sonde__V1__Info *info) {
-    doctor_find(doctor, FINDING_OK, "service", NULL, "sonded %.20s, pid %d, is running at %.200s",
-                info->version, info->pid, service->address);
+    doctor_report(doctor, FINDING_OK, "service", NULL, "sonded %.20s, pid %d, is running at %.200s",
+                  info->version, info->pid, service->address);
     if (strcmp(info->version, SONDE_VERSION) != 0)
-        doctor_find(doctor, FINDING_NOTE, "service", NULL,
-                    "sonded is version %.20s, this is %s; install both from the same build",
-                    info->version, SONDE_VERSION);
+        doctor_report(doctor, FINDING_NOTE, "service", NULL,
+                      "sonded is version %.20s, this is %s; install both from the same build",
+                      info->version, SONDE_VERSION);
     for (size_t i = 0; i < info->n_drops_total; i++)
         if (info->drops_total[i]->count > 0)
-            doctor_find(doctor, FINDING_NOTE, "drops", NULL,
-                        "%llu of %llu samples dropped since sonded started: %.40s",
-                        (unsigned long long)info->drops_total[i]->count,
-                        (unsigned long long)info->samples_total, info->drops_total[i]->cause);
+            doctor_report(doctor, FINDING_NOTE, "drops", NULL,
+                          "%llu of %llu samples dropped since sonded started: %.40s",
+                          (unsigned long long)info->drops_total[i]->count,
+                          (unsigned long long)info->samples_total, info->drops_total[i]->cause);
 }
 
 void doctor_check_service(struct doctor *doctor) {
@@ -85,13 +87,13 @@ void doctor_check_service(struct doctor *doctor) {
     ProtobufCMessage *answer = NULL;
     sonde_err err = service_open(&service, doctor->settings, &diag);
     if (!err)
-        err = service_ask(&service, &client_get_info, &request.base, &answer, &diag);
+        err = service_call(&service, &client_get_info, &request.base, &answer, &diag);
     if (err == SONDE_UNAUTHENTICATED || err == SONDE_PERMISSION_DENIED)
-        doctor_find(doctor, FINDING_FIX, "service", "export SONDE_TOKEN=...", "%.380s",
-                    sonde_diag_text(&diag, err));
+        doctor_report(doctor, FINDING_FIX, "service", "export SONDE_TOKEN=...", "%.380s",
+                      sonde_diag_text(&diag, err));
     else if (err)
-        doctor_find(doctor, FINDING_FIX, "service", "sonded & (or: sonde run -- COMMAND)", "%.380s",
-                    sonde_diag_text(&diag, err));
+        doctor_report(doctor, FINDING_FIX, "service", "sonded & (or: sonde run -- COMMAND)",
+                      "%.380s", sonde_diag_text(&diag, err));
     if (answer) {
         check_info(doctor, &service, (const Sonde__V1__Info *)answer);
         protobuf_c_message_free_unpacked(answer, NULL);

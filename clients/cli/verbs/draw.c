@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/formats.h"
 #include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/verbs.h"
 
 struct settings {
     struct source_settings source;

@@ -7,9 +7,9 @@
  *     keys              stdin ──▶ wishes ──▶ screen        (one lock for all three)
  *     main              waits for the end; q is a SIGINT to ourselves, as Ctrl-C would be */
 #include "clients/cli/capture.h"
-#include "clients/cli/cli.h"
 #include "clients/cli/json.h"
 #include "clients/cli/verbs/live_view.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <poll.h>
 #include <pthread.h>

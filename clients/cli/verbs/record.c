@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/capture.h"
-#include "clients/cli/cli.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/json.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -58,7 +58,7 @@ static int record(const struct settings *settings, const char *target,
     if (settings->json)
         print_json(settings->output, &result);
     else
-        capture_tell(settings->output, &result);
+        capture_print_summary(settings->output, &result);
     return 0;
 }
 

@@ -6,12 +6,12 @@
  *
  * The exit status is the command's, as a shell tells it; Sonde's own failures follow env and
  * timeout: 125 for sonde's, 126 for a command that cannot be run so, 127 for a missing one. */
-#include "clients/cli/cli.h"
 #include "clients/cli/run/command.h"
 #include "clients/cli/run/executable.h"
-#include "clients/cli/run/places.h"
+#include "clients/cli/run/install.h"
 #include "clients/cli/run/rundir.h"
 #include "clients/cli/run/supervise.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -135,9 +135,9 @@ static sonde_err start_gateway(struct run *run, struct sonde_diag *diag) {
 }
 
 static sonde_err start_service(struct run *run, struct sonde_diag *diag) {
-    sonde_err err = place_find(PLACE_SONDED, run->sonded_path, diag);
+    sonde_err err = install_find(INSTALLED_SONDED, run->sonded_path, diag);
     if (!err)
-        err = place_find(PLACE_GATEWAY, run->gateway_path, diag);
+        err = install_find(INSTALLED_GATEWAY, run->gateway_path, diag);
     if (!err)
         err = rundir_create(&run->dir, diag);
     if (err)
@@ -149,12 +149,12 @@ static sonde_err start_service(struct run *run, struct sonde_diag *diag) {
     run->supervisor.helper_count = 2;
     err = start_helper(run, &run->sonded, diag);
     if (err) {
-        helper_tell(&run->sonded);
+        helper_print_last_lines(&run->sonded);
         return err;
     }
     err = start_gateway(run, diag);
     if (err)
-        helper_tell(&run->gateway);
+        helper_print_last_lines(&run->gateway);
     return err;
 }
 
@@ -165,7 +165,7 @@ static const char *base_of(const char *path) {
 
 static int run_command(struct run *run, char **argv) {
     run->command.argv = argv;
-    place_for_preload(run->libsonde_path, run->preload);
+    install_preload_path(run->libsonde_path, run->preload);
     run->command.libsonde = run->preload;
     run->command.name = run->settings.name;
     run->command.first_name = base_of(argv[0]);
@@ -186,17 +186,17 @@ static int run_command(struct run *run, char **argv) {
 /* 0, or the status to exit with when the command cannot be run under Sonde. */
 static int check_command(const char *name, struct sonde_diag *diag) {
     char path[PATH_MAX];
-    sonde_err err = program_find(name, path, diag);
+    sonde_err err = executable_find(name, path, diag);
     if (err)
         return err == SONDE_NOT_FOUND ? NO_COMMAND : CANNOT_RUN;
-    return program_check(path, diag) ? CANNOT_RUN : 0;
+    return executable_check(path, diag) ? CANNOT_RUN : 0;
 }
 
 static int start_and_run(struct run *run, char **argv, struct sonde_diag *diag) {
     int status = check_command(argv[0], diag);
     if (status)
         return status;
-    if (place_find(PLACE_LIBSONDE, run->libsonde_path, diag))
+    if (install_find(INSTALLED_LIBSONDE, run->libsonde_path, diag))
         return OWN_FAILURE;
     if (strpbrk(run->libsonde_path, ": ")) {
         sonde_fail(

@@ -14,7 +14,7 @@
 #define MAX_PROFILE_BYTES (2048ull << 20)
 
 /* What profiles are called beside our own extensions, in the documents of those who take them. */
-static bool has_known_end(const char *word) {
+static bool has_profile_extension(const char *word) {
     static const char *const ends[] = {".pb", ".proto", ".pprof", ".hprof"};
     size_t len = strlen(word);
     for (size_t i = 0; i < COUNT_OF(ends); i++) {
@@ -26,7 +26,8 @@ static bool has_known_end(const char *word) {
 }
 
 bool source_is_file(const char *word) {
-    return word && (strchr(word, '/') || sonde_format_from_name(word) || has_known_end(word));
+    return word &&
+           (strchr(word, '/') || sonde_format_from_name(word) || has_profile_extension(word));
 }
 
 static sonde_err read_file(const char *path, struct sonde_buf *bytes, struct sonde_diag *diag) {
@@ -160,6 +161,6 @@ int source_draw(const struct verb *verb, const char *word, const struct source_s
     if (err)
         return cli_fail(verb, err, &diag);
     if (!is_file && strcmp(output_path, "-") != 0)
-        capture_tell(output_path, &result);
+        capture_print_summary(output_path, &result);
     return 0;
 }

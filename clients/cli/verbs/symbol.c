@@ -3,8 +3,9 @@
  * `sonde symbol`: one line an address, "0x401f2a parse_header http.c:212 (+0x1a)"; functions that
  * were inlined there come first, their callers on lines of their own. */
 #include "clients/cli/verbs/symbol.h"
-#include "clients/cli/cli.h"
+
 #include "clients/cli/json.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -81,7 +82,7 @@ static sonde_err ask(struct service *service, const struct symbol_settings *sett
     request.wait_ms = (uint32_t)settings->wait_ms;
     request.kind = settings->returns ? SONDE__V1__SYMBOLIZE_REQUEST__ADDRESS_KIND__RETURN
                                      : SONDE__V1__SYMBOLIZE_REQUEST__ADDRESS_KIND__EXACT;
-    sonde_err err = service_ask(service, &client_symbolize, &request.base, &answer, diag);
+    sonde_err err = service_call(service, &client_symbolize, &request.base, &answer, diag);
     if (err)
         return err;
     const Sonde__V1__SymbolizeResponse *response = (const Sonde__V1__SymbolizeResponse *)answer;

@@ -20,7 +20,7 @@
 static const char *const qualities[] = {"-", "exports", "names", "full"};
 static const char *const states[] = {"known", "ready", "converting", "failed"};
 
-#define COUNTED(table, value) ((size_t)(value) < COUNT_OF(table) ? (table)[value] : "?")
+#define NAME_OF(table, value) ((size_t)(value) < COUNT_OF(table) ? (table)[value] : "?")
 
 /* --- the list ----------------------------------------------------------------------------------
  */
@@ -44,7 +44,7 @@ static void print_file(const Sonde__V1__SymbolFile *file) {
     if (file->used_unix_ns && localtime_r(&seconds, &when))
         strftime(used, sizeof used, "%Y-%m-%d %H:%M", &when);
     printf(ROW, file->kind == SONDE__V1__SYMBOL_FILE__KIND__UPLOAD ? "upload" : "tables",
-           COUNTED(states, file->state), COUNTED(qualities, file->quality), size, used,
+           NAME_OF(states, file->state), NAME_OF(qualities, file->quality), size, used,
            file->build_id[0] ? file->build_id : "-");
     cli_put_name(stdout, file->name[0] ? file->name : "-");
     if (file->reason[0]) {
@@ -62,7 +62,7 @@ sonde_err symbol_list(struct service *service, const struct symbol_settings *set
                       struct sonde_diag *diag) {
     Sonde__V1__ListSymbolFilesRequest request = SONDE__V1__LIST_SYMBOL_FILES_REQUEST__INIT;
     ProtobufCMessage *answer;
-    sonde_err err = service_ask(service, &client_list_symbol_files, &request.base, &answer, diag);
+    sonde_err err = service_call(service, &client_list_symbol_files, &request.base, &answer, diag);
     if (err)
         return err;
     const Sonde__V1__ListSymbolFilesResponse *response = (const void *)answer;
@@ -91,7 +91,7 @@ sonde_err symbol_evict(struct service *service, const struct symbol_settings *se
     request.all = strcmp(settings->evict, "all") == 0;
     request.id = request.all ? (char *)"" : (char *)settings->evict;
     request.uploads = true;
-    sonde_err err = service_ask(service, &client_evict_symbols, &request.base, &answer, diag);
+    sonde_err err = service_call(service, &client_evict_symbols, &request.base, &answer, diag);
     if (err)
         return err;
     const Sonde__V1__EvictSymbolsResponse *response = (const void *)answer;
@@ -138,7 +138,7 @@ static bool on_kept(void *context, const ProtobufCMessage *message) {
         json_print(message);
     else
         printf("stored as the debug file of build-id %s (%s)\n", file->build_id,
-               COUNTED(qualities, file->quality));
+               NAME_OF(qualities, file->quality));
     return true;
 }
 
@@ -159,8 +159,8 @@ sonde_err symbol_upload(struct service *service, const struct symbol_settings *s
     if (!err) {
         upload->request.size_bytes = (uint64_t)about.st_size;
         read_chunk(upload);
-        err = service_send(service, &client_upload_debug_file, &upload->request.base, on_sent,
-                           on_kept, upload, diag);
+        err = service_upload(service, &client_upload_debug_file, &upload->request.base, on_sent,
+                             on_kept, upload, diag);
     }
     if (upload->fd >= 0)
         close(upload->fd);

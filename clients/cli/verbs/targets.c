@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/cli.h"
 #include "clients/cli/json.h"
 #include "clients/cli/service.h"
+#include "clients/cli/verbs/verbs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static void print_target(const Sonde__V1__Target *target) {
 static sonde_err list(struct service *service, bool json, struct sonde_diag *diag) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     ProtobufCMessage *answer;
-    sonde_err err = service_ask(service, &client_list_targets, &request.base, &answer, diag);
+    sonde_err err = service_call(service, &client_list_targets, &request.base, &answer, diag);
     if (err)
         return err;
     const Sonde__V1__ListTargetsResponse *response = (const Sonde__V1__ListTargetsResponse *)answer;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/cli.h"
 #include "clients/cli/json.h"
 #include "clients/cli/service.h"
+#include "clients/cli/verbs/verbs.h"
 
 struct settings {
     struct service_settings service;
@@ -20,7 +20,7 @@ static sonde_err print(struct service *service, const char *target, const struct
     request.max_depth = (uint32_t)settings->depth;
     request.max_threads = (uint32_t)settings->threads;
     request.as_text = !settings->json;
-    sonde_err err = service_ask(service, &client_get_backtraces, &request.base, &answer, diag);
+    sonde_err err = service_call(service, &client_get_backtraces, &request.base, &answer, diag);
     if (err)
         return err;
     if (settings->json)

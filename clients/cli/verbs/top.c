@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/verbs/source.h"
+#include "clients/cli/verbs/verbs.h"
 
 static int on_top(int argc, char **argv) {
     struct source_settings settings = {.capture = CAPTURE_DEFAULTS};

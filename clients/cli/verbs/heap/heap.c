@@ -8,50 +8,50 @@
 
 #include <string.h>
 
-#define OWNER        "sonde heap"
-#define UUID_DIGITS  32
-#define LEAST_SAMPLE 4096 /* of the live heap: each sample costs memory */
+#define OWNER       "sonde heap"
+#define UUID_DIGITS 32
+#define MIN_SAMPLE  4096 /* of the live heap: each sample costs memory */
 
 /* The answer as text. */
-typedef void tell_answer(const ProtobufCMessage *answer);
+typedef void print_answer(const ProtobufCMessage *answer);
 
 static int ask(const struct heap_settings *settings, const struct client_method *method,
-               const ProtobufCMessage *request, tell_answer *tell) {
+               const ProtobufCMessage *request, print_answer *print) {
     struct sonde_diag diag = {0};
     struct service service;
     ProtobufCMessage *answer = NULL;
     sonde_err err = service_open(&service, &settings->service, &diag);
     if (!err)
-        err = service_ask(&service, method, request, &answer, &diag);
+        err = service_call(&service, method, request, &answer, &diag);
     service_close(&service);
     if (err)
         return cli_fail(&verb_heap, err, &diag);
     if (settings->json)
         json_print(answer);
     else
-        tell(answer);
+        print(answer);
     protobuf_c_message_free_unpacked(answer, NULL);
     return 0;
 }
 
-static void tell_state(const ProtobufCMessage *answer) {
-    heap_tell_state((const Sonde__V1__HeapState *)answer);
+static void print_state(const ProtobufCMessage *answer) {
+    heap_print_state((const Sonde__V1__HeapState *)answer);
 }
 
-static void tell_dumps(const ProtobufCMessage *answer) {
-    heap_tell_dumps((const Sonde__V1__ListHeapDumpsResponse *)answer);
+static void print_dumps(const ProtobufCMessage *answer) {
+    heap_print_dumps((const Sonde__V1__ListHeapDumpsResponse *)answer);
 }
 
-static void tell_ended(const ProtobufCMessage *answer) {
-    heap_tell_ended((const Sonde__V1__ListHeapDumpsResponse *)answer);
+static void print_ended(const ProtobufCMessage *answer) {
+    heap_print_ended((const Sonde__V1__ListHeapDumpsResponse *)answer);
 }
 
-static void tell_deactivated(const ProtobufCMessage *answer) {
+static void print_deactivated(const ProtobufCMessage *answer) {
     const Sonde__V1__HeapDeactivated *done = (const Sonde__V1__HeapDeactivated *)answer;
     if (!done->was_active)
         puts("heap profiling was already off");
     if (done->state)
-        heap_tell_state(done->state);
+        heap_print_state(done->state);
 }
 
 void heap_select(const struct heap_settings *settings, const char *target,
@@ -84,7 +84,7 @@ static int on(const char *const *words, int count, const struct heap_settings *s
     if (!read_backend(settings, &request.backend))
         return cli_usage(&verb_heap, "--backend: \"%.40s\" is neither jemalloc nor interposed",
                          settings->backend);
-    return ask(settings, &client_heap_activate, &request.base, tell_state);
+    return ask(settings, &client_heap_activate, &request.base, print_state);
 }
 
 static int off(const char *const *words, int count, const struct heap_settings *settings) {
@@ -93,7 +93,7 @@ static int off(const char *const *words, int count, const struct heap_settings *
     service_select(words[0], &selector);
     request.target = &selector;
     request.delete_dumps = settings->delete_dumps;
-    return ask(settings, &client_heap_deactivate, &request.base, tell_deactivated);
+    return ask(settings, &client_heap_deactivate, &request.base, print_deactivated);
 }
 
 static int status(const char *const *words, int count, const struct heap_settings *settings) {
@@ -101,7 +101,7 @@ static int status(const char *const *words, int count, const struct heap_setting
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
     service_select(words[0], &selector);
     request.target = &selector;
-    return ask(settings, &client_heap_status, &request.base, tell_state);
+    return ask(settings, &client_heap_status, &request.base, print_state);
 }
 
 static int reset(const char *const *words, int count, const struct heap_settings *settings) {
@@ -110,7 +110,7 @@ static int reset(const char *const *words, int count, const struct heap_settings
     service_select(words[0], &selector);
     request.target = &selector;
     request.sample_bytes = settings->sample;
-    return ask(settings, &client_heap_reset, &request.base, tell_state);
+    return ask(settings, &client_heap_reset, &request.base, print_state);
 }
 
 static int list(const char *const *words, int count, const struct heap_settings *settings) {
@@ -120,7 +120,7 @@ static int list(const char *const *words, int count, const struct heap_settings 
     request.target = &selector;
     request.ended = settings->ended;
     return ask(settings, &client_list_heap_dumps, &request.base,
-               settings->ended ? tell_ended : tell_dumps);
+               settings->ended ? print_ended : print_dumps);
 }
 
 enum {
@@ -128,7 +128,7 @@ enum {
     TAKES_SAMPLE = 2,
     TAKES_DELETE = 4,
     TAKES_FILE = 8,
-    TAKES_TIME = 16,
+    TAKES_DURATION = 16,
     TAKES_PROBABILITY = 32,
     TAKES_GROWTH = 64,
     TAKES_BACKEND = 128,
@@ -147,23 +147,23 @@ static const struct {
     {"status", status, 0, 1},
     {"dump", heap_dump, TAKES_FILE | TAKES_DUMP | TAKES_ENDED, 1},
     {"list", list, TAKES_ENDED, 1},
-    {"diff", heap_diff, TAKES_FILE | TAKES_TIME | TAKES_GROWTH, 3},
-    {"allocs", heap_allocs, TAKES_FILE | TAKES_TIME | TAKES_SAMPLE | TAKES_PROBABILITY, 1},
+    {"diff", heap_diff, TAKES_FILE | TAKES_DURATION | TAKES_GROWTH, 3},
+    {"allocs", heap_allocs, TAKES_FILE | TAKES_DURATION | TAKES_SAMPLE | TAKES_PROBABILITY, 1},
     {"reset", reset, TAKES_SAMPLE, 1},
 };
 
 /* A flag that this action would not look at, or NULL. */
-static const char *find_useless(const struct heap_settings *settings, unsigned takes) {
+static const char *find_unused_flag(const struct heap_settings *settings, unsigned takes) {
     const struct {
         unsigned bit;
-        bool is_said;
+        bool is_given;
         const char *flag;
     } flags[] = {
         {TAKES_INTERVAL, settings->interval > 0, "--interval"},
         {TAKES_SAMPLE, settings->sample > 0, "--sample"},
         {TAKES_DELETE, settings->delete_dumps, "--delete-dumps"},
         {TAKES_FILE, settings->output, "--output"},
-        {TAKES_TIME, settings->seconds > 0, "--duration"},
+        {TAKES_DURATION, settings->seconds > 0, "--duration"},
         {TAKES_PROBABILITY, settings->probability > 0, "--probability"},
         {TAKES_GROWTH, settings->growth_only, "--growth-only"},
         {TAKES_BACKEND, settings->backend, "--backend"},
@@ -173,7 +173,7 @@ static const char *find_useless(const struct heap_settings *settings, unsigned t
          "--name, --all-one or --older-than"},
     };
     for (size_t i = 0; i < COUNT_OF(flags); i++)
-        if (flags[i].is_said && !(takes & flags[i].bit))
+        if (flags[i].is_given && !(takes & flags[i].bit))
             return flags[i].flag;
     return NULL;
 }
@@ -186,13 +186,13 @@ static int on_heap(int argc, char **argv) {
     for (size_t i = 0; argc > 1 && i < COUNT_OF(actions); i++) {
         if (strcmp(argv[1], actions[i].name) != 0)
             continue;
-        const char *useless = find_useless(&settings, actions[i].takes);
-        if (useless)
-            return cli_usage(&verb_heap, "`sonde heap %s` does not take %s", argv[1], useless);
-        if (settings.sample && settings.sample < LEAST_SAMPLE &&
+        const char *unused = find_unused_flag(&settings, actions[i].takes);
+        if (unused)
+            return cli_usage(&verb_heap, "`sonde heap %s` does not take %s", argv[1], unused);
+        if (settings.sample && settings.sample < MIN_SAMPLE &&
             !(actions[i].takes & TAKES_PROBABILITY))
             return cli_usage(&verb_heap, "--sample: \"%llu\" is too small; the minimum is %d",
-                             (unsigned long long)settings.sample, LEAST_SAMPLE);
+                             (unsigned long long)settings.sample, MIN_SAMPLE);
         if (argc - 2 > actions[i].words)
             return cli_usage(&verb_heap, "unexpected argument \"%s\"", argv[argc - 1]);
         return actions[i].run((const char *const *)argv + 2, argc - 2, &settings);

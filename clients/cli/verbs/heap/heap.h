@@ -9,6 +9,8 @@
 #include "clients/cli/cli.h"
 #include "clients/cli/service.h"
 
+extern const struct verb verb_heap;
+
 struct heap_settings {
     struct service_settings service;
     uint64_t interval, sample; /* 0 = not said, as the next three */
@@ -38,9 +40,9 @@ struct heap_diff {
 };
 
 /* Whether it is on, and if not, what to do. */
-void heap_tell_state(const Sonde__V1__HeapState *state);
-void heap_tell_dumps(const Sonde__V1__ListHeapDumpsResponse *list);
+void heap_print_state(const Sonde__V1__HeapState *state);
+void heap_print_dumps(const Sonde__V1__ListHeapDumpsResponse *list);
 /* Those of processes that have ended. */
-void heap_tell_ended(const Sonde__V1__ListHeapDumpsResponse *list);
+void heap_print_ended(const Sonde__V1__ListHeapDumpsResponse *list);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RENDER_MS 120000
+#define RENDER_TIMEOUT_MS 120000
 
 static sonde_err receive(const char *target, const struct heap_settings *settings,
                          enum sonde_format format, struct output *output,
@@ -30,7 +30,7 @@ static sonde_err receive(const char *target, const struct heap_settings *setting
     sonde_err err = service_open(&service, &settings->service, diag);
     if (!err)
         err = capture_receive(&service, &client_capture_allocs, &request.base,
-                              request.duration_ms + RENDER_MS, output, result, diag);
+                              request.duration_ms + RENDER_TIMEOUT_MS, output, result, diag);
     service_close(&service);
     return err;
 }
@@ -56,7 +56,7 @@ int heap_allocs(const char *const *words, int count, const struct heap_settings 
         return cli_fail(&verb_heap, err, &diag);
     bool to_stdout = strcmp(path, "-") == 0;
     if (!to_stdout && result.samples > 0)
-        capture_tell(path, &result);
+        capture_print_summary(path, &result);
     else if (result.samples == 0)
         fprintf(stderr, "%s: no allocations sampled in %.1f s; try a smaller --sample\n", path,
                 result.duration_ms / 1000.0);

@@ -10,23 +10,23 @@
 
 #include <string.h>
 
-#define DIFF_MS 120000
-#define NOW     "now"
+#define DIFF_TIMEOUT_MS 120000
+#define NOW             "now"
 
 struct request {
     Sonde__V1__TargetSelector selector;
     Sonde__V1__Rendering rendering;
     Sonde__V1__HeapSnapshotRequest snapshot;
-    Sonde__V1__GetHeapDumpRequest kept;
+    Sonde__V1__GetHeapDumpRequest get_dump;
 };
 
 /* Six digits and ".heap": one of the list. A file of that name is "./000001.heap". */
-static bool is_kept(const char *word) {
+static bool is_saved_dump(const char *word) {
     return strspn(word, "0123456789") == 6 && strcmp(word + 6, ".heap") == 0;
 }
 
 static bool is_in_service(const char *word) {
-    return is_kept(word) || strcmp(word, NOW) == 0;
+    return is_saved_dump(word) || strcmp(word, NOW) == 0;
 }
 
 /* ---- In the service ---- */
@@ -42,18 +42,18 @@ static const ProtobufCMessage *fill(struct request *request, const struct heap_d
     request->snapshot.rendering = &request->rendering;
     request->snapshot.growth_only = settings->growth_only;
     request->snapshot.delta_ms = (uint32_t)(settings->seconds * 1000 + 0.5);
-    request->kept = (Sonde__V1__GetHeapDumpRequest)SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
-    request->kept.target = &request->selector;
-    request->kept.rendering = &request->rendering;
-    request->kept.growth_only = settings->growth_only;
+    request->get_dump = (Sonde__V1__GetHeapDumpRequest)SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
+    request->get_dump.target = &request->selector;
+    request->get_dump.rendering = &request->rendering;
+    request->get_dump.growth_only = settings->growth_only;
     if (settings->type)
-        request->snapshot.sample_type = request->kept.sample_type = (char *)settings->type;
+        request->snapshot.sample_type = request->get_dump.sample_type = (char *)settings->type;
     if (diff->base)
-        request->snapshot.base_dump = request->kept.base_dump = (char *)diff->base;
+        request->snapshot.base_dump = request->get_dump.base_dump = (char *)diff->base;
     if (!diff->now || strcmp(diff->now, NOW) == 0)
         return &request->snapshot.base;
-    request->kept.name = (char *)diff->now;
-    return &request->kept.base;
+    request->get_dump.name = (char *)diff->now;
+    return &request->get_dump.base;
 }
 
 static sonde_err fetch(const struct heap_diff *diff, const struct heap_settings *settings,
@@ -63,11 +63,11 @@ static sonde_err fetch(const struct heap_diff *diff, const struct heap_settings 
     struct request request;
     const ProtobufCMessage *message = fill(&request, diff, settings, format);
     const struct client_method *method =
-        message == &request.kept.base ? &client_get_heap_dump : &client_heap_snapshot;
+        message == &request.get_dump.base ? &client_get_heap_dump : &client_heap_snapshot;
     sonde_err err = service_open(&service, &settings->service, diag);
     if (!err)
-        err = capture_receive(&service, method, message, request.snapshot.delta_ms + DIFF_MS,
-                              output, &result, diag);
+        err = capture_receive(&service, method, message,
+                              request.snapshot.delta_ms + DIFF_TIMEOUT_MS, output, &result, diag);
     service_close(&service);
     return err;
 }
@@ -131,7 +131,7 @@ static const char *read_words(const char *const *words, int count,
     diff->target = count > 2 ? words[2] : NULL;
     if (!is_in_service(diff->base) && !is_in_service(diff->now))
         return NULL;
-    if (is_kept(diff->base) && is_in_service(diff->now))
+    if (is_saved_dump(diff->base) && is_in_service(diff->now))
         return NULL;
     return "cannot compare a saved dump with a file; download it first with `sonde heap dump "
            "--name NNNNNN.heap -o FILE.pb.gz`";

@@ -7,13 +7,13 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define DUMP_MS 120000
+#define DUMP_TIMEOUT_MS 120000
 
 struct dump {
     Sonde__V1__TargetSelector selector;
     Sonde__V1__Rendering rendering;
     Sonde__V1__HeapSnapshotRequest snapshot;
-    Sonde__V1__GetHeapDumpRequest kept;
+    Sonde__V1__GetHeapDumpRequest get_dump;
 };
 
 static void fill(struct dump *dump, const char *target, const struct heap_settings *settings,
@@ -26,15 +26,15 @@ static void fill(struct dump *dump, const char *target, const struct heap_settin
     dump->snapshot.rendering = &dump->rendering;
     dump->snapshot.all_one = settings->all_one;
     dump->snapshot.older_than_ms = (uint64_t)(settings->older_than_s * 1000 + 0.5);
-    dump->kept = (Sonde__V1__GetHeapDumpRequest)SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
-    dump->kept.target = &dump->selector;
-    dump->kept.rendering = &dump->rendering;
-    dump->kept.all_one = settings->all_one;
-    dump->kept.ended = settings->ended;
+    dump->get_dump = (Sonde__V1__GetHeapDumpRequest)SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
+    dump->get_dump.target = &dump->selector;
+    dump->get_dump.rendering = &dump->rendering;
+    dump->get_dump.all_one = settings->all_one;
+    dump->get_dump.ended = settings->ended;
     if (settings->name)
-        dump->kept.name = (char *)settings->name;
+        dump->get_dump.name = (char *)settings->name;
     if (settings->type)
-        dump->kept.sample_type = dump->snapshot.sample_type = (char *)settings->type;
+        dump->get_dump.sample_type = dump->snapshot.sample_type = (char *)settings->type;
 }
 
 static sonde_err receive(const char *target, const struct heap_settings *settings,
@@ -51,8 +51,8 @@ static sonde_err receive(const char *target, const struct heap_settings *setting
     if (!err)
         err = capture_receive(&service,
                               settings->name ? &client_get_heap_dump : &client_heap_snapshot,
-                              settings->name ? &dump.kept.base : &dump.snapshot.base, DUMP_MS,
-                              &output, &result, diag);
+                              settings->name ? &dump.get_dump.base : &dump.snapshot.base,
+                              DUMP_TIMEOUT_MS, &output, &result, diag);
     if (!err)
         err = output_commit(&output, diag);
     output_finish(&output);

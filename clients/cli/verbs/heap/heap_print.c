@@ -22,7 +22,7 @@ static void put_bytes(uint64_t bytes) {
     printf("%.4g %s", size, units[unit]);
 }
 
-static void tell_active(const Sonde__V1__HeapState *state) {
+static void print_active(const Sonde__V1__HeapState *state) {
     fputs("heap profiling is on", stdout);
     if (state->active_since_unix_ns) {
         fputs(" since ", stdout);
@@ -55,7 +55,7 @@ static void tell_active(const Sonde__V1__HeapState *state) {
                state->gdump_skipped, state->gdump_skipped == 1 ? "" : "s");
 }
 
-static void tell_dumps(const Sonde__V1__HeapState *state) {
+static void print_dumps(const Sonde__V1__HeapState *state) {
     if (state->dumps) {
         printf("%u dump%s saved, ", state->dumps, state->dumps == 1 ? "" : "s");
         put_bytes(state->dump_bytes);
@@ -69,9 +69,9 @@ static void tell_dumps(const Sonde__V1__HeapState *state) {
     }
 }
 
-void heap_tell_state(const Sonde__V1__HeapState *state) {
+void heap_print_state(const Sonde__V1__HeapState *state) {
     if (state->active)
-        tell_active(state);
+        print_active(state);
     else if (state->available)
         puts("heap profiling is off; switch it on with `sonde heap on`");
     else
@@ -80,10 +80,10 @@ void heap_tell_state(const Sonde__V1__HeapState *state) {
                state->note[0] ? state->note : "its allocator cannot be profiled");
     if ((state->active || state->available) && state->note[0])
         printf("%s\n", state->note);
-    tell_dumps(state);
+    print_dumps(state);
 }
 
-static void tell_dump(const Sonde__V1__HeapDump *dump) {
+static void print_dump(const Sonde__V1__HeapDump *dump) {
     printf("%s  ", dump->name);
     put_time(dump->unix_ns);
     fputs("  ", stdout);
@@ -91,20 +91,20 @@ static void tell_dump(const Sonde__V1__HeapDump *dump) {
     putchar('\n');
 }
 
-void heap_tell_ended(const Sonde__V1__ListHeapDumpsResponse *list) {
+void heap_print_ended(const Sonde__V1__ListHeapDumpsResponse *list) {
     if (list->n_dumps == 0)
         puts("no dumps of exited processes");
     for (size_t i = 0; i < list->n_dumps; i++) {
         const Sonde__V1__HeapDump *dump = list->dumps[i];
         cli_put_name(stdout, dump->target[0] ? dump->target : "?");
         printf("  %d  %s  ", dump->pid, dump->uuid);
-        tell_dump(dump);
+        print_dump(dump);
     }
 }
 
-void heap_tell_dumps(const Sonde__V1__ListHeapDumpsResponse *list) {
+void heap_print_dumps(const Sonde__V1__ListHeapDumpsResponse *list) {
     if (list->n_dumps == 0)
         puts("no saved dumps; `sonde heap on --interval 60` saves one every minute");
     for (size_t i = 0; i < list->n_dumps; i++)
-        tell_dump(list->dumps[i]);
+        print_dump(list->dumps[i]);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "clients/cli/run/places.h"
+#include "clients/cli/run/install.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,22 +7,23 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-struct place_row {
+struct install_row {
     const char *name;
     int access;
     const char *beside[3]; /* relative to the folder of this program */
 };
 
-static const struct place_row places[PLACE_COUNT] = {
-    [PLACE_SONDED] = {"sonded", X_OK, {"sonded", "../../service/sonded"}},
-    [PLACE_GATEWAY] = {"sonde-gateway", X_OK, {"sonde-gateway", "../../gateway/sonde-gateway"}},
-    [PLACE_LIBSONDE] = {"libsonde.so",
-                        R_OK,
-                        {"../lib/libsonde.so", "../../service/guest/libsonde.so", "libsonde.so"}},
+static const struct install_row rows[INSTALLED_COUNT] = {
+    [INSTALLED_SONDED] = {"sonded", X_OK, {"sonded", "../../service/sonded"}},
+    [INSTALLED_GATEWAY] = {"sonde-gateway", X_OK, {"sonde-gateway", "../../gateway/sonde-gateway"}},
+    [INSTALLED_LIBSONDE] = {"libsonde.so",
+                            R_OK,
+                            {"../lib/libsonde.so", "../../service/guest/libsonde.so",
+                             "libsonde.so"}},
 };
 
-const char *place_name(enum place place) {
-    return places[place].name;
+const char *install_name(enum installed file) {
+    return rows[file].name;
 }
 
 /* The folder of the running program, without a slash at the end. */
@@ -38,15 +39,15 @@ static bool own_folder(char folder[PATH_MAX]) {
     return true;
 }
 
-static bool is_there(const struct place_row *row, const char *folder, const char *name,
+static bool is_there(const struct install_row *row, const char *folder, const char *name,
                      char path[PATH_MAX]) {
     char joined[2 * PATH_MAX];
     snprintf(joined, sizeof joined, "%s/%s", folder, name);
     return access(joined, row->access) == 0 && realpath(joined, path) != NULL;
 }
 
-sonde_err place_find(enum place place, char path[PATH_MAX], struct sonde_diag *diag) {
-    const struct place_row *row = &places[place];
+sonde_err install_find(enum installed file, char path[PATH_MAX], struct sonde_diag *diag) {
+    const struct install_row *row = &rows[file];
     const char *named = getenv("SONDE_LIBDIR");
     if (named && *named && is_there(row, named, row->name, path))
         return SONDE_OK;
@@ -64,7 +65,7 @@ sonde_err place_find(enum place place, char path[PATH_MAX], struct sonde_diag *d
 /* The values of $LIB: Debian's, of other 64-bit systems, and none. */
 static const char *const lib_folders[] = {"lib/x86_64-linux-gnu", "lib64", "lib"};
 
-void place_for_preload(const char *libsonde, char path[PATH_MAX]) {
+void install_preload_path(const char *libsonde, char path[PATH_MAX]) {
     static const char tail[] = "/lib/libsonde.so";
     size_t len = strlen(libsonde), prefix = len > sizeof tail ? len - (sizeof tail - 1) : 0;
     struct stat own, other;

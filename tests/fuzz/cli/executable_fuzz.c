@@ -20,8 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (fd < 0 || ftruncate(fd, 0) != 0 || pwrite(fd, data, size, 0) != (ssize_t)size)
         return 0;
     struct sonde_diag diag = {0};
-    if (program_check(path, &diag) != SONDE_OK && diag.text[0] == 0)
+    if (executable_check(path, &diag) != SONDE_OK && diag.text[0] == 0)
         __builtin_trap(); /* a refusal says why */
-    program_symbols(fd);
+    executable_symbols(fd);
     return 0;
 }

@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct program_symbols symbols_of(const char *path) {
+static struct executable_symbols symbols_of(const char *path) {
     int fd = open(path, O_RDONLY);
     CHECK_INT(fd, >=, 0);
-    struct program_symbols found = program_symbols(fd);
+    struct executable_symbols found = executable_symbols(fd);
     close(fd);
     return found;
 }
@@ -28,14 +28,14 @@ static const char *write_file(const void *bytes, size_t len, mode_t mode) {
 }
 
 TEST(this_program_has_symbols_and_can_be_preloaded) {
-    struct program_symbols found = symbols_of("/proc/self/exe");
+    struct executable_symbols found = symbols_of("/proc/self/exe");
     CHECK(found.is_elf && found.symtab && found.dynsym);
     struct sonde_diag diag = {0};
-    CHECK_INT(program_check("/proc/self/exe", &diag), ==, SONDE_OK);
+    CHECK_INT(executable_check("/proc/self/exe", &diag), ==, SONDE_OK);
 }
 
 TEST(a_system_program_is_stripped_but_exports) {
-    struct program_symbols found = symbols_of("/bin/true");
+    struct executable_symbols found = symbols_of("/bin/true");
     CHECK(found.is_elf && !found.symtab && found.dynsym && found.build_id);
 }
 
@@ -46,22 +46,22 @@ TEST(what_is_no_elf_file_has_no_symbols) {
 
 TEST(names_are_looked_up_as_exec_does) {
     char path[PATH_MAX];
-    CHECK_INT(program_find("sh", path, NULL), ==, SONDE_OK);
+    CHECK_INT(executable_find("sh", path, NULL), ==, SONDE_OK);
     CHECK_INT(path[0], ==, '/');
     setenv("PATH", "/nowhere::/bin", 1);
-    CHECK_INT(program_find("true", path, NULL), ==, SONDE_OK);
+    CHECK_INT(executable_find("true", path, NULL), ==, SONDE_OK);
     CHECK_STR(path, "/bin/true");
     setenv("PATH", "/nowhere", 1);
-    CHECK_INT(program_find("true", path, NULL), ==, SONDE_NOT_FOUND);
-    CHECK_INT(program_find("/bin/true", path, NULL), ==, SONDE_OK);
-    CHECK_INT(program_find("", path, NULL), ==, SONDE_NOT_FOUND);
-    CHECK_INT(program_find("/etc/passwd/x", path, NULL), ==, SONDE_NOT_FOUND);
-    CHECK_INT(program_find("/etc", path, NULL), ==, SONDE_PERMISSION_DENIED);
+    CHECK_INT(executable_find("true", path, NULL), ==, SONDE_NOT_FOUND);
+    CHECK_INT(executable_find("/bin/true", path, NULL), ==, SONDE_OK);
+    CHECK_INT(executable_find("", path, NULL), ==, SONDE_NOT_FOUND);
+    CHECK_INT(executable_find("/etc/passwd/x", path, NULL), ==, SONDE_NOT_FOUND);
+    CHECK_INT(executable_find("/etc", path, NULL), ==, SONDE_PERMISSION_DENIED);
 }
 
 TEST(a_script_stands_for_its_interpreter_and_a_loop_ends) {
     const char *script = write_file("#!/bin/sh\n", 10, 0755);
-    CHECK_INT(program_check(script, NULL), ==, SONDE_OK);
+    CHECK_INT(executable_check(script, NULL), ==, SONDE_OK);
     unlink(script);
     char text[80];
     const char *loop = write_file("", 0, 0755);
@@ -69,7 +69,7 @@ TEST(a_script_stands_for_its_interpreter_and_a_loop_ends) {
     int fd = open(loop, O_WRONLY);
     CHECK_INT(write(fd, text, (size_t)len), ==, len);
     close(fd);
-    CHECK_INT(program_check(loop, NULL), ==, SONDE_OK);
+    CHECK_INT(executable_check(loop, NULL), ==, SONDE_OK);
     unlink(loop);
 }
 
@@ -79,8 +79,8 @@ TEST(a_cut_elf_file_is_left_to_the_kernel) {
     CHECK_INT(read(fd, bytes, sizeof bytes), ==, 64);
     close(fd);
     const char *cut = write_file(bytes, sizeof bytes, 0755);
-    CHECK_INT(program_check(cut, NULL), ==, SONDE_OK);
-    struct program_symbols found = symbols_of(cut);
+    CHECK_INT(executable_check(cut, NULL), ==, SONDE_OK);
+    struct executable_symbols found = symbols_of(cut);
     CHECK(found.is_elf && !found.dynsym);
     unlink(cut);
 }

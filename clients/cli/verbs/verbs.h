@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * All verbs of `sonde`, one file each. Main thread only. */
+#ifndef SONDE_CLIENTS_CLI_VERBS_VERBS_H
+#define SONDE_CLIENTS_CLI_VERBS_VERBS_H
+
+#include "clients/cli/cli.h"
+
+extern const struct verb verb_run, verb_record, verb_top, verb_draw, verb_diff, verb_live,
+    verb_threads, verb_captures, verb_symbol, verb_targets, verb_doctor, verb_completions;
+
+/* The verbs in the order of --help. */
+const struct verb *const *verbs_table(size_t *count);
+
+#endif
