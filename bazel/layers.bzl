@@ -15,8 +15,8 @@ GUEST = ["//service/guest:__subpackages__", "//service/engine:__subpackages__"] 
 
 UNWIND = ["//service/unwind:__subpackages__", "//service/engine:__subpackages__", "//service/guest:__subpackages__"] + _TESTS
 
-# The ELF reader, for everybody below sonded and for the command line.
-ELF = ["//service:__subpackages__", "//clients/cli:__subpackages__"] + _TESTS
+# What only sonded reads of ELF files; api/elf is for everybody.
+ELF = ["//service:__subpackages__"] + _TESTS
 
 SYMBOL = ["//service/symbol:__subpackages__", "//service/engine:__subpackages__", "//service:__pkg__"] + _TESTS
 
