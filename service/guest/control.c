@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The control thread's loop: one poll over the socket, the wake-up descriptor and, while sonded is
- * away, an inotify watch on the folder its socket will appear in. Attached and idle it waits for
- * ever; away it tries again when the socket appears, and after 1, 2, 4 ... 60 s in case nothing
- * tells (an abstract socket, a folder that is not there yet: at most 10 s). */
+ * away, an inotify watch on the folder in which its socket will appear. Connected and idle, it
+ * waits without a timeout. While sonded is away, it tries to connect when the socket appears, and
+ * after 1, 2, 4 ... 60 s. Without a watch (an abstract socket, a missing folder) the longest pause
+ * is 10 s. */
 #include "service/guest/guest.h"
 #include "service/guest/heap/heap_commands.h"
 #include "service/guest/link.h"
@@ -25,15 +26,15 @@
 #include <unistd.h>
 
 #define FIRST_PAUSE_MS  1000
-#define MOST_PAUSE_MS   60000 /* with a watch */
-#define BLIND_PAUSE_MS  10000 /* without one */
-#define LISTEN_PAUSE_MS 50    /* the socket is there, but nobody listens yet */
+#define WATCH_PAUSE_MS  60000 /* at most, with a watch */
+#define BLIND_PAUSE_MS  10000 /* at most, without one */
+#define LISTEN_PAUSE_MS 50    /* the socket exists, but sonded does not listen yet */
 #define LISTEN_TRIES    5
 
 static struct fds_file watch = FDS_NONE;
 static int pause_ms, tries_left;
-static bool suspended; /* the thread before left everything as it is, for the next */
-static bool attached;  /* the greeting went out; the link may have been closed since */
+static bool suspended; /* the previous thread has left its state for the next one */
+static bool attached;  /* Hello was sent; the link may have been closed since */
 static int64_t away_since_s;
 
 static void set_state(enum guest_state state) {
@@ -42,7 +43,7 @@ static void set_state(enum guest_state state) {
 
 /* ---- Hello ---- */
 
-/* One uuid from sonde_start to sonde_stop, however often the connection is made. */
+/* Filled once per sonde_start, so that the uuid stays when the guest connects again. */
 static sonde_guest_v1_Hello hello;
 
 static void fill_hello(void) {
@@ -59,7 +60,7 @@ static void fill_hello(void) {
     hello.cpus = limits_cpus();
 }
 
-static bool greet(void) {
+static bool send_hello(void) {
     if (hello.protocol == 0)
         fill_hello();
     link_out *out = link_message();
@@ -70,12 +71,11 @@ static bool greet(void) {
 
 /* ---- Away ---- */
 
-static void forget_watch(void) {
+static void close_watch(void) {
     fds_close(&watch);
 }
 
-/* A watch on the socket's folder; there is none for the abstract space, or while the folder is
- * missing. */
+/* Watches the socket's folder, unless the socket is abstract or the folder does not exist. */
 static void set_watch(void) {
     char folder[GUEST_PATH_BYTES] = "";
     append_text(folder, sizeof folder, guest.socket_path);
@@ -88,22 +88,22 @@ static void set_watch(void) {
         return;
     watch = fds_keep(fd);
     if (inotify_add_watch(watch.fd, folder, IN_CREATE | IN_MOVED_TO | IN_ATTRIB) < 0)
-        forget_watch();
+        close_watch();
 }
 
 static int64_t now_s(void) {
     return handler_clock_ns(CLOCK_MONOTONIC) / 1000000000;
 }
 
-static void be_away(void) {
+static void wait_for_sonded(void) {
     set_watch();
-    int most = watch.fd >= 0 ? MOST_PAUSE_MS : BLIND_PAUSE_MS;
+    int most = watch.fd >= 0 ? WATCH_PAUSE_MS : BLIND_PAUSE_MS;
     pause_ms = pause_ms == 0 ? FIRST_PAUSE_MS : pause_ms * 2 < most ? pause_ms * 2 : most;
     if (atomic_load(&guest.state) != GUEST_REFUSED)
         set_state(GUEST_AWAY);
 }
 
-/* The socket's folder has changed: perhaps sonded is there, and in a moment listens. */
+/* The socket's folder has changed. sonded may have created its socket and listen in a moment. */
 static void on_watch(void) {
     char events[1024];
     while (read(watch.fd, events, sizeof events) > 0)
@@ -114,8 +114,8 @@ static void on_watch(void) {
 
 static void try_to_connect(void) {
     int error = link_open(guest.socket_path);
-    if (error == 0 && greet()) {
-        forget_watch();
+    if (error == 0 && send_hello()) {
+        close_watch();
         pause_ms = tries_left = 0;
         attached = true;
         set_state(GUEST_IDLE);
@@ -123,7 +123,7 @@ static void try_to_connect(void) {
         return;
     }
     link_close();
-    be_away();
+    wait_for_sonded();
     if (tries_left > 0 && error == ECONNREFUSED) {
         tries_left--;
         pause_ms = LISTEN_PAUSE_MS;
@@ -136,13 +136,13 @@ static void on_refusal(const sonde_guest_v1_Refusal *refusal) {
     guest.refusal[0] = 0;
     append_text(guest.refusal, sizeof guest.refusal, refusal->reason);
     set_state(GUEST_REFUSED);
-    pause_ms = MOST_PAUSE_MS;
+    pause_ms = WATCH_PAUSE_MS;
     link_close();
 }
 
 static void on_message(const link_in *in, int fd) {
     capabilities_limit_to(
-        (int)handler_state.pid); /* a server that has given something up meant all of itself */
+        (int)handler_state.pid); /* if the server has dropped capabilities, so do we */
     switch (in->which_message) {
     case sonde_guest_v1_ToGuest_refusal_tag:
         on_refusal(&in->message.refusal);
@@ -161,18 +161,18 @@ static void on_message(const link_in *in, int fd) {
         heap_on_command(&in->message.heap_command, capture_has_maps());
         capture_keep_maps(heap_wants_maps());
         break;
-    default: /* Welcome needs no answer; what a newer sonded may say is not for us */
+    default: /* Welcome needs no answer; messages of a newer sonded are ignored */
         break;
     }
 }
 
-/* After a hang-up the first try waits: a sonded that restarts is not met by all its guests at
+/* The first try after a hang-up waits, so that a restarted sonded is not met by all its guests at
  * once. */
 static void after_hang_up(void) {
     attached = false;
     away_since_s = now_s();
     capture_abandon();
-    be_away();
+    wait_for_sonded();
 }
 
 /* ---- The loop ---- */
@@ -183,21 +183,21 @@ static void drain_wake(void) {
         continue;
 }
 
-/* What the host has closed under us, or has replaced by files of its own (fds.h), is made anew. */
-static void mend_descriptors(void) {
+/* Reopens descriptors that the application has closed or reused (process/fds.h). */
+static void repair_descriptors(void) {
     if (!fds_ours(&guest.wake))
         guest_make_wake();
     if (attached && link_lost())
         pause_ms = 1;
     if (watch.fd >= 0 && !fds_ours(&watch))
-        forget_watch();
+        close_watch();
 }
 
 static void wait_for_events(int timeout_ms) {
     struct pollfd waits[] = {
         {guest.wake.fd, POLLIN, 0}, {link_fd(), POLLIN, 0}, {watch.fd, POLLIN, 0}};
     int ready = poll(waits, 3, timeout_ms);
-    mend_descriptors();
+    repair_descriptors();
     if (ready > 0 && waits[0].revents)
         drain_wake();
     if (ready > 0 && waits[2].revents)
@@ -210,18 +210,18 @@ static void wait_for_events(int timeout_ms) {
         heap_while_away(away_since_s);
 }
 
-static void be_patient(int delay_ms) {
+static void wait_before_start(int delay_ms) {
     struct pollfd stop = {guest.wake.fd, POLLIN, 0};
     if (delay_ms > 0)
         poll(&stop, 1, delay_ms);
 }
 
-/* Of two waits; -1 = for ever. */
+/* The shorter of two waits; -1 = no timeout. */
 static int sooner(int a, int b) {
     return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-static bool is_asked_to_go(void) {
+static bool must_end(void) {
     return atomic_load(&guest.stopping) || atomic_load(&guest.suspending);
 }
 
@@ -229,13 +229,13 @@ static void begin(void) {
     pause_ms = tries_left = 0;
     memset(&hello, 0, sizeof hello);
     set_state(GUEST_AWAY);
-    be_patient((int)guest.start_delay_ms);
-    if (!is_asked_to_go())
+    wait_before_start((int)guest.start_delay_ms);
+    if (!must_end())
         try_to_connect();
 }
 
-/* In the place of a thread that stepped aside: what is a thread's own is this one's from now on. */
-static void take_over(void) {
+/* Continues the work of a suspended control thread. */
+static void resume(void) {
     suspended = false;
     threads_exclude_self();
     heap_exclude_self();
@@ -243,10 +243,10 @@ static void take_over(void) {
 
 void control_run(void) {
     if (suspended)
-        take_over();
+        resume();
     else
         begin();
-    while (!is_asked_to_go()) {
+    while (!must_end()) {
         int due_ms = attached ? sooner(capture_tick(), heap_tick()) : pause_ms;
         if (attached && link_fd() < 0)
             after_hang_up();
@@ -266,14 +266,14 @@ void control_end(void) {
     capture_abandon();
     attached = false;
     link_close();
-    forget_watch();
+    close_watch();
     set_state(GUEST_OFF);
 }
 
 void control_after_fork(void) {
     attached = suspended = false;
     link_close();
-    forget_watch();
+    close_watch();
     heap_after_fork();
     capture_after_fork();
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The guest as a whole: how it starts in a process, survives a fork, and ends. One control thread
- * with all signals masked does everything that is not a tick: it talks to sonded, watches maps and
- * threads, sends accounts. While nobody profiles it sleeps in one poll without a timeout. */
+ * The guest as a whole: how it starts in a process, survives a fork, and ends. One control thread,
+ * with all signals masked, does everything except ticks: it talks to sonded, watches mappings and
+ * threads, and sends accounts. While nobody profiles, it sleeps in one poll without a timeout. */
 #ifndef SONDE_SERVICE_GUEST_GUEST_H
 #define SONDE_SERVICE_GUEST_GUEST_H
 
@@ -17,12 +17,12 @@
 #define GUEST_VERSION    "0.1.0"
 #define GUEST_PATH_BYTES 108 /* of sockaddr_un */
 #define GUEST_NAME_BYTES 64
-#define GUEST_STACK      (64u << 10)
+#define GUEST_STACK      (64u << 10) /* of the control thread, if that suffices */
 
 enum guest_state {
     GUEST_OFF,
-    GUEST_AWAY,
-    GUEST_REFUSED,
+    GUEST_AWAY,    /* not connected */
+    GUEST_REFUSED, /* sonded has refused the connection */
     GUEST_IDLE,
     GUEST_PREPARING,
     GUEST_RUNNING
@@ -30,48 +30,50 @@ enum guest_state {
 
 struct guest {
     char socket_path[GUEST_PATH_BYTES]; /* "@name" = abstract */
-    char name[GUEST_NAME_BYTES]; /* of the options, SONDE_NAME, or argv[0]'s base at the start */
-    struct fds_file wake;        /* wakes the control thread: stop, a miss, a closed library */
+    char name[GUEST_NAME_BYTES];        /* from the options, SONDE_NAME or, at the start, argv[0] */
+    struct fds_file wake;               /* readable: the control thread has something to do */
     _Atomic bool stopping;
-    _Atomic bool suspending; /* the thread ends, and another goes on where it stood */
-    _Atomic bool reread_maps;
-    _Atomic bool keeps_maps; /* capture_keep_maps */
-    _Atomic uint32_t state;  /* enum guest_state */
+    _Atomic bool suspending;  /* the control thread is to end, and another will continue */
+    _Atomic bool reread_maps; /* a library was closed */
+    _Atomic bool keeps_maps;  /* capture_keep_maps */
+    _Atomic uint32_t state;   /* enum guest_state */
     char refusal[128];
-    uint32_t start_delay_ms; /* a process that ends sooner never appears */
+    uint32_t start_delay_ms; /* a process that ends before never connects */
 };
 
 extern struct guest guest __attribute__((visibility("hidden")));
 
-/* Makes the control thread; 0 or an errno. guest.socket_path and name are set. */
+/* Creates the control thread; 0 or EAGAIN. guest.socket_path and guest.name are set before. The
+ * caller holds the lock of start.c, or is the only thread. */
 int guest_start(uint32_t delay_ms);
-/* In the child right after fork returned there: a control thread of its own, when the parent had
- * one. */
+/* In the child, right after fork has returned there: creates a control thread if the parent had
+ * one. Preserves errno. */
 void guest_restart_after_fork(void);
-/* What handler_wake_control wakes through; made anew by the control thread when the host has closed
- * it. False: no descriptors left. */
+/* Opens guest.wake and the end that handler_wake_control writes to, again if the application has
+ * closed them. False: no descriptor is free. Control thread, or before there is one. */
 bool guest_make_wake(void);
 
-/* Whether the calling thread's rights (rights.h) are others than the control thread's; false when
- * there is none. */
+/* Whether the calling thread's capabilities differ from the control thread's; false when there is
+ * no control thread. Any thread. */
 bool guest_capabilities_differ(void);
-/* Sends the control thread away; false when there was none. No start, stop or other stepping aside
- * happens until the same thread has called guest_resume_control, which makes another, with the
- * caller's rights, that goes on in its place. */
+/* Ends the control thread, whose state stays; false when there is none. Blocks starts, stops and
+ * other suspensions until the same thread calls guest_resume_control. That creates a new control
+ * thread, with the caller's capabilities, which continues. Not signal-safe. */
 bool guest_suspend_control(void);
 void guest_resume_control(void);
-/* Lets a control thread that is still waiting to begin connect at once, and waits for it, 50 ms at
- * most: the socket's path will be out of sight. */
+/* Before a chroot hides the socket's path: lets a control thread that has not connected yet connect
+ * at once, and waits for that up to 50 ms. Preserves errno. Any thread. */
 void guest_connect_now(void);
-/* pthread_create without a clock for the new thread (interpose.c). */
+/* pthread_create for a thread that is not sampled (hooks/thread_hooks.c). */
 int guest_create_thread(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
                         void *argument);
 
-/* Body of the control thread (control.c): returns when guest.stopping or guest.suspending. */
+/* The body of the control thread (control.c). Returns when guest.stopping or guest.suspending is
+ * set. */
 void control_run(void);
-/* Ends what a thread left when it stepped aside and none could be made in its place. */
+/* Ends what a suspended control thread left, when no new one could be created. */
 void control_end(void);
-/* In the child of a fork: forgets connection, rings, maps. */
+/* In the child of a fork: forgets connection, rings and maps. */
 void control_after_fork(void);
 
 #endif

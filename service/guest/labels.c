@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Labels and stacks that a program tells of (api/sonde.h). All wait-free and signal-safe: each call
- * either finds its place by compare-and-swap in a fixed table or gives up. */
+ * Labels and extra stacks that a program declares (api/sonde.h). Each function finds a place in a
+ * fixed table by compare-and-swap, or gives up: all are wait-free and signal-safe. */
 #include "api/sonde.h"
 
 #include "service/guest/signal/handler_state.h"
@@ -19,9 +19,8 @@ static bool holds_text(const struct thread_label *label, const char *text, size_
     return memcmp(label->text, text, len) == 0 && label->text[len] == 0;
 }
 
-/* Texts are looked for from a place that depends on them, so that two threads with one text meet at
- * one row. A row that is being written at this moment is passed by: at worst a text stands
- * twice. */
+/* Hashed by the text, so that equal texts share a row. A row that another thread is writing is
+ * skipped: at worst, a text takes two rows. */
 static uint32_t label_of(const char *text, size_t len) {
     uint32_t hash = 2166136261u;
     for (size_t i = 0; i < len; i++)

@@ -13,12 +13,12 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-#define HEAD 4u
+#define HEAD 4u /* bytes before each frame: its length */
 
 static struct fds_file connection = FDS_NONE;
 static uint8_t input[HEAD + LINK_FRAME_BYTES], output[HEAD + LINK_FRAME_BYTES];
 static size_t input_len;
-static int descriptors[LINK_DESCRIPTORS]; /* those that came and were not handed on yet, in order */
+static int descriptors[LINK_DESCRIPTORS]; /* received, not handed over yet, in order */
 static uint32_t descriptor_count;
 static link_out out_message;
 static link_in in_message;
@@ -66,7 +66,7 @@ link_out *link_message(void) {
     return &out_message;
 }
 
-/* One sendmsg; the descriptor goes with the first byte. */
+/* One sendmsg. The descriptor travels with the first byte. */
 static ssize_t send_part(const uint8_t *data, size_t len, int fd) {
     struct iovec part = {(void *)data, len};
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
@@ -113,10 +113,9 @@ bool link_send(int fd) {
     return false;
 }
 
-/* More descriptors than can be kept are a peer gone wrong: they are closed and the connection
- * ends. */
+/* A peer that sends more descriptors than fit is broken: false, and the surplus is closed. */
 static bool keep_descriptors(struct msghdr *message) {
-    bool kept = !(message->msg_flags & MSG_CTRUNC);
+    bool fits = !(message->msg_flags & MSG_CTRUNC);
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
          header = CMSG_NXTHDR(message, header)) {
         if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS)
@@ -130,10 +129,10 @@ static bool keep_descriptors(struct msghdr *message) {
                 continue;
             }
             raw_close(fd);
-            kept = false;
+            fits = false;
         }
     }
-    return kept;
+    return fits;
 }
 
 static int take_descriptor(void) {
@@ -144,8 +143,8 @@ static int take_descriptor(void) {
     return fd;
 }
 
-/* The message at the start of the input: its whole length, 0 when it is not all there, -1 when it
- * is none. */
+/* Handles the message at the start of the input. Returns its length, 0 when it is incomplete, -1
+ * when it is invalid. */
 static long take_message(link_on_message *on_message) {
     uint32_t len;
     if (input_len < HEAD)
@@ -161,8 +160,8 @@ static long take_message(link_on_message *on_message) {
         return -1;
     input_len -= HEAD + len;
     memmove(input, input + HEAD + len, input_len);
-    bool carries = in_message.which_message == sonde_guest_v1_ToGuest_table_tag;
-    on_message(&in_message, carries ? take_descriptor() : -1);
+    bool has_descriptor = in_message.which_message == sonde_guest_v1_ToGuest_table_tag;
+    on_message(&in_message, has_descriptor ? take_descriptor() : -1);
     return HEAD + len;
 }
 

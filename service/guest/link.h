@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The guest's end of the socket to sonded: frames of proto/sonde/v1/guest.proto with descriptors
- * beside them. Reading never blocks; writing waits at most LINK_PATIENCE_MS for a sonded that does
- * not read, then hangs up. A frame that breaks a bound or does not decode ends the connection.
- * Control thread only; all memory is static. */
+ * The guest's end of the socket to sonded: frames of proto/sonde/v1/guest.proto, some with a
+ * descriptor. Reading never blocks. Writing waits up to LINK_PATIENCE_MS for a sonded that does not
+ * read, and then hangs up. A frame that exceeds a bound or cannot be decoded ends the connection.
+ * All memory is static. Control thread only. */
 #ifndef SONDE_SERVICE_GUEST_LINK_H
 #define SONDE_SERVICE_GUEST_LINK_H
 
@@ -13,27 +13,29 @@
 #include <stddef.h>
 
 #define LINK_FRAME_BYTES 16384u
-#define LINK_DESCRIPTORS 64u
+#define LINK_DESCRIPTORS 64u /* received and not handed over yet */
 #define LINK_PATIENCE_MS 2000
 
 typedef sonde_guest_v1_FromGuest link_out;
 typedef sonde_guest_v1_ToGuest link_in;
 
-/* 0 or an errno. path: of a file, or "@name". */
+/* Connects to the socket at `path`, a file or "@name" for an abstract one; 0 or an errno. */
 int link_open(const char *path);
 void link_close(void);
 /* -1 when closed. */
 int link_fd(void);
-/* Closed, or the host has taken its descriptor (fds.h): it is closed then. */
+/* Whether the link is closed. Closes it if the application has taken its descriptor
+ * (process/fds.h). */
 bool link_lost(void);
 
-/* A zeroed message to fill; the same memory each time. */
+/* A zeroed message to fill in; each call returns the same memory. */
 link_out *link_message(void);
-/* Sends link_message(), with a descriptor unless fd is -1. False: hung up. */
+/* Sends link_message(), with a descriptor unless fd is -1; fd stays the caller's. False: the frame
+ * was not sent. */
 bool link_send(int fd);
 
-/* Reads what is there and hands on each whole message; on_message takes fd (-1 = none came). False:
- * hung up (the connection is closed by then). on_message may close the link. */
+/* Reads what has arrived and calls on_message for each whole message. on_message owns fd (-1 = none
+ * came) and may close the link. False: the connection has ended and is closed. */
 typedef void link_on_message(const link_in *message, int fd);
 bool link_receive(link_on_message *on_message);
 

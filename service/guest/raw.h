@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * System calls without libc around them: no errno, no cancellation point, no lock, no lazy binding.
- * For the signal-safe room and for places where libc's own function is the one we interpose. A
- * failure is -errno. Thread and signal safety: signal-safe. */
+ * System calls without libc: no errno, no cancellation point, no lock, no lazy binding. For signal
+ * handlers, and where libc's function is one that we replace. A failure returns -errno. Any thread;
+ * signal-safe. */
 #ifndef SONDE_SERVICE_GUEST_RAW_H
 #define SONDE_SERVICE_GUEST_RAW_H
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the guest comes into a process: by the constructor when the library was preloaded, by
- * sonde_start when the program links or opens it: such a program names its target itself. All a
- * start does is to read three variables and to make one thread, which, preloaded, waits a moment
- * before it connects: what ends sooner (a shell's helpers, with LD_PRELOAD inherited) is never seen
- * by sonded. The constructor stays out of set-uid programs and where SONDE_DISABLE is set. */
+ * How the guest starts: a preloaded library starts in its constructor; a program that links or
+ * opens the library calls sonde_start, with a name of its own if it likes. A start reads three
+ * variables and creates one thread. In a preloaded library that thread waits a moment before it
+ * connects, so that sonded does not see short-lived programs, such as the helpers of a shell, which
+ * inherit LD_PRELOAD. The constructor does nothing in set-uid programs and where SONDE_DISABLE is
+ * set. */
 #include "api/sonde.h"
 #include "service/guest/guest.h"
 #include "service/guest/process/append.h"
@@ -29,15 +30,15 @@
 #define FORK_DELAY_MS  50
 
 struct guest guest = {.wake = FDS_NONE};
-static struct fds_file waker = FDS_NONE; /* the end that handler_wake_control writes to */
+static struct fds_file wake_sender = FDS_NONE; /* handler_wake_control writes to it */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* start against stop */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of start, stop and suspension */
 static pthread_t control;
 static _Atomic bool running;
 static bool wanted_in_child; /* the parent of this process had a control thread */
 
-static _Atomic int control_tid; /* 0 = it has not begun */
-static long control_securebits; /* its maker's */
+static _Atomic int control_tid; /* 0 = it has not started yet */
+static long control_securebits; /* inherited from the thread that created it */
 
 static void *control_thread(void *unused) {
     atomic_store(&control_tid, raw_gettid());
@@ -46,8 +47,8 @@ static void *control_thread(void *unused) {
     return NULL;
 }
 
-/* With all signals masked and a small stack; a program with much static thread-local storage needs
- * a larger one. */
+/* All signals are masked. A program with much static thread-local storage needs more stack, so
+ * larger ones are tried. */
 static int make_thread(void) {
     pthread_attr_t attr;
     sigset_t all, old;
@@ -74,7 +75,7 @@ static void watch_forks(void) {
         watched = pthread_atfork(NULL, NULL, on_fork_child) == 0;
 }
 
-/* The program's file name is the last thing the kernel puts on the main stack. */
+/* The kernel puts the program's file name at the end of the main stack. */
 static uint64_t main_stack_end(void) {
     const char *name = (const char *)getauxval(AT_EXECFN);
     return name ? ((uint64_t)name + strlen(name)) | 4095 : 0;
@@ -82,7 +83,7 @@ static uint64_t main_stack_end(void) {
 
 static void close_wake(void) {
     handler_state.wake_fd = -1;
-    fds_close(&waker);
+    fds_close(&wake_sender);
     fds_close(&guest.wake);
 }
 
@@ -92,8 +93,8 @@ bool guest_make_wake(void) {
     if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
         return false;
     guest.wake = fds_keep(ends[0]);
-    waker = fds_keep(ends[1]);
-    handler_state.wake_fd = waker.fd;
+    wake_sender = fds_keep(ends[1]);
+    handler_state.wake_fd = wake_sender.fd;
     return true;
 }
 
@@ -112,15 +113,15 @@ int guest_start(uint32_t delay_ms) {
     return error;
 }
 
-/* ---- Stepping aside ---- */
+/* ---- Suspension ---- */
 
 bool guest_capabilities_differ(void) {
     struct capabilities own, control_rights;
     int tid = atomic_load(&control_tid);
     if (!atomic_load(&running) || raw_call3(SYS_getpid, 0, 0, 0) != (long)handler_state.pid)
-        return false; /* the child of a vfork has its parent's memory */
+        return false; /* the child of a vfork: the control thread is the parent's */
     if (tid == 0)
-        return true; /* who knows */
+        return true; /* not known yet */
     if (!capabilities_get(0, &own) || !capabilities_get(tid, &control_rights))
         return false;
     control_rights.securebits = control_securebits;
@@ -154,11 +155,11 @@ void guest_resume_control(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- Before a jail ---- */
+/* ---- Before a chroot ---- */
 
 #define CONNECT_TRIES 50
 
-static bool is_away(void) {
+static bool is_unconnected(void) {
     uint32_t state = atomic_load(&guest.state);
     return state == GUEST_OFF || state == GUEST_AWAY;
 }
@@ -166,11 +167,11 @@ static bool is_away(void) {
 void guest_connect_now(void) {
     int saved = errno;
     struct timespec pause = {0, 1000000};
-    bool is_there = guest.socket_path[0] == '@' || access(guest.socket_path, F_OK) == 0;
-    bool is_ours = raw_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
-    if (atomic_load(&running) && is_there && is_ours && is_away()) {
+    bool socket_exists = guest.socket_path[0] == '@' || access(guest.socket_path, F_OK) == 0;
+    bool is_own_process = raw_call3(SYS_getpid, 0, 0, 0) == (long)handler_state.pid;
+    if (atomic_load(&running) && socket_exists && is_own_process && is_unconnected()) {
         handler_wake_control();
-        for (int i = 0; i < CONNECT_TRIES && is_away(); i++)
+        for (int i = 0; i < CONNECT_TRIES && is_unconnected(); i++)
             nanosleep(&pause, NULL);
     }
     errno = saved;
@@ -178,8 +179,8 @@ void guest_connect_now(void) {
 
 /* ---- Forks ---- */
 
-/* Runs before other libraries' handlers have released their locks: nothing here allocates or makes
- * a thread. */
+/* Other libraries' handlers may not have released their locks yet, so nothing here allocates or
+ * creates a thread. */
 static void on_fork_child(void) {
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     wanted_in_child = running || wanted_in_child;
@@ -210,7 +211,7 @@ static void copy(char *to, size_t size, const char *from) {
     append_text(to, size, from);
 }
 
-/* The same rule as api/paths.c, without linking it. */
+/* The same rule as in api/paths.c, which is not linked into targets. */
 static void default_socket(char *path, size_t size) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     path[0] = 0;
@@ -227,12 +228,12 @@ static void default_socket(char *path, size_t size) {
     append_text(path, size, "/sonde/guest.sock");
 }
 
-/* argv[0]'s base as the process began: servers write their state over argv later. */
-static char own_name[GUEST_NAME_BYTES];
+/* The base of argv[0] at the start: servers overwrite argv later. */
+static char first_name[GUEST_NAME_BYTES];
 
-/* `sonde run` names the process it started, and its pid: the children of that process go by their
- * own names. */
-static bool is_own(const char *name) {
+/* `sonde run` passes a name and, in SONDE_PID, the process it is for. Children of that process have
+ * their own names. */
+static bool is_for_us(const char *name) {
     const char *pid = getenv("SONDE_PID");
     bool mine = !pid || !*pid || strtoul(pid, NULL, 10) == (unsigned long)getpid();
     return name && *name && mine;
@@ -240,14 +241,14 @@ static bool is_own(const char *name) {
 
 static const char *name_by_default(void) {
     const char *name = getenv("SONDE_NAME");
-    return is_own(name) ? name : own_name;
+    return is_for_us(name) ? name : first_name;
 }
 
-/* A script's interpreter goes by the script's name, which `sonde run` knows; the program that it,
- * or a wrapper like env, becomes by exec goes by its own. So this name is taken once. */
+/* `sonde run` passes the name of a script, which is better than its interpreter's. It is for this
+ * program only: one that replaces it by exec, as with env, has its own name. */
 static void take_first_name(void) {
     const char *name = getenv("SONDE_FIRST_NAME");
-    copy(own_name, sizeof own_name, is_own(name) ? name : program_invocation_short_name);
+    copy(first_name, sizeof first_name, is_for_us(name) ? name : program_invocation_short_name);
     if (name)
         unsetenv("SONDE_FIRST_NAME");
 }
@@ -264,15 +265,15 @@ static void read_settings(const struct sonde_start_options *options) {
     copy(guest.name, sizeof guest.name, name ? name : name_by_default());
 }
 
-static bool unwelcome(void) {
+static bool is_disabled(void) {
     const char *disable = getenv("SONDE_DISABLE");
     return getauxval(AT_SECURE) || (disable && *disable && strcmp(disable, "0") != 0);
 }
 
 #define LIBRARY "libsonde.so"
 
-/* Whether one of the words, parted by white space or colons, is a path of this library. */
-static bool lists_us(const char *list) {
+/* Whether the list, separated by white space or colons, has a path of this library. */
+static bool lists_library(const char *list) {
     for (const char *at = strstr(list, LIBRARY); at; at = strstr(at + 1, LIBRARY)) {
         char next = at[strlen(LIBRARY)];
         if ((at == list || strchr("/: \t\n", at[-1])) && (next == 0 || strchr(".: \t\n", next)))
@@ -281,10 +282,10 @@ static bool lists_us(const char *list) {
     return false;
 }
 
-/* The two lists of the dynamic linker. */
-static bool preloaded(void) {
+/* Looks into both of the dynamic linker's lists. */
+static bool is_preloaded(void) {
     const char *list = getenv("LD_PRELOAD");
-    if (list && lists_us(list))
+    if (list && lists_library(list))
         return true;
     char text[4096];
     int fd = open("/etc/ld.so.preload", O_RDONLY | O_CLOEXEC);
@@ -292,13 +293,13 @@ static bool preloaded(void) {
     if (fd >= 0)
         raw_close(fd);
     text[len > 0 ? len : 0] = 0;
-    return lists_us(text);
+    return lists_library(text);
 }
 
 __attribute__((constructor)) static void on_load(void) {
     int saved = errno;
     take_first_name();
-    if (!unwelcome() && preloaded()) {
+    if (!is_disabled() && is_preloaded()) {
         read_settings(NULL);
         guest_start(START_DELAY_MS);
     }
@@ -335,7 +336,7 @@ void sonde_stop(void) {
 
 const char *sonde_status(void) {
     static __thread char text[256];
-    const char *const sentences[] = {
+    static const char *const sentences[] = {
         [GUEST_OFF] = "off",
         [GUEST_AWAY] = "no sonded at ",
         [GUEST_REFUSED] = "refused: ",

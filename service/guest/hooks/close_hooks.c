@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * close, closefrom, close_range: a host that closes whatever it finds open does not find what is
- * ours (fds.h). To close one of our numbers is an error, as it would be without us; ranges go
- * around them. */
+ * A program that closes every open descriptor must not close the guest's (process/fds.h). Closing
+ * one of our numbers fails with EBADF, as it would without the guest; ranges skip them. */
+#include "service/guest/hooks/hooks.h"
 #include "service/guest/process/fds.h"
 #include "service/guest/raw.h"
 
@@ -10,18 +10,16 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
 extern int __close(int fd);
 
-EXPORT int close(int fd) {
+HOOK int close(int fd) {
     if (!fds_marked(fd))
-        return __close(fd); /* a cancellation point, as it should be */
+        return __close(fd); /* libc's, which is a cancellation point */
     errno = EBADF;
     return -1;
 }
 
-/* 0 or an errno. Every piece is tried, whatever became of the one before. */
+/* 0 or an errno. Closes every piece, even if an earlier one fails. */
 static long close_around_ours(unsigned first, unsigned last, int flags) {
     long error = 0;
     uint64_t ours;
@@ -34,14 +32,14 @@ static long close_around_ours(unsigned first, unsigned last, int flags) {
     return error;
 }
 
-EXPORT int close_range(unsigned first, unsigned last, int flags) {
+HOOK int close_range(unsigned first, unsigned last, int flags) {
     long error = first > last ? EINVAL : close_around_ours(first, last, flags);
     if (error)
         errno = (int)error;
     return error ? -1 : 0;
 }
 
-EXPORT void closefrom(int first) {
+HOOK void closefrom(int first) {
     unsigned from = first < 0 ? 0 : (unsigned)first;
     struct rlimit limit = {0, 0};
     if (close_around_ours(from, ~0u, 0) != ENOSYS)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * exec under a running capture. The kernel removes our events at an exec, but not a tick that has
- * fired already and waits to be signalled when the call returns: by then SIGTRAP has its default
- * action again, and the new program would die of it. So the calling thread's clock stands still
- * during the call (the other threads are gone before the handlers are). posix_spawn, system and
- * popen exec in a child that has no clock, and do not come here. */
+ * An exec during a capture. The kernel removes the perf events, but not a tick that has fired and
+ * is delivered when the call returns. By then SIGTRAP has its default action again, which would
+ * kill the new program. So the calling thread's clock is stopped during the call; the kernel ends
+ * the other threads before it resets the handlers. posix_spawn, system and popen exec in a child
+ * that has no clock, and do not call these functions. */
+#include "service/guest/hooks/hooks.h"
 #include "service/guest/raw.h"
 #include "service/guest/sampling/thread_scan.h"
 
@@ -15,8 +16,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <unistd.h>
-
-#define EXPORT __attribute__((visibility("default")))
 
 extern char **environ;
 
@@ -29,7 +28,7 @@ static int exec_at(int folder, const char *path, char *const argv[], char *const
     return -1;
 }
 
-EXPORT int execve(const char *path, char *const argv[], char *const envp[]) {
+HOOK int execve(const char *path, char *const argv[], char *const envp[]) {
     threads_hold_own_clock();
     long result = raw_call3(SYS_execve, (long)path, (long)argv, (long)envp);
     threads_release_own_clock();
@@ -37,23 +36,22 @@ EXPORT int execve(const char *path, char *const argv[], char *const envp[]) {
     return -1;
 }
 
-EXPORT int execv(const char *path, char *const argv[]) {
+HOOK int execv(const char *path, char *const argv[]) {
     return execve(path, argv, environ);
 }
 
-EXPORT int execveat(int folder, const char *path, char *const argv[], char *const envp[],
-                    int flags) {
+HOOK int execveat(int folder, const char *path, char *const argv[], char *const envp[], int flags) {
     return exec_at(folder, path, argv, envp, flags);
 }
 
-EXPORT int fexecve(int fd, char *const argv[], char *const envp[]) {
+HOOK int fexecve(int fd, char *const argv[], char *const envp[]) {
     return exec_at(fd, "", argv, envp, AT_EMPTY_PATH);
 }
 
 typedef int search_function(const char *file, char *const argv[], char *const envp[]);
 
-/* The search through PATH is libc's. */
-EXPORT int execvpe(const char *file, char *const argv[], char *const envp[]) {
+/* libc searches PATH. */
+HOOK int execvpe(const char *file, char *const argv[], char *const envp[]) {
     search_function *search = (search_function *)dlsym(RTLD_NEXT, "execvpe");
     if (!search) {
         errno = ENOSYS;
@@ -67,11 +65,11 @@ EXPORT int execvpe(const char *file, char *const argv[], char *const envp[]) {
     return result;
 }
 
-EXPORT int execvp(const char *file, char *const argv[]) {
+HOOK int execvp(const char *file, char *const argv[]) {
     return execvpe(file, argv, environ);
 }
 
-/* How many arguments follow up to the NULL, the first included. */
+/* Number of arguments before the NULL, `first` included. */
 static size_t count_arguments(const char *first, va_list list) {
     size_t count = first != NULL;
     while (first && va_arg(list, const char *))
@@ -85,9 +83,9 @@ static void copy_arguments(char **argv, size_t count, const char *first, va_list
         argv[i] = va_arg(list, char *);
 }
 
-/* The arguments stand in the caller's registers and on its stack; the list is made on ours, as libc
- * does: no allocator can be trusted in the child of a fork. __VA_ARGS__: what is done with argv;
- * `list` stands behind the NULL then. */
+/* Copies the variable arguments into an array on the stack, as libc does: malloc cannot be trusted
+ * in the child of a fork. __VA_ARGS__ is evaluated with argv; `list` is positioned after the NULL
+ * then. */
 #define WITH_ARGUMENTS(first, ...)                              \
     va_list list;                                               \
     va_start(list, first);                                      \
@@ -100,14 +98,14 @@ static void copy_arguments(char **argv, size_t count, const char *first, va_list
     va_end(list);                                               \
     return result
 
-EXPORT int execl(const char *path, const char *first, ...) {
+HOOK int execl(const char *path, const char *first, ...) {
     WITH_ARGUMENTS(first, execve(path, argv, environ));
 }
 
-EXPORT int execlp(const char *file, const char *first, ...) {
+HOOK int execlp(const char *file, const char *first, ...) {
     WITH_ARGUMENTS(first, execvpe(file, argv, environ));
 }
 
-EXPORT int execle(const char *path, const char *first, ...) {
+HOOK int execle(const char *path, const char *first, ...) {
     WITH_ARGUMENTS(first, execve(path, argv, va_arg(list, char **)));
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * setuid and its kin, and capset: a server that gives up its privileges does so without us. libc
- * changes ids in every thread, and aborts the process when one thread may and another may not. Our
- * thread would be such another where the server keeps capabilities across the change
- * (PR_SET_KEEPCAPS and capset concern the calling thread alone). So where the caller's rights
- * differ from our thread's, our thread ends before the change, and another goes on in its place
- * afterwards, with the caller's rights. Nothing else of the guest notices: connection, captures and
- * samples stay.
+ * setuid and its relatives, and capset. libc changes ids in every thread and aborts the process
+ * when the change is allowed in one thread and refused in another. The control thread would be such
+ * a thread if the server keeps capabilities across the change, because PR_SET_KEEPCAPS and capset
+ * act on the calling thread only. So if the caller's capabilities differ from the control thread's,
+ * the control thread ends before the change, and afterwards a new one continues its work with the
+ * caller's capabilities. Connection, captures and samples stay.
  *
- * Not for handlers: the call then joins a thread. In the child of a vfork it does nothing. */
+ * Not signal-safe in that case: the call joins a thread. In the child of a vfork it does
+ * nothing. */
 #include "service/guest/guest.h"
+#include "service/guest/hooks/hooks.h"
 #include "service/guest/raw.h"
 
 #include <dlfcn.h>
@@ -18,40 +19,38 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-#define EXPORT __attribute__((visibility("default")))
-
-/* Before a change: whether our thread was sent away. */
-static bool begin(void) {
+/* Returns whether the control thread has been suspended. */
+static bool begin_change(void) {
     return guest_capabilities_differ() && guest_suspend_control();
 }
 
-static void end(bool is_aside) {
+static void end_change(bool is_suspended) {
     int saved = errno;
-    if (!is_aside)
-        is_aside = guest_capabilities_differ() && guest_suspend_control();
-    if (is_aside)
+    if (!is_suspended)
+        is_suspended = guest_capabilities_differ() && guest_suspend_control();
+    if (is_suspended)
         guest_resume_control();
     errno = saved;
 }
 
-/* libc's own are found as the library is loaded: in the child of a fork dlsym might wait for a lock
- * that nobody will release. */
+/* libc's functions are looked up when the library is loaded: in the child of a fork dlsym might
+ * wait for a lock that nobody releases. */
 #define CHANGES(name, parameters, ...)         \
     static int(*real_##name) parameters;       \
-    EXPORT int name parameters {               \
+    HOOK int name parameters {                 \
         if (!real_##name)                      \
             find_real();                       \
         if (!real_##name) {                    \
             errno = ENOSYS;                    \
             return -1;                         \
         }                                      \
-        bool is_aside = begin();               \
+        bool is_suspended = begin_change();    \
         int result = real_##name(__VA_ARGS__); \
-        end(is_aside);                         \
+        end_change(is_suspended);              \
         return result;                         \
     }
 
-typedef void *pointer; /* capset's two */
+typedef void *pointer; /* the types of capset's parameters */
 
 static void find_real(void);
 
@@ -65,7 +64,7 @@ CHANGES(setresuid, (uid_t real, uid_t effective, uid_t saved), real, effective, 
 CHANGES(setresgid, (gid_t real, gid_t effective, gid_t saved), real, effective, saved)
 CHANGES(setgroups, (size_t count, const gid_t *groups), count, groups)
 CHANGES(initgroups, (const char *user, gid_t group), user, group)
-EXPORT int capset(pointer header, const pointer data);
+HOOK int capset(pointer header, const pointer data);
 CHANGES(capset, (pointer header, const pointer data), header, data)
 
 #define FIND(name) real_##name = (__typeof__(real_##name))dlsym(RTLD_NEXT, #name)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/guest/guest.h"
+#include "service/guest/hooks/hooks.h"
+#include "service/guest/process/chroot.h"
+#include "service/guest/raw.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <unistd.h>
+
+extern pid_t __fork(void);
+
+static int (*real_daemon)(int, int);
+
+__attribute__((constructor(101))) static void find_real(void) {
+    real_daemon = (int (*)(int, int))dlsym(RTLD_NEXT, "daemon");
+}
+
+HOOK pid_t fork(void) {
+    pid_t child = __fork();
+    if (child == 0)
+        guest_restart_after_fork();
+    return child;
+}
+
+HOOK int daemon(int keep_directory, int keep_descriptors) {
+    if (!real_daemon)
+        find_real();
+    if (!real_daemon) {
+        errno = ENOSYS;
+        return -1;
+    }
+    int result = real_daemon(keep_directory, keep_descriptors);
+    if (result == 0)
+        guest_restart_after_fork();
+    return result;
+}
+
+HOOK int chroot(const char *path) {
+    chroot_prepare();
+    guest_connect_now();
+    long result = raw_call3(SYS_chroot, (long)path, 0, 0);
+    if (result == 0)
+        return 0;
+    errno = (int)-result;
+    return -1;
+}
