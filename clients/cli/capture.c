@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define RENDER_TIMEOUT_MS 120000 /* what the service may take after the capture */
+#define RENDER_TIMEOUT_MS 120000 /* for the service to render the result after the capture */
 
 struct capture {
     struct output *output;
@@ -20,7 +20,7 @@ struct capture {
     struct sonde_diag *diag;
 };
 
-/* 1188 as "1,188". */
+/* Formats 1188 as "1,188". */
 static const char *group_digits(uint64_t number, char text[32]) {
     char digits[24];
     int len = snprintf(digits, sizeof digits, "%" PRIu64, number);
@@ -83,7 +83,7 @@ static bool on_event(void *context, const ProtobufCMessage *message) {
         capture->err =
             output_write(capture->output, event->chunk.data, event->chunk.len, capture->diag);
         break;
-    default: /* an event of a later version */
+    default: /* an event added by a later version */
         break;
     }
     return capture->err == SONDE_OK;

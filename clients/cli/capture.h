@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A CPU capture into an output, with a progress line on a terminal. Main thread only. */
+ * Taking a CPU capture and writing it to an output, with a progress line on a terminal. Main thread
+ * only. */
 #ifndef SONDE_CLIENTS_CLI_CAPTURE_H
 #define SONDE_CLIENTS_CLI_CAPTURE_H
 
@@ -13,17 +14,17 @@ struct capture_settings {
     uint64_t frequency, max_samples;
     const char *title;
     const char *mode;         /* "cpu", "wall", "off-cpu"; NULL = cpu */
-    const char *max_overhead; /* "0.01", "1%"; NULL = no ceiling */
+    const char *max_overhead; /* "0.01", "1%"; NULL = no limit */
     bool merge_threads;
-    bool keep;        /* among the service's captures, too */
-    const char *note; /* with keep; NULL = none */
+    bool keep;        /* also save the capture in sonded */
+    const char *note; /* used with keep; NULL = none */
 };
 
 #define CAPTURE_DEFAULTS \
     { .seconds = 10, .frequency = 99 }
 
-/* The rows that the capturing verbs share; `at` leads from their settings to a struct
- * capture_settings. */
+/* Option rows for the verbs that take captures. `at` is the path from the verb's settings to a
+ * struct capture_settings. */
 #define CAPTURE_OPTIONS(type, at)                                                                 \
     {"duration",                                                                                  \
      'd',                                                                                         \
@@ -86,34 +87,35 @@ struct capture_settings {
 
 struct capture_result {
     uint64_t samples, dropped, truncated, bytes;
-    uint64_t capture_id; /* under which it is kept; 0 = it is not */
+    uint64_t capture_id; /* number of the saved capture; 0 = not saved */
     uint32_t duration_ms;
-    double frequency_hz; /* the mean */
+    double frequency_hz; /* average */
     bool target_gone, complete;
     char keep_error[200];
     char clock[32], budget_note[192];
 };
 
-/* The bytes go to output, which the caller opens and commits. */
+/* Takes a capture and writes it to output, which the caller opens and commits. */
 SONDE_MUST_USE sonde_err capture_run(struct service *service, const char *target,
                                      const struct capture_settings *settings,
                                      enum sonde_format format, struct output *output,
                                      struct capture_result *result, struct sonde_diag *diag);
 
-/* Any call whose answers are CaptureEvents; no progress lines unless the service sends some. */
+/* Makes any call that answers with CaptureEvents, and writes the result to output. Shows progress
+ * if the service sends it. */
 SONDE_MUST_USE sonde_err capture_receive(struct service *service,
                                          const struct client_method *method,
                                          const ProtobufCMessage *request, uint32_t deadline_ms,
                                          struct output *output, struct capture_result *result,
                                          struct sonde_diag *diag);
 
-/* "cpu", "wall", "off-cpu"; NULL leaves *mode alone. */
+/* Reads "cpu", "wall" or "off-cpu". NULL leaves *mode unchanged. */
 SONDE_MUST_USE sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode,
                                            struct sonde_diag *diag);
-/* The number of a kept capture: digits, not 0. */
+/* Reads the number of a saved capture. False if word is not a positive number. */
 bool capture_read_number(const char *word, uint64_t *id);
 
-/* One line on stderr: "flame.svg: 1,980 samples in 10.0 s, 0 dropped". */
+/* Prints a line on stderr: "flame.svg: 1,980 samples in 10.0 s, 0 dropped". */
 void capture_print_summary(const char *path, const struct capture_result *result);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the verbs of `sonde` share: one row of the verb table each, one way to read options and one
- * way to fail. Main thread only. */
+ * What all verbs of `sonde` share: their row in the table of verbs, reading options and reporting
+ * errors. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_CLI_H
 #define SONDE_CLIENTS_CLI_CLI_H
 
@@ -12,26 +12,28 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof(array)[0])
 
-/* `run` gets the words from the verb on (argv[0] is the verb) and returns the exit code. */
+/* `run` gets the arguments from the verb on (argv[0] is the verb) and returns the exit status. */
 struct verb {
     const char *name;
-    const char *summary; /* half a line for `sonde --help` */
+    const char *summary; /* one line of `sonde --help` */
     int (*run)(int argc, char **argv);
     const struct sonde_options *options;
 };
 
-/* Fills *settings. True to go on; otherwise *status is what to exit with (--help, a bad value). */
+/* Fills *settings from the arguments. If it returns false, the verb exits with *status: after
+ * --help, or after a usage error. */
 bool cli_options(const struct verb *verb, void *settings, bool stop_at_plain, int *argc,
                  char **argv, int *status);
 
-/* One line on stderr, "sonde record: ...", and the exit code of err. */
+/* Prints "sonde record: ..." on stderr. Returns the exit status for err. */
 int cli_fail(const struct verb *verb, sonde_err err, const struct sonde_diag *diag);
 
-/* A usage error: the line, where help is, and exit code 2. */
+/* Prints a usage error and the usage on stderr. Returns the exit status of usage errors. */
 int cli_usage(const struct verb *verb, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* A name from a profiled process, at most 80 bytes of it: nothing in it may steer the terminal. */
+/* Prints at most 80 bytes of a name from a profiled process, without control characters, which
+ * could change the terminal's state. */
 void cli_put_name(FILE *out, const char *name);
 
 #endif

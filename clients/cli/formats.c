@@ -11,7 +11,7 @@ const struct sonde_format_info *format_choose(const char *name, const char *path
     return info && (info->offered & subjects) ? info : NULL;
 }
 
-/* "proto flamegraph ..." or ".pb.gz .svg ..." */
+/* Appends " proto flamegraph ..." or " .pb.gz .svg ...". */
 static void list_formats(struct sonde_buf *list, unsigned subjects, bool by_name) {
     size_t count;
     const struct sonde_format_info *table = sonde_format_table(&count);

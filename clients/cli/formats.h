@@ -13,12 +13,12 @@
 /* The help text of --format. */
 #define FORMAT_HELP "output format if the extension does not select it: proto, top, ..."
 
-/* The format called `name`, or if `name` is NULL the one of the extension of `path`. NULL if there
- * is none, or none for these subjects. */
+/* Returns the format called `name`, or the one of the extension of `path` if `name` is NULL. NULL
+ * if there is none, or none for these subjects. */
 const struct sonde_format_info *format_choose(const char *name, const char *path,
                                               unsigned subjects);
 
-/* The usage error after format_choose returned NULL; lists the formats. Returns the exit code. */
+/* Reports that format_choose returned NULL, and lists the formats. Returns the exit status. */
 int format_refuse(const struct verb *verb, const char *name, const char *path, unsigned subjects);
 
 #endif

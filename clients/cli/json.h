@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers for --json, in the form of api/json. Any thread. */
+ * Output for --json, as api/json writes it. Any thread. */
 #ifndef SONDE_CLIENTS_CLI_JSON_H
 #define SONDE_CLIENTS_CLI_JSON_H
 
@@ -8,9 +8,9 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* A string literal with its quotes. */
+/* Appends text as a JSON string, with quotes. */
 void json_text(struct sonde_buf *out, const char *text);
-/* A message on stdout, as one line, at once. */
+/* Prints a message as one line on stdout and flushes. */
 void json_print(const ProtobufCMessage *message);
 
 #endif

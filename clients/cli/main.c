@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde VERB ...`: finds the verb in the table of verbs and runs it. */
+ * `sonde VERB ...`: looks up the verb and runs it. */
 #include "clients/cli/verbs/verbs.h"
 
 #include <stdio.h>

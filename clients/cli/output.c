@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A pipe, a terminal, /dev/null: nothing that could be replaced. */
+/* True for a pipe, a terminal or /dev/null, which must not be replaced by a file. */
 static bool is_special(const char *path) {
     struct stat info;
     return stat(path, &info) == 0 && !S_ISREG(info.st_mode);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A result on its way into a file: written beside it under another name and renamed when it is
- * whole, so that no half file is ever seen. "-", and what is not a plain file, is written as it
- * comes. One thread at a time. */
+ * An output file that appears only when it is complete: it is written under a temporary name in the
+ * same directory and renamed at the end. "-" (stdout) and files that are not regular are written
+ * directly. One thread at a time. */
 #ifndef SONDE_CLIENTS_CLI_OUTPUT_H
 #define SONDE_CLIENTS_CLI_OUTPUT_H
 
@@ -13,8 +13,8 @@
 #include <stddef.h>
 
 struct output {
-    const char *path;         /* the user's word */
-    char temporary[PATH_MAX]; /* "" = written as it comes */
+    const char *path;         /* as the user gave it */
+    char temporary[PATH_MAX]; /* "" = no temporary file */
     int fd;
 };
 
@@ -22,9 +22,9 @@ SONDE_MUST_USE sonde_err output_open(struct output *output, const char *path,
                                      struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err output_write(struct output *output, const void *data, size_t len,
                                       struct sonde_diag *diag);
-/* Gives the file its name. */
+/* Renames the file to its final name. */
 SONDE_MUST_USE sonde_err output_commit(struct output *output, struct sonde_diag *diag);
-/* Removes what was not committed. After it the output is closed, whatever happened before. */
+/* Closes the output, and deletes the temporary file if it was not committed. */
 void output_finish(struct output *output);
 
 #endif

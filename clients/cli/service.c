@@ -18,7 +18,7 @@
 
 #define CALL_TIMEOUT_MS 15000
 
-/* The machine's own sonded counts when its socket is there. */
+/* Counts the running services of this user, and the machine's own if its socket exists. */
 static size_t find_running(char found[128]) {
     const char *own = sonde_default_grpc_address();
     size_t running = rundir_find_service(found);
@@ -45,7 +45,7 @@ sonde_err service_address(const struct service_settings *settings, char address[
     return SONDE_OK;
 }
 
-/* Before the client makes its threads, so that none of them takes these signals. */
+/* Called before the client starts threads, so that they inherit the blocked signals. */
 static int take_signals(void) {
     sigset_t taken;
     sigemptyset(&taken);
@@ -79,7 +79,7 @@ void service_close(struct service *service) {
     *service = (struct service){.signals = -1};
 }
 
-/* Adds the address to "cannot be reached": the user may not know which one was chosen. */
+/* Adds the address to the error, since the user may not know which one was chosen. */
 static sonde_err name_address(const struct service *service, sonde_err err,
                               struct sonde_diag *diag) {
     if (err != SONDE_UNAVAILABLE)
@@ -95,14 +95,15 @@ static sonde_err name_address(const struct service *service, sonde_err err,
 /* A running call. The client's thread writes it; the main thread reads it after `ended`. */
 struct running_call {
     service_on_message *on_message;
-    void (*each_sent)(void *context, struct client_call *call); /* NULL = one request */
+    void (*each_sent)(void *context,
+                      struct client_call *call); /* NULL: there is only one request */
     void *context;
     struct client_call *call;
     sonde_err err;
     struct sonde_diag diag;
     int ended;            /* eventfd */
-    pthread_mutex_t lock; /* of `call`, which is gone once on_end ran */
-    atomic_bool refused;  /* on_message wants no more */
+    pthread_mutex_t lock; /* of `call`, which is NULL after on_end */
+    atomic_bool refused;  /* on_message returned false */
 };
 
 static bool on_message(void *context, struct client_call *call, const ProtobufCMessage *message) {
@@ -141,7 +142,7 @@ static void cancel(struct running_call *running) {
     pthread_mutex_unlock(&running->lock);
 }
 
-/* Until on_end. The first signal cancels; the next one ends the program in its usual way. */
+/* Waits for on_end. The first signal cancels the call; the next one has its usual effect. */
 static void wait_for_end(struct service *service, struct running_call *running) {
     struct pollfd waiting[2] = {{running->ended, POLLIN, 0}, {service->signals, POLLIN, 0}};
     while (!(waiting[0].revents & POLLIN)) {
@@ -157,7 +158,7 @@ static void wait_for_end(struct service *service, struct running_call *running) 
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
     }
-    eventfd_t count; /* reading it is what puts on_end's words before ours */
+    eventfd_t count; /* orders on_end's writes before our reads */
     while (eventfd_read(running->ended, &count) != 0 && errno == EINTR)
         continue;
 }
@@ -208,7 +209,8 @@ struct answer {
     ProtobufCMessage *copy;
 };
 
-/* Messages live during the callback only: the answer is kept by packing and unpacking it. */
+/* Copies the answer by packing and unpacking it, since messages are valid only during the callback.
+ */
 static bool on_answer(void *context, const ProtobufCMessage *message) {
     struct answer *answer = context;
     size_t size = protobuf_c_message_get_packed_size(message);

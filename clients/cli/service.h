@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A verb's connection to sonded: where it is, one question and one answer, or a stream that Ctrl-C
- * ends in the target as well. Main thread only; messages of a stream come on the client's thread,
- * one at a time, while the main thread does nothing but wait. */
+ * A verb's connection to sonded: finding its address, unary calls, and streams that Ctrl-C cancels
+ * in the target, too. Main thread only; the messages of a stream arrive on the client's thread, one
+ * at a time, while the main thread waits. */
 #ifndef SONDE_CLIENTS_CLI_SERVICE_H
 #define SONDE_CLIENTS_CLI_SERVICE_H
 
@@ -15,8 +15,8 @@ struct service_settings {
     const char *address, *token, *ca_file, *cert_file, *key_file;
 };
 
-/* The rows that every verb's table has; `at` leads from its settings to a struct service_settings.
- */
+/* Option rows for every verb that calls sonded. `at` is the path from the verb's settings to a
+ * struct service_settings. */
 #define SERVICE_OPTION(type, at, name, argument, environment, field, help) \
     { name, 0, argument, environment, SONDE_OPTION_TEXT, offsetof(type, at.field), 0, 0, help }
 #define SERVICE_OPTIONS(type, at)                                                         \
@@ -33,41 +33,42 @@ struct service_settings {
 struct service {
     struct client *client;
     char address[512];
-    int signals; /* signalfd: SIGINT, SIGTERM, SIGHUP */
+    int signals; /* signalfd for SIGINT, SIGTERM and SIGHUP */
 };
 
-/* The address that is named, else of the `sonde run` that runs, else of the machine's own sonded.
- * SONDE_INVALID_ARGUMENT when several run. */
+/* The address in the settings, otherwise that of the only running `sonde run`, otherwise that of
+ * the machine's own sonded. SONDE_INVALID_ARGUMENT if several are running. */
 SONDE_MUST_USE sonde_err service_address(const struct service_settings *settings, char address[512],
                                          struct sonde_diag *diag);
-/* Does not wait for the connection: the first call does. */
+/* Does not connect: the first call does. */
 SONDE_MUST_USE sonde_err service_open(struct service *service,
                                       const struct service_settings *settings,
                                       struct sonde_diag *diag);
 void service_close(struct service *service);
 
-/* *response is freed with protobuf_c_message_free_unpacked. */
+/* Makes a unary call. The caller frees *response with protobuf_c_message_free_unpacked. */
 SONDE_MUST_USE sonde_err service_call(struct service *service, const struct client_method *method,
                                       const ProtobufCMessage *request, ProtobufCMessage **response,
                                       struct sonde_diag *diag);
 
-/* on_message returns false to cancel the stream: then SONDE_OK is the result, and what went wrong
- * is the context's to know. SONDE_CANCELLED after a signal. */
+/* Makes a server-streaming call. on_message returns false to cancel it; the result is then
+ * SONDE_OK, and `context` knows why. SONDE_CANCELLED after a signal. */
 typedef bool service_on_message(void *context, const ProtobufCMessage *message);
 SONDE_MUST_USE sonde_err service_stream(struct service *service, const struct client_method *method,
                                         const ProtobufCMessage *request, uint32_t deadline_ms,
                                         service_on_message *on_message, void *context,
                                         struct sonde_diag *diag);
 
-/* The same for methods with many requests: `first` is sent, then each_sent is called whenever one
- * has left, on the client's thread, to send the next by client_call_send. */
+/* Makes a client-streaming call. Sends `first`, then calls each_sent on the client's thread after
+ * each message has been sent; each_sent sends the next one with client_call_send. */
 SONDE_MUST_USE sonde_err service_upload(struct service *service, const struct client_method *method,
                                         const ProtobufCMessage *first,
                                         void (*each_sent)(void *context, struct client_call *call),
                                         service_on_message *on_message, void *context,
                                         struct sonde_diag *diag);
 
-/* "" chooses nothing, digits a pid, anything else a name. The selector borrows the text. */
+/* Selects a target: "" selects none, a number is a pid, anything else a name. The selector borrows
+ * the text. */
 void service_select(const char *target, Sonde__V1__TargetSelector *selector);
 
 #endif

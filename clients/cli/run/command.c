@@ -9,8 +9,8 @@
 
 #define HEAP_OPTIONS "prof:true,prof_active:false"
 
-/* name = addition, joined with what the variable holds already. Before it for LD_PRELOAD, where the
- * first one wins; after it for MALLOC_CONF, where the last one does. */
+/* Adds to the value of a variable: in front for LD_PRELOAD, where the first library wins, and at
+ * the end for MALLOC_CONF, where the last setting wins. */
 static int join_variable(const char *name, const char *addition, const char *between, bool before) {
     const char *held = getenv(name);
     if (!held || !*held)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command that `sonde run` runs: its environment and its start. Main thread only. */
+ * Starts the command of `sonde run` with its environment. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_RUN_COMMAND_H
 #define SONDE_CLIENTS_CLI_RUN_COMMAND_H
 
@@ -12,17 +12,17 @@
 
 struct command {
     char *const *argv;
-    const char *libsonde;   /* the guest, as LD_PRELOAD names it */
-    const char *socket;     /* of sonded */
-    const char *name;       /* of the target, for good; NULL = the guest's own choice */
-    const char *first_name; /* otherwise, until it becomes another program by exec */
-    bool heap;              /* let jemalloc profile, switched off for now */
-    sigset_t mask;          /* what the command starts with */
+    const char *libsonde;   /* value for LD_PRELOAD */
+    const char *socket;     /* sonded's socket for guests */
+    const char *name;       /* name of the target, kept across exec; NULL = chosen by the guest */
+    const char *first_name; /* name until the next exec if `name` is NULL */
+    bool heap;              /* start jemalloc with heap profiling available but off */
+    sigset_t mask;          /* signal mask of the command */
     struct sigaction pipe_action;
 };
 
-/* 0 when no process could be made. A command that cannot be executed ends with 126, a missing one
- * with 127, and a line on stderr. */
+/* Returns the pid, or 0 if fork failed. If the command cannot be executed, the child prints an
+ * error and exits with 126, or with 127 if the command does not exist. */
 pid_t command_start(const struct command *command);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Preloading is the dynamic linker's work. It happens only when the kernel starts a program by way
- * of PT_INTERP, when that interpreter is glibc's of our own machine (libsonde.so is linked against
- * it), and when the kernel has not set AT_SECURE, which it does for set-id files. */
+ * LD_PRELOAD is the dynamic linker's work. It only has an effect if the program has a PT_INTERP, if
+ * that interpreter is this machine's glibc (which libsonde.so is linked against), and if the kernel
+ * does not set AT_SECURE, as it does for set-id files. */
 #include "clients/cli/run/executable.h"
 
 #include "api/elf/elf.h"
@@ -51,7 +51,8 @@ sonde_err executable_find(const char *name, char path[PATH_MAX], struct sonde_di
     return sonde_fail(diag, SONDE_PERMISSION_DENIED, "%.200s: not an executable file", name);
 }
 
-/* Does the kernel give the program other rights than ours? Then the linker ignores LD_PRELOAD. */
+/* True if the kernel starts the program with other privileges than ours. The dynamic linker then
+ * ignores LD_PRELOAD. */
 static bool changes_privileges(int fd) {
     struct stat info;
     if (fstat(fd, &info) != 0)
@@ -63,7 +64,7 @@ static bool changes_privileges(int fd) {
     return geteuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-/* The text of PT_INTERP, "" if the program has none. False if it cannot be read. */
+/* Reads the path in PT_INTERP; "" if the program has none. False if it cannot be read. */
 static bool read_interpreter(const struct elf_file *elf, char text[256]) {
     text[0] = 0;
     for (uint32_t i = 0; i < elf->segment_count; i++) {
@@ -115,7 +116,7 @@ static sonde_err check_elf(const char *path, int fd, struct sonde_diag *diag) {
     return err;
 }
 
-/* Leaves the interpreter's path of a "#!" line in `path`. */
+/* If start is a "#!" line, writes its interpreter to `path`. */
 static bool follow_script(const char *start, size_t len, char path[PATH_MAX]) {
     if (len < 3 || start[0] != '#' || start[1] != '!')
         return false;
@@ -129,12 +130,12 @@ static bool follow_script(const char *start, size_t len, char path[PATH_MAX]) {
     return used > 0;
 }
 
-/* One file; *again when `path` now names an interpreter to look at. */
+/* Checks one file. Sets *again if the file is a script and `path` now names its interpreter. */
 static sonde_err check_file(char path[PATH_MAX], bool *again, struct sonde_diag *diag) {
     *again = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return SONDE_OK; /* executable, but not readable: the kernel will tell */
+        return SONDE_OK; /* executable but not readable: exec will report any problem */
     char start[256] = {0};
     ssize_t len = pread(fd, start, sizeof start, 0);
     sonde_err err = SONDE_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program file, looked at before it is started: can the dynamic linker load a guest into it, and
- * which names does it carry? Reads a bounded part of the file and believes nothing in it.
- * Main thread only. */
+ * Checks a program file before it is started: whether libsonde.so can be preloaded into it, and
+ * which symbol tables it has. Reads a bounded part of the file and trusts none of it. Main thread
+ * only. */
 #ifndef SONDE_CLIENTS_CLI_RUN_EXECUTABLE_H
 #define SONDE_CLIENTS_CLI_RUN_EXECUTABLE_H
 
@@ -11,17 +11,17 @@
 #include <limits.h>
 #include <stdbool.h>
 
-/* The file that execvp(name) would start. SONDE_NOT_FOUND; SONDE_PERMISSION_DENIED when it is there
- * but cannot be executed. */
+/* Finds the file that execvp(name) would start. SONDE_NOT_FOUND if there is none,
+ * SONDE_PERMISSION_DENIED if it is not executable. */
 SONDE_MUST_USE sonde_err executable_find(const char *name, char path[PATH_MAX],
                                          struct sonde_diag *diag);
 
-/* SONDE_NOT_AVAILABLE, with the reason and what to do, when preloading cannot work: a static, a
- * foreign or a set-id program. A script stands for its interpreter. Anything not understood is
- * taken to be fine: the kernel has the last word. */
+/* SONDE_NOT_AVAILABLE, with the reason and what to do, if preloading cannot work: the program is
+ * static, set-id, or for another machine or libc. For a script, checks its interpreter. Files it
+ * does not understand pass; exec will report any problem. */
 SONDE_MUST_USE sonde_err executable_check(const char *path, struct sonde_diag *diag);
 
-/* Which symbol tables an ELF file has. All false when it cannot be read. */
+/* The symbol tables of an ELF file. All false if it cannot be read. */
 struct executable_symbols {
     bool is_elf, symtab, dynsym, debugdata, debug_info, build_id;
 };

@@ -22,7 +22,7 @@ void helper_add(struct helper *helper, const char *argument) {
     helper->argv[helper->argc] = NULL;
 }
 
-/* In the new process, until exec. */
+/* Runs in the child. */
 static _Noreturn void exec_command(const struct helper *helper, int output, pid_t parent) {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -82,7 +82,7 @@ void helper_read(struct helper *helper) {
                 helper->line[helper->line_len++] = bytes[i];
         }
     }
-    if (len == 0) { /* all writers are gone */
+    if (len == 0) { /* end of file: all writers have closed the pipe */
         close(helper->output);
         helper->output = -1;
     }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that runs beside the command: sonded or the gateway. What it prints comes through one
- * pipe; its "grpc: ADDR" and "http: URL" lines say that it is ready, the last lines of the others
- * are kept for the case that it ends. It leads a process group of its own, so that Ctrl-C
- * reaches the command alone, and the kernel ends it when `sonde run` is killed.
- * Main thread only. */
+ * A process that `sonde run` starts next to the command: sonded or the gateway. Its stdout and
+ * stderr come through one pipe. A "grpc: ADDR" or "http: URL" line means that it is ready; the last
+ * lines are kept to be printed if it exits. It leads its own process group, so Ctrl-C reaches only
+ * the command, and the kernel terminates it if `sonde run` is killed. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_RUN_HELPER_H
 #define SONDE_CLIENTS_CLI_RUN_HELPER_H
 
@@ -21,18 +20,18 @@
 
 struct helper {
     const char *name;
-    const char *argv[HELPER_MAX_ARGUMENTS + 1]; /* argv[0] is the path */
+    const char *argv[HELPER_MAX_ARGUMENTS + 1]; /* argv[0] is the path of the program */
     size_t argc;
-    const sigset_t *mask;                             /* what it starts with */
-    bool verbose;                                     /* pass on all it prints */
-    void (*on_line)(void *context, const char *line); /* each line it prints */
+    const sigset_t *mask;                             /* its signal mask */
+    bool verbose;                                     /* copy its output to stderr */
+    void (*on_line)(void *context, const char *line); /* called for each line of its output */
     void *context;
 
     pid_t pid;  /* 0 = not running */
     int output; /* -1 = none */
-    bool ready; /* since its last start; set by on_line's owner */
+    bool ready; /* set by the owner of on_line */
     uint64_t started_ms, restart_at_ms;
-    int quick_exits; /* times in a row that it ended soon after its start */
+    int quick_exits; /* how many times in a row it exited soon after its start */
     char line[HELPER_MAX_LINE];
     size_t line_len;
     char last_lines[HELPER_LAST_LINES][HELPER_MAX_LINE];
@@ -42,15 +41,15 @@ struct helper {
 uint64_t helper_now_ms(void);
 
 void helper_add(struct helper *helper, const char *argument);
-/* Runs argv. It is not ready yet. */
+/* Starts the process. It is not ready yet. */
 SONDE_MUST_USE sonde_err helper_start(struct helper *helper, struct sonde_diag *diag);
-/* Takes what the pipe has now, without waiting. */
+/* Reads the available output without blocking. */
 void helper_read(struct helper *helper);
-/* True once when the process has ended since the last call; *status as from waitpid. */
+/* Returns true once after the process has exited; *status is that of waitpid. */
 bool helper_reap(struct helper *helper, int *status);
-/* The last lines it printed, on stderr. */
+/* Prints the last lines of its output on stderr. */
 void helper_print_last_lines(const struct helper *helper);
-/* Asks it to end (SIGTERM), or makes it (SIGKILL). */
+/* Sends it a signal if it is running. */
 void helper_signal(const struct helper *helper, int signal_number);
 
 #endif

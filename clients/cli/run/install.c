@@ -10,7 +10,7 @@
 struct install_row {
     const char *name;
     int access;
-    const char *beside[3]; /* relative to the folder of this program */
+    const char *beside[3]; /* relative to the directory of this program */
 };
 
 static const struct install_row rows[INSTALLED_COUNT] = {
@@ -26,7 +26,7 @@ const char *install_name(enum installed file) {
     return rows[file].name;
 }
 
-/* The folder of the running program, without a slash at the end. */
+/* The directory of the running program, without a trailing slash. */
 static bool own_folder(char folder[PATH_MAX]) {
     ssize_t len = readlink("/proc/self/exe", folder, PATH_MAX - 1);
     if (len <= 0)
@@ -62,7 +62,7 @@ sonde_err install_find(enum installed file, char path[PATH_MAX], struct sonde_di
                       row->name);
 }
 
-/* The values of $LIB: Debian's, of other 64-bit systems, and none. */
+/* The values of $LIB: on Debian, on other 64-bit systems, and none. */
 static const char *const lib_folders[] = {"lib/x86_64-linux-gnu", "lib64", "lib"};
 
 void install_preload_path(const char *libsonde, char path[PATH_MAX]) {

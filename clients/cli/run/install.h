@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the other programs lie: beside this one (an installed prefix: bin/ and lib/), or in the
- * tree that Bazel builds. SONDE_LIBDIR names another folder to look in first. Main thread only. */
+ * Finds Sonde's other files: in the prefix of this program (bin/ and lib/) or in Bazel's output
+ * tree. SONDE_LIBDIR names a directory to search first. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_RUN_INSTALL_H
 #define SONDE_CLIENTS_CLI_RUN_INSTALL_H
 
@@ -15,14 +15,14 @@ enum installed { INSTALLED_SONDED, INSTALLED_GATEWAY, INSTALLED_LIBSONDE, INSTAL
 /* "sonded", "sonde-gateway", "libsonde.so" */
 const char *install_name(enum installed file);
 
-/* An absolute path in `path`. SONDE_NOT_AVAILABLE says where was looked. */
+/* Writes an absolute path to `path`. If the file is not found, SONDE_NOT_AVAILABLE says where it
+ * should be. */
 SONDE_MUST_USE sonde_err install_find(enum installed file, char path[PATH_MAX],
                                       struct sonde_diag *diag);
 
-/* How to name the guest in LD_PRELOAD, which the command's children inherit: a musl program among
- * them would be ended by its linker, which finds no glibc in it. In an installed prefix the path
- * has $LIB in it, which glibc alone replaces; everybody else finds no file, and goes on without.
- */
+/* The value for LD_PRELOAD, which the command's children inherit. A musl child would fail to start
+ * if its dynamic linker found libsonde.so, which needs glibc. In an installed prefix the path
+ * therefore contains $LIB, which only glibc expands; other linkers find no file and ignore it. */
 void install_preload_path(const char *libsonde, char path[PATH_MAX]);
 
 #endif

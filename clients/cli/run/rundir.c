@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A run's folder is named run-PID-XXXXXX. A folder whose PID is no more was left by a run that was
- * killed, and is swept by the next one; a PID that has come back only delays that. */
+ * The directory of a run is named run-PID-XXXXXX. If no process has that PID, the run was killed,
+ * and the next run deletes its directory. If the PID was reused, that happens later. */
 #include "clients/cli/run/rundir.h"
 
 #include <dirent.h>
@@ -14,14 +14,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Is it a folder of ours that nobody else may enter? */
+/* True if path is a directory of this user that nobody else can enter. */
 static bool is_private(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
            (info.st_mode & 077) == 0;
 }
 
-/* The common parent; made when missing and wanted. False when there is none that can be trusted. */
+/* Finds the parent of all run directories and creates it if asked to. False if none can be trusted.
+ */
 static bool find_base(char base[RUNDIR_MAX], bool create) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     for (int i = 0; i < 2; i++) {
@@ -30,7 +31,7 @@ static bool find_base(char base[RUNDIR_MAX], bool create) {
         if (len > RUNDIR_MAX - 24 || (i == 0 && (!runtime || runtime[0] != '/')))
             continue;
         if (create)
-            mkdir(base, 0700); /* is_private looks at what is there now */
+            mkdir(base, 0700); /* is_private checks the result */
         if (is_private(base))
             return true;
     }
@@ -48,7 +49,7 @@ static void remove_folder(const char *path) {
     rmdir(path);
 }
 
-/* The pid in a folder's name, 0 when it is not one of a run. */
+/* The PID in the name of a run directory; 0 for other names. */
 static pid_t pid_of(const char *name) {
     int pid = 0;
     return sscanf(name, "run-%d-", &pid) == 1 && pid > 0 ? pid : 0;

@@ -9,13 +9,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define QUICK_MS        2000 /* a helper that lived shorter ended quickly */
+#define QUICK_MS        2000 /* a helper that exits sooner than this after its start is failing */
 #define MAX_QUICK_EXITS 5
 #define FIRST_DELAY_MS  100
 #define MAX_DELAY_MS    5000
 #define STOP_TIMEOUT_MS 7000
 
-/* What a program may want to hear of. Stop signals keep their own way: Ctrl-Z stops both. */
+/* The signals that `sonde run` forwards to the command. Job control signals are not among them:
+ * Ctrl-Z stops both. */
 static void add_forwarded_signals(sigset_t *set) {
     static const int signals[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
                                   SIGUSR2, SIGALRM, SIGPWR,  SIGWINCH};
@@ -38,7 +39,8 @@ sonde_err supervisor_init(struct supervisor *supervisor, struct sonde_diag *diag
                                    : SONDE_OK;
 }
 
-/* The terminal sends its signals to the command as well: only those of a process are passed on. */
+/* Forwards signals that processes have sent, but not those from the terminal, which sends them to
+ * the command as well. */
 static void forward_signal(struct supervisor *supervisor, const struct signalfd_siginfo *info) {
     int number = (int)info->ssi_signo;
     if (supervisor->command == 0) {
@@ -74,7 +76,8 @@ static void report_exit(const struct helper *helper, int status, const char *the
                 WEXITSTATUS(status), then);
 }
 
-/* A helper that was ready has ended: again, after a delay that grows while it keeps ending. */
+/* Schedules the restart of a helper that has exited, with a delay that grows while it keeps
+ * failing. */
 static void plan_restart(struct helper *helper, int status) {
     uint64_t now = helper_now_ms();
     helper->quick_exits = now - helper->started_ms < QUICK_MS ? helper->quick_exits + 1 : 0;
@@ -110,7 +113,7 @@ static void restart_helpers(struct supervisor *supervisor) {
     }
 }
 
-/* timeout_ms, or less when a helper is to be started again before. */
+/* timeout_ms, or the time until the next restart if that is sooner. */
 static int next_timeout(const struct supervisor *supervisor, int timeout_ms) {
     uint64_t now = helper_now_ms();
     for (size_t i = 0; i < supervisor->helper_count; i++) {

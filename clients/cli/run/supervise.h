@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One loop over everything `sonde run` waits for: signals sent to it (passed on to the command),
- * the helpers' output, and the end of any of them. A helper that ends while the command runs is
- * started again; a command that ends ends the loop. Main thread only. */
+ * The main loop of `sonde run`. It forwards signals to the command, reads the helpers' output,
+ * restarts helpers that exit, and ends when the command exits. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_RUN_SUPERVISE_H
 #define SONDE_CLIENTS_CLI_RUN_SUPERVISE_H
 
@@ -17,21 +16,21 @@
 struct supervisor {
     struct helper *helpers[SUPERVISOR_MAX_HELPERS];
     size_t helper_count;
-    pid_t command;  /* 0 = none runs */
-    int status;     /* of the command, as a shell tells it: its code, or 128 + signal */
-    int stopped_by; /* a signal that came while no command ran; 0 = none */
-    bool stopping;  /* helpers that end are not started again */
+    pid_t command;  /* 0 = not running */
+    int status;     /* exit status of the command, or 128 + the signal that killed it */
+    int stopped_by; /* a signal that arrived while no command was running; 0 = none */
+    bool stopping;  /* do not restart helpers */
     int signals;    /* signalfd */
-    sigset_t mask;  /* as it was before */
+    sigset_t mask;  /* the original one, for the command */
     struct sigaction pipe_action; /* as it was before */
 };
 
-/* Takes the signals over. */
+/* Blocks the signals and reads them from a signalfd from now on. */
 SONDE_MUST_USE sonde_err supervisor_init(struct supervisor *supervisor, struct sonde_diag *diag);
-/* Ends the helpers: gateway first, so that it can hand out what it has. */
+/* Stops the helpers, the gateway first so that it can finish its responses. */
 void supervisor_finish(struct supervisor *supervisor);
 
-/* Waits for something to happen, at most timeout_ms (-1 = no bound), and deals with it. */
+/* Waits for the next event, at most timeout_ms (-1 = no limit), and handles it. */
 void supervisor_step(struct supervisor *supervisor, int timeout_ms);
 
 #endif

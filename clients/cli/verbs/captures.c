@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde captures`: what sonded keeps, as a list, or one of them into a file. */
+ * `sonde captures`: lists the captures saved in sonded, or writes one of them to a file. */
 #include "clients/cli/capture.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/json.h"
@@ -74,7 +74,7 @@ static sonde_err list(struct service *service, const struct settings *settings,
     return SONDE_OK;
 }
 
-/* ---- One of them ---- */
+/* ---- One capture ---- */
 
 static sonde_err fetch(struct service *service, const struct settings *settings, uint64_t id,
                        enum sonde_format format, const char *path, struct sonde_diag *diag) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde completions SHELL`: the completion script, written from the verb table. An install puts
- * the three scripts under share/. */
+ * `sonde completions SHELL`: writes a completion script from the table of verbs. The installation
+ * puts all three scripts under share/. */
 #include "clients/cli/verbs/verbs.h"
 
 #include <stdio.h>
@@ -43,8 +43,8 @@ static void print_bash(void) {
            "complete -o filenames -F _sonde sonde\n");
 }
 
-/* Prints text as one word of a shell script: in single quotes, which a quote in the text closes and
- * reopens. */
+/* Prints text as a single-quoted word of a shell script. A quote in the text closes and reopens the
+ * quotes. */
 static void print_quoted(const char *text) {
     putchar('\'');
     for (; *text; text++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde diff`: what changed between two profiles, each a file or the number of a capture that the
- * service keeps. Captures are fetched as pprof and compared here, so that the two kinds mix. */
+ * `sonde diff`: shows what changed between two profiles, each a file or the number of a saved
+ * capture. Captures are downloaded as pprof and compared here, so a capture can be compared with a
+ * file. */
 #include "api/draw/diff.h"
 #include "api/profile/pprof/pprof.h"
 #include "clients/cli/formats.h"
@@ -59,7 +60,7 @@ static sonde_err read_profile(const struct settings *settings, const char *word,
                                           : source_read(word, profile, diag);
 }
 
-/* ---- Both ---- */
+/* ---- The comparison ---- */
 
 static sonde_err draw(const struct settings *settings, const struct sonde_profile *base,
                       const struct sonde_profile *now, enum sonde_format format, const char *path,
@@ -81,7 +82,7 @@ static sonde_err draw(const struct settings *settings, const struct sonde_profil
     return err;
 }
 
-/* A table unless --output or --format asks for something else. */
+/* The default is a table on stdout. */
 static const struct sonde_format_info *choose_format(const struct settings *settings,
                                                      const char *path) {
     if (settings->format || settings->output)

@@ -58,7 +58,7 @@ static void print_json(const struct doctor *doctor) {
 }
 
 static int on_doctor(int argc, char **argv) {
-    static struct doctor doctor; /* large */
+    static struct doctor doctor; /* too large for the stack */
     struct settings settings = {0};
     int status;
     if (!cli_options(&verb_doctor, &settings, false, &argc, argv, &status))

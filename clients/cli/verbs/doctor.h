@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `sonde doctor` finds: one row a finding, "ok", "note" or "fix", and for the last the line
- * that mends it. The checks of the machine are in doctor_machine.c, those that ask the service in
+ * The findings of `sonde doctor`: each is "ok", "note" or "fix", with a command or setting that
+ * fixes the problem. The checks of this machine are in doctor_machine.c, those that call sonded in
  * doctor_service.c. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_DOCTOR_H
 #define SONDE_CLIENTS_CLI_VERBS_DOCTOR_H
@@ -16,7 +16,7 @@ struct finding {
     enum finding_state state;
     const char *subject; /* "clock" */
     char text[400];
-    char fix[300]; /* "" = nothing to do */
+    char fix[300]; /* "" = none */
 };
 
 struct doctor {
@@ -25,7 +25,7 @@ struct doctor {
     size_t count;
 };
 
-/* mend NULL = none; text is printf-like. */
+/* Adds a finding. `fix` may be NULL. */
 void doctor_report(struct doctor *doctor, enum finding_state state, const char *subject,
                    const char *fix, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -33,7 +33,7 @@ void doctor_check_programs(struct doctor *doctor);
 void doctor_check_clock(struct doctor *doctor);
 void doctor_check_limits(struct doctor *doctor);
 void doctor_check_data(struct doctor *doctor);
-/* Reachable, of our version; its targets, their clocks and their symbols. */
+/* Whether sonded is reachable and of this version; its targets, their clocks and their symbols. */
 void doctor_check_service(struct doctor *doctor);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What can be seen without a service: the programs, the clocks that this kernel grants, limits, the
- * folder for tables. The clocks are tried, not read from settings: a container's seccomp filter
- * refuses perf_event_open whatever perf_event_paranoid says. */
+ * The checks that need no service: the installed files, the clocks that the kernel permits, limits,
+ * and the data directory. The clocks are tried, because a container's seccomp filter refuses
+ * perf_event_open whatever perf_event_paranoid says. */
 #include "clients/cli/verbs/doctor.h"
 
 #include "api/paths.h"
@@ -43,7 +43,7 @@ static int read_number(const char *path, int otherwise) {
     return number;
 }
 
-/* 0, or the errno of the clock the guest would use. */
+/* Opens the clock that the guest would use. Returns 0 or an errno. */
 static int try_perf(bool with_kernel) {
     struct perf_event_attr clock = {
         .type = PERF_TYPE_SOFTWARE,
@@ -72,7 +72,7 @@ static bool try_timer(void) {
     return true;
 }
 
-/* perf was refused: by what, and what would allow it? */
+/* Reports why perf events are refused and what would permit them. */
 static void explain_refusal(struct doctor *doctor, int os_error) {
     int paranoid = read_number("/proc/sys/kernel/perf_event_paranoid", -1);
     const char *but =
@@ -127,7 +127,7 @@ void doctor_check_limits(struct doctor *doctor) {
                       (unsigned long long)files.rlim_cur, (unsigned long long)signals.rlim_cur);
 }
 
-/* The folder itself, or what it would be made in. */
+/* True if the directory is writable, or can be created. */
 static bool can_write(const char *folder) {
     char path[4096];
     snprintf(path, sizeof path, "%s", folder);

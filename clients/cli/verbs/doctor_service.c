@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Only where the target is a process of this machine that we may look at. */
+/* Does nothing if the target's file is not readable here, for example because it is on another
+ * machine. */
 static void check_symbols(struct doctor *doctor, const Sonde__V1__Target *target) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/exe", target->pid);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde live`: where the CPU time goes now. On a terminal a screen that follows keys; otherwise a
- * table, or a line of JSON, per window.
+ * `sonde live`: shows where CPU time goes. On a terminal it draws a screen that reacts to keys;
+ * otherwise it prints a table, or a line of JSON, per window.
  *
- *     client's thread   windows ──▶ view ──▶ screen
- *     keys              stdin ──▶ wishes ──▶ screen        (one lock for all three)
- *     main              waits for the end; q is a SIGINT to ourselves, as Ctrl-C would be */
+ *     client's thread   adds windows to the view, draws
+ *     keys thread       reads keys, changes the options, draws     (one lock for both)
+ *     main thread       waits for the end; q sends SIGINT to this process, as Ctrl-C would */
 #include "clients/cli/capture.h"
 #include "clients/cli/json.h"
 #include "clients/cli/verbs/live_view.h"
@@ -34,8 +34,8 @@ struct live {
     struct live_view *view;
     struct live_options options;
     char filter[64];
-    bool is_screen, json, is_typing; /* the filter */
-    int ended;                       /* eventfd: the keys' thread is to end */
+    bool is_screen, json, is_typing; /* of the filter */
+    int ended;                       /* eventfd that ends the keys thread */
     struct termios before;
     char end_reason[64];
     sonde_err err;
@@ -55,7 +55,7 @@ static void measure(struct live_options *options) {
     options->columns = is_known && size.ws_col > 20 ? size.ws_col : 80;
 }
 
-/* Line by line over what stood there, so that nothing flickers. */
+/* Overwrites the previous screen line by line, so that it does not flicker. */
 static void show(struct live *live) {
     struct sonde_buf table = {0}, screen = {0};
     measure(&live->options);
@@ -203,7 +203,7 @@ static sonde_err follow(struct live *live, const struct settings *settings, cons
         err = service_stream(&service, &client_stream_cpu, &request.base, 0, on_window, live, diag);
     service_close(&service);
     if (err == SONDE_CANCELLED)
-        return SONDE_OK; /* q and Ctrl-C are the way to end it */
+        return SONDE_OK; /* q or Ctrl-C */
     return err ? err : live->err;
 }
 
@@ -215,7 +215,7 @@ static sonde_err follow_on_screen(struct live *live, const struct settings *sett
     sigaddset(&ending, SIGINT);
     sigaddset(&ending, SIGTERM);
     sigaddset(&ending, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &ending, NULL); /* the service's connection takes them up */
+    pthread_sigmask(SIG_BLOCK, &ending, NULL); /* service_open reads them from a signalfd */
     live->ended = eventfd(0, EFD_CLOEXEC);
     open_screen(live);
     sonde_err err = pthread_create(&keys, NULL, read_keys, live) == 0

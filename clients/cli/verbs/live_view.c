@@ -11,17 +11,17 @@
 #define BAR      20
 #define MAX_NAME 200
 
-/* Something that can be shown: a function, code without a name, or a thread. */
+/* A row of the table: a function, code without a name, or a thread. */
 struct row {
     char *text;
     uint64_t self_ns, total_ns;
-    uint32_t seen; /* the stack that was counted last, + 1 */
+    uint32_t seen; /* number of the last stack counted, + 1 */
 };
 
 struct stack {
     uint32_t *rows; /* leaf first */
     uint32_t count, thread;
-    uint64_t ns; /* of the windows in the span */
+    uint64_t ns; /* sum over the windows in the span */
 };
 
 struct count {
@@ -43,7 +43,7 @@ struct table {
 struct live_view {
     char **strings;
     uint32_t string_count, frame_count, stack_count;
-    uint32_t *string_row, *string_thread; /* row + 1 of a function's, a thread's name */
+    uint32_t *string_row, *string_thread; /* row + 1 of the function or thread with this name */
     uint32_t *frame_row;
     struct stack *stacks;
     struct table functions, threads;
@@ -51,7 +51,7 @@ struct live_view {
     uint32_t span, next, filled;
     uint64_t merged;
     char clock[32];
-    bool goes_on; /* the next message belongs to the same window */
+    bool goes_on; /* the next message continues the same window */
 };
 
 struct live_view *live_view_create(uint32_t span) {
@@ -88,7 +88,8 @@ void live_view_destroy(struct live_view *view) {
 
 /* ---- The dictionary ---- */
 
-/* Room for more items behind count; grows in powers of two. NULL leaves the old block alone. */
+/* Makes space for `more` items after `count`, in powers of two. On failure the old block stays
+ * valid. */
 static bool grow(void *block, size_t size, uint32_t count, size_t more) {
     void **at = block;
     size_t wanted = count + more, capacity = 64;
@@ -129,7 +130,7 @@ static bool add_strings(struct live_view *view, const Sonde__V1__CpuWindow *wind
     return true;
 }
 
-/* The row of a name, made when it is met first. */
+/* Finds the row of a name, and adds it the first time. */
 static bool row_of_string(struct live_view *view, struct table *table, uint32_t *known,
                           uint32_t string, uint32_t *row) {
     if (known[string] == 0) {
@@ -275,7 +276,8 @@ static int by_total(const void *a, const void *b) {
     return by_self(a, b);
 }
 
-/* At most `columns` characters; bytes of one UTF-8 character count once. */
+/* Appends at most `columns` characters. Counts the bytes of one UTF-8 character once, and replaces
+ * control characters. */
 static void put_text(struct sonde_buf *out, const char *text, unsigned columns) {
     for (; *text; text++) {
         unsigned char byte = (unsigned char)*text;

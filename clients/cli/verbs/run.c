@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde run`: a private sonded and a gateway first, then the command with the guest preloaded, so
- * that the page's address is known before the server starts. With --socket the command joins a
- * sonded that runs already, and nothing else is started.
+ * `sonde run`: starts a private sonded and a gateway, then the command with libsonde.so preloaded,
+ * so that the URL of the page is known before the server starts. With --socket it only starts the
+ * command, which joins a running sonded.
  *
- * The exit status is the command's, as a shell tells it; Sonde's own failures follow env and
- * timeout: 125 for sonde's, 126 for a command that cannot be run so, 127 for a missing one. */
+ * The exit status is the command's, as in a shell. Sonde's own failures follow env and timeout: 125
+ * if Sonde failed, 126 if the command cannot run under Sonde, 127 if there is no such command. */
 #include "clients/cli/run/command.h"
 #include "clients/cli/run/executable.h"
 #include "clients/cli/run/install.h"
@@ -36,12 +36,12 @@ struct run {
     struct helper sonded, gateway;
     struct command command;
     char sonded_path[PATH_MAX], gateway_path[PATH_MAX], libsonde_path[PATH_MAX];
-    char preload[PATH_MAX]; /* what the dynamic linker is told */
+    char preload[PATH_MAX]; /* value for LD_PRELOAD */
     char guest_socket[108], service_socket[108], service[128];
-    char page[HELPER_MAX_LINE]; /* what the gateway listens on, "HOST:PORT"; "" = not yet */
+    char page[HELPER_MAX_LINE]; /* address of the gateway, "HOST:PORT"; "" = not known yet */
 };
 
-/* The lines that others read: "grpc: ADDR" for what --grpc asked for, "http: URL". */
+/* Prints "grpc: ADDR" for addresses of --grpc; on_gateway_line prints "http: URL". */
 static void on_sonded_line(void *context, const char *line) {
     struct run *run = context;
     if (strncmp(line, "grpc: ", 6) != 0)
@@ -60,7 +60,7 @@ static void on_gateway_line(void *context, const char *line) {
     if (strcmp(run->page, line + 13) != 0)
         fprintf(stderr, "%s\n", line);
     snprintf(run->page, sizeof run->page, "%s", line + 13);
-    run->gateway.argv[2] = run->page; /* the same port when it has to start again */
+    run->gateway.argv[2] = run->page; /* a restarted gateway uses the same port */
 }
 
 static void prepare_sonded(struct run *run) {
@@ -125,7 +125,7 @@ static sonde_err start_helper(struct run *run, struct helper *helper, struct son
     return err ? err : wait_until_ready(run, helper, diag);
 }
 
-/* The page's usual port may be taken, by another `sonde run` for one: then any free one will do. */
+/* If the default port is taken, for example by another `sonde run`, uses any free port. */
 static sonde_err start_gateway(struct run *run, struct sonde_diag *diag) {
     sonde_err err = start_helper(run, &run->gateway, diag);
     if (err != SONDE_UNAVAILABLE || run->settings.http || run->gateway.pid)
@@ -183,7 +183,7 @@ static int run_command(struct run *run, char **argv) {
     return run->supervisor.status;
 }
 
-/* 0, or the status to exit with when the command cannot be run under Sonde. */
+/* Returns 0, or the exit status if the command cannot run under Sonde. */
 static int check_command(const char *name, struct sonde_diag *diag) {
     char path[PATH_MAX];
     sonde_err err = executable_find(name, path, diag);
@@ -217,7 +217,7 @@ static int start_and_run(struct run *run, char **argv, struct sonde_diag *diag) 
 }
 
 static int on_run(int argc, char **argv) {
-    static struct run run; /* zeroed, and too large for a small stack */
+    static struct run run; /* static because it is too large for a small stack */
     int status;
     if (!cli_options(&verb_run, &run.settings, true, &argc, argv, &status))
         return status;

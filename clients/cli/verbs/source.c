@@ -13,7 +13,7 @@
 #define MAX_FILE_BYTES    (512u << 20)
 #define MAX_PROFILE_BYTES (2048ull << 20)
 
-/* What profiles are called beside our own extensions, in the documents of those who take them. */
+/* Extensions that other programs and their documentation give to profiles. */
 static bool has_profile_extension(const char *word) {
     static const char *const ends[] = {".pb", ".proto", ".pprof", ".hprof"};
     size_t len = strlen(word);
@@ -52,7 +52,7 @@ static sonde_err read_file(const char *path, struct sonde_buf *bytes, struct son
     return SONDE_OK;
 }
 
-/* A dump of jemalloc's, without the allocator's own frames. */
+/* Reads a jemalloc dump and removes the allocator's own frames. */
 static sonde_err read_dump(struct sonde_slice bytes, struct sonde_profile **profile,
                            struct sonde_diag *diag) {
     struct sonde_profile *whole;
@@ -82,7 +82,7 @@ sonde_err source_read(const char *path, struct sonde_profile **profile, struct s
     return err;
 }
 
-/* Large documents go to the output as they are drawn. */
+/* Large documents are written while they are drawn. */
 struct writing {
     struct output *output;
     sonde_err err;
@@ -124,7 +124,7 @@ static sonde_err draw_file(const char *path, const struct capture_settings *sett
         options.title = settings->title ? settings->title : options.title;
         options.merge_threads = settings->merge_threads;
     }
-    /* "legacy" is one word for two formats. */
+    /* "legacy" is the name of two formats. */
     if (!err && format == SONDE_FORMAT_LEGACY_CPU && sonde_memory_types(profile, NULL))
         format = SONDE_FORMAT_LEGACY_HEAP;
     if (!err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `top` and `draw` work on: a file that was recorded before, or a capture of a target taken
- * now. A word with a slash or a known extension is a file. Main thread only. */
+ * The input of `top`, `draw` and `diff`: a profile file, or a capture of a target. An argument with
+ * a slash or a known extension is a file. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_SOURCE_H
 #define SONDE_CLIENTS_CLI_VERBS_SOURCE_H
 
@@ -14,12 +14,13 @@ struct source_settings {
 };
 
 bool source_is_file(const char *word);
-/* A pprof file, or a dump of jemalloc's, which has no names. *profile is the caller's to destroy.
+/* Reads a pprof file or a jemalloc dump, which has no function names. The caller destroys *profile.
  */
 SONDE_MUST_USE sonde_err source_read(const char *path, struct sonde_profile **profile,
                                      struct sonde_diag *diag);
 
-/* Draws word, a file or a target (NULL = the only one), into output_path. Returns the exit code. */
+/* Draws a file or a capture of a target (NULL = the only one) to output_path. Returns the exit
+ * status. */
 int source_draw(const struct verb *verb, const char *word, const struct source_settings *settings,
                 enum sonde_format format, const char *output_path);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde symbol`: one line an address, "0x401f2a parse_header http.c:212 (+0x1a)"; functions that
- * were inlined there come first, their callers on lines of their own. */
+ * `sonde symbol`: prints one line per address, "0x401f2a parse_header http.c:212 (+0x1a)". Inlined
+ * functions come first, with their callers on lines of their own. */
 #include "clients/cli/verbs/symbol.h"
 
 #include "clients/cli/json.h"
@@ -15,14 +15,14 @@
 
 #define MAX_ADDRESSES   65536
 #define DEFAULT_WAIT_MS 2000
-#define MAX_WAIT_MS     14000 /* below the deadline of a question */
+#define MAX_WAIT_MS     14000 /* shorter than the deadline of a call */
 
 struct addresses {
     uint64_t *items;
     size_t count;
 };
 
-/* Hexadecimal, with 0x in front. */
+/* Reads a hexadecimal number with 0x in front. */
 static bool read_address(const char *word, uint64_t *address) {
     char *end;
     if (strncasecmp(word, "0x", 2) != 0 || !word[2])
@@ -54,7 +54,7 @@ static void print_address(uint64_t address, const Sonde__V1__AddressSymbols *sym
     putchar('\n');
 }
 
-/* Names may be less than they could be: once for all of the same reason. */
+/* Reports why symbols are incomplete, once for consecutive addresses with the same reason. */
 static void print_reasons(const Sonde__V1__SymbolizeResponse *response) {
     const char *last = "";
     for (size_t i = 0; i < response->n_symbols; i++) {
@@ -97,7 +97,7 @@ static sonde_err ask(struct service *service, const struct symbol_settings *sett
     return SONDE_OK;
 }
 
-/* What is asked instead of names for addresses. */
+/* Returns the action of --list, --evict or --upload, or NULL; *count is how many were given. */
 static symbol_action *other_action(const struct symbol_settings *settings, int *count) {
     const struct {
         bool is_wanted;
@@ -114,7 +114,7 @@ static symbol_action *other_action(const struct symbol_settings *settings, int *
     return chosen;
 }
 
-/* 0, or the exit code of a usage error. */
+/* Returns 0, or the exit status of a usage error. */
 static int read_addresses(int argc, char **argv, int first, struct addresses *addresses) {
     size_t count = argc > first ? (size_t)(argc - first) : 0;
     if (count == 0 || count > MAX_ADDRESSES)

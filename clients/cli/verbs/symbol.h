@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two halves of `sonde symbol` share: names for addresses (symbol.c) and the service's
- * symbol files (symbol_files.c). */
+ * What symbol.c, which resolves addresses, shares with symbol_files.c, which manages sonded's
+ * symbol files. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_SYMBOL_H
 #define SONDE_CLIENTS_CLI_VERBS_SYMBOL_H
 
@@ -14,7 +14,7 @@ struct symbol_settings {
     uint64_t wait_ms;
 };
 
-/* Each asks one question and prints the answer. */
+/* Each makes one call and prints the answer. */
 typedef sonde_err symbol_action(struct service *service, const struct symbol_settings *settings,
                                 struct sonde_diag *diag);
 symbol_action symbol_list, symbol_evict, symbol_upload;

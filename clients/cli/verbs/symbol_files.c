@@ -22,8 +22,7 @@ static const char *const states[] = {"known", "ready", "converting", "failed"};
 
 #define NAME_OF(table, value) ((size_t)(value) < COUNT_OF(table) ? (table)[value] : "?")
 
-/* --- the list ----------------------------------------------------------------------------------
- */
+/* ---- The list ---- */
 
 static void size_text(char text[16], uint64_t bytes) {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB"};
@@ -80,8 +79,7 @@ sonde_err symbol_list(struct service *service, const struct symbol_settings *set
     return SONDE_OK;
 }
 
-/* --- eviction ----------------------------------------------------------------------------------
- */
+/* ---- Eviction ---- */
 
 sonde_err symbol_evict(struct service *service, const struct symbol_settings *settings,
                        struct sonde_diag *diag) {
@@ -104,8 +102,7 @@ sonde_err symbol_evict(struct service *service, const struct symbol_settings *se
     return SONDE_OK;
 }
 
-/* --- upload ------------------------------------------------------------------------------------
- */
+/* ---- Upload ---- */
 
 struct upload {
     int fd;
@@ -114,7 +111,8 @@ struct upload {
     uint8_t bytes[CHUNK];
 };
 
-/* False at the end. A file that cannot be read on ends early, which the service tells. */
+/* Reads the next chunk. False at the end of the file or on an error; sonded notices a file that is
+ * too short. */
 static bool read_chunk(struct upload *upload) {
     ssize_t got;
     do

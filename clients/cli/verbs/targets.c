@@ -12,7 +12,7 @@ struct settings {
     bool json, watch;
 };
 
-/* "42 s", "3 min", "5 h", "12 d" since a moment of the wall clock. */
+/* Writes the time since a wall-clock time: "42 s", "3 min", "5 h", "12 d". */
 static void print_age(char text[24], int64_t since_unix_ns) {
     static const struct {
         int64_t seconds;
@@ -75,7 +75,7 @@ static sonde_err watch(struct service *service, bool json, struct sonde_diag *di
     Sonde__V1__WatchTargetsRequest request = SONDE__V1__WATCH_TARGETS_REQUEST__INIT;
     sonde_err err =
         service_stream(service, &client_watch_targets, &request.base, 0, on_change, &json, diag);
-    return err == SONDE_CANCELLED ? SONDE_OK : err; /* Ctrl-C is the way to end it */
+    return err == SONDE_CANCELLED ? SONDE_OK : err; /* Ctrl-C */
 }
 
 static int on_targets(int argc, char **argv) {

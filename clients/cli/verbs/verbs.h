@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * All verbs of `sonde`, one file each. Main thread only. */
+ * The verbs of `sonde`, one file each; heap has a folder. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_VERBS_H
 #define SONDE_CLIENTS_CLI_VERBS_VERBS_H
 

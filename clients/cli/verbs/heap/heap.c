@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde heap`: one table of actions. All but `dump` are one question and one answer. */
+ * `sonde heap`: the table of its actions, and those that make a single call. */
 #include "clients/cli/verbs/heap/heap.h"
 
 #include "clients/cli/formats.h"
@@ -10,9 +10,9 @@
 
 #define OWNER       "sonde heap"
 #define UUID_DIGITS 32
-#define MIN_SAMPLE  4096 /* of the live heap: each sample costs memory */
+#define MIN_SAMPLE  4096 /* for the live heap, where each sample costs memory */
 
-/* The answer as text. */
+/* Prints an answer as text. */
 typedef void print_answer(const ProtobufCMessage *answer);
 
 static int ask(const struct heap_settings *settings, const struct client_method *method,
@@ -132,7 +132,7 @@ enum {
     TAKES_PROBABILITY = 32,
     TAKES_GROWTH = 64,
     TAKES_BACKEND = 128,
-    TAKES_DUMP = 256, /* what only a dump has: a name, an age, all-one */
+    TAKES_DUMP = 256, /* --name, --all-one, --older-than */
     TAKES_ENDED = 512,
 };
 
@@ -152,7 +152,7 @@ static const struct {
     {"reset", reset, TAKES_SAMPLE, 1},
 };
 
-/* A flag that this action would not look at, or NULL. */
+/* Returns a flag that was given but that the action does not take, or NULL. */
 static const char *find_unused_flag(const struct heap_settings *settings, unsigned takes) {
     const struct {
         unsigned bit;

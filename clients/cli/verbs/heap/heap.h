@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The parts of `sonde heap`: what was asked for, fetching a profile, and telling a state. Main
- * thread only. */
+ * `sonde heap`: its settings, the actions that have a file of their own, and printing. Main thread
+ * only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_HEAP_HEAP_H
 #define SONDE_CLIENTS_CLI_VERBS_HEAP_HEAP_H
 
@@ -13,36 +13,37 @@ extern const struct verb verb_heap;
 
 struct heap_settings {
     struct service_settings service;
-    uint64_t interval, sample; /* 0 = not said, as the next three */
+    uint64_t interval, sample; /* 0 = not given; so are the next three */
     double seconds, probability, older_than_s;
     const char *output, *format, *name, *type, *backend;
     bool delete_dumps, all_one, growth_only, ended, json;
 };
 
-/* TARGET; of a process that has ended its uuid as well. */
+/* Selects TARGET, which may also be a uuid with --ended. */
 void heap_select(const struct heap_settings *settings, const char *target,
                  Sonde__V1__TargetSelector *selector);
 
-/* What an action does with the words behind it, words[count] being NULL. Returns the exit code. */
+/* Runs an action with the arguments after its name; words[count] is NULL. Returns the exit status.
+ */
 typedef int heap_action(const char *const *words, int count, const struct heap_settings *settings);
 
-/* HeapSnapshot, or GetHeapDump when there is a name, into a file. */
+/* Writes the live heap to a file, or with --name a saved dump. */
 heap_action heap_dump;
-/* The difference of two. */
+/* Shows the difference between two profiles. */
 heap_action heap_diff;
-/* A window of allocations. */
+/* Records the allocations of a period. */
 heap_action heap_allocs;
 
-/* What heap_diff compares. */
+/* The two sides of heap_diff. */
 struct heap_diff {
-    const char *base; /* NULL: the heap so long before */
+    const char *base; /* NULL: the heap --duration seconds ago */
     const char *now, *target;
 };
 
-/* Whether it is on, and if not, what to do. */
+/* Prints whether heap profiling is on, and how to switch it on if not. */
 void heap_print_state(const Sonde__V1__HeapState *state);
 void heap_print_dumps(const Sonde__V1__ListHeapDumpsResponse *list);
-/* Those of processes that have ended. */
+/* The same for dumps of processes that have exited. */
 void heap_print_ended(const Sonde__V1__ListHeapDumpsResponse *list);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde heap allocs`: what is allocated during a window, freed or not, into a file. */
+ * `sonde heap allocs`: writes what is allocated during a period, whether or not it is freed, to a
+ * file. */
 #include "clients/cli/capture.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/verbs/heap/heap.h"

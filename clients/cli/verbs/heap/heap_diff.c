@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde heap diff`: who holds more than before, and who less. Of two files here; of kept dumps and
- * the heap now in the service, which refuses what cannot be compared. */
+ * `sonde heap diff`: shows which code holds more memory than before and which holds less. Two files
+ * are compared here. Saved dumps and the live heap are compared by sonded, which refuses pairs that
+ * cannot be compared. */
 #include "api/draw/diff.h"
 #include "clients/cli/capture.h"
 #include "clients/cli/formats.h"
@@ -20,7 +21,8 @@ struct request {
     Sonde__V1__GetHeapDumpRequest get_dump;
 };
 
-/* Six digits and ".heap": one of the list. A file of that name is "./000001.heap". */
+/* True for the name of a saved dump, six digits and ".heap". A file of that name can be given as
+ * "./000001.heap". */
 static bool is_saved_dump(const char *word) {
     return strspn(word, "0123456789") == 6 && strcmp(word + 6, ".heap") == 0;
 }
@@ -29,7 +31,7 @@ static bool is_in_service(const char *word) {
     return is_saved_dump(word) || strcmp(word, NOW) == 0;
 }
 
-/* ---- In the service ---- */
+/* ---- In sonded ---- */
 
 static const ProtobufCMessage *fill(struct request *request, const struct heap_diff *diff,
                                     const struct heap_settings *settings,
@@ -72,7 +74,7 @@ static sonde_err fetch(const struct heap_diff *diff, const struct heap_settings 
     return err;
 }
 
-/* ---- Of files ---- */
+/* ---- Files ---- */
 
 static bool has_names(const struct sonde_profile *profile) {
     for (uint32_t id = 1; id <= sonde_profile_location_count(profile); id++)
@@ -113,9 +115,9 @@ static sonde_err compare_files(const struct heap_diff *diff, const struct heap_s
     return err;
 }
 
-/* ---- What is asked ---- */
+/* ---- The arguments ---- */
 
-/* BASE [NEW [TARGET]], or with --duration [TARGET]. NULL, or what is wrong. */
+/* Reads BASE [NEW [TARGET]], or [TARGET] with --duration. Returns NULL or an error message. */
 static const char *read_words(const char *const *words, int count,
                               const struct heap_settings *settings, struct heap_diff *diff) {
     *diff = (struct heap_diff){0};

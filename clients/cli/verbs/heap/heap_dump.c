@@ -71,7 +71,7 @@ static void print_json(const char *path, uint64_t bytes) {
     sonde_buf_finish(&text);
 }
 
-/* A kept dump keeps its name; one of now is sonde.heap. */
+/* The default name is that of the saved dump, or sonde.heap for the live heap. */
 static const char *choose_path(const struct heap_settings *settings) {
     if (settings->output)
         return settings->output;

@@ -12,7 +12,7 @@ static void put_time(int64_t unix_ns) {
     fputs(text, stdout);
 }
 
-/* 524288 as "512 KiB". */
+/* Prints 524288 as "512 KiB". */
 static void put_bytes(uint64_t bytes) {
     static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
     size_t unit = 0;
