@@ -18,8 +18,7 @@
 #define PLAIN_LIMIT   1024u
 #define MANGLED_LIMIT 2048u
 
-/* --- suffixes ----------------------------------------------------------------------------------
- */
+/* --- suffixes --------------------------------------------------------------------------------- */
 
 static const char *const suffixes[] = {"isra", "constprop",  "part",  "cold", "lto_priv",
                                        "llvm", "localalias", "clone", "warm", "__uniq"};
@@ -74,8 +73,7 @@ size_t symbol_clone_base(const char *name, size_t len) {
     return len;
 }
 
-/* --- cleaning ----------------------------------------------------------------------------------
- */
+/* --- cleaning --------------------------------------------------------------------------------- */
 
 /* Length of the first character of text; 0 when it is a control character or not UTF-8. */
 static size_t printable_len(const char *text, size_t len) {
@@ -112,8 +110,7 @@ void symbol_clean(const char *name, size_t len, struct sonde_buf *to) {
     }
 }
 
-/* --- demangling --------------------------------------------------------------------------------
- */
+/* --- demangling ------------------------------------------------------------------------------- */
 
 struct output {
     char text[SYMBOL_NAME_MAX + 1]; /* one more than is shown: so that the cut is noticed */

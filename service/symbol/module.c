@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a mapping to a module. The identity of a file is its build-id with a hash of its size, head,
- * tail and program headers behind it: a build-id alone is only a claim, and the stripped and the
- * full form of one program share it while their symbols differ. */
+ * Opens modules for mappings. A file's identity is its build-id and a hash of its size, head, tail
+ * and program headers. A build-id alone would not do: a file can claim any, and a stripped program
+ * has the build-id of the original but fewer symbols. */
 #include "service/symbol/files/files.h"
 #include "service/symbol/locate/locate.h"
 #include "service/symbol/store.h"
+#include "service/symbol/table/checksum.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,15 +17,14 @@
 #define PAGE        4096u
 #define HASHED_EDGE 4096u
 
-/* --- life --------------------------------------------------------------------------------------
- */
+/* --- life cycle ------------------------------------------------------------------------------- */
 
 sonde_err symbol_store_create(const struct symbol_options *options, struct symbol_store **store,
                               struct sonde_diag *diag) {
     struct symbol_store *made = calloc(1, sizeof *made);
     *store = NULL;
     if (!made)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the symbol store");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the symbol store");
     sonde_err err = symbol_cache_init(&made->cache, options->cache_dir, options->cache_bytes, diag);
     if (err != SONDE_OK) {
         free(made);
@@ -35,9 +35,9 @@ sonde_err symbol_store_create(const struct symbol_options *options, struct symbo
     pthread_cond_init(&made->wanted, NULL);
     pthread_cond_init(&made->worker_ended, NULL);
     lock_init(&made->lock, LOCK_SYMBOL_STORE);
-    if (!symbol_archive_roots(made, options->cache_dir, options->debug_roots)) {
+    if (!symbol_store_set_debug_roots(made, options->cache_dir, options->debug_roots)) {
         symbol_store_destroy(made);
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the symbol store");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the symbol store");
     }
     if (options->debuginfod && options->debuginfod[0])
         err = symbol_fetch_create(made, options->debuginfod, &made->fetch, diag);
@@ -52,9 +52,9 @@ sonde_err symbol_store_create(const struct symbol_options *options, struct symbo
 void symbol_store_destroy(struct symbol_store *store) {
     if (!store)
         return;
-    symbol_converter_stop(store);
+    symbol_lines_thread_stop(store);
     symbol_fetch_destroy(store->fetch);
-    symbol_archive_stop(store);
+    symbol_recent_remove_all(store, NULL);
     symbol_cache_finish(&store->cache);
     free(store->debug_roots);
     free(store->worker);
@@ -91,11 +91,11 @@ static void module_destroy(struct symbol_module *module) {
         close(module->debug_fd);
     if (module->alt_fd >= 0)
         close(module->alt_fd);
-    symbol_table_finish(&module->table);
-    if (module->better)
-        symbol_table_finish(module->better);
-    free(module->better);
-    symbol_full_table_finish(&module->full_table);
+    loaded_symbols_finish(&module->symbols);
+    if (module->better_symbols)
+        loaded_symbols_finish(module->better_symbols);
+    free(module->better_symbols);
+    loaded_lines_finish(&module->lines);
     symbol_jit_release(module->jit);
     symbol_jit_sources_destroy(module->sources);
     lock_finish(&module->lock);
@@ -134,8 +134,7 @@ void symbol_module_release(struct symbol_module *module) {
         module_destroy(module);
 }
 
-/* --- what a module says of itself --------------------------------------------------------------
- */
+/* --- accessors -------------------------------------------------------------------------------- */
 
 enum symbol_module_kind symbol_module_kind(const struct symbol_module *module) {
     return module->kind;
@@ -179,8 +178,7 @@ const char *symbol_reason_text(enum symbol_reason reason) {
     return (size_t)reason < sizeof texts / sizeof *texts ? texts[reason] : "";
 }
 
-/* --- address math ------------------------------------------------------------------------------
- */
+/* --- bias ------------------------------------------------------------------------------------- */
 
 static bool segment_holds(const Elf64_Phdr *segment, uint64_t offset, bool rounded) {
     uint64_t start = segment->p_offset, end = start + segment->p_filesz;
@@ -193,8 +191,8 @@ static bool segment_holds(const Elf64_Phdr *segment, uint64_t offset, bool round
     return offset >= start && offset < end;
 }
 
-/* Of the executable segments: the one that holds the mapping's offset, else the one whose pages do
- * (a page of the file may belong to two), else the first that the mapping reaches. */
+/* Finds the executable segment that contains the mapping's offset. Otherwise, the one whose pages
+ * do (a page of the file can belong to two segments), or the first that the mapping reaches. */
 static const Elf64_Phdr *find_segment(const struct symbol_module *module, uint64_t offset,
                                       uint64_t len) {
     const Elf64_Phdr *by_page = NULL, *reached = NULL;
@@ -224,8 +222,7 @@ bool symbol_module_bias(const struct symbol_module *module, const struct symbol_
     return true;
 }
 
-/* --- reading a file ----------------------------------------------------------------------------
- */
+/* --- reading a file --------------------------------------------------------------------------- */
 
 static bool keep_loads(struct symbol_module *module, const struct elf_file *elf) {
     module->loads = calloc(elf->segment_count + 1, sizeof *module->loads);
@@ -257,7 +254,7 @@ static void identify(struct symbol_module *module, const struct elf_file *elf) {
              len ? module->build_id : "file", (unsigned long long)content_hash(elf));
 }
 
-/* Takes fd. A file that is no ELF of ours keeps the module nameless. */
+/* Takes fd. If the file is not a supported ELF file, the module gets no names. */
 static sonde_err read_file(struct symbol_module *module, int fd, pid_t pid) {
     struct elf_input input;
     struct elf_file elf = {0};
@@ -271,7 +268,7 @@ static sonde_err read_file(struct symbol_module *module, int fd, pid_t pid) {
         identify(module, &elf);
         module->kind = elf_is_program(&elf) ? SYMBOL_MODULE_EXECUTABLE : SYMBOL_MODULE_LIBRARY;
         module->debug_fd = symbol_locate_debug(&elf, pid, module->path, module->store->debug_roots);
-        if (pid != 0) /* while its root is there to be looked into */
+        if (pid != 0) /* while the process, and so its root directory, still exists */
             module->alt_fd = symbol_locate_alt_of(module->debug_fd >= 0 ? module->debug_fd : fd,
                                                   pid, module->store->debug_roots);
     }
@@ -279,8 +276,7 @@ static sonde_err read_file(struct symbol_module *module, int fd, pid_t pid) {
     return err;
 }
 
-/* --- finding or making -------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 static bool stat_same(const struct stat *a, const struct stat *b) {
     return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
@@ -320,8 +316,8 @@ static bool is_same(const struct symbol_module *a, const struct symbol_module *b
            a->has_fixed_bias == b->has_fixed_bias && a->fixed_bias == b->fixed_bias;
 }
 
-/* Joins the list, or gives the module of equal content that another mapping made before. Takes
- * `made`; the result is retained. */
+/* Adds `made` to the list, or destroys it if there is a module of the same file already. The result
+ * is retained. */
 static struct symbol_module *join(struct symbol_store *store, struct symbol_module *made,
                                   const struct symbol_mapping *mapping) {
     lock_take(&store->lock);
@@ -349,7 +345,7 @@ static bool names_a_file(const struct symbol_mapping *mapping) {
     return mapping->path[0] == '/' && mapping->inode != 0;
 }
 
-/* Memory without a file belongs to its process alone, so its identity is the process. */
+/* Memory without a file belongs to one process, so its identity is that of the process. */
 static void identify_memory(struct symbol_module *module, pid_t pid) {
     module->is_flat = true;
     if (module->reason == SYMBOL_REASON_NONE)
@@ -364,7 +360,7 @@ static sonde_err open_vdso(struct symbol_module *module, const struct symbol_map
                            pid_t pid) {
     uint64_t size;
     int fd = symbol_vdso_open(&size);
-    if (fd < 0 || size != mapping->end - mapping->start) { /* a 32-bit process has another one */
+    if (fd < 0 || size != mapping->end - mapping->start) { /* a 32-bit process has another vdso */
         if (fd >= 0)
             close(fd);
         identify_memory(module, pid);
@@ -381,7 +377,7 @@ static sonde_err open_file(struct symbol_module *module, const struct symbol_map
     int fd = symbol_locate_file(pid, mapping, &reason);
     module->reason = reason;
     sonde_err err = fd >= 0 ? read_file(module, fd, pid) : SONDE_OK;
-    if (module->reason == SYMBOL_REASON_NOT_ELF) { /* a compiler's memory, by way of a file */
+    if (module->reason == SYMBOL_REASON_NOT_ELF) { /* JIT code in a mapped file */
         close(module->fd);
         module->fd = -1;
         identify_memory(module, pid);
@@ -393,7 +389,7 @@ static sonde_err open_file(struct symbol_module *module, const struct symbol_map
     return err;
 }
 
-/* Anonymous memory: a program's own code that it has copied there, or a compiler's. */
+/* Anonymous memory: code that the program copied there from its own file, or JIT code. */
 static sonde_err open_memory(struct symbol_module *module, const struct symbol_mapping *mapping,
                              pid_t pid) {
     char path[PATH_MAX];
@@ -432,7 +428,7 @@ sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
     if (err != SONDE_OK) {
         if (made)
             module_destroy(made);
-        return sonde_fail(diag, err, "no memory for a module");
+        return sonde_fail(diag, err, "out of memory for a module");
     }
     *module = join(store, made, mapping);
     return SONDE_OK;
@@ -444,13 +440,13 @@ sonde_err symbol_module_open_kernel(struct symbol_store *store, struct symbol_mo
     struct symbol_module *made = module_create(store, "[kernel]");
     *module = NULL;
     if (!made)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for a module");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for a module");
     made->kind = SYMBOL_MODULE_KERNEL;
     made->is_flat = true;
     snprintf(made->identity, sizeof made->identity, "kernel");
     symbol_kernel_build_id(made->build_id);
     *module = join(store, made, &nowhere);
-    symbol_jit_release(symbol_module_jit(*module)); /* so that the reason is known */
+    symbol_jit_release(symbol_module_jit(*module)); /* reads kallsyms, which sets the reason */
     return SONDE_OK;
 }
 
@@ -472,7 +468,7 @@ sonde_err symbol_module_open_file(struct symbol_store *store, int fd, const char
     return SONDE_OK;
 }
 
-/* The descriptor stands for a file that nothing can be read from. */
+/* /dev/null stands in for the file, because fd < 0 would mean that there are no names. */
 struct symbol_module *symbol_module_open_tables(struct symbol_store *store, const char *path,
                                                 const char *identity) {
     struct symbol_module *made = module_create(store, path);

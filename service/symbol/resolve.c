@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers for a batch. Addresses repeat functions, so each name is made and copied once per call.
+ * Resolves a batch of addresses. Many addresses of a batch are in the same function, so a memo
+ * makes sure that each name is demangled and copied to the arena once per batch.
  *
- * Two tables may know an address. The full table gives the chain of inlined functions, files and
- * lines; the table of names gives the name as it was linked (with the compiler's suffixes), and the
- * name alone where DWARF has no function: assembly, padding, objects built without -g. */
+ * Two tables can know an address. The line table has the chain of inlined functions, files and
+ * lines. The symbol table has the linkage name, with the compiler's clone suffixes, and is the only
+ * source where DWARF has no function: assembly, padding, objects built without -g. */
 #include "api/hash_index.h"
 #include "service/symbol/demangle.h"
 #include "service/symbol/store.h"
@@ -13,11 +14,11 @@
 #include <string.h>
 #include <time.h>
 
-#define KEPT_JITS   64
+#define MAX_JITS    64 /* retained by one batch */
 #define FIRST_SLOTS 512
-#define MAX_FRAMES  256u /* of one chain; deeper ones lose their outermost frames */
+#define MAX_FRAMES  256u /* of one address; a longer chain loses its outermost frames */
 
-/* What is remembered, by table and number: a name, or a file. */
+/* The name of a function or file, by its table and its index there. */
 struct memo_slot {
     const void *table;
     uint32_t number;
@@ -30,32 +31,32 @@ struct batch {
     uint32_t used, capacity;
     struct hash_index index; /* of slots */
     const struct timespec *deadline;
-    struct symbol_module
-        *module; /* of the query before, and its tables: mostly the next one's too */
-    struct symbol_table *table;
-    struct symbol_full_table *full;
-    struct symbol_jit *jit; /* of a module that is memory of a process */
-    /* All that were used: what is remembered is known by the address of its table, which must not
-     * become another's. */
-    struct symbol_jit *kept[KEPT_JITS];
-    uint32_t kept_count;
+    /* The previous query's module and tables; the next query usually has the same. */
+    struct symbol_module *module;
+    struct loaded_symbols *symbols;
+    struct loaded_lines *lines;
+    struct symbol_jit *jit; /* for memory of a process */
+    /* The memo's keys are addresses of tables, so a table must not be freed while the memo names
+     * it: retain all that were used. */
+    struct symbol_jit *jits[MAX_JITS];
+    uint32_t jit_count;
 };
 
-/* Lets go of memory tables, and of all that is remembered. */
+/* Releases the JIT tables and clears the memo. */
 static void forget(struct batch *batch) {
-    for (uint32_t i = 0; i < batch->kept_count; i++)
-        symbol_jit_release(batch->kept[i]);
-    batch->kept_count = 0;
+    for (uint32_t i = 0; i < batch->jit_count; i++)
+        symbol_jit_release(batch->jits[i]);
+    batch->jit_count = 0;
     hash_index_clear(&batch->index);
     batch->used = 0;
 }
 
 static void choose_memory(struct batch *batch, struct symbol_module *module) {
-    if (batch->kept_count == KEPT_JITS)
+    if (batch->jit_count == MAX_JITS)
         forget(batch);
     batch->jit = symbol_module_jit(module);
     if (batch->jit)
-        batch->kept[batch->kept_count++] = batch->jit;
+        batch->jits[batch->jit_count++] = batch->jit;
 }
 
 static void choose_module(struct batch *batch, struct symbol_module *module) {
@@ -66,12 +67,11 @@ static void choose_module(struct batch *batch, struct symbol_module *module) {
     batch->jit = NULL;
     if (memory)
         choose_memory(batch, module);
-    batch->full = module && !memory ? symbol_module_full(module, batch->deadline) : NULL;
-    batch->table = module && !memory ? symbol_module_table(module) : NULL;
+    batch->lines = module && !memory ? symbol_module_lines(module, batch->deadline) : NULL;
+    batch->symbols = module && !memory ? symbol_module_symbols(module) : NULL;
 }
 
-/* --- remembering -------------------------------------------------------------------------------
- */
+/* --- the memo --------------------------------------------------------------------------------- */
 
 static struct memo_slot *new_slot(struct batch *batch, uint32_t hash) {
     if (batch->used == batch->capacity) {
@@ -85,7 +85,7 @@ static struct memo_slot *new_slot(struct batch *batch, uint32_t hash) {
     return hash_index_add(&batch->index, hash, batch->used) ? &batch->slots[batch->used++] : NULL;
 }
 
-/* The slot of an item; its name is NULL when it is new. Valid until the next call. NULL when out of
+/* The slot of an item; a new one has no name yet. Valid until the next call. NULL if out of
  * memory. */
 static struct memo_slot *remember(struct batch *batch, const void *table, uint32_t number) {
     uint32_t hash = hash_index_words(&batch->index, (uintptr_t)table, number), at;
@@ -109,52 +109,53 @@ static const char *clean_copy(struct sonde_arena *arena, const char *name) {
 }
 
 static const struct memo_slot *symbol_name(struct batch *batch, uint32_t symbol) {
-    struct symbol_table *table = batch->table;
-    struct memo_slot *slot = remember(batch, table, symbol);
+    struct loaded_symbols *symbols = batch->symbols;
+    struct memo_slot *slot = remember(batch, symbols, symbol);
     if (slot && !slot->name) {
-        const char *linkage = symbol_names_text(&table->names, symbol);
+        const char *linkage = symbol_table_name(&symbols->table, symbol);
         slot->system_name = clean_copy(batch->arena, linkage);
-        slot->name = table->names.symbols[symbol].flags & SYMBOL_IS_PLAIN
-                         ? slot->system_name
-                         : symbol_shown_get(&table->shown, symbol, linkage, batch->arena);
+        slot->name =
+            symbols->table.symbols[symbol].flags & SYMBOL_IS_PLAIN
+                ? slot->system_name
+                : symbol_display_names_get(&symbols->display, symbol, linkage, batch->arena);
     }
     return slot && slot->name && slot->system_name ? slot : NULL;
 }
 
 static const struct memo_slot *function_name(struct batch *batch, uint32_t function) {
-    struct symbol_full_table *table = batch->full;
-    struct memo_slot *slot = remember(batch, table, function);
+    struct loaded_lines *lines = batch->lines;
+    struct memo_slot *slot = remember(batch, lines, function);
     if (slot && !slot->name) {
-        const char *text = symbol_full_function(&table->full, function);
-        bool linkage = function < table->full.header->function_count &&
-                       (table->full.functions[function].flags & SYMBOL_NAME_IS_LINKAGE);
+        const char *text = line_table_function_name(&lines->table, function);
+        bool linkage = function < lines->table.header->function_count &&
+                       (lines->table.functions[function].flags & LINE_TABLE_IS_LINKAGE_NAME);
         slot->system_name = clean_copy(batch->arena, text);
-        slot->name = linkage ? symbol_shown_get(&table->shown, function, text, batch->arena)
-                             : slot->system_name;
+        slot->name = linkage
+                         ? symbol_display_names_get(&lines->display, function, text, batch->arena)
+                         : slot->system_name;
     }
     return slot && slot->name && slot->system_name ? slot : NULL;
 }
 
 static const char *file_name(struct batch *batch, uint32_t file) {
-    /* Any address that is no other table's will do as the key. */
-    struct memo_slot *slot = remember(batch, &batch->full->full, file);
+    /* Files need a key that no other table has. */
+    struct memo_slot *slot = remember(batch, &batch->lines->table, file);
     if (slot && !slot->name)
-        slot->name = clean_copy(batch->arena, symbol_full_file(&batch->full->full, file));
+        slot->name = clean_copy(batch->arena, line_table_file_name(&batch->lines->table, file));
     return slot ? slot->name : NULL;
 }
 
-/* --- one address -------------------------------------------------------------------------------
- */
+/* --- one address ------------------------------------------------------------------------------ */
 
 static sonde_err answer_by_name(struct batch *batch, uint64_t vaddr, uint32_t symbol,
                                 struct symbol_frame *frame) {
     const struct memo_slot *name = symbol_name(batch, symbol);
     if (!name)
         return SONDE_OUT_OF_MEMORY;
-    const struct symbol_names *names = &batch->table->names;
+    const struct symbol_table *table = &batch->symbols->table;
     frame->name = name->name;
     frame->system_name = name->system_name;
-    frame->offset = vaddr - names->header->base - names->symbols[symbol].start;
+    frame->offset = vaddr - table->header->base - table->symbols[symbol].start;
     return SONDE_OK;
 }
 
@@ -165,29 +166,29 @@ static sonde_err set_line(struct batch *batch, uint32_t file, uint32_t line,
     return frame->file ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
-static uint32_t chain_len(const struct symbol_full *full, uint32_t node) {
+static uint32_t chain_len(const struct line_table *lines, uint32_t node) {
     uint32_t len = 0;
-    while (node < full->header->node_count && len < MAX_FRAMES) {
-        uint32_t parent = full->nodes[node].parent;
+    while (node < lines->header->node_count && len < MAX_FRAMES) {
+        uint32_t parent = lines->nodes[node].parent;
         len++;
-        if (parent >= node) /* none, or a damaged table */
+        if (parent >= node) /* the outermost, or a damaged table */
             break;
         node = parent;
     }
     return len;
 }
 
-/* The symbol that begins where the function is entered: it has the whole scope and the parameters,
- * which DWARF without a linkage name has not. */
-static uint32_t entry_symbol(const struct batch *batch, const struct symbol_node *node) {
-    if (!batch->table)
+/* The symbol at the function's entry. Its mangled name includes the scope and the parameters, which
+ * DWARF lacks for functions without a linkage name. */
+static uint32_t entry_symbol(const struct batch *batch, const struct line_table_node *node) {
+    if (!batch->symbols)
         return SYMBOL_NO_SYMBOL;
-    const struct symbol_names *names = &batch->table->names;
-    uint64_t start = batch->full->full.header->base + node->call_file;
-    uint32_t symbol = symbol_names_find(names, start);
+    const struct symbol_table *table = &batch->symbols->table;
+    uint64_t start = batch->lines->table.header->base + node->call_file;
+    uint32_t symbol = symbol_table_find(table, start);
     bool begins =
-        symbol != SYMBOL_NO_SYMBOL && start == names->header->base + names->symbols[symbol].start;
-    bool has_name = begins && !(names->symbols[symbol].flags & SYMBOL_IS_UNNAMED);
+        symbol != SYMBOL_NO_SYMBOL && start == table->header->base + table->symbols[symbol].start;
+    bool has_name = begins && !(table->symbols[symbol].flags & SYMBOL_IS_UNNAMED);
     return has_name ? symbol : SYMBOL_NO_SYMBOL;
 }
 
@@ -196,54 +197,54 @@ static bool same_base(const char *left, const char *right) {
     return len == symbol_clone_base(right, strlen(right)) && memcmp(left, right, len) == 0;
 }
 
-/* The outermost frame: the function that holds the code. `symbol` is the one at the address: the
- * function itself, or a part of it that was split off (".cold"). */
+/* Completes the outermost frame, which is the function itself. `symbol` is the symbol at the
+ * address: the function's own, or that of a part that was split off (".cold"). */
 static sonde_err finish_outermost(struct batch *batch, uint64_t vaddr,
-                                  const struct symbol_node *node, uint32_t symbol,
+                                  const struct line_table_node *node, uint32_t symbol,
                                   struct symbol_frame *frame) {
-    const struct symbol_full *full = &batch->full->full;
+    const struct line_table *lines = &batch->lines->table;
     uint32_t entry = entry_symbol(batch, node);
-    frame->offset = vaddr - full->header->base - node->call_file;
+    frame->offset = vaddr - lines->header->base - node->call_file;
     if (entry != SYMBOL_NO_SYMBOL) {
         const struct memo_slot *linked = symbol_name(batch, entry);
         if (!linked)
             return SONDE_OUT_OF_MEMORY;
-        bool has_linkage = node->function < full->header->function_count &&
-                           (full->functions[node->function].flags & SYMBOL_NAME_IS_LINKAGE);
-        bool folded = batch->table->names.symbols[entry].flags & SYMBOL_IS_FOLDED;
+        bool has_linkage = node->function < lines->header->function_count &&
+                           (lines->functions[node->function].flags & LINE_TABLE_IS_LINKAGE_NAME);
+        bool folded = batch->symbols->table.symbols[entry].flags & SYMBOL_IS_FOLDED;
         frame->name = has_linkage ? frame->name : linked->name;
-        if (!folded || !has_linkage) /* of folded functions DWARF knows better which is meant */
+        if (!folded || !has_linkage) /* of folded functions only DWARF knows which one this is */
             frame->system_name = linked->system_name;
     }
     if (symbol == SYMBOL_NO_SYMBOL || symbol == entry)
         return SONDE_OK;
-    const struct symbol_names *names = &batch->table->names;
-    if (!same_base(frame->system_name, symbol_names_text(names, symbol)))
+    const struct symbol_table *table = &batch->symbols->table;
+    if (!same_base(frame->system_name, symbol_table_name(table, symbol)))
         return SONDE_OK;
     const struct memo_slot *part = symbol_name(batch, symbol);
     if (!part)
         return SONDE_OUT_OF_MEMORY;
     frame->system_name = part->system_name;
-    frame->offset = vaddr - names->header->base - names->symbols[symbol].start;
+    frame->offset = vaddr - table->header->base - table->symbols[symbol].start;
     return SONDE_OK;
 }
 
-/* Frames of a chain, innermost first. */
+/* Fills the frames of an inline chain, innermost first. */
 static sonde_err answer_by_chain(struct batch *batch, uint64_t vaddr, uint32_t node,
                                  uint32_t symbol, struct symbol_frame *frames, uint32_t count) {
-    const struct symbol_full *full = &batch->full->full;
+    const struct line_table *lines = &batch->lines->table;
     uint32_t file, line;
     sonde_err err = SONDE_OK;
-    if (symbol_full_line(full, vaddr, &file, &line))
+    if (line_table_find_line(lines, vaddr, &file, &line))
         err = set_line(batch, file, line, &frames[0]);
     for (uint32_t i = 0; i < count && err == SONDE_OK; i++) {
-        const struct symbol_node *at = &full->nodes[node];
+        const struct line_table_node *at = &lines->nodes[node];
         const struct memo_slot *name = function_name(batch, at->function);
         if (!name)
             return SONDE_OUT_OF_MEMORY;
         frames[i].name = name->name;
         frames[i].system_name = name->system_name;
-        if (at->parent == SYMBOL_NO_NODE)
+        if (at->parent == LINE_TABLE_NO_NODE)
             err = finish_outermost(batch, vaddr, at, symbol, &frames[i]);
         else if (i + 1 < count)
             err = set_line(batch, at->call_file, at->call_line, &frames[i + 1]);
@@ -253,13 +254,13 @@ static sonde_err answer_by_chain(struct batch *batch, uint64_t vaddr, uint32_t n
 }
 
 static uint64_t start_of(const struct batch *batch, uint32_t symbol) {
-    const struct symbol_names *names = &batch->table->names;
-    return names->header->base + names->symbols[symbol].start;
+    const struct symbol_table *table = &batch->symbols->table;
+    return table->header->base + table->symbols[symbol].start;
 }
 
-/* All that is known of a function whose file is stripped: where it begins. */
+/* The start of a function in a stripped file, which has no name: "[module]+0xSTART". */
 static const char *place_of(struct batch *batch, uint32_t symbol) {
-    struct memo_slot *slot = remember(batch, batch->table, symbol);
+    struct memo_slot *slot = remember(batch, batch->symbols, symbol);
     if (!slot || slot->name)
         return slot ? slot->name : NULL;
     const char *module = symbol_module_base_name(batch->module);
@@ -293,7 +294,7 @@ static sonde_err answer_from_names(struct batch *batch, uint64_t vaddr, uint32_t
                                    struct symbol_answer *answer) {
     if (symbol == SYMBOL_NO_SYMBOL)
         return SONDE_OK;
-    if (batch->table->names.symbols[symbol].flags & SYMBOL_IS_UNNAMED) {
+    if (batch->symbols->table.symbols[symbol].flags & SYMBOL_IS_UNNAMED) {
         answer->place = place_of(batch, symbol);
         answer->place_offset = vaddr - start_of(batch, symbol);
         return answer->place ? SONDE_OK : SONDE_OUT_OF_MEMORY;
@@ -304,10 +305,10 @@ static sonde_err answer_from_names(struct batch *batch, uint64_t vaddr, uint32_t
     frame->file = "";
     answer->frames = frame;
     answer->frame_count = 1;
-    uint32_t file, line; /* assembly has lines though no functions */
+    uint32_t file, line; /* in DWARF, assembly has lines but no functions */
     if (batch->jit)
         return set_jit_line(batch, vaddr, answer, frame);
-    if (batch->full && symbol_full_line(&batch->full->full, vaddr, &file, &line))
+    if (batch->lines && line_table_find_line(&batch->lines->table, vaddr, &file, &line))
         return set_line(batch, file, line, frame);
     return SONDE_OK;
 }
@@ -316,22 +317,22 @@ static sonde_err answer_one(struct batch *batch, const struct symbol_query *quer
                             struct symbol_answer *answer) {
     *answer = (struct symbol_answer){0};
     choose_module(batch, query->module);
-    uint32_t symbol = SYMBOL_NO_SYMBOL, node = SYMBOL_NO_NODE;
+    uint32_t symbol = SYMBOL_NO_SYMBOL, node = LINE_TABLE_NO_NODE;
     if (batch->jit)
-        batch->table = symbol_jit_table(batch->jit, query->vaddr);
-    if (batch->table) {
-        answer->quality = (enum symbol_quality)batch->table->names.header->quality;
-        symbol = symbol_names_find(&batch->table->names, query->vaddr);
+        batch->symbols = symbol_jit_symbols(batch->jit, query->vaddr);
+    if (batch->symbols) {
+        answer->quality = (enum symbol_quality)batch->symbols->table.header->quality;
+        symbol = symbol_table_find(&batch->symbols->table, query->vaddr);
     }
     if (symbol != SYMBOL_NO_SYMBOL)
-        answer->is_folded = batch->table->names.symbols[symbol].flags & SYMBOL_IS_FOLDED;
-    if (batch->full) {
+        answer->is_folded = batch->symbols->table.symbols[symbol].flags & SYMBOL_IS_FOLDED;
+    if (batch->lines) {
         answer->quality = SYMBOL_FULL;
-        node = symbol_full_find(&batch->full->full, query->vaddr);
+        node = line_table_find_node(&batch->lines->table, query->vaddr);
     }
-    if (node == SYMBOL_NO_NODE)
+    if (node == LINE_TABLE_NO_NODE)
         return answer_from_names(batch, query->vaddr, symbol, answer);
-    uint32_t count = chain_len(&batch->full->full, node);
+    uint32_t count = chain_len(&batch->lines->table, node);
     struct symbol_frame *frames = sonde_arena_alloc(batch->arena, count * sizeof *frames);
     if (!frames)
         return SONDE_OUT_OF_MEMORY;
@@ -350,8 +351,7 @@ uint32_t symbol_answer_frames(const struct symbol_answer *answer, struct symbol_
     return answer->frame_count > 0 ? answer->frame_count : answer->place != NULL;
 }
 
-/* --- batches -----------------------------------------------------------------------------------
- */
+/* --- batches ---------------------------------------------------------------------------------- */
 
 static sonde_err resolve(const struct symbol_query *queries, size_t count,
                          const struct timespec *deadline, struct sonde_arena *arena,

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The inside of store and module, shared by store.c, module.c, tables.c and resolve.c.
+ * The internals of a store and its modules, shared by the files that implement them.
  *
- * A store holds one module per file identity; a module holds one table of names, built by the first
- * thread that asks while the others wait, and perhaps a full table, converted in the background by
- * the store's one converter thread and its worker process. Locks: the store's for the list, the
- * module's for its tables; never the store's inside the module's. */
+ * A store holds one module per file identity. A module has a symbol table, which the first thread
+ * that asks for it builds while the others wait, and it may have a line table, which the store's
+ * lines thread has a worker process build in the background. Locks: the store's lock protects the
+ * list of modules, a module's lock its tables. Do not take the store's lock while holding a
+ * module's. */
 #ifndef SONDE_SERVICE_SYMBOL_STORE_H
 #define SONDE_SERVICE_SYMBOL_STORE_H
 
@@ -22,46 +23,46 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define SYMBOL_KEPT    16
-#define SYMBOL_WORKERS 16 /* that run at a time; who wants one more waits */
+#define SYMBOL_RECENT_MODULES 16
+#define SYMBOL_WORKERS        16 /* processes at a time; further runs wait for one to end */
 
 struct symbol_store {
     struct symbol_cache cache;
-    char *debug_roots; /* NULL = the usual */
+    char *debug_roots; /* ':'-separated; NULL = the default */
     struct lock lock;
     struct symbol_module *modules;
     _Atomic uint64_t tables_built;
 
-    /* Conversion; under the lock. */
-    char *worker; /* NULL = names only */
-    pthread_t converter;
-    pthread_cond_t wanted;
-    struct symbol_module *queue;   /* through `queued`; each entry holds a reference */
-    pid_t workers[SYMBOL_WORKERS]; /* 0 = a free place */
+    /* Building line tables; under the lock. */
+    char *worker; /* program to run as a worker; NULL = no line tables */
+    pthread_t lines_thread;
+    pthread_cond_t wanted;         /* signalled when a module is queued or the store stops */
+    struct symbol_module *queue;   /* linked by `queued`; each entry holds a reference */
+    pid_t workers[SYMBOL_WORKERS]; /* 0 = free slot */
     pthread_cond_t worker_ended;
-    bool converter_runs, stopping;
+    bool has_lines_thread, stopping;
 
-    struct symbol_fetch *fetch; /* NULL = no servers; fixed */
+    struct symbol_fetch *fetch; /* NULL = no debuginfod servers; never changes */
 
-    /* Files by build-id and uploads (archive.c, uploads.c); under the lock. */
-    struct symbol_module *kept[SYMBOL_KEPT]; /* asked about lately; retained */
-    uint32_t next_kept;
-    uint64_t upload_limit, uploading; /* bytes: of all uploads, and of those under way */
-    bool has_uploads;                 /* the cache directory is among debug_roots; fixed */
+    /* Modules by build-id and uploads (files/); under the lock. */
+    struct symbol_module *recent[SYMBOL_RECENT_MODULES]; /* asked for lately; retained */
+    uint32_t next_recent;
+    uint64_t upload_limit, uploading; /* bytes: of all uploads, and of those in progress */
+    bool has_uploads;                 /* the cache directory is one of debug_roots; never changes */
 };
 
-/* A table of names with the demangled ones, as it is in use. */
-struct symbol_table {
+/* A symbol table in use, and the demangled names of its symbols. */
+struct loaded_symbols {
     struct symbol_image image;
-    struct symbol_names names;
-    struct symbol_shown shown;
+    struct symbol_table table;
+    struct symbol_display_names display;
 };
 
-/* A full table; names are kept demangled by the number of the function. */
-struct symbol_full_table {
+/* A line table in use, and the demangled names of its functions. */
+struct loaded_lines {
     struct symbol_image image;
-    struct symbol_full full;
-    struct symbol_shown shown;
+    struct line_table table;
+    struct symbol_display_names display;
 };
 
 enum symbol_state { SYMBOL_UNBUILT, SYMBOL_BUILDING, SYMBOL_READY };
@@ -77,119 +78,133 @@ struct symbol_module {
     char identity[SYMBOL_IDENTITY_MAX];
 
     int fd;               /* -1 = none */
-    _Atomic int debug_fd; /* likewise; an upload may bring it later */
-    int alt_fd;           /* what dwz moved out of either, as the process saw it; likewise fixed */
-    Elf64_Phdr *loads;
+    _Atomic int debug_fd; /* the separate debug file, -1 = none; an upload can provide it later */
+    int alt_fd;           /* the file that dwz moved shared DWARF to, as the process saw it; -1 */
+    Elf64_Phdr *loads;    /* executable segments */
     uint32_t load_count;
-    bool is_flat; /* vaddr = runtime address: memory of one process */
-    /* Its code was copied into memory: nothing but this says where it is. */
-    bool has_fixed_bias;
+    bool is_flat;        /* memory of one process: vaddr = runtime address */
+    bool has_fixed_bias; /* the code was copied to memory, so no mapping of the file locates it */
     uint64_t fixed_bias;
 
-    /* Where it was seen last, so that the next mapping of it needs no opening. */
+    /* The mapping this module was opened for, so that the next one of the same file finds it. */
     uint32_t seen_major, seen_minor;
     uint64_t seen_inode;
     struct stat seen_stat;
 
     struct lock lock;
     pthread_cond_t changed;
-    enum symbol_state state;
-    struct symbol_table table;             /* fixed once the state is READY */
-    _Atomic(struct symbol_table *) better; /* made since, with an uploaded debug file; then fixed */
-    enum symbol_state full_state;          /* READY without a header: there is none */
-    struct symbol_full_table full_table;   /* likewise */
-    struct symbol_failure failure;         /* of the last conversion; none when it went well */
+    enum symbol_state symbols_state;
+    struct loaded_symbols symbols; /* does not change once symbols_state is READY */
+    _Atomic(struct loaded_symbols *) better_symbols; /* built later from an upload; then fixed */
+    enum symbol_state lines_state;                   /* READY without a table: there is none */
+    struct loaded_lines lines;                       /* does not change once READY */
+    struct symbol_failure failure; /* of the last worker run; cause NONE if it succeeded */
     struct symbol_module *queued;
 
-    /* Of memory of a process: what its compiler's files said when they were last looked at. */
+    /* For memory of a process: what the JIT compiler's files said when they were last read. */
     pid_t pid; /* 0 = the kernel */
     uint64_t process_start;
     struct symbol_jit *jit;
-    struct symbol_jit_sources *sources; /* NULL = nobody looked yet */
+    struct symbol_jit_sources *sources; /* NULL until the first lookup */
 };
 
-/* The module's table of names, built or loaded when needed. NULL when it has none. */
-struct symbol_table *symbol_module_table(struct symbol_module *module);
-/* Makes a table anew, because a debug file has come, and takes it when it is better. */
-void symbol_module_improve(struct symbol_module *module);
-void symbol_table_finish(struct symbol_table *table);
+/* --- symbol tables (module_symbols.c) --------------------------------------------------------- */
+
+/* The module's symbol table, loaded or built if needed. NULL if it has none. */
+struct loaded_symbols *symbol_module_symbols(struct symbol_module *module);
+/* Builds the table again because a debug file has arrived, and uses it if it is better. */
+void symbol_module_improve_symbols(struct symbol_module *module);
+void loaded_symbols_finish(struct loaded_symbols *symbols);
+
+/* --- line tables (module_lines.c) ------------------------------------------------------------- */
+
+/* The line table if it is ready. Otherwise starts building it, waits until the deadline
+ * (CLOCK_REALTIME; NULL = do not wait), and returns NULL if it is still not ready. */
+struct loaded_lines *symbol_module_lines(struct symbol_module *module,
+                                         const struct timespec *deadline);
+void loaded_lines_finish(struct loaded_lines *lines);
+/* Ends the lines thread and its worker, and releases the queue. */
+void symbol_lines_thread_stop(struct symbol_store *store);
+
+/* --- code without a file (jit/jit.c) ---------------------------------------------------------- */
 
 struct symbol_jit_row {
     uint64_t address;
     uint32_t file, line; /* file: offset into files; line 0 = unknown from here on */
 };
 
-/* Names of code without a file, by runtime address: tables of 4 GiB each at most. */
+/* Names of code without a file, by runtime address, in tables of at most 4 GiB of addresses. */
 struct symbol_jit {
     _Atomic uint32_t references;
     uint32_t count;
-    struct symbol_table *tables; /* by rising base */
-    struct symbol_jit_row *rows; /* by address */
+    struct loaded_symbols *tables; /* sorted by base */
+    struct symbol_jit_row *rows;   /* sorted by address */
     uint32_t row_count;
     struct sonde_buf files;
 };
-/* What perf map and jitdump say now; looked at again when they changed, at most once a second.
- * Retained; NULL when there is none. */
+/* The names in the process's perf map and jitdump, which are read again when they change, at most
+ * once a second. The caller releases the result. NULL if there are none. */
 struct symbol_jit *symbol_module_jit(struct symbol_module *module);
 void symbol_jit_release(struct symbol_jit *jit);
 void symbol_jit_sources_destroy(struct symbol_jit_sources *sources);
-struct symbol_table *symbol_jit_table(struct symbol_jit *jit, uint64_t address);
-/* The file, "" when only the line is known, and the line; NULL = neither is. */
+struct loaded_symbols *symbol_jit_symbols(struct symbol_jit *jit, uint64_t address);
+/* The file ("" if only the line is known) and the line; NULL if neither is known. */
 const char *symbol_jit_line(const struct symbol_jit *jit, uint64_t address, uint32_t *line);
 
-/* The full table if it is there; otherwise NULL, and its conversion begins. Waits for it until the
- * deadline (CLOCK_REALTIME; NULL = not at all). */
-struct symbol_full_table *symbol_module_full(struct symbol_module *module,
-                                             const struct timespec *deadline);
-void symbol_full_table_finish(struct symbol_full_table *table);
-/* Ends the converter thread and its worker, and lets go of what is queued. */
-void symbol_converter_stop(struct symbol_store *store);
+/* --- worker processes (worker/run_process.c, worker/run_worker.c) ----------------------------- */
 
-/* run.c: starts the store's worker program with these words (NULL-ended; at most 8) and fds[3 up to
- * fd_end] as its descriptors of the same numbers, and waits for its end, or ends it. */
-enum symbol_run_end {
-    SYMBOL_RUN_ENDED, /* by itself: status */
-    SYMBOL_RUN_LATE,
-    SYMBOL_RUN_NOT_STARTED,
-    SYMBOL_RUN_STORE_ENDS,
+enum symbol_process_end {
+    SYMBOL_PROCESS_ENDED, /* it exited or was killed: see status */
+    SYMBOL_PROCESS_LATE,  /* it was killed after timeout_ms */
+    SYMBOL_PROCESS_NOT_STARTED,
+    SYMBOL_PROCESS_STORE_ENDS,
 };
-struct symbol_run {
-    enum symbol_run_end end;
-    int status; /* waitpid's */
+struct symbol_process_run {
+    enum symbol_process_end end;
+    int status; /* as waitpid's */
     uint64_t cpu_ms;
 };
-struct symbol_run symbol_run(struct symbol_store *store, const char *const *arguments,
-                             const int *fds, int fd_end, int timeout_ms);
+/* Runs the store's worker program with these arguments (at most 8, NULL-terminated) and waits for
+ * it. It gets fds[3] to fds[fd_end - 1] as the descriptors of the same numbers. */
+struct symbol_process_run symbol_process_run(struct symbol_store *store,
+                                             const char *const *arguments, const int *fds,
+                                             int fd_end, int timeout_ms);
 
-/* Runs a worker on a module (kind: SYMBOL_WORKER_NAMES or _FULL) and leaves the table's file open;
- * -1 and the failure = there is none, NONE when the store is ending. What failed lately is not
- * tried. */
-int symbol_convert(struct symbol_module *module, const char *kind, struct symbol_failure *failure);
-/* Converter and file, as a failure's subject. */
-uint64_t symbol_convert_subject(const struct symbol_module *module);
-/* Whether the module has DWARF somewhere. */
+/* Has a worker build a table of that kind (SYMBOL_WORKER_SYMBOLS or _LINES) and returns the open
+ * file. On failure returns -1 and the reason; cause NONE means that the store is ending. A run that
+ * failed lately for the same file is not repeated. */
+int symbol_worker_run(struct symbol_module *module, const char *kind,
+                      struct symbol_failure *failure);
+/* A hash of the worker program and the module's files, for symbol_failure.subject. */
+uint64_t symbol_worker_subject(const struct symbol_module *module);
+/* Whether the module's file or its debug file has DWARF. */
 bool symbol_module_has_dwarf(struct symbol_module *module);
 
-/* module.c. A module of an ELF file that no process need have mapped. Takes fd. */
+/* --- modules without a mapping (module.c) ----------------------------------------------------- */
+
+/* A module for an ELF file that no process needs to have mapped. Takes fd. */
 SONDE_MUST_USE sonde_err symbol_module_open_file(struct symbol_store *store, int fd,
                                                  const char *path, struct symbol_module **module);
-/* A module of an identity whose tables are in the cache, its file being gone: not in the store's
- * list. */
+/* A module whose file is gone but whose tables are in the cache. It is not in the store's list. */
 struct symbol_module *symbol_module_open_tables(struct symbol_store *store, const char *path,
                                                 const char *identity);
 
-/* archive.c. Writes beside a module's tables what they do not say, for who finds them without the
- * file. */
-void symbol_archive_note(const struct symbol_module *module);
-/* Keeps a module that was asked about for a while after the last one lets go of it: its tables stay
- * open, and what was demangled stays so, from one request to the next. */
-void symbol_archive_keep(struct symbol_module *module);
-void symbol_archive_let_go(struct symbol_module *module);
-void symbol_archive_stop(struct symbol_store *store); /* lets go of what is kept */
-/* Sets the store's debug_roots: uploads first, then `roots` (NULL = the usual). False when out of
+/* --- modules by build-id (files/by_build_id.c, files/recent_modules.c) ------------------------ */
+
+/* Sets the store's debug_roots: uploads, then `roots` (NULL = the default). False if out of
  * memory. */
-bool symbol_archive_roots(struct symbol_store *store, const char *cache_dir, const char *roots);
-/* Another debug file of that build-id has come: what was found missing is looked for again. */
-void symbol_archive_refresh(struct symbol_store *store, const char *build_id);
+bool symbol_store_set_debug_roots(struct symbol_store *store, const char *cache_dir,
+                                  const char *roots);
+/* Writes the module's path and segments to the cache, for lookups after the file is gone. */
+void symbol_module_save_file_info(const struct symbol_module *module);
+/* An upload with that build-id has arrived: modules that lack debug information use it. */
+void symbol_store_use_upload(struct symbol_store *store, const char *build_id);
+
+/* Retains a module that was asked for by build-id until SYMBOL_RECENT_MODULES others were, so that
+ * its tables stay open and its names demangled from one request to the next. */
+void symbol_recent_add(struct symbol_module *module);
+void symbol_recent_remove(struct symbol_module *module);
+/* build_id NULL = all. */
+void symbol_recent_remove_all(struct symbol_store *store, const char *build_id);
 
 #endif

@@ -41,8 +41,7 @@ struct symbol_fetch {
     bool has_thread;
 };
 
-/* --- what is wanted ----------------------------------------------------------------------------
- */
+/* --- what is wanted --------------------------------------------------------------------------- */
 
 static bool is_waiting(const struct symbol_fetch *fetch, const char *build_id) {
     for (uint32_t i = 0; i < fetch->waiting_count; i++)
@@ -92,8 +91,7 @@ void symbol_fetch_forget(struct symbol_fetch *fetch) {
     lock_drop(&fetch->store->lock);
 }
 
-/* --- one file ----------------------------------------------------------------------------------
- */
+/* --- one file --------------------------------------------------------------------------------- */
 
 /* Nothing is believed but the build-id that is in the file. */
 static bool keep(struct symbol_fetch *fetch, int fd, const char *build_id) {
@@ -122,11 +120,11 @@ static enum symbol_fetch_exit ask(struct symbol_fetch *fetch, const char *url, c
     const int fds[] = {-1, -1, -1, out};
     if (ftruncate(out, 0) != 0 || lseek(out, 0, SEEK_SET) != 0)
         return SYMBOL_FETCH_FAILED;
-    struct symbol_run run =
-        symbol_run(fetch->store, arguments, fds, SYMBOL_FETCH_OUT + 1, TIMEOUT_MS);
-    if (run.end == SYMBOL_RUN_ENDED && WIFEXITED(run.status))
+    struct symbol_process_run run =
+        symbol_process_run(fetch->store, arguments, fds, SYMBOL_FETCH_OUT + 1, TIMEOUT_MS);
+    if (run.end == SYMBOL_PROCESS_ENDED && WIFEXITED(run.status))
         return (enum symbol_fetch_exit)WEXITSTATUS(run.status);
-    bool large = run.end == SYMBOL_RUN_ENDED && WTERMSIG(run.status) == SIGXFSZ;
+    bool large = run.end == SYMBOL_PROCESS_ENDED && WTERMSIG(run.status) == SIGXFSZ;
     return large ? SYMBOL_FETCH_TOO_LARGE : SYMBOL_FETCH_FAILED;
 }
 
@@ -163,8 +161,7 @@ static time_t fetch_one(struct symbol_fetch *fetch, const char *build_id) {
     return found ? 0 : again_s;
 }
 
-/* --- the thread --------------------------------------------------------------------------------
- */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static void settle(struct symbol_fetch *fetch, time_t again_s) {
     lock_take(&fetch->store->lock);
@@ -208,7 +205,7 @@ static sonde_err read_urls(struct symbol_fetch *fetch, const char *urls, struct 
         struct server *server = &fetch->servers[fetch->server_count];
         server->url = strndup(at, len);
         if (!server->url)
-            return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the symbol store");
+            return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the symbol store");
         fetch->server_count++;
         at += len + strspn(at + len, " ");
     }
@@ -220,7 +217,7 @@ sonde_err symbol_fetch_create(struct symbol_store *store, const char *urls,
     struct symbol_fetch *made = calloc(1, sizeof *made);
     *fetch = NULL;
     if (!made)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the symbol store");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the symbol store");
     made->store = store;
     pthread_cond_init(&made->wanted, NULL);
     sonde_err err = read_urls(made, urls, diag);

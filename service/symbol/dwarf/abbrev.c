@@ -8,8 +8,7 @@
 
 #define MAX_FORM 0xffff
 
-/* --- forms -------------------------------------------------------------------------------------
- */
+/* --- forms ------------------------------------------------------------------------------------ */
 
 #define VARIES  (-1)
 #define ADDRESS (-2)
@@ -74,8 +73,7 @@ int dwarf_form_size(uint64_t form, struct dwarf_shape shape) {
     return size == ADDRESS ? shape.address_size : size == OFFSET ? shape.offset_size : size;
 }
 
-/* --- roles -------------------------------------------------------------------------------------
- */
+/* --- roles ------------------------------------------------------------------------------------ */
 
 static enum dwarf_role role_of(uint64_t tag) {
     switch (tag) {
@@ -151,8 +149,7 @@ static enum dwarf_slot slot_of(uint64_t name, enum dwarf_role role) {
     return SLOT_NONE;
 }
 
-/* --- reading -----------------------------------------------------------------------------------
- */
+/* --- reading ---------------------------------------------------------------------------------- */
 
 static bool reserve(void **items, uint32_t count, uint32_t *capacity, size_t item_size) {
     if (count < *capacity)
@@ -234,8 +231,7 @@ const struct dwarf_abbrev *dwarf_abbrev_search(const struct dwarf_abbrevs *abbre
     return bsearch(&key, abbrevs->items, abbrevs->count, sizeof key, compare_codes);
 }
 
-/* --- the cache ---------------------------------------------------------------------------------
- */
+/* --- the cache -------------------------------------------------------------------------------- */
 
 static void abbrevs_destroy(struct dwarf_abbrevs *abbrevs) {
     free(abbrevs->items);

@@ -6,8 +6,7 @@
 
 #define MAX_STRING 65536u
 
-/* --- forms -------------------------------------------------------------------------------------
- */
+/* --- forms ------------------------------------------------------------------------------------ */
 
 static uint64_t skip_block(struct cursor *cursor, uint64_t len) {
     cursor_skip(cursor, len);
@@ -60,8 +59,7 @@ uint64_t dwarf_form_read(const struct dwarf_unit *unit, struct cursor *cursor, u
     return skip_block(cursor, (uint64_t)size);
 }
 
-/* --- DIEs --------------------------------------------------------------------------------------
- */
+/* --- DIEs ------------------------------------------------------------------------------------- */
 
 static void read_op(const struct dwarf_unit *unit, struct cursor *cursor, const struct dwarf_op *op,
                     struct dwarf_die *die) {
@@ -132,8 +130,7 @@ uint64_t dwarf_die_sibling(const struct dwarf_unit *unit, const struct dwarf_die
     return offset;
 }
 
-/* --- values ------------------------------------------------------------------------------------
- */
+/* --- values ----------------------------------------------------------------------------------- */
 
 const char *dwarf_string_at(struct sonde_slice section, uint64_t offset) {
     if (offset >= section.len)

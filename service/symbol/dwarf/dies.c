@@ -33,8 +33,7 @@ static uint64_t place_of(const struct pass *pass) {
     return (uint64_t)(pass->cursor.at - pass->info);
 }
 
-/* --- stepping over -----------------------------------------------------------------------------
- */
+/* --- stepping over ---------------------------------------------------------------------------- */
 
 /* Over the attributes of a DIE without interest, and over what is below it when it says where that
  * ends; else true: its children come next. */
@@ -82,8 +81,7 @@ static void skip_children(struct pass *pass, const struct dwarf_die *die) {
     }
 }
 
-/* --- entries -----------------------------------------------------------------------------------
- */
+/* --- entries ---------------------------------------------------------------------------------- */
 
 static struct dwarf_entry *add_entry(struct dwarf_entries *entries, uint64_t offset) {
     if (entries->count == entries->capacity) {
@@ -172,8 +170,7 @@ static enum code add_function(struct pass *pass) {
     return code;
 }
 
-/* --- the pass ----------------------------------------------------------------------------------
- */
+/* --- the pass --------------------------------------------------------------------------------- */
 
 static void open_frame(struct pass *pass, struct frame frame) {
     if (!pass->die.abbrev->has_children)

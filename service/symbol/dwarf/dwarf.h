@@ -31,7 +31,7 @@ struct dwarf_result {
 
 /* SONDE_NOT_FOUND when there is no unit, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err dwarf_walk_all(const struct dwarf_input *input,
-                                        struct symbol_full_builder *builder,
+                                        struct line_table_builder *builder,
                                         struct dwarf_result *result);
 
 #endif

@@ -41,8 +41,7 @@ static bool add_source(struct dwarf_lines *lines, const char *name, uint64_t dir
     return true;
 }
 
-/* --- versions 2 to 4 ---------------------------------------------------------------------------
- */
+/* --- versions 2 to 4 -------------------------------------------------------------------------- */
 
 static bool read_old_files(struct dwarf_lines *lines, struct cursor *cursor) {
     const char *name;
@@ -58,8 +57,7 @@ static bool read_old_files(struct dwarf_lines *lines, struct cursor *cursor) {
     return good && !cursor->failed;
 }
 
-/* --- version 5 ---------------------------------------------------------------------------------
- */
+/* --- version 5 -------------------------------------------------------------------------------- */
 
 struct column {
     uint64_t content, form;
@@ -133,8 +131,7 @@ bool dwarf_lines_read_files(struct dwarf_lines *lines, struct cursor *cursor) {
     return read_table(lines, cursor, false) && read_table(lines, cursor, true);
 }
 
-/* --- paths -------------------------------------------------------------------------------------
- */
+/* --- paths ------------------------------------------------------------------------------------ */
 
 /* One more part at the end, after a slash; what does not fit makes the path unknown. */
 static void push(char *path, size_t size, const char *part) {
@@ -149,7 +146,7 @@ static void push(char *path, size_t size, const char *part) {
 /* Each part is relative to the one before: where the compiler ran, the first directory, the file's
  * directory, its name. The last absolute one begins the path. */
 static uint32_t add_path(struct dwarf_lines *lines, const struct dwarf_source *source,
-                         struct symbol_full_builder *builder) {
+                         struct line_table_builder *builder) {
     const char *first = lines->directory_count > 0 ? lines->directories[0] : "";
     const char *own = source->directory > 0 && source->directory < lines->directory_count
                           ? lines->directories[source->directory]
@@ -162,13 +159,13 @@ static uint32_t add_path(struct dwarf_lines *lines, const struct dwarf_source *s
         begin = parts[i][0] == '/' ? i : begin;
     for (int i = begin; i < 4 && source->name[0]; i++)
         push(path, sizeof path, parts[i]);
-    return symbol_full_add_file(builder, path);
+    return line_table_add_file(builder, path);
 }
 
 uint32_t dwarf_lines_file(struct dwarf_lines *lines, uint64_t index,
-                          struct symbol_full_builder *builder) {
+                          struct line_table_builder *builder) {
     if (index >= lines->source_count)
-        return symbol_full_add_file(builder, "");
+        return line_table_add_file(builder, "");
     struct dwarf_source *source = &lines->sources[index];
     if (source->file == DWARF_NO_FILE)
         source->file = add_path(lines, source, builder);

@@ -8,8 +8,7 @@
 
 #include <stdlib.h>
 
-/* --- header ------------------------------------------------------------------------------------
- */
+/* --- header ----------------------------------------------------------------------------------- */
 
 static bool read_header(struct dwarf_lines *lines, struct cursor *cursor) {
     lines->instruction_size = cursor_u8(cursor);
@@ -64,13 +63,12 @@ void dwarf_lines_finish(struct dwarf_lines *lines) {
     *lines = (struct dwarf_lines){0};
 }
 
-/* --- runs --------------------------------------------------------------------------------------
- */
+/* --- runs ------------------------------------------------------------------------------------- */
 
 struct machine {
     struct dwarf_lines *lines;
     const struct dwarf_ranges *ranges;
-    struct symbol_full_builder *builder;
+    struct line_table_builder *builder;
     uint64_t base;
     size_t range;            /* the one used last */
     uint64_t address, file;  /* of the row that is made */
@@ -104,7 +102,7 @@ static void clip(struct machine *machine, uint64_t start, uint64_t end, uint32_t
          at++) {
         uint64_t from = ranges[at].start > start ? ranges[at].start : start;
         uint64_t to = ranges[at].end < end ? ranges[at].end : end;
-        symbol_full_add_row(machine->builder, from, to, file, machine->run_line);
+        line_table_add_row(machine->builder, from, to, file, machine->run_line);
     }
 }
 
@@ -117,7 +115,7 @@ static void end_run(struct machine *machine) {
     uint32_t line = (int32_t)machine->run_line > 0 ? machine->run_line : 0;
     machine->run_line = line;
     if (machine->ranges->count == 0)
-        symbol_full_add_row(machine->builder, machine->run_address, machine->address, file, line);
+        line_table_add_row(machine->builder, machine->run_address, machine->address, file, line);
     else
         clip(machine, machine->run_address, machine->address, file);
 }
@@ -141,8 +139,7 @@ static void begin_sequence(struct machine *machine) {
     machine->has_row = false;
 }
 
-/* --- the program -------------------------------------------------------------------------------
- */
+/* --- the program ------------------------------------------------------------------------------ */
 
 static inline void advance(struct machine *machine, uint64_t by) {
     const struct dwarf_lines *lines = machine->lines;
@@ -207,7 +204,7 @@ static void run_standard(struct machine *machine, struct cursor *cursor, uint8_t
 }
 
 void dwarf_lines_run(struct dwarf_lines *lines, const struct dwarf_ranges *ranges, uint64_t base,
-                     struct symbol_full_builder *builder) {
+                     struct line_table_builder *builder) {
     struct machine machine = {.lines = lines, .ranges = ranges, .builder = builder, .base = base};
     struct cursor cursor = lines->program;
     begin_sequence(&machine);

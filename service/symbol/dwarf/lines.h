@@ -35,10 +35,10 @@ bool dwarf_lines_open(struct dwarf_lines *lines, const struct dwarf_unit *unit);
 /* Runs the program. Runs count only within `ranges` (sorted), the unit's own, which drops sequences
  * of discarded code that begin at address 0; none = everything from `base` on counts. */
 void dwarf_lines_run(struct dwarf_lines *lines, const struct dwarf_ranges *ranges, uint64_t base,
-                     struct symbol_full_builder *builder);
+                     struct line_table_builder *builder);
 /* The builder's number of the file that DWARF calls by that index. */
 uint32_t dwarf_lines_file(struct dwarf_lines *lines, uint64_t index,
-                          struct symbol_full_builder *builder);
+                          struct line_table_builder *builder);
 void dwarf_lines_finish(struct dwarf_lines *lines);
 
 /* For lines.c: the tables of directories and files behind the fixed part of the header. */

@@ -14,8 +14,7 @@
 #define FIRST_MEMO   1024u
 #define LARGEST_MEMO ((size_t)1 << 20)
 
-/* --- the memo ----------------------------------------------------------------------------------
- */
+/* --- the memo --------------------------------------------------------------------------------- */
 
 void dwarf_memo_init(struct dwarf_memo *memo) {
     *memo = (struct dwarf_memo){0};
@@ -59,8 +58,7 @@ static void remember(struct dwarf_memo *memo, uint64_t key, uint32_t function) {
         memo->items[memo->count++] = (struct dwarf_memo_item){key, function};
 }
 
-/* --- names -------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 /* A linker keeps one copy of a text: its place is looked up instead of its bytes. */
 static uint32_t function_of_linkage(struct dwarf_walk *walk, const char *name) {
@@ -68,7 +66,7 @@ static uint32_t function_of_linkage(struct dwarf_walk *walk, const char *name) {
     struct dwarf_name_place *place = &walk->places[hash >> 40 & (DWARF_NAME_PLACES - 1)];
     if (place->name == name)
         return place->function;
-    uint32_t function = symbol_full_add_function(walk->builder, name, SYMBOL_NAME_IS_LINKAGE);
+    uint32_t function = line_table_add_function(walk->builder, name, LINE_TABLE_IS_LINKAGE_NAME);
     *place = (struct dwarf_name_place){name, function};
     return function;
 }
@@ -83,10 +81,10 @@ static uint32_t function_of_scoped(struct dwarf_walk *walk, struct dwarf_unit *u
     }
     dwarf_scopes_text(&unit->scopes, offset, text, MAX_SCOPE);
     if (text[0] == 0)
-        return symbol_full_add_function(walk->builder, name, 0);
+        return line_table_add_function(walk->builder, name, 0);
     size_t len = strlen(text);
     snprintf(text + len, sizeof text - len, "%s", name);
-    return symbol_full_add_function(walk->builder, text, 0);
+    return line_table_add_function(walk->builder, text, 0);
 }
 
 /* The next DIE of the chain, in `unit` at `offset`; false at its end. */
@@ -139,7 +137,7 @@ uint32_t dwarf_entry_name(struct dwarf_walk *walk, struct dwarf_unit *unit,
         return function;
     struct dwarf_unit *origin = dwarf_unit_at(entry->origin, entry->origin_offset, unit);
     if (!origin)
-        return symbol_full_add_function(walk->builder, "", 0);
+        return line_table_add_function(walk->builder, "", 0);
     function = resolve(walk, unit, origin, entry->origin_offset);
     remember(&walk->memo, key, function);
     return function;

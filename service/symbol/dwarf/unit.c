@@ -7,8 +7,7 @@
 
 #define MAX_OPENED_BYTES ((size_t)16 << 20)
 
-/* --- headers -----------------------------------------------------------------------------------
- */
+/* --- headers ---------------------------------------------------------------------------------- */
 
 static bool shape_is_known(struct dwarf_shape shape) {
     return shape.version >= 2 && shape.version <= 5 &&
@@ -98,8 +97,7 @@ bool dwarf_unit_open(struct dwarf_unit *unit, const struct dwarf_unit *skeleton)
     return true;
 }
 
-/* --- files -------------------------------------------------------------------------------------
- */
+/* --- files ------------------------------------------------------------------------------------ */
 
 void dwarf_file_init(struct dwarf_file *file, const struct dwarf_sections *sections,
                      uint64_t *fuel) {
@@ -134,8 +132,7 @@ void dwarf_file_finish(struct dwarf_file *file) {
     *file = (struct dwarf_file){0};
 }
 
-/* --- units by offset ---------------------------------------------------------------------------
- */
+/* --- units by offset -------------------------------------------------------------------------- */
 
 static void index_units(struct dwarf_file *file) {
     struct dwarf_unit unit;

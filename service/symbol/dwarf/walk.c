@@ -62,7 +62,7 @@ static void walk_units(struct dwarf_walk *walk, const struct dwarf_input *input,
         if (unit.end - dropped < DROP_BYTES)
             continue;
         dropped = unit.end;
-        symbol_full_drop_pages(walk->builder);
+        line_table_drop_pages(walk->builder);
         dwarf_sections_drop_pages(input->main);
         if (input->alt)
             dwarf_sections_drop_pages(input->alt);
@@ -78,7 +78,7 @@ static uint64_t size_of(const struct dwarf_sections *sections) {
     return size;
 }
 
-sonde_err dwarf_walk_all(const struct dwarf_input *input, struct symbol_full_builder *builder,
+sonde_err dwarf_walk_all(const struct dwarf_input *input, struct line_table_builder *builder,
                          struct dwarf_result *result) {
     static const struct dwarf_sections none;
     struct dwarf_walk *walk = calloc(1, sizeof *walk);

@@ -52,7 +52,7 @@ struct dwarf_name_place {
 };
 
 struct dwarf_walk {
-    struct symbol_full_builder *builder;
+    struct line_table_builder *builder;
     uint64_t base, fuel;
     struct dwarf_file main, alt;
     const struct dwarf_sections *package;

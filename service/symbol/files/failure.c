@@ -23,16 +23,16 @@ static enum symbol_failure_cause cause_of_exit(int code) {
         return SYMBOL_FAILURE_CONFINED;
     case SYMBOL_WORKER_NO_SPACE:
         return SYMBOL_FAILURE_NO_SPACE;
-    case 127: /* posix_spawn's child could not become the program */
+    case 127: /* posix_spawn's child could not execute the program */
         return SYMBOL_FAILURE_NOT_STARTED;
-    case SYMBOL_WORKER_DONE: /* it says so, but its table is not whole */
+    case SYMBOL_WORKER_DONE: /* but its table is incomplete */
     default:
         return SYMBOL_FAILURE_BROKEN;
     }
 }
 
-/* The kernel ends with SIGKILL who is over the hard limit of CPU time, and whom it needs the memory
- * of. */
+/* The kernel sends SIGKILL to a process that exceeds its hard CPU limit, and to one that it chooses
+ * when memory runs out. */
 static enum symbol_failure_cause cause_of_signal(int number, uint64_t cpu_ms, bool was_late) {
     if (was_late || number == SIGXCPU)
         return SYMBOL_FAILURE_TIME;
@@ -63,14 +63,14 @@ bool symbol_failure_stands(const struct symbol_failure *failure, uint64_t subjec
 
 void symbol_failure_text(const struct symbol_failure *failure, char text[SYMBOL_FAILURE_TEXT]) {
     static const char *const texts[SYMBOL_FAILURE_CAUSES] = {
-        [SYMBOL_FAILURE_MEMORY] = "the converter was over its bound of memory",
-        [SYMBOL_FAILURE_TIME] = "the converter was over its bound of time",
-        [SYMBOL_FAILURE_CRASHED] = "the converter was ended by the file",
-        [SYMBOL_FAILURE_BROKEN] = "the file is damaged: the converter could not read it",
-        [SYMBOL_FAILURE_IO] = "the table could not be written: is the data directory's disk full?",
-        [SYMBOL_FAILURE_CONFINED] = "the converter could not give up its rights, and did not begin",
-        [SYMBOL_FAILURE_NOT_STARTED] = "the converter could not be started",
-        [SYMBOL_FAILURE_NO_SPACE] = "no space left in the data directory for the converter's work",
+        [SYMBOL_FAILURE_MEMORY] = "the file needs more memory than the worker may use",
+        [SYMBOL_FAILURE_TIME] = "the file needs more time than the worker may use",
+        [SYMBOL_FAILURE_CRASHED] = "the worker crashed while reading the file",
+        [SYMBOL_FAILURE_BROKEN] = "the file is damaged",
+        [SYMBOL_FAILURE_IO] = "cannot write the table: check the free space of the data directory",
+        [SYMBOL_FAILURE_CONFINED] = "the worker cannot drop its privileges on this machine",
+        [SYMBOL_FAILURE_NOT_STARTED] = "cannot start the worker",
+        [SYMBOL_FAILURE_NO_SPACE] = "no space left in the data directory",
     };
     bool is_known = failure->cause > SYMBOL_FAILURE_NONE && failure->cause < SYMBOL_FAILURE_CAUSES;
     text[0] = 0;
@@ -81,20 +81,19 @@ void symbol_failure_text(const struct symbol_failure *failure, char text[SYMBOL_
         snprintf(text, SYMBOL_FAILURE_TEXT, "%s", texts[failure->cause]);
 }
 
-/* --- beside the tables -------------------------------------------------------------------------
- */
+/* --- saved failures --------------------------------------------------------------------------- */
 
-static void kind_name(char name[KIND_MAX], const char *kind) {
+static void failed_kind(char name[KIND_MAX], const char *kind) {
     snprintf(name, KIND_MAX, "%s-failed", kind);
 }
 
-void symbol_failure_keep(const struct symbol_cache *cache, const char *identity, const char *kind,
+void symbol_failure_save(const struct symbol_cache *cache, const char *identity, const char *kind,
                          const struct symbol_failure *failure) {
     char own[KIND_MAX], name[SYMBOL_CACHE_NAME], text[SYMBOL_FAILURE_TEXT];
     int fd = cache->directory >= 0 ? symbol_cache_begin(cache, name) : -1;
     if (fd < 0)
         return;
-    kind_name(own, kind);
+    failed_kind(own, kind);
     int len = snprintf(text, sizeof text, "%d %d %" PRId64 " %" PRIx64 "\n", (int)failure->cause,
                        failure->signal, failure->unix_s, failure->subject);
     if (write(fd, text, (size_t)len) != len || !symbol_cache_commit(cache, fd, name, identity, own))
@@ -106,7 +105,7 @@ bool symbol_failure_find(const struct symbol_cache *cache, const char *identity,
                          struct symbol_failure *failure) {
     char own[KIND_MAX], text[SYMBOL_FAILURE_TEXT];
     int cause;
-    kind_name(own, kind);
+    failed_kind(own, kind);
     *failure = (struct symbol_failure){0};
     int fd = symbol_cache_open(cache, identity, own);
     ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
@@ -124,6 +123,6 @@ bool symbol_failure_find(const struct symbol_cache *cache, const char *identity,
 void symbol_failure_forget(const struct symbol_cache *cache, const char *identity,
                            const char *kind) {
     char own[KIND_MAX];
-    kind_name(own, kind);
+    failed_kind(own, kind);
     symbol_cache_remove(cache, identity, own);
 }

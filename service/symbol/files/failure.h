@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Why a worker gave no table. It is kept beside the tables, so that a file that cannot be converted
- * costs one worker and not one a request: it is tried again when the file or the converter has
- * changed, after an hour, or when somebody evicts it. Thread safety: any thread. */
+ * Why a worker built no table. The reason is saved beside the tables, so that a file that cannot be
+ * read costs one worker run instead of one per request. The run is repeated after an hour, when the
+ * file or the worker program has changed, and when the file's tables are evicted. Thread safety:
+ * any thread. */
 #ifndef SONDE_SERVICE_SYMBOL_FILES_FAILURE_H
 #define SONDE_SERVICE_SYMBOL_FILES_FAILURE_H
 
@@ -13,36 +14,36 @@
 
 enum symbol_failure_cause {
     SYMBOL_FAILURE_NONE = 0,
-    SYMBOL_FAILURE_MEMORY,      /* over the worker's bound */
-    SYMBOL_FAILURE_TIME,        /* likewise */
-    SYMBOL_FAILURE_CRASHED,     /* of a signal: a hostile file, or a bug that it found */
-    SYMBOL_FAILURE_BROKEN,      /* the file is not what it says */
+    SYMBOL_FAILURE_MEMORY,      /* the worker hit its memory limit */
+    SYMBOL_FAILURE_TIME,        /* the worker hit its time limit */
+    SYMBOL_FAILURE_CRASHED,     /* a signal killed the worker */
+    SYMBOL_FAILURE_BROKEN,      /* the file is damaged */
     SYMBOL_FAILURE_IO,          /* the table could not be written */
-    SYMBOL_FAILURE_CONFINED,    /* the worker could not give up its rights, and did not begin */
+    SYMBOL_FAILURE_CONFINED,    /* the worker could not drop its privileges and read nothing */
     SYMBOL_FAILURE_NOT_STARTED, /* there was no worker */
-    SYMBOL_FAILURE_NO_SPACE,    /* for what the worker keeps on disk meanwhile */
+    SYMBOL_FAILURE_NO_SPACE,    /* the disk was too full for the worker's scratch files */
     SYMBOL_FAILURE_CAUSES
 };
 
 struct symbol_failure {
     enum symbol_failure_cause cause;
-    int signal;       /* that ended the worker; 0 = none */
-    int64_t unix_s;   /* when */
-    uint64_t subject; /* a hash of converter and file: another one is another matter */
+    int signal;       /* that killed the worker; 0 = none */
+    int64_t unix_s;   /* when the run ended */
+    uint64_t subject; /* a hash of the worker program and the files that it read */
 };
 
-/* What to think of a worker that ended without a table. status is waitpid's, cpu_ms what it used;
- * was_late: it was ended for the time it took. */
+/* The failure of a worker that ended without a table. status is waitpid's, cpu_ms the CPU time it
+ * used; was_late: it was killed after its timeout. */
 struct symbol_failure symbol_failure_of(int status, uint64_t cpu_ms, bool was_late);
-/* Whether it is too early to try the same subject again. */
+/* Whether it is too early for another run with this subject. */
 bool symbol_failure_stands(const struct symbol_failure *failure, uint64_t subject);
-/* A sentence for people; empty for no failure. */
+/* A sentence for users; empty if there was no failure. */
 void symbol_failure_text(const struct symbol_failure *failure, char text[SYMBOL_FAILURE_TEXT]);
 
-/* <identity>.<kind>-failed in the cache. Without a directory nothing is kept. */
-void symbol_failure_keep(const struct symbol_cache *cache, const char *identity, const char *kind,
+/* Saved in the cache as <identity>.<kind>-failed; without a cache directory it is not saved. */
+void symbol_failure_save(const struct symbol_cache *cache, const char *identity, const char *kind,
                          const struct symbol_failure *failure);
-/* False when there is none. */
+/* False if none is saved. */
 bool symbol_failure_find(const struct symbol_cache *cache, const char *identity, const char *kind,
                          struct symbol_failure *failure);
 void symbol_failure_forget(const struct symbol_cache *cache, const char *identity,

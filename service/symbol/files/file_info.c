@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void symbol_about_write(const char *path, const Elf64_Phdr *loads, uint32_t count,
-                        struct sonde_buf *out) {
-    if (!strchr(path, '\n') && strlen(path) < sizeof((struct symbol_about *)0)->path)
+void symbol_file_info_write(const char *path, const Elf64_Phdr *loads, uint32_t count,
+                            struct sonde_buf *out) {
+    if (!strchr(path, '\n') && strlen(path) < sizeof((struct symbol_file_info *)0)->path)
         sonde_buf_printf(out, "path %s\n", path);
     for (uint32_t i = 0; i < count; i++)
         sonde_buf_printf(out, "load %llx %llx %llx\n", (unsigned long long)loads[i].p_offset,
@@ -15,7 +15,7 @@ void symbol_about_write(const char *path, const Elf64_Phdr *loads, uint32_t coun
                          (unsigned long long)loads[i].p_vaddr);
 }
 
-/* At most 16 digits and one byte after them. */
+/* Reads at most 16 digits and the blank after them. Returns NULL if there is no number. */
 static const char *read_hex(const char *at, const char *end, uint64_t *value) {
     static const char digits[] = "0123456789abcdef";
     const char *start = at;
@@ -45,42 +45,42 @@ static bool read_load(const char *at, const char *end, Elf64_Phdr *load) {
     return true;
 }
 
-static bool read_line(const char *at, const char *end, struct symbol_about *about) {
+static bool read_line(const char *at, const char *end, struct symbol_file_info *info) {
     size_t len = (size_t)(end - at);
-    if (len > 5 && memcmp(at, "path ", 5) == 0 && len - 5 < sizeof about->path &&
+    if (len > 5 && memcmp(at, "path ", 5) == 0 && len - 5 < sizeof info->path &&
         !memchr(at, 0, len)) {
-        memcpy(about->path, at + 5, len - 5);
-        about->path[len - 5] = 0;
+        memcpy(info->path, at + 5, len - 5);
+        info->path[len - 5] = 0;
     }
     Elf64_Phdr load;
-    if (len <= 5 || memcmp(at, "load ", 5) != 0 || about->load_count >= ELF_MAX_SEGMENTS ||
+    if (len <= 5 || memcmp(at, "load ", 5) != 0 || info->load_count >= ELF_MAX_SEGMENTS ||
         !read_load(at + 5, end, &load))
         return true;
-    Elf64_Phdr *grown = realloc(about->loads, (about->load_count + 1) * sizeof *grown);
+    Elf64_Phdr *grown = realloc(info->loads, (info->load_count + 1) * sizeof *grown);
     if (!grown)
         return false;
-    about->loads = grown;
-    about->loads[about->load_count++] = load;
+    info->loads = grown;
+    info->loads[info->load_count++] = load;
     return true;
 }
 
-bool symbol_about_read(struct sonde_slice text, struct symbol_about *about) {
+bool symbol_file_info_read(struct sonde_slice text, struct symbol_file_info *info) {
     const char *at = text.data, *end = at + text.len;
     bool good = true;
-    about->path[0] = 0;
-    about->loads = NULL;
-    about->load_count = 0;
+    info->path[0] = 0;
+    info->loads = NULL;
+    info->load_count = 0;
     while (at < end && good) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *stop = newline ? newline : end;
-        good = read_line(at, stop, about);
+        good = read_line(at, stop, info);
         at = stop + (newline != NULL);
     }
     return good;
 }
 
-void symbol_about_finish(struct symbol_about *about) {
-    free(about->loads);
-    about->loads = NULL;
-    about->load_count = 0;
+void symbol_file_info_finish(struct symbol_file_info *info) {
+    free(info->loads);
+    info->loads = NULL;
+    info->load_count = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a table does not say of the file it was made from: its path and where its code was loaded
- * from. A few lines of text beside the tables (<identity>.about), so that addresses can be named
+ * The path and the executable segments of a file, which its tables do not contain. They are saved
+ * beside the tables as a few lines of text (<identity>.info), so that addresses can be resolved
  * after the file itself is gone:
  *
  *     path /usr/bin/redis-server
@@ -14,18 +14,18 @@
 #include "api/bytes.h"
 #include "api/elf/elf.h"
 
-#define SYMBOL_ABOUT_MAX_BYTES ((size_t)64 << 10)
+#define SYMBOL_FILE_INFO_MAX_BYTES ((size_t)64 << 10)
 
-struct symbol_about {
+struct symbol_file_info {
     char path[4096];   /* "" = unknown */
-    Elf64_Phdr *loads; /* to be freed */
+    Elf64_Phdr *loads; /* owned */
     uint32_t load_count;
 };
 
-void symbol_about_write(const char *path, const Elf64_Phdr *loads, uint32_t count,
-                        struct sonde_buf *out);
-/* Takes what it understands; other lines are left out. False when out of memory. */
-bool symbol_about_read(struct sonde_slice text, struct symbol_about *about);
-void symbol_about_finish(struct symbol_about *about);
+void symbol_file_info_write(const char *path, const Elf64_Phdr *loads, uint32_t count,
+                            struct sonde_buf *out);
+/* Skips lines that it does not understand. Returns false if out of memory. */
+bool symbol_file_info_read(struct sonde_slice text, struct symbol_file_info *info);
+void symbol_file_info_finish(struct symbol_file_info *info);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The list: what lies in the cache directory, what was uploaded, and what is mapped now. Each gives
- * an entry; entries of one identity become one. */
+ * Lists and evicts files. The list has an entry for each file in the cache directory, each upload
+ * and each open module; entries with the same identity are merged. */
 #include "service/symbol/files/files.h"
 
 #include "service/elf/sections.h"
 #include "service/symbol/store.h"
+#include "service/symbol/worker/worker.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -41,7 +42,7 @@ static struct symbol_file *add(struct listing *listing) {
 }
 
 typedef void on_entry(struct listing *listing, int directory, const char *name,
-                      const struct stat *about);
+                      const struct stat *info);
 
 static void each_entry(int directory, const char *path, on_entry *visit, struct listing *listing) {
     int fd = openat(directory, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
@@ -53,27 +54,26 @@ static void each_entry(int directory, const char *path, on_entry *visit, struct 
     }
     struct dirent *item;
     while ((item = readdir(entries)) != NULL) {
-        struct stat about;
-        if (item->d_name[0] != '.' && fstatat(fd, item->d_name, &about, AT_SYMLINK_NOFOLLOW) == 0)
-            visit(listing, fd, item->d_name, &about);
+        struct stat info;
+        if (item->d_name[0] != '.' && fstatat(fd, item->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            visit(listing, fd, item->d_name, &info);
     }
     closedir(entries);
 }
 
-static void set_facts(struct symbol_file *file, const struct stat *about) {
-    file->bytes = (uint64_t)about->st_blocks * 512;
-    file->used_unix_ns = about->st_mtim.tv_sec * INT64_C(1000000000) + about->st_mtim.tv_nsec;
+static void set_usage(struct symbol_file *file, const struct stat *info) {
+    file->bytes = (uint64_t)info->st_blocks * 512;
+    file->used_unix_ns = info->st_mtim.tv_sec * INT64_C(1000000000) + info->st_mtim.tv_nsec;
 }
 
-/* --- tables ------------------------------------------------------------------------------------
- */
+/* --- tables ----------------------------------------------------------------------------------- */
 
 static const char *base_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* "path ..." is the first line. */
+/* Reads the base name from a file info, whose first line is "path ...". */
 static void read_name(int directory, const char *name, char out[256]) {
     char text[4200];
     int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -87,12 +87,12 @@ static void read_name(int directory, const char *name, char out[256]) {
 }
 
 static enum symbol_quality read_quality(int directory, const char *name) {
-    struct symbol_names_header header = {0};
+    struct symbol_table_header header = {0};
     int fd = openat(directory, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     bool read = fd >= 0 && pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header;
     if (fd >= 0)
         close(fd);
-    return read && header.magic == SYMBOL_NAMES_MAGIC && header.quality <= SYMBOL_NAMES
+    return read && header.magic == SYMBOL_TABLE_MAGIC && header.quality <= SYMBOL_NAMES
                ? (enum symbol_quality)header.quality
                : SYMBOL_NONE;
 }
@@ -109,14 +109,16 @@ static void set_identity(struct symbol_file *file, const char *name, size_t len)
     }
 }
 
-/* What the directory holds of an identity, by the end of the file's name. */
+/* The files of an identity in the cache directory, by the end of their names. */
 static const struct ending {
-    const char *text, *failed; /* the kind of table that could not be made; NULL = it is one */
+    const char *text, *failed; /* failed: the kind of table that could not be built; NULL = none */
     enum symbol_file_state state;
 } endings[] = {
-    {".about", NULL, SYMBOL_FILE_KNOWN},          {".names", NULL, SYMBOL_FILE_READY},
-    {".full", NULL, SYMBOL_FILE_READY},           {".names-failed", "names", SYMBOL_FILE_FAILED},
-    {".full-failed", "full", SYMBOL_FILE_FAILED},
+    {".info", NULL, SYMBOL_FILE_KNOWN},
+    {".symbols", NULL, SYMBOL_FILE_READY},
+    {".lines", NULL, SYMBOL_FILE_READY},
+    {".symbols-failed", SYMBOL_WORKER_SYMBOLS, SYMBOL_FILE_FAILED},
+    {".lines-failed", SYMBOL_WORKER_LINES, SYMBOL_FILE_FAILED},
 };
 #define ENDINGS (sizeof endings / sizeof *endings)
 
@@ -130,32 +132,31 @@ static void read_failure(const struct symbol_cache *cache, const char *kind,
 }
 
 static void on_table(struct listing *listing, int directory, const char *name,
-                     const struct stat *about) {
+                     const struct stat *info) {
     const char *dot = strrchr(name, '.');
     const struct ending *ending = endings, *end = endings + ENDINGS;
     while (dot && ending < end && strcmp(dot, ending->text) != 0)
         ending++;
-    if (!S_ISREG(about->st_mode) || strncmp(name, "tmp.", 4) == 0 || !dot || ending == end ||
+    if (!S_ISREG(info->st_mode) || strncmp(name, "tmp.", 4) == 0 || !dot || ending == end ||
         dot - name >= SYMBOL_IDENTITY_MAX)
         return;
     struct symbol_file *file = add(listing);
     if (!file)
         return;
     set_identity(file, name, (size_t)(dot - name));
-    set_facts(file, about);
+    set_usage(file, info);
     file->state = ending->state;
-    if (strcmp(dot, ".about") == 0)
+    if (strcmp(dot, ".info") == 0)
         read_name(directory, name, file->name);
     else if (ending->failed)
         read_failure(&listing->store->cache, ending->failed, file);
     else
-        file->quality = strcmp(dot, ".full") == 0 ? SYMBOL_FULL : read_quality(directory, name);
+        file->quality = strcmp(dot, ".lines") == 0 ? SYMBOL_FULL : read_quality(directory, name);
 }
 
-/* --- uploads -----------------------------------------------------------------------------------
- */
+/* --- uploads ---------------------------------------------------------------------------------- */
 
-/* Judged when it came; only what it holds is asked. */
+/* The file was checked on arrival; this only looks at what it has. */
 static enum symbol_quality upload_quality(int directory, const char *name) {
     struct elf_input input;
     struct elf_file elf = {0};
@@ -172,25 +173,25 @@ static enum symbol_quality upload_quality(int directory, const char *name) {
 }
 
 static void on_upload(struct listing *listing, int directory, const char *name,
-                      const struct stat *about) {
+                      const struct stat *info) {
     const char *dot = strrchr(name, '.');
     struct symbol_file *file = NULL;
-    if (S_ISREG(about->st_mode) && dot && strcmp(dot, ".debug") == 0)
+    if (S_ISREG(info->st_mode) && dot && strcmp(dot, ".debug") == 0)
         file = add(listing);
     if (!file)
         return;
-    /* Without the first two digits, which are the directory's name. */
+    /* on_uploads prepends the first two digits, which are the directory's name. */
     snprintf(file->build_id, sizeof file->build_id, "%.*s", (int)(dot - name), name);
     file->kind = SYMBOL_FILE_UPLOAD;
     file->state = SYMBOL_FILE_READY;
     file->quality = upload_quality(directory, name);
-    set_facts(file, about);
+    set_usage(file, info);
 }
 
 static void on_uploads(struct listing *listing, int directory, const char *name,
-                       const struct stat *about) {
+                       const struct stat *info) {
     size_t first = listing->count;
-    if (!S_ISDIR(about->st_mode) || strlen(name) != 2)
+    if (!S_ISDIR(info->st_mode) || strlen(name) != 2)
         return;
     each_entry(directory, name, on_upload, listing);
     for (size_t i = first; i < listing->count; i++) {
@@ -202,14 +203,13 @@ static void on_uploads(struct listing *listing, int directory, const char *name,
     }
 }
 
-/* --- modules -----------------------------------------------------------------------------------
- */
+/* --- modules ---------------------------------------------------------------------------------- */
 
 static enum symbol_file_state state_of(struct symbol_module *module) {
     lock_take(&module->lock);
-    bool asked = module->state == SYMBOL_READY, full = module->full_table.full.header != NULL;
-    bool nameless = asked && !module->table.names.header && module->kind != SYMBOL_MODULE_NONE;
-    bool converting = module->full_state == SYMBOL_BUILDING, unasked = !module->full_state;
+    bool asked = module->symbols_state == SYMBOL_READY, full = module->lines.table.header != NULL;
+    bool nameless = asked && !module->symbols.table.header && module->kind != SYMBOL_MODULE_NONE;
+    bool converting = module->lines_state == SYMBOL_BUILDING, unasked = !module->lines_state;
     lock_drop(&module->lock);
     if (converting)
         return SYMBOL_FILE_CONVERTING;
@@ -223,19 +223,19 @@ static enum symbol_file_state state_of(struct symbol_module *module) {
 static enum symbol_quality quality_of(struct symbol_module *module, enum symbol_file_state state) {
     if (state == SYMBOL_FILE_KNOWN)
         return SYMBOL_NONE;
-    if (symbol_module_full(module, NULL))
+    if (symbol_module_lines(module, NULL))
         return SYMBOL_FULL;
-    struct symbol_table *table = symbol_module_table(module);
-    return table ? (enum symbol_quality)table->names.header->quality : SYMBOL_NONE;
+    struct loaded_symbols *table = symbol_module_symbols(module);
+    return table ? (enum symbol_quality)table->table.header->quality : SYMBOL_NONE;
 }
 
-static void tell_failure(struct symbol_module *module, struct symbol_file *file) {
+static void set_detail(struct symbol_module *module, struct symbol_file *file) {
     lock_take(&module->lock);
     symbol_failure_text(&module->failure, file->detail);
     lock_drop(&module->lock);
 }
 
-/* The modules of files, retained. */
+/* All modules of files, retained. */
 static struct symbol_module **take_modules(struct symbol_store *store, size_t *count) {
     lock_take(&store->lock);
     size_t most = 0;
@@ -267,7 +267,7 @@ static void add_modules(struct symbol_store *store, struct listing *listing) {
             if (file->state != SYMBOL_FILE_KNOWN)
                 file->reason = symbol_module_shortfall(modules[i]);
             if (file->state == SYMBOL_FILE_FAILED)
-                tell_failure(modules[i], file);
+                set_detail(modules[i], file);
             file->is_loaded = true;
         }
         symbol_module_release(modules[i]);
@@ -275,15 +275,14 @@ static void add_modules(struct symbol_store *store, struct listing *listing) {
     free(modules);
 }
 
-/* --- together ----------------------------------------------------------------------------------
- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 static int by_identity(const void *left, const void *right) {
     const struct symbol_file *a = left, *b = right;
     return strcmp(a->identity, b->identity);
 }
 
-/* What is in memory knows its state best. */
+/* A loaded module's state is newer than what is on disk. */
 static void merge(struct symbol_file *into, const struct symbol_file *from) {
     into->bytes += from->bytes;
     if (from->used_unix_ns > into->used_unix_ns)
@@ -331,15 +330,14 @@ sonde_err symbol_files_list(struct symbol_store *store, struct symbol_file **fil
     free(listing.items);
     *files = NULL;
     *count = 0;
-    return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the list of files");
+    return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for the list of files");
 }
 
-/* --- eviction ----------------------------------------------------------------------------------
- */
+/* --- eviction --------------------------------------------------------------------------------- */
 
 static bool is_wanted(const struct symbol_file *file, const char *id, bool uploads) {
     if (file->kind == SYMBOL_FILE_UPLOAD && !uploads)
-        return id && strcmp(file->identity, id) == 0; /* named itself */
+        return id && strcmp(file->identity, id) == 0; /* uploads go only by their own identity */
     return !id || strcmp(file->identity, id) == 0 ||
            (file->build_id[0] && strcmp(file->build_id, id) == 0);
 }
@@ -356,15 +354,16 @@ static void remove_file(struct symbol_store *store, const struct symbol_file *fi
         symbol_cache_remove(&store->cache, file->identity, endings[i].text + 1);
 }
 
-/* Where nothing came out of a worker, the next question tries again. */
+/* Lets the next request run a worker again for modules whose last run failed. */
 static void forget_failures(struct symbol_store *store) {
     lock_take(&store->lock);
     for (struct symbol_module *at = store->modules; at; at = at->next) {
         lock_take(&at->lock);
-        if (at->full_state == SYMBOL_READY && !at->full_table.full.header)
-            at->full_state = SYMBOL_UNBUILT;
-        if (at->state == SYMBOL_READY && !at->table.names.header && at->kind != SYMBOL_MODULE_NONE)
-            at->state = SYMBOL_UNBUILT;
+        if (at->lines_state == SYMBOL_READY && !at->lines.table.header)
+            at->lines_state = SYMBOL_UNBUILT;
+        if (at->symbols_state == SYMBOL_READY && !at->symbols.table.header &&
+            at->kind != SYMBOL_MODULE_NONE)
+            at->symbols_state = SYMBOL_UNBUILT;
         at->failure = (struct symbol_failure){0};
         lock_drop(&at->lock);
     }
@@ -379,9 +378,9 @@ sonde_err symbol_files_evict(struct symbol_store *store, const char *id, bool up
     bool known = id == NULL;
     *evicted = (struct symbol_evicted){0};
     sonde_err err = symbol_files_list(store, &files, &count, diag);
-    if (id && symbol_build_id_read(id, build_id)) /* in lower case */
+    if (id && symbol_build_id_read(id, build_id)) /* build_id is in lower case */
         id = build_id;
-    symbol_archive_stop(store);
+    symbol_recent_remove_all(store, NULL);
     for (size_t i = 0; i < count; i++) {
         bool wanted = is_wanted(&files[i], id, uploads);
         known = known || wanted;
@@ -396,7 +395,8 @@ sonde_err symbol_files_evict(struct symbol_store *store, const char *id, bool up
     symbol_fetch_forget(store->fetch);
     if (!err && !known)
         err = sonde_fail(diag, SONDE_NOT_FOUND,
-                         "nothing of \"%.100s\" is here: the list tells identities and build-ids",
+                         "\"%.100s\" matches no file: run `sonde symbol --list` for identities and "
+                         "build-ids",
                          id);
     return err;
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files by what they are rather than by who has mapped them: modules by build-id, the list of what
- * the store knows, its eviction, and debug files that somebody uploads.
+ * Files independent of any process: modules by build-id, the list of the files that the store
+ * knows, their eviction, and uploaded debug files.
  *
- * An upload is kept under <cache_dir>/uploads/.build-id/xx/yyyy.debug, named by the build-id that
- * was found in it and by nothing that was said about it; that directory is searched before the
- * other debug roots. Thread safety: any thread; an upload is one thread's at a time. Everything
- * here reads or writes disks: call it from a worker. */
+ * An upload is stored as <cache_dir>/uploads/.build-id/xx/yyyy.debug. The name is the build-id
+ * found in the file; nothing that the client says about the file counts. That directory is searched
+ * before the other debug roots. Thread safety: any thread; one upload is used by one thread at a
+ * time. Everything here reads or writes files, so do not call it on an event loop's thread. */
 #ifndef SONDE_SERVICE_SYMBOL_FILES_FILES_H
 #define SONDE_SERVICE_SYMBOL_FILES_FILES_H
 
@@ -17,61 +17,60 @@
 #define SYMBOL_UPLOAD_MAX      ((uint64_t)4 << 30) /* bytes of one file */
 #define SYMBOL_UPLOADS_DEFAULT ((uint64_t)16 << 30)
 
-/* Lower-case hex of 2 to 32 bytes; false when text is something else. */
+/* Parses 2 to 32 bytes in hex and writes them in lower case; false if text is something else. */
 bool symbol_build_id_read(const char *text, char build_id[SYMBOL_BUILD_ID_TEXT]);
 
-/* Whether an ELF file has that build-id. */
+/* Whether fd is an ELF file with that build-id. */
 bool symbol_file_has_build_id(int fd, const char *build_id);
 
-/* --- modules by build-id -----------------------------------------------------------------------
- */
+/* --- modules by build-id ---------------------------------------------------------------------- */
 
-/* A file with that build-id: one that is mapped somewhere, else an upload or a debug file of this
- * machine, else tables that are left of one. *module is the caller's to release. SONDE_NOT_FOUND,
+/* Finds a file with that build-id: a mapped file, else an upload or a debug file on this machine,
+ * else the cached tables of a file that is gone. The caller releases *module. SONDE_NOT_FOUND,
  * SONDE_INVALID_ARGUMENT. */
 SONDE_MUST_USE sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
                                             struct symbol_module **module, struct sonde_diag *diag);
-/* As symbol_module_bias; knows also what to do when the module is a debug file, whose segments have
- * lost their place in the file. */
+/* As symbol_module_bias, and for debug files, too, whose segments have lost their file offsets. */
 bool symbol_module_bias_of(const struct symbol_module *module, const struct symbol_mapping *mapping,
                            uint64_t *bias);
-/* Why answers of this module are less than FULL: "CONVERTING" (better ones are on the way),
- * "CONVERSION_FAILED", "NO_CONVERTER", "NO_DEBUG_INFO", or a symbol_reason_text; "" when they are
- * not. Opens the file: once a batch, not once an address. */
+/* Why answers of this module have less than FULL quality: "CONVERTING" (its line table is being
+ * built), "FETCHING", "CONVERSION_FAILED", "NO_CONVERTER", "NO_DEBUG_INFO", or a
+ * symbol_reason_text; "" if they have it. It reads the file, so call it once per batch. */
 const char *symbol_module_shortfall(struct symbol_module *module);
-extern const char symbol_converting[]; /* "CONVERTING", to be compared by pointer */
-extern const char symbol_fetching[];   /* "FETCHING": a debuginfod server is asked; likewise */
+/* Two of these, to be compared by pointer. */
+extern const char symbol_converting[]; /* "CONVERTING" */
+extern const char symbol_fetching[];   /* "FETCHING": a debuginfod server is being asked */
 
-/* --- the list ----------------------------------------------------------------------------------
- */
+/* --- the list --------------------------------------------------------------------------------- */
 
 enum symbol_file_kind {
-    SYMBOL_FILE_TABLES, /* tables made from a file, or a file that is mapped and has none yet */
+    SYMBOL_FILE_TABLES, /* the tables of a file, or a mapped file that has none yet */
     SYMBOL_FILE_UPLOAD,
 };
 
 enum symbol_file_state {
-    SYMBOL_FILE_KNOWN, /* nobody asked for its names yet */
+    SYMBOL_FILE_KNOWN, /* its symbols were not needed yet */
     SYMBOL_FILE_READY,
-    SYMBOL_FILE_CONVERTING, /* names are there, the full table is on the way */
-    SYMBOL_FILE_FAILED,     /* names at most: its DWARF could not be converted */
+    SYMBOL_FILE_CONVERTING, /* symbols are ready, the line table is being built */
+    SYMBOL_FILE_FAILED,     /* its line table, or even its symbol table, could not be built */
 };
 
 struct symbol_file {
     enum symbol_file_kind kind;
     enum symbol_file_state state;
     enum symbol_quality quality;
-    char identity[96]; /* what evicts it */
+    char identity[96]; /* accepted by symbol_files_evict */
     char build_id[SYMBOL_BUILD_ID_TEXT];
     char name[256];       /* base name of the module; "" = unknown */
     uint64_t bytes;       /* on disk */
-    int64_t used_unix_ns; /* 0 = not known */
-    const char *reason;   /* static; why it is less than full; "" = it is not */
-    char detail[160];     /* a sentence: why a conversion failed; "" = it did not */
+    int64_t used_unix_ns; /* last use; 0 = unknown */
+    const char *reason;   /* symbol_module_shortfall; static */
+    char detail[160];     /* symbol_failure_text */
     bool is_loaded;       /* a process has it mapped */
 };
 
-/* At most SYMBOL_FILES_MAX, by identity; to be freed with free. NULL and 0 when there is none. */
+/* At most SYMBOL_FILES_MAX files, sorted by identity. The caller frees *files, which is NULL if
+ * there are none. */
 SONDE_MUST_USE sonde_err symbol_files_list(struct symbol_store *store, struct symbol_file **files,
                                            size_t *count, struct sonde_diag *diag);
 
@@ -79,29 +78,29 @@ struct symbol_evicted {
     uint32_t files; /* entries of the list */
     uint64_t bytes;
 };
-/* Removes tables from the disk: of one identity or build-id, or all when `id` is NULL; uploads too
- * when `uploads` is set. Tables in use live on until their modules are released; a conversion that
- * failed is tried again. SONDE_NOT_FOUND when `id` fits nothing. */
+/* Removes tables from the disk: those of one identity or build-id, or all if `id` is NULL; with
+ * `uploads`, also uploads. Tables in use stay until their modules are released. Failed worker runs
+ * are forgotten, so they can be repeated. SONDE_NOT_FOUND if `id` matches nothing. */
 SONDE_MUST_USE sonde_err symbol_files_evict(struct symbol_store *store, const char *id,
                                             bool uploads, struct symbol_evicted *evicted,
                                             struct sonde_diag *diag);
 
-/* --- uploads -----------------------------------------------------------------------------------
- */
+/* --- uploads ---------------------------------------------------------------------------------- */
 
 struct symbol_upload;
 
-/* size: all of the file, as the sender says. SONDE_TOO_LARGE over SYMBOL_UPLOAD_MAX or when the
- * uploads would be over their bound, SONDE_NOT_AVAILABLE without a cache directory, SONDE_IO. */
+/* size is the whole file's, as announced by the client. SONDE_TOO_LARGE if it exceeds
+ * SYMBOL_UPLOAD_MAX or what is left of the store's limit, SONDE_NOT_AVAILABLE without a cache
+ * directory, SONDE_IO. */
 SONDE_MUST_USE sonde_err symbol_upload_begin(struct symbol_store *store, uint64_t size,
                                              struct symbol_upload **upload,
                                              struct sonde_diag *diag);
-/* The next bytes. SONDE_TOO_LARGE past the size that was said. */
+/* Appends bytes. SONDE_TOO_LARGE past the announced size. */
 SONDE_MUST_USE sonde_err symbol_upload_write(struct symbol_upload *upload, const void *bytes,
                                              size_t len, struct sonde_diag *diag);
 uint64_t symbol_upload_missing(const struct symbol_upload *upload);
-/* Judges the file and keeps it under its build-id, in place of an older upload. Frees upload.
- * SONDE_INVALID_ARGUMENT when bytes are missing, or it is no ELF file, or has no build-id, or
+/* Checks the file and stores it under its build-id, replacing an older upload. Frees upload.
+ * SONDE_INVALID_ARGUMENT if bytes are missing, or if the file is not ELF, has no build-id, or has
  * neither DWARF nor symbols. */
 SONDE_MUST_USE sonde_err symbol_upload_finish(struct symbol_upload *upload,
                                               struct symbol_file *file, struct sonde_diag *diag);

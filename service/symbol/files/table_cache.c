@@ -23,16 +23,16 @@ sonde_err symbol_cache_init(struct symbol_cache *cache, const char *path, uint64
     if (!path)
         return SONDE_OK;
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return sonde_fail_os(diag, errno, "the symbol cache %s cannot be made", path);
+        return sonde_fail_os(diag, errno, "cannot create the symbol cache %s", path);
     cache->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    struct stat about;
-    if (cache->directory < 0 || fstat(cache->directory, &about) != 0)
-        return sonde_fail_os(diag, errno, "the symbol cache %s cannot be opened", path);
-    if ((about.st_uid == geteuid() || about.st_uid == 0) && (about.st_mode & 022) == 0)
+    struct stat info;
+    if (cache->directory < 0 || fstat(cache->directory, &info) != 0)
+        return sonde_fail_os(diag, errno, "cannot open the symbol cache %s", path);
+    if ((info.st_uid == geteuid() || info.st_uid == 0) && (info.st_mode & 022) == 0)
         return SONDE_OK;
     symbol_cache_finish(cache);
     return sonde_fail(diag, SONDE_PERMISSION_DENIED,
-                      "others may write to the symbol cache %s: chmod 700 it", path);
+                      "other users can write to the symbol cache %s: run chmod 700 on it", path);
 }
 
 void symbol_cache_finish(struct symbol_cache *cache) {
@@ -53,14 +53,14 @@ static void table_name(char name[NAME_MAX], const char *identity, const char *ki
     snprintf(name, NAME_MAX, "%s.%s", identity, kind);
 }
 
-/* Used now, to the second: the fraction is the seal of the table (names.h) and stays. A read-only
- * directory may refuse. */
+/* Sets the time of the last use, in whole seconds: the fraction is the table's seal
+ * (table/table_file.h) and stays. This can fail in a read-only directory. */
 static void mark_used(int fd) {
-    struct stat about;
+    struct stat info;
     struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_sec = time(NULL)}};
-    if (fstat(fd, &about) != 0)
+    if (fstat(fd, &info) != 0)
         return;
-    times[1].tv_nsec = about.st_mtim.tv_nsec;
+    times[1].tv_nsec = info.st_mtim.tv_nsec;
     futimens(fd, times);
 }
 
@@ -85,7 +85,7 @@ void symbol_cache_remove(const struct symbol_cache *cache, const char *identity,
 static int create_temporary(const struct symbol_cache *cache, char name[SYMBOL_CACHE_NAME]) {
     static atomic_uint serial;
     snprintf(name, SYMBOL_CACHE_NAME, "tmp.%d.%u", (int)getpid(), atomic_fetch_add(&serial, 1));
-    unlinkat(cache->directory, name, 0); /* of an earlier process with this pid */
+    unlinkat(cache->directory, name, 0); /* left by a process that had this pid */
     return openat(cache->directory, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
@@ -112,13 +112,13 @@ static bool write_all(int fd, const char *bytes, size_t len) {
 }
 
 sonde_err symbol_image_map(int fd, struct symbol_image *image) {
-    struct stat about;
-    if (fstat(fd, &about) != 0 || about.st_size <= 0)
+    struct stat info;
+    if (fstat(fd, &info) != 0 || info.st_size <= 0)
         return SONDE_CORRUPT;
-    void *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
     if (bytes == MAP_FAILED)
         return SONDE_OUT_OF_MEMORY;
-    *image = (struct symbol_image){bytes, (size_t)about.st_size, true};
+    *image = (struct symbol_image){bytes, (size_t)info.st_size, true};
     return SONDE_OK;
 }
 
@@ -135,7 +135,7 @@ void symbol_cache_abandon(const struct symbol_cache *cache, const char *name) {
         unlinkat(cache->directory, name, 0);
 }
 
-/* The file is whole on disk before it has its name. */
+/* Syncs the file before it gets its name. */
 bool symbol_cache_commit(const struct symbol_cache *cache, int fd, const char *name,
                          const char *identity, const char *kind) {
     char own[NAME_MAX];
@@ -177,8 +177,7 @@ sonde_err symbol_cache_publish(const struct symbol_cache *cache, const char *ide
     return image->bytes ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
-/* --- eviction ----------------------------------------------------------------------------------
- */
+/* --- eviction --------------------------------------------------------------------------------- */
 
 struct entry {
     char name[NAME_MAX + 1];
@@ -199,7 +198,7 @@ static int oldest_first(const void *left, const void *right) {
     return (a->used.tv_nsec > b->used.tv_nsec) - (a->used.tv_nsec < b->used.tv_nsec);
 }
 
-static bool entries_add(struct entries *entries, const char *name, const struct stat *about) {
+static bool entries_add(struct entries *entries, const char *name, const struct stat *info) {
     if (entries->count == entries->capacity) {
         size_t capacity = entries->capacity ? entries->capacity * 2 : 64;
         struct entry *items = realloc(entries->items, capacity * sizeof *items);
@@ -210,8 +209,8 @@ static bool entries_add(struct entries *entries, const char *name, const struct 
     }
     struct entry *entry = &entries->items[entries->count++];
     snprintf(entry->name, sizeof entry->name, "%s", name);
-    entry->bytes = (uint64_t)about->st_blocks * 512;
-    entry->used = about->st_mtim;
+    entry->bytes = (uint64_t)info->st_blocks * 512;
+    entry->used = info->st_mtim;
     entries->bytes += entry->bytes;
     return true;
 }
@@ -220,14 +219,14 @@ static void read_directory(const struct symbol_cache *cache, DIR *listing,
                            struct entries *entries) {
     struct dirent *item;
     while ((item = readdir(listing)) != NULL) {
-        struct stat about;
-        if (fstatat(cache->directory, item->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !S_ISREG(about.st_mode))
+        struct stat info;
+        if (fstatat(cache->directory, item->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(info.st_mode))
             continue;
         bool temporary = strncmp(item->d_name, "tmp.", 4) == 0;
-        if (temporary && time(NULL) - about.st_mtime > STALE_TEMPORARY_S)
+        if (temporary && time(NULL) - info.st_mtime > STALE_TEMPORARY_S)
             unlinkat(cache->directory, item->d_name, 0);
-        else if (!temporary && !entries_add(entries, item->d_name, &about))
+        else if (!temporary && !entries_add(entries, item->d_name, &info))
             return;
     }
 }
@@ -245,7 +244,7 @@ void symbol_cache_evict(const struct symbol_cache *cache) {
     closedir(listing);
     if (entries.bytes > cache->limit)
         qsort(entries.items, entries.count, sizeof *entries.items, oldest_first);
-    /* The newest stays even when it alone is over the bound: somebody uses it now. */
+    /* The newest file stays even if it alone exceeds the limit, because it is about to be used. */
     for (size_t i = 0; i + 1 < entries.count && entries.bytes > cache->limit; i++) {
         unlinkat(cache->directory, entries.items[i].name, 0);
         entries.bytes -= entries.items[i].bytes;

@@ -3,102 +3,104 @@
 
 #include <stdlib.h>
 
-sonde_err symbol_ranges_add(struct symbol_ranges *ranges, const struct symbol_range *range) {
-    if (ranges->count == SYMBOL_RANGES_MAX || range->start >= range->end)
+sonde_err symbol_overlay_add(struct symbol_overlay *overlay,
+                             const struct symbol_interval *interval) {
+    if (overlay->count == SYMBOL_OVERLAY_MAX || interval->start >= interval->end)
         return SONDE_OK;
-    if (ranges->count == ranges->capacity) {
-        uint32_t capacity = ranges->capacity ? 2 * ranges->capacity : 1024;
-        struct symbol_range *items = realloc(ranges->items, capacity * sizeof *items);
+    if (overlay->count == overlay->capacity) {
+        uint32_t capacity = overlay->capacity ? 2 * overlay->capacity : 1024;
+        struct symbol_interval *items = realloc(overlay->items, capacity * sizeof *items);
         if (!items)
             return SONDE_OUT_OF_MEMORY;
-        ranges->items = items;
-        ranges->capacity = capacity;
+        overlay->items = items;
+        overlay->capacity = capacity;
     }
-    ranges->items[ranges->count++] = *range;
+    overlay->items[overlay->count++] = *interval;
     return SONDE_OK;
 }
 
-void symbol_ranges_finish(struct symbol_ranges *ranges) {
-    free(ranges->items);
-    *ranges = (struct symbol_ranges){0};
+void symbol_overlay_finish(struct symbol_overlay *overlay) {
+    free(overlay->items);
+    *overlay = (struct symbol_overlay){0};
 }
 
-/* Ranges by start; the newest of those open at a place is on top of a heap. */
-struct painter {
-    const struct symbol_range *items;
+/* Sweeps over the intervals in the order of their starts. The intervals that contain the current
+ * address are in a heap, with the newest on top. */
+struct sweep {
+    const struct symbol_interval *items;
     uint32_t *by_start;
     uint32_t *heap;
     uint32_t heap_count;
-    symbol_on_stretch *on_stretch;
+    symbol_on_piece *on_piece;
     void *context;
 };
 
-static int compare_ranges(const void *left, const void *right, void *context) {
-    const struct symbol_range *items = context;
+static int compare_intervals(const void *left, const void *right, void *context) {
+    const struct symbol_interval *items = context;
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
     if (items[a].start != items[b].start)
         return items[a].start < items[b].start ? -1 : 1;
     return (a > b) - (a < b);
 }
 
-static void heap_push(struct painter *painter, uint32_t range) {
-    uint32_t at = painter->heap_count++;
-    while (at > 0 && painter->heap[(at - 1) / 2] < range) {
-        painter->heap[at] = painter->heap[(at - 1) / 2];
+static void heap_push(struct sweep *sweep, uint32_t interval) {
+    uint32_t at = sweep->heap_count++;
+    while (at > 0 && sweep->heap[(at - 1) / 2] < interval) {
+        sweep->heap[at] = sweep->heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
-    painter->heap[at] = range;
+    sweep->heap[at] = interval;
 }
 
-static void heap_pop(struct painter *painter) {
-    uint32_t last = painter->heap[--painter->heap_count], at = 0;
-    for (uint32_t child; (child = 2 * at + 1) < painter->heap_count; at = child) {
-        if (child + 1 < painter->heap_count && painter->heap[child + 1] > painter->heap[child])
+static void heap_pop(struct sweep *sweep) {
+    uint32_t last = sweep->heap[--sweep->heap_count], at = 0;
+    for (uint32_t child; (child = 2 * at + 1) < sweep->heap_count; at = child) {
+        if (child + 1 < sweep->heap_count && sweep->heap[child + 1] > sweep->heap[child])
             child++;
-        if (painter->heap[child] <= last)
+        if (sweep->heap[child] <= last)
             break;
-        painter->heap[at] = painter->heap[child];
+        sweep->heap[at] = sweep->heap[child];
     }
-    painter->heap[at] = last;
+    sweep->heap[at] = last;
 }
 
-/* Everything from *at up to `until`: each stretch goes to the newest range that covers it. */
-static void paint(struct painter *painter, uint64_t *at, uint64_t until) {
-    while (painter->heap_count) {
-        const struct symbol_range *top = &painter->items[painter->heap[0]];
+/* Reports the pieces from *at to `until`, each with the newest interval that contains it. */
+static void sweep_to(struct sweep *sweep, uint64_t *at, uint64_t until) {
+    while (sweep->heap_count) {
+        const struct symbol_interval *top = &sweep->items[sweep->heap[0]];
         uint64_t end = top->end < until ? top->end : until;
         if (*at < end && top->name_len > 0)
-            painter->on_stretch(painter->context, top, *at, end);
+            sweep->on_piece(sweep->context, top, *at, end);
         if (end > *at)
             *at = end;
         if (top->end > until)
             return;
-        heap_pop(painter);
+        heap_pop(sweep);
     }
     *at = until;
 }
 
-sonde_err symbol_ranges_paint(const struct symbol_ranges *ranges, symbol_on_stretch *on_stretch,
+sonde_err symbol_overlay_each(const struct symbol_overlay *overlay, symbol_on_piece *on_piece,
                               void *context) {
-    uint32_t count = ranges->count;
-    struct painter painter = {.items = ranges->items,
-                              .by_start = calloc(count + 1, sizeof(uint32_t)),
-                              .heap = calloc(count + 1, sizeof(uint32_t)),
-                              .on_stretch = on_stretch,
-                              .context = context};
-    sonde_err err = painter.by_start && painter.heap ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    uint32_t count = overlay->count;
+    struct sweep sweep = {.items = overlay->items,
+                          .by_start = calloc(count + 1, sizeof(uint32_t)),
+                          .heap = calloc(count + 1, sizeof(uint32_t)),
+                          .on_piece = on_piece,
+                          .context = context};
+    sonde_err err = sweep.by_start && sweep.heap ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     uint64_t at = 0;
     for (uint32_t i = 0; i < count && !err; i++)
-        painter.by_start[i] = i;
+        sweep.by_start[i] = i;
     if (!err && count > 1)
-        qsort_r(painter.by_start, count, sizeof(uint32_t), compare_ranges, (void *)ranges->items);
+        qsort_r(sweep.by_start, count, sizeof(uint32_t), compare_intervals, (void *)overlay->items);
     for (uint32_t i = 0; i < count && !err; i++) {
-        paint(&painter, &at, ranges->items[painter.by_start[i]].start);
-        heap_push(&painter, painter.by_start[i]);
+        sweep_to(&sweep, &at, overlay->items[sweep.by_start[i]].start);
+        heap_push(&sweep, sweep.by_start[i]);
     }
     if (!err)
-        paint(&painter, &at, UINT64_MAX);
-    free(painter.by_start);
-    free(painter.heap);
+        sweep_to(&sweep, &at, UINT64_MAX);
+    free(sweep.by_start);
+    free(sweep.heap);
     return err;
 }

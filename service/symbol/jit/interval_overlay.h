@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ranges of addresses in the order of time: a later one overrides what it overlaps, because that
- * code was compiled again. Painting gives the disjoint stretches that are left, by rising address.
- * Thread safety: one thread per list. */
+ * Intervals of addresses in the order of time. A later interval overrides those that it overlaps,
+ * because the code there was compiled again. Overlaying them all leaves disjoint pieces. Thread
+ * safety: one thread per overlay. */
 #ifndef SONDE_SERVICE_SYMBOL_JIT_INTERVAL_OVERLAY_H
 #define SONDE_SERVICE_SYMBOL_JIT_INTERVAL_OVERLAY_H
 
 #include "api/error.h"
 
-#define SYMBOL_RANGES_MAX (1u << 20) /* further ones are left out */
+#define SYMBOL_OVERLAY_MAX (1u << 20) /* further intervals are ignored */
 
-struct symbol_range {
+struct symbol_interval {
     uint64_t start, end;
-    uint32_t name, name_len; /* the owner's: where its name is. No length: what was there is gone */
-    uint32_t load;           /* the owner's */
+    uint32_t name, name_len; /* where the caller has its name; name_len 0: the code is gone */
+    uint32_t load;           /* for the caller */
 };
 
-struct symbol_ranges {
-    struct symbol_range *items;
+struct symbol_overlay {
+    struct symbol_interval *items;
     uint32_t count, capacity;
 };
 
-/* start < end. SONDE_OUT_OF_MEMORY. */
-SONDE_MUST_USE sonde_err symbol_ranges_add(struct symbol_ranges *ranges,
-                                           const struct symbol_range *range);
-void symbol_ranges_finish(struct symbol_ranges *ranges);
+/* Ignores an empty interval. SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err symbol_overlay_add(struct symbol_overlay *overlay,
+                                            const struct symbol_interval *interval);
+void symbol_overlay_finish(struct symbol_overlay *overlay);
 
-/* [start, end) shows that range. */
-typedef void symbol_on_stretch(void *context, const struct symbol_range *range, uint64_t start,
-                               uint64_t end);
-/* SONDE_OUT_OF_MEMORY. */
-SONDE_MUST_USE sonde_err symbol_ranges_paint(const struct symbol_ranges *ranges,
-                                             symbol_on_stretch *on_stretch, void *context);
+/* [start, end) belongs to that interval. */
+typedef void symbol_on_piece(void *context, const struct symbol_interval *interval, uint64_t start,
+                             uint64_t end);
+/* Calls on_piece for each piece, in the order of addresses. SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err symbol_overlay_each(const struct symbol_overlay *overlay,
+                                             symbol_on_piece *on_piece, void *context);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of code that no file holds: a process's JIT code by its perf map and its jitdump, and the
- * kernel. Both files grow while the process runs, so they are looked at again; who still uses what
- * they said before keeps it alive. What was read last stays when the process is gone. Where both
- * know an address the jitdump is right: it has lines. */
+ * Names code that is in no file: JIT code, by the process's perf map and jitdump, and the kernel.
+ * Both JIT files grow while the process runs, so they are read again from time to time. The result
+ * is reference-counted, because lookups may still use the previous one, and the last one stays when
+ * the process is gone. Where both files know an address, the jitdump wins, because it has lines. */
 #include "service/symbol/jit/jitdump.h"
 #include "service/symbol/jit/perf_map.h"
 #include "service/symbol/locate/locate.h"
@@ -18,22 +18,22 @@
 #define MAX_WINDOWS    64
 #define KALLSYMS_LIMIT ((size_t)64 << 20)
 #define MAX_ROWS       (4u << 20) /* of one process */
-#define LOOK_MS        1000       /* between two looks at the files */
+#define LOOK_MS        1000       /* between two checks of the files */
 #define SEARCH_MS      5000       /* between two searches of a process's maps for a jitdump */
 
-/* What is known of a process's files. */
+/* The JIT files of a process. */
 struct symbol_jit_sources {
     struct stat map_stat;
     struct timespec looked, searched;
     struct symbol_jitdump dump;
-    int dump_fd; /* -1 = none was found yet */
+    int dump_fd; /* -1 = not found yet */
 };
 
 void symbol_jit_release(struct symbol_jit *jit) {
     if (!jit || --jit->references > 0)
         return;
     for (uint32_t i = 0; i < jit->count; i++)
-        symbol_table_finish(&jit->tables[i]);
+        loaded_symbols_finish(&jit->tables[i]);
     free(jit->tables);
     free(jit->rows);
     sonde_buf_finish(&jit->files);
@@ -56,29 +56,29 @@ const char *symbol_jit_line(const struct symbol_jit *jit, uint64_t address, uint
     return jit->files.data + row->file;
 }
 
-struct symbol_table *symbol_jit_table(struct symbol_jit *jit, uint64_t address) {
+struct loaded_symbols *symbol_jit_symbols(struct symbol_jit *jit, uint64_t address) {
     for (uint32_t i = jit->count; i > 0; i--)
-        if (jit->tables[i - 1].names.header->base <= address)
+        if (jit->tables[i - 1].table.header->base <= address)
             return &jit->tables[i - 1];
     return NULL;
 }
 
-/* --- building ----------------------------------------------------------------------------------
- */
+/* --- building --------------------------------------------------------------------------------- */
 
-/* Takes the collection's names for one window of its items. */
+/* Builds the table of one window of the collection's items. */
 static bool build_window(const struct symbol_collection *all, size_t first, size_t count,
-                         struct symbol_table *table) {
+                         struct loaded_symbols *table) {
     struct symbol_collection part = *all;
     struct sonde_buf image = {0};
     part.items = all->items + first;
     part.count = count;
-    bool good = symbol_names_build(&part, "memory", 0, &image) == SONDE_OK;
+    bool good = symbol_table_build(&part, "memory", 0, &image) == SONDE_OK;
     table->image.bytes = sonde_buf_take(&image, &table->image.len);
-    good = good && table->image.bytes &&
-           symbol_names_open(table->image.bytes, table->image.len, NULL, true, &table->names) ==
-               SONDE_OK &&
-           symbol_shown_init(&table->shown, table->names.header->symbol_count) == SONDE_OK;
+    good =
+        good && table->image.bytes &&
+        symbol_table_open(table->image.bytes, table->image.len, NULL, true, &table->table) ==
+            SONDE_OK &&
+        symbol_display_names_init(&table->display, table->table.header->symbol_count) == SONDE_OK;
     sonde_buf_finish(&image);
     return good;
 }
@@ -88,10 +88,10 @@ static int compare_starts(const void *left, const void *right) {
     return (a->start > b->start) - (a->start < b->start);
 }
 
-/* One table per stretch of addresses that 32 bits can hold. */
+/* Builds a table for each window of addresses that fits in 32 bits. */
 static struct symbol_jit *build(struct symbol_collection *collection) {
     struct symbol_jit *jit = calloc(1, sizeof *jit);
-    struct symbol_table *tables = calloc(MAX_WINDOWS, sizeof *tables);
+    struct loaded_symbols *tables = calloc(MAX_WINDOWS, sizeof *tables);
     if (!jit || !tables) {
         free(jit);
         free(tables);
@@ -106,9 +106,9 @@ static struct symbol_jit *build(struct symbol_collection *collection) {
                collection->items[end].end - collection->items[at].start < WINDOW)
             end++;
         end = end > at ? end : at + 1;
-        struct symbol_table *table = &jit->tables[jit->count++];
+        struct loaded_symbols *table = &jit->tables[jit->count++];
         if (!build_window(collection, at, end - at, table)) {
-            symbol_table_finish(table);
+            loaded_symbols_finish(table);
             jit->count--;
             break;
         }
@@ -117,8 +117,7 @@ static struct symbol_jit *build(struct symbol_collection *collection) {
     return jit;
 }
 
-/* --- the kernel --------------------------------------------------------------------------------
- */
+/* --- the kernel ------------------------------------------------------------------------------- */
 
 static bool read_kallsyms(struct sonde_buf *text) {
     int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
@@ -149,10 +148,9 @@ static void read_kernel(struct symbol_module *module) {
     sonde_buf_finish(&text);
 }
 
-/* --- [vsyscall] --------------------------------------------------------------------------------
- */
+/* --- [vsyscall] ------------------------------------------------------------------------------- */
 
-/* The same three entries in every x86-64 process. */
+/* Every x86-64 process has the same three entries. */
 static void name_vsyscall(struct symbol_module *module) {
     static const char *const names[] = {"gettimeofday", "time", "getcpu"};
     struct symbol_collection collection = {.quality = SYMBOL_NAMES};
@@ -168,8 +166,7 @@ static void name_vsyscall(struct symbol_module *module) {
     symbol_collection_finish(&collection);
 }
 
-/* --- a process ---------------------------------------------------------------------------------
- */
+/* --- a process -------------------------------------------------------------------------------- */
 
 static bool is_early(const struct timespec *last, const struct timespec *now, long ms) {
     return last->tv_sec != 0 &&
@@ -182,8 +179,8 @@ static bool changed(const struct stat *last, const struct stat *now) {
            now->st_mtim.tv_nsec != last->st_mtim.tv_nsec;
 }
 
-/* Stretches on their way into tables and rows. */
-struct painting {
+/* The names and rows that the overlay of all intervals leaves. */
+struct merge {
     const char *text; /* of the perf map */
     const struct symbol_jitdump *dump;
     struct symbol_collection collection;
@@ -192,27 +189,27 @@ struct painting {
     bool failed;
 };
 
-static void add_row(struct painting *painting, uint64_t address, uint32_t file, uint32_t line) {
-    if (painting->row_count > 0 && painting->rows[painting->row_count - 1].address == address)
-        painting->row_count--; /* the later one counts */
-    if (painting->row_count == painting->row_capacity) {
-        uint32_t capacity = painting->row_capacity ? 2 * painting->row_capacity : 1024;
+static void add_row(struct merge *merge, uint64_t address, uint32_t file, uint32_t line) {
+    if (merge->row_count > 0 && merge->rows[merge->row_count - 1].address == address)
+        merge->row_count--; /* the later row replaces it */
+    if (merge->row_count == merge->row_capacity) {
+        uint32_t capacity = merge->row_capacity ? 2 * merge->row_capacity : 1024;
         struct symbol_jit_row *rows =
-            capacity <= MAX_ROWS ? realloc(painting->rows, capacity * sizeof *rows) : NULL;
-        painting->failed |= !rows;
+            capacity <= MAX_ROWS ? realloc(merge->rows, capacity * sizeof *rows) : NULL;
+        merge->failed |= !rows;
         if (!rows)
             return;
-        painting->rows = rows;
-        painting->row_capacity = capacity;
+        merge->rows = rows;
+        merge->row_capacity = capacity;
     }
-    painting->rows[painting->row_count++] = (struct symbol_jit_row){address, file, line};
+    merge->rows[merge->row_count++] = (struct symbol_jit_row){address, file, line};
 }
 
-/* The load's rows that lie in [start, end), the one that reaches into it first. */
-static void add_rows(struct painting *painting, const struct symbol_jitdump_load *load,
-                     uint64_t start, uint64_t end) {
-    uint32_t shift = symbol_jitdump_shift(painting->dump);
-    const struct symbol_jitdump_row *rows = painting->dump->rows + load->first_row;
+/* Adds the load's rows in [start, end), beginning with the row that applies at start. */
+static void add_rows(struct merge *merge, const struct symbol_jitdump_load *load, uint64_t start,
+                     uint64_t end) {
+    uint32_t shift = symbol_jitdump_shift(merge->dump);
+    const struct symbol_jitdump_row *rows = merge->dump->rows + load->first_row;
     uint32_t low = 0, high = load->row_count;
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -221,61 +218,61 @@ static void add_rows(struct painting *painting, const struct symbol_jitdump_load
         else
             high = middle;
     }
-    for (uint32_t i = low > 0 ? low - 1 : 0; i < load->row_count && !painting->failed; i++) {
+    for (uint32_t i = low > 0 ? low - 1 : 0; i < load->row_count && !merge->failed; i++) {
         uint64_t address = load->start + rows[i].offset - shift;
         if (address >= end)
             break;
-        add_row(painting, address > start ? address : start, rows[i].file, rows[i].line);
+        add_row(merge, address > start ? address : start, rows[i].file, rows[i].line);
     }
-    add_row(painting, end, 0, 0);
+    add_row(merge, end, 0, 0);
 }
 
-static void on_stretch(void *context, const struct symbol_range *range, uint64_t start,
-                       uint64_t end) {
-    struct painting *painting = context;
-    const char *text = range->load ? painting->dump->text.data : painting->text;
-    symbol_collection_plain(&painting->collection, text + range->name, range->name_len, start, end);
-    if (range->load && !painting->failed && painting->dump->loads[range->load - 1].row_count > 0)
-        add_rows(painting, &painting->dump->loads[range->load - 1], start, end);
+static void on_piece(void *context, const struct symbol_interval *interval, uint64_t start,
+                     uint64_t end) {
+    struct merge *merge = context;
+    const char *text = interval->load ? merge->dump->text.data : merge->text;
+    symbol_collection_plain(&merge->collection, text + interval->name, interval->name_len, start,
+                            end);
+    if (interval->load && !merge->failed && merge->dump->loads[interval->load - 1].row_count > 0)
+        add_rows(merge, &merge->dump->loads[interval->load - 1], start, end);
 }
 
-/* Takes the rows; the files' names are copied, for the dump goes on growing. */
-static void give_rows(struct painting *painting, struct symbol_jit *jit) {
-    if (painting->failed || painting->row_count == 0)
+/* Moves the rows to jit. File names are copied, because the dump's text will grow and move. */
+static void move_rows(struct merge *merge, struct symbol_jit *jit) {
+    if (merge->failed || merge->row_count == 0)
         return;
-    sonde_buf_append(&jit->files, painting->dump->text.data, painting->dump->text.len);
+    sonde_buf_append(&jit->files, merge->dump->text.data, merge->dump->text.len);
     if (jit->files.failed)
         return;
-    jit->rows = painting->rows;
-    jit->row_count = painting->row_count;
-    painting->rows = NULL;
+    jit->rows = merge->rows;
+    jit->row_count = merge->row_count;
+    merge->rows = NULL;
 }
 
 static void read_files(struct symbol_module *module, int map_fd) {
     struct sonde_buf text = {0};
-    struct symbol_ranges ranges = {0};
-    struct painting painting = {.dump = &module->sources->dump,
-                                .collection = {.quality = SYMBOL_NAMES}};
+    struct symbol_overlay overlay = {0};
+    struct merge merge = {.dump = &module->sources->dump, .collection = {.quality = SYMBOL_NAMES}};
     bool good = map_fd < 0 || symbol_perf_map_load(map_fd, &text) != SONDE_OK ||
-                symbol_perf_map_ranges(text.data, text.len, &ranges) == SONDE_OK;
-    painting.text = text.data;
-    good = good && symbol_jitdump_ranges(painting.dump, &ranges) == SONDE_OK &&
-           symbol_ranges_paint(&ranges, on_stretch, &painting) == SONDE_OK;
-    struct symbol_jit *fresh = good ? build(&painting.collection) : NULL;
+                symbol_perf_map_intervals(text.data, text.len, &overlay) == SONDE_OK;
+    merge.text = text.data;
+    good = good && symbol_jitdump_intervals(merge.dump, &overlay) == SONDE_OK &&
+           symbol_overlay_each(&overlay, on_piece, &merge) == SONDE_OK;
+    struct symbol_jit *fresh = good ? build(&merge.collection) : NULL;
     if (fresh) {
-        give_rows(&painting, fresh);
+        move_rows(&merge, fresh);
         symbol_jit_release(module->jit);
         module->jit = fresh;
         module->reason = SYMBOL_REASON_NONE;
     }
-    free(painting.rows);
-    symbol_collection_finish(&painting.collection);
-    symbol_ranges_finish(&ranges);
+    free(merge.rows);
+    symbol_collection_finish(&merge.collection);
+    symbol_overlay_finish(&overlay);
     sonde_buf_finish(&text);
 }
 
-/* A file that became shorter, or another one at its place, is read from its beginning. */
-static bool dump_has_grown(struct symbol_module *module, const struct timespec *now) {
+/* Reads what was added to the jitdump. A file that became shorter is read from the beginning. */
+static bool read_dump(struct symbol_module *module, const struct timespec *now) {
     struct symbol_jit_sources *sources = module->sources;
     struct elf_input input;
     if (sources->dump_fd < 0) {
@@ -291,22 +288,22 @@ static bool dump_has_grown(struct symbol_module *module, const struct timespec *
     return symbol_jitdump_read(&sources->dump, &input);
 }
 
-/* Under the module's lock. */
-static void look_again(struct symbol_module *module) {
+/* Reads the JIT files again if they have changed. Call it under the module's lock. */
+static void refresh(struct symbol_module *module) {
     struct symbol_jit_sources *sources = module->sources;
     struct timespec now;
-    struct stat about;
+    struct stat info;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (is_early(&sources->looked, &now, LOOK_MS))
         return;
     sources->looked = now;
     if (symbol_process_start(module->pid) != module->process_start)
-        return; /* gone, or another process by now */
+        return; /* the process is gone, and its pid may be another's */
     int fd = symbol_perf_map_open(module->pid);
-    bool is_new = fd >= 0 && fstat(fd, &about) == 0 && changed(&sources->map_stat, &about);
+    bool is_new = fd >= 0 && fstat(fd, &info) == 0 && changed(&sources->map_stat, &info);
     if (is_new)
-        sources->map_stat = about;
-    if (dump_has_grown(module, &now) || is_new)
+        sources->map_stat = info;
+    if (read_dump(module, &now) || is_new)
         read_files(module, fd);
     if (fd >= 0)
         close(fd);
@@ -337,7 +334,7 @@ struct symbol_jit *symbol_module_jit(struct symbol_module *module) {
     else if (strcmp(module->path, "[vsyscall]") == 0)
         name_vsyscall(module);
     else if (has_sources(module))
-        look_again(module);
+        refresh(module);
     struct symbol_jit *jit = module->jit;
     if (jit)
         jit->references++;

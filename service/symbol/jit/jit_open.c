@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where a JIT compiler's files are. Both are looked for inside the process's own root, and count
- * only when they are its user's: anybody may write to /tmp. */
+ * Opens the files of a JIT compiler. Both are looked up in the process's own root. They must belong
+ * to the process's user, because everyone can write to /tmp. */
 #include "service/symbol/jit/perf_map.h"
 #include "service/symbol/locate/locate.h"
 
@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The process's pid in its innermost namespace: the last number of "NSpid:". */
+/* The process's pid in its innermost pid namespace: the last number of "NSpid:". */
 static pid_t inner_pid(pid_t pid) {
     char path[64], text[4096];
     snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
@@ -37,13 +37,13 @@ static pid_t inner_pid(pid_t pid) {
     }
 }
 
-/* `root` is the process whose root is meant, 0 = ours. */
+/* `root` is the process in whose root to look; 0 = ours. */
 static int open_map(pid_t root, pid_t named, uid_t owner) {
     char path[64];
-    struct stat about;
+    struct stat info;
     snprintf(path, sizeof path, "/tmp/perf-%d.map", (int)named);
     int fd = symbol_open_no_link(root, path);
-    if (fd >= 0 && (fstat(fd, &about) != 0 || about.st_uid != owner)) {
+    if (fd >= 0 && (fstat(fd, &info) != 0 || info.st_uid != owner)) {
         close(fd);
         fd = -1;
     }
@@ -52,16 +52,15 @@ static int open_map(pid_t root, pid_t named, uid_t owner) {
 
 int symbol_perf_map_open(pid_t pid) {
     char process[64];
-    struct stat about;
+    struct stat info;
     snprintf(process, sizeof process, "/proc/%d", (int)pid);
-    if (stat(process, &about) != 0)
+    if (stat(process, &info) != 0)
         return -1;
-    int fd = open_map(pid, inner_pid(pid), about.st_uid);
-    return fd >= 0 ? fd : open_map(0, pid, about.st_uid);
+    int fd = open_map(pid, inner_pid(pid), info.st_uid);
+    return fd >= 0 ? fd : open_map(0, pid, info.st_uid);
 }
 
-/* --- jitdump -----------------------------------------------------------------------------------
- */
+/* --- jitdump ---------------------------------------------------------------------------------- */
 
 #define DELETED " (deleted)"
 
@@ -74,22 +73,22 @@ static bool is_dump(const char *path, pid_t inner, pid_t outer) {
     return (base[end] == 0 || strcmp(base + end, DELETED) == 0) && (pid == inner || pid == outer);
 }
 
-/* By the link that the kernel keeps, which also leads to a deleted file, else by its path. */
+/* Opens it by /proc/PID/map_files, which also works for a deleted file, else by its path. */
 static int open_mapped(pid_t pid, const char *range, const char *path) {
     char link[128];
-    struct stat about;
+    struct stat info;
     snprintf(link, sizeof link, "/proc/%d/map_files/%s", (int)pid, range);
     int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         fd = symbol_open_no_link(pid, path);
-    if (fd >= 0 && (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))) {
+    if (fd >= 0 && (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))) {
         close(fd);
         fd = -1;
     }
     return fd;
 }
 
-/* The first line of the maps that shows one. */
+/* Opens the first jitdump that the process has mapped executable. */
 static int find_mapped(pid_t pid, pid_t inner) {
     char path[64], line[PATH_MAX + 128], range[64], rights[8];
     int fd = -1, at;
@@ -108,12 +107,12 @@ static int find_mapped(pid_t pid, pid_t inner) {
 
 int symbol_jitdump_open(pid_t pid) {
     char process[64];
-    struct stat owner, about;
+    struct stat owner, info;
     snprintf(process, sizeof process, "/proc/%d", (int)pid);
     if (stat(process, &owner) != 0)
         return -1;
     int fd = find_mapped(pid, inner_pid(pid));
-    if (fd >= 0 && (fstat(fd, &about) != 0 || about.st_uid != owner.st_uid)) {
+    if (fd >= 0 && (fstat(fd, &info) != 0 || info.st_uid != owner.st_uid)) {
         close(fd);
         fd = -1;
     }

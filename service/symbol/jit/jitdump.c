@@ -6,11 +6,11 @@
 
 #define MAGIC       0x4a695444u /* "JiTD" */
 #define VERSION     1u
-#define ELF_HEADER  64u                 /* what some add to their lines' addresses */
+#define ELF_HEADER  64u                 /* see symbol_jitdump_shift */
 #define MAX_CODE    ((uint64_t)1 << 30) /* of one function */
 #define MAX_DEBUG   ((size_t)16 << 20)  /* of one DEBUG_INFO */
 #define MAX_NAME    4096u
-#define MAX_RECORDS 4194304u /* at one look: the next one goes on */
+#define MAX_RECORDS 4194304u /* per read; the next read continues */
 
 enum { CODE_LOAD, CODE_MOVE, CODE_DEBUG_INFO };
 
@@ -52,10 +52,9 @@ void symbol_jitdump_finish(struct symbol_jitdump *dump) {
     *dump = (struct symbol_jitdump){0};
 }
 
-/* --- what is kept ------------------------------------------------------------------------------
- */
+/* --- storage ---------------------------------------------------------------------------------- */
 
-/* Grows an array; false when it is at its limit or memory is out. */
+/* Grows an array; false if it is at its limit or out of memory. */
 static bool make_room(void **items, uint32_t count, uint32_t *capacity, size_t size,
                       uint32_t limit) {
     if (count < *capacity)
@@ -69,7 +68,7 @@ static bool make_room(void **items, uint32_t count, uint32_t *capacity, size_t s
     return true;
 }
 
-/* 0, the empty string, when there is no room. */
+/* Returns the offset of a copy; 0, the empty string, if there is no room. */
 static uint32_t keep_text(struct symbol_jitdump *dump, const char *text, size_t len) {
     if (dump->text.len == 0)
         sonde_buf_putc(&dump->text, 0);
@@ -120,10 +119,9 @@ static bool is_code(uint64_t start, uint64_t size) {
     return start != 0 && size > 0 && size <= MAX_CODE && size <= UINT64_MAX - start;
 }
 
-/* --- names -------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
-/* UTF-8 is not looked at here: whoever shows the text does. */
+/* UTF-8 is checked where the text is displayed. */
 static bool is_text(const char *text, size_t len) {
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)text[i] < ' ' || text[i] == 0x7f)
@@ -146,8 +144,9 @@ static bool begins_file(const char *text, size_t len) {
     return false;
 }
 
-/* V8 calls a function "JS:*name file:line:column". Its lines sometimes come with a file name that
- * was overwritten, and looks like anything; then this one is right. Both may have blanks. */
+/* The file in a name of V8, "JS:*name file:line:column". V8 sometimes overwrites the file name in
+ * its DEBUG_INFO records, and then this one is right. Both the name and the file may contain
+ * blanks. */
 static uint32_t file_of_name(struct symbol_jitdump *dump, const char *name, size_t len) {
     size_t end = len > 3 && memcmp(name, "JS:", 3) == 0 ? skip_number(name, len) : 0, last = 0;
     end = end ? skip_number(name, end) : 0;
@@ -161,14 +160,14 @@ static uint32_t file_of_name(struct symbol_jitdump *dump, const char *name, size
     return last > 0 ? keep_text(dump, name + last, end - last) : 0;
 }
 
-/* --- lines -------------------------------------------------------------------------------------
- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
 static bool is_near(uint64_t address, uint64_t code) {
     return address >= code && address - code < MAX_CODE;
 }
 
-/* The next entry from `at` on that could be one: a damaged name may have looked like its end. */
+/* The offset of the next plausible entry from `at` on, because a damaged name can make an entry
+ * look shorter than it is. */
 static size_t find_entry(const char *bytes, size_t at, size_t len, uint64_t code,
                          struct debug_entry *entry) {
     for (; at + sizeof *entry < len; at++) {
@@ -191,7 +190,7 @@ static bool add_row(struct symbol_jitdump *dump, const struct debug_entry *entry
     return true;
 }
 
-/* Entries name their file each; most repeat the one before, in full or as "\xff". */
+/* Each entry has a file name. Most repeat the previous one, in full or as "\xff". */
 static void read_entries(struct symbol_jitdump *dump, const char *bytes, size_t len,
                          const struct debug_info *info) {
     const char *last = "";
@@ -225,7 +224,7 @@ static void on_debug_info(struct symbol_jitdump *dump, const struct elf_input *i
     if (len < sizeof info || len - sizeof info > MAX_DEBUG ||
         !elf_read(input, at, &info, sizeof info))
         return;
-    dump->row_count -= dump->pending_count; /* nobody came for them */
+    dump->row_count -= dump->pending_count; /* no LOAD used them */
     dump->pending_code = info.code;
     dump->pending_row = dump->row_count;
     dump->pending_count = 0;
@@ -236,8 +235,8 @@ static void on_debug_info(struct symbol_jitdump *dump, const struct elf_input *i
     sonde_buf_finish(&bytes);
 }
 
-/* The pending rows, when they are of that code; they are in the order of the record, which is that
- * of their offsets with every compiler so far. */
+/* Gives the pending rows to the load if they are of its code. All known compilers write them in the
+ * order of their offsets. */
 static void take_rows(struct symbol_jitdump *dump, struct symbol_jitdump_load *load,
                       const char *name, size_t name_len) {
     if (dump->pending_count == 0)
@@ -253,7 +252,7 @@ static void take_rows(struct symbol_jitdump *dump, struct symbol_jitdump_load *l
             const char *own = dump->text.data + row->file;
             if (file && !begins_file(own, strlen(own)))
                 row->file = file;
-            if (row->offset < last) /* a hostile one: searched by offset, so it must rise */
+            if (row->offset < last) /* malformed: rows must be sorted for the lookup */
                 row->offset = last;
             last = row->offset;
         }
@@ -261,8 +260,7 @@ static void take_rows(struct symbol_jitdump *dump, struct symbol_jitdump_load *l
     dump->pending_count = 0;
 }
 
-/* --- code --------------------------------------------------------------------------------------
- */
+/* --- code ------------------------------------------------------------------------------------- */
 
 static bool on_load(struct symbol_jitdump *dump, const struct elf_input *input, uint64_t at,
                     uint64_t len) {
@@ -282,7 +280,7 @@ static bool on_load(struct symbol_jitdump *dump, const struct elf_input *input, 
     return add_load(dump, &load) && index_last(dump, code.index);
 }
 
-/* Its old place is nobody's; the name and the lines go along. */
+/* The name and the rows move, too; nothing is left at the old address. */
 static bool on_move(struct symbol_jitdump *dump, const struct elf_input *input, uint64_t at,
                     uint64_t len) {
     struct code_move move;
@@ -300,10 +298,9 @@ static bool on_move(struct symbol_jitdump *dump, const struct elf_input *input, 
     return add_load(dump, &gone) && add_load(dump, &moved) && index_last(dump, move.index);
 }
 
-/* --- the file ----------------------------------------------------------------------------------
- */
+/* --- the file --------------------------------------------------------------------------------- */
 
-/* False while it is too short; a file that is something else is never looked at again. */
+/* False while the file is too short. A file of another kind is broken for good. */
 static bool read_header(struct symbol_jitdump *dump, const struct elf_input *input) {
     struct header header;
     if (!elf_read(input, 0, &header, sizeof header))
@@ -326,7 +323,7 @@ static bool on_record(struct symbol_jitdump *dump, const struct elf_input *input
     case CODE_DEBUG_INFO:
         on_debug_info(dump, input, at, len);
         return true;
-    default: /* unwind information, the end */
+    default: /* unwind information, end of code */
         return true;
     }
 }
@@ -340,10 +337,10 @@ bool symbol_jitdump_read(struct symbol_jitdump *dump, const struct elf_input *in
         if (!elf_read(input, dump->at, &record, sizeof record))
             break;
         dump->is_broken = record.total_size < sizeof record;
-        /* The last record may be on its way. */
+        /* The last record may be incomplete still. */
         if (dump->is_broken || record.total_size > input->size - dump->at)
             break;
-        dump->is_broken = !on_record(dump, input, &record); /* full */
+        dump->is_broken = !on_record(dump, input, &record); /* false when a limit is reached */
         dump->at += record.total_size;
         if (dump->is_broken)
             break;
@@ -355,12 +352,14 @@ uint32_t symbol_jitdump_shift(const struct symbol_jitdump *dump) {
     return dump->row_count > 0 && !dump->has_small_offset ? ELF_HEADER : 0;
 }
 
-sonde_err symbol_jitdump_ranges(const struct symbol_jitdump *dump, struct symbol_ranges *ranges) {
+sonde_err symbol_jitdump_intervals(const struct symbol_jitdump *dump,
+                                   struct symbol_overlay *overlay) {
     sonde_err err = SONDE_OK;
     for (uint32_t i = 0; i < dump->load_count && !err; i++) {
         const struct symbol_jitdump_load *load = &dump->loads[i];
-        struct symbol_range range = {load->start, load->end, load->name, load->name_len, i + 1};
-        err = symbol_ranges_add(ranges, &range);
+        struct symbol_interval interval = {load->start, load->end, load->name, load->name_len,
+                                           i + 1};
+        err = symbol_overlay_add(overlay, &interval);
     }
     return err;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jit-PID.dump, the richer file that JIT compilers write for perf: code loaded and moved, with
- * lines.
+ * Reads jit-PID.dump, which JIT compilers write for perf. Unlike a perf map it has source lines,
+ * and records when code was loaded and moved.
  *
  *     header | records: kind, bytes, time | DEBUG_INFO of the LOAD after it, LOAD, MOVE, ...
  *
- * It only grows, so it is read on from where the last look ended; the code's bytes in it are passed
- * over. The file is anybody's input: each record may be anything, and what is kept is bounded.
- * Thread safety: one thread per dump. */
+ * The file only grows, so each read continues where the last one ended. The machine code in it is
+ * skipped. The file is untrusted: any record may be malformed, and memory is limited. Thread
+ * safety: one thread per dump. */
 #ifndef SONDE_SERVICE_SYMBOL_JIT_JITDUMP_H
 #define SONDE_SERVICE_SYMBOL_JIT_JITDUMP_H
 
@@ -17,34 +17,34 @@
 
 #include <sys/types.h>
 
-/* Of one dump; what comes after them has no names. */
+/* Limits per dump. Later code gets no names. */
 #define SYMBOL_JITDUMP_LOADS (512u << 10)
 #define SYMBOL_JITDUMP_ROWS  (2u << 20)
 #define SYMBOL_JITDUMP_TEXT  ((size_t)32 << 20)
 
-/* A line of the source begins at an offset of its code. */
+/* At this offset of the code begins another source line. */
 struct symbol_jitdump_row {
     uint32_t offset, line;
-    uint32_t file; /* offset into text; of the empty string: unknown */
+    uint32_t file; /* offset into text; the empty string = unknown */
 };
 
-/* Code at a place, from some moment on. */
+/* Code that was loaded at, or moved to, an address. */
 struct symbol_jitdump_load {
     uint64_t start, end;
-    uint32_t name, name_len; /* in text; no length: it moved away from here */
+    uint32_t name, name_len; /* in text; name_len 0: the code moved away from here */
     uint32_t first_row, row_count;
 };
 
 struct symbol_jitdump {
-    uint64_t at; /* of the file; 0 = not even the header was read */
+    uint64_t at; /* offset of the next record; 0 = the header was not read yet */
     struct symbol_jitdump_load *loads;
     struct symbol_jitdump_row *rows;
     uint32_t load_count, load_capacity, row_count, row_capacity;
     struct sonde_buf text; /* NUL-terminated strings; the first is empty */
-    bool is_broken;        /* nothing more is read */
-    bool has_small_offset; /* some line begins before an ELF header's length */
+    bool is_broken;        /* no more of the file is read */
+    bool has_small_offset; /* some row has an offset below the size of an ELF header */
 
-    /* A DEBUG_INFO record, waiting for its LOAD. */
+    /* The last DEBUG_INFO record, whose LOAD has not been read yet. */
     uint64_t pending_code;
     uint32_t pending_row, pending_count;
 
@@ -57,14 +57,15 @@ struct symbol_jitdump {
     struct hash_index index; /* of codes; initialised when the header is read */
 };
 
-/* Reads what has come since; true when there is something new. */
+/* Reads what was added since the last call. True if that was anything. */
 bool symbol_jitdump_read(struct symbol_jitdump *dump, const struct elf_input *input);
 void symbol_jitdump_finish(struct symbol_jitdump *dump);
-/* What is to be taken off every row's offset: some compilers write lines as they would stand in an
- * ELF file, behind its header. */
+/* Subtract this from every row's offset: some compilers count offsets from the start of an ELF
+ * file, whose header comes before the code. */
 uint32_t symbol_jitdump_shift(const struct symbol_jitdump *dump);
-/* The loads as ranges; range.load is a load's number plus one. SONDE_OUT_OF_MEMORY. */
-SONDE_MUST_USE sonde_err symbol_jitdump_ranges(const struct symbol_jitdump *dump,
-                                               struct symbol_ranges *ranges);
+/* Adds the loads to an overlay; interval.load is the load's number plus one.
+ * SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err symbol_jitdump_intervals(const struct symbol_jitdump *dump,
+                                                  struct symbol_overlay *overlay);
 
 #endif

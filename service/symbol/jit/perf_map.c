@@ -17,10 +17,9 @@ sonde_err symbol_perf_map_load(int fd, struct sonde_buf *text) {
     return elf_read(&input, input.size - len, to, len) ? SONDE_OK : SONDE_IO;
 }
 
-/* --- lines -------------------------------------------------------------------------------------
- */
+/* --- lines ------------------------------------------------------------------------------------ */
 
-/* A hexadecimal number with or without 0x; NULL when there is none, or it is too long. */
+/* Parses a hexadecimal number with or without 0x. NULL if there is none, or it is too long. */
 static const char *parse_hex(const char *at, const char *end, uint64_t *value) {
     const char *first;
     if (end - at > 2 && at[0] == '0' && (at[1] == 'x' || at[1] == 'X'))
@@ -41,7 +40,7 @@ static const char *skip_blanks(const char *at, const char *end) {
 }
 
 static bool parse_map_line(const char *text, const char *at, const char *end,
-                           struct symbol_range *range) {
+                           struct symbol_interval *interval) {
     uint64_t start, size;
     const char *next = parse_hex(at, end, &start);
     if (!next || next == end || (*next != ' ' && *next != '\t'))
@@ -54,14 +53,14 @@ static bool parse_map_line(const char *text, const char *at, const char *end,
         end--;
     if (start == 0 || size == 0 || size > MAX_CODE_SIZE || size > UINT64_MAX - start || next == end)
         return false;
-    *range = (struct symbol_range){.start = start,
-                                   .end = start + size,
-                                   .name = (uint32_t)(next - text),
-                                   .name_len = (uint32_t)(end - next)};
+    *interval = (struct symbol_interval){.start = start,
+                                         .end = start + size,
+                                         .name = (uint32_t)(next - text),
+                                         .name_len = (uint32_t)(end - next)};
     return true;
 }
 
-/* Where the last lines begin. */
+/* The start of the last SYMBOL_PERF_MAP_LINES lines. */
 static const char *last_lines(const char *text, size_t len) {
     uint32_t lines = 0;
     for (size_t at = len; at > 0; at--)
@@ -70,14 +69,14 @@ static const char *last_lines(const char *text, size_t len) {
     return text;
 }
 
-sonde_err symbol_perf_map_ranges(const char *text, size_t len, struct symbol_ranges *ranges) {
+sonde_err symbol_perf_map_intervals(const char *text, size_t len, struct symbol_overlay *overlay) {
     sonde_err err = SONDE_OK;
     for (const char *at = last_lines(text, len), *end = text + len; at < end && !err;) {
         const char *stop = memchr(at, '\n', (size_t)(end - at));
-        struct symbol_range range;
+        struct symbol_interval interval;
         stop = stop ? stop : end;
-        if (parse_map_line(text, at, stop, &range))
-            err = symbol_ranges_add(ranges, &range);
+        if (parse_map_line(text, at, stop, &interval))
+            err = symbol_overlay_add(overlay, &interval);
         at = stop + 1;
     }
     return err;
@@ -88,21 +87,21 @@ struct naming {
     struct symbol_collection *collection;
 };
 
-static void on_stretch(void *context, const struct symbol_range *range, uint64_t start,
-                       uint64_t end) {
+static void on_piece(void *context, const struct symbol_interval *interval, uint64_t start,
+                     uint64_t end) {
     struct naming *naming = context;
-    symbol_collection_plain(naming->collection, naming->text + range->name, range->name_len, start,
-                            end);
+    symbol_collection_plain(naming->collection, naming->text + interval->name, interval->name_len,
+                            start, end);
 }
 
 sonde_err symbol_perf_map_parse(const char *text, size_t len,
                                 struct symbol_collection *collection) {
-    struct symbol_ranges ranges = {0};
+    struct symbol_overlay overlay = {0};
     struct naming naming = {text, collection};
-    sonde_err err = symbol_perf_map_ranges(text, len, &ranges);
+    sonde_err err = symbol_perf_map_intervals(text, len, &overlay);
     if (!err)
-        err = symbol_ranges_paint(&ranges, on_stretch, &naming);
-    symbol_ranges_finish(&ranges);
+        err = symbol_overlay_each(&overlay, on_piece, &naming);
+    symbol_overlay_finish(&overlay);
     return err;
 }
 
@@ -115,11 +114,10 @@ void symbol_collection_plain(struct symbol_collection *collection, const char *n
     symbol_collection_add(collection, item);
 }
 
-/* --- the kernel --------------------------------------------------------------------------------
- */
+/* --- the kernel ------------------------------------------------------------------------------- */
 
 #define KERNEL_START    0xffff800000000000ull
-#define KERNEL_MAX_SIZE (1u << 20) /* a label that nothing follows */
+#define KERNEL_MAX_SIZE (1u << 20) /* of the last symbol */
 
 static bool add_kernel_line(const char *at, const char *end, bool *hidden,
                             struct symbol_collection *collection) {
@@ -140,7 +138,7 @@ static bool add_kernel_line(const char *at, const char *end, bool *hidden,
     size_t len = (size_t)((tab ? tab : end) - next);
     item.name = symbol_collection_name(collection, next, len, tab ? " " : "");
     if (tab) {
-        collection->names.len--; /* the NUL: the module's name goes on */
+        collection->names.len--; /* drops the NUL, since the module's name follows */
         symbol_collection_name(collection, tab + 1, (size_t)(end - tab - 1), "");
     }
     symbol_collection_add(collection, item);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names of code made at run time, as JIT compilers write them for perf: lines "START SIZE NAME" in
- * /tmp/perf-PID.map. A later line overrides what it overlaps: that code was compiled again. The
- * file is anybody's input: the caller has checked whose it is; here each line may be anything. Also
- * /proc/kallsyms, whose lines are "ADDRESS TYPE NAME [MODULE]". Thread safety: any thread. */
+ * Parses /tmp/perf-PID.map, in which JIT compilers write lines "START SIZE NAME" for perf, and
+ * /proc/kallsyms, whose lines are "ADDRESS TYPE NAME [MODULE]". In a perf map, a later line
+ * overrides those that it overlaps. Callers have checked the file's owner, but its lines are
+ * untrusted. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_SYMBOL_JIT_PERF_MAP_H
 #define SONDE_SERVICE_SYMBOL_JIT_PERF_MAP_H
 
@@ -12,30 +12,30 @@
 
 #include <sys/types.h>
 
-/* Read from the end of the file when it is longer: later lines count more. */
+/* Limits. The end of a longer file is read, because later lines override earlier ones. */
 #define SYMBOL_PERF_MAP_BYTES ((size_t)64 << 20)
-#define SYMBOL_PERF_MAP_LINES (512u << 10) /* of that the last ones */
+#define SYMBOL_PERF_MAP_LINES (512u << 10)
 
-/* Opens the map of a process, inside its own root by the pid it has there, else on the host; only a
- * regular file of the process's own user, and no link. -1 = none. */
+/* Opens the map of a process: in the process's root, by its pid in its own namespace, else in our
+ * root. Only a regular file of the process's user counts, and no symbolic link. -1 = none. */
 int symbol_perf_map_open(pid_t pid);
-/* Opens a process's jit-PID.dump: the one that it has mapped executable, which is how a compiler
- * tells perf where it is. The same conditions. */
+/* Opens a process's jit-PID.dump. A JIT compiler maps one page of it executable, which is how perf
+ * and this function find it. The same conditions. */
 int symbol_jitdump_open(pid_t pid);
-/* The part that is read of a file. */
+/* Reads the file within the limit. */
 SONDE_MUST_USE sonde_err symbol_perf_map_load(int fd, struct sonde_buf *text);
 /* Adds disjoint symbols. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err symbol_perf_map_parse(const char *text, size_t len,
                                                struct symbol_collection *collection);
 
-/* The lines as ranges, their names by offset into the text. SONDE_OUT_OF_MEMORY. */
-SONDE_MUST_USE sonde_err symbol_perf_map_ranges(const char *text, size_t len,
-                                                struct symbol_ranges *ranges);
-/* Adds a symbol whose name is shown as it is. */
+/* Adds the lines to an overlay; interval.name is an offset into text. SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err symbol_perf_map_intervals(const char *text, size_t len,
+                                                   struct symbol_overlay *overlay);
+/* Adds a symbol with SYMBOL_IS_PLAIN. */
 void symbol_collection_plain(struct symbol_collection *collection, const char *name, size_t len,
                              uint64_t start, uint64_t end);
 
-/* False when every address is zero: the kernel hides them. */
+/* False if all addresses are zero, which means that the kernel hides them. */
 SONDE_MUST_USE bool symbol_kallsyms_parse(const char *text, size_t len,
                                           struct symbol_collection *collection);
 

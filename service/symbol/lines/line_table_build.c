@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names, files, chains, and the ranges of one function, which nest: each function is flattened by
- * itself when it ends, the deepest range winning. */
+ * Adds names, files, nodes and functions. The ranges of a function nest; when the function ends,
+ * they are flattened into disjoint pieces, of which each belongs to the deepest range. */
 #include "service/symbol/lines/line_table_builder.h"
+#include "service/symbol/table/checksum.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,12 @@
 #define MAX_ITEMS      (256u << 20)
 #define MAX_STRINGS    ((size_t)1 << 31)
 #define FIRST_BYTES    ((size_t)16 << 10)
-#define MEMORY_BYTES   ((size_t)48 << 20) /* of lists, before they go to the scratch file */
+#define MEMORY_BYTES   ((size_t)48 << 20) /* of lists in memory; more goes to the scratch file */
 #define FEW_RANGES     32
-#define LARGE_NODE_SET 4096u /* not to be cleared for every small function after */
+#define LARGE_NODE_SET 4096u /* a larger set is freed, since clearing it takes long */
 
-bool full_block_reserve(struct symbol_full_builder *builder, struct symbol_block *block,
-                        size_t used, size_t len) {
+bool builder_block_reserve(struct line_table_builder *builder, struct symbol_block *block,
+                           size_t used, size_t len) {
     if (builder->failed)
         return false;
     if (len <= block->size - used)
@@ -27,25 +28,26 @@ bool full_block_reserve(struct symbol_full_builder *builder, struct symbol_block
     return !builder->failed;
 }
 
-void *full_list_add(struct symbol_full_builder *builder, struct full_list *list, size_t item_size) {
+void *builder_list_add(struct line_table_builder *builder, struct builder_list *list,
+                       size_t item_size) {
     size_t used = list->count * item_size;
     if (list->count >= MAX_ITEMS)
         builder->too_large = builder->failed = true;
-    if (!full_block_reserve(builder, &list->block, used, item_size))
+    if (!builder_block_reserve(builder, &list->block, used, item_size))
         return NULL;
     list->count++;
     return (char *)list->block.bytes + used;
 }
 
-static void push(struct symbol_full_builder *builder, struct full_list *list, const void *item,
+static void push(struct line_table_builder *builder, struct builder_list *list, const void *item,
                  size_t size) {
-    void *place = full_list_add(builder, list, size);
+    void *place = builder_list_add(builder, list, size);
     if (place)
         memcpy(place, item, size);
 }
 
-struct symbol_full_builder *symbol_full_builder_create(uint64_t base, uint64_t limit, int scratch) {
-    struct symbol_full_builder *builder = calloc(1, sizeof *builder);
+struct line_table_builder *line_table_builder_create(uint64_t base, uint64_t limit, int scratch) {
+    struct line_table_builder *builder = calloc(1, sizeof *builder);
     if (!builder)
         return NULL;
     hash_index_init(&builder->string_set);
@@ -56,14 +58,14 @@ struct symbol_full_builder *symbol_full_builder_create(uint64_t base, uint64_t l
     builder->base = base;
     builder->limit = limit - base < UINT32_MAX ? limit : base + UINT32_MAX - 1;
     builder->spill = (struct symbol_spill){.fd = scratch, .limit = MEMORY_BYTES};
-    if (full_block_reserve(builder, &builder->strings, 0, 1)) {
+    if (builder_block_reserve(builder, &builder->strings, 0, 1)) {
         *(char *)builder->strings.bytes = 0;
         builder->strings_len = 1;
     }
     return builder;
 }
 
-void full_sets_finish(struct symbol_full_builder *builder) {
+void builder_sets_finish(struct line_table_builder *builder) {
     hash_index_finish(&builder->string_set);
     hash_index_finish(&builder->function_set);
     hash_index_finish(&builder->file_set);
@@ -71,10 +73,10 @@ void full_sets_finish(struct symbol_full_builder *builder) {
     hash_index_finish(&builder->node_set);
 }
 
-void symbol_full_builder_destroy(struct symbol_full_builder *builder) {
+void line_table_builder_destroy(struct line_table_builder *builder) {
     if (!builder)
         return;
-    full_sets_finish(builder);
+    builder_sets_finish(builder);
     struct symbol_block *blocks[] = {
         &builder->strings,      &builder->row_bytes,    &builder->functions.block,
         &builder->files.block,  &builder->nodes.block,  &builder->pieces.block,
@@ -86,46 +88,45 @@ void symbol_full_builder_destroy(struct symbol_full_builder *builder) {
     free(builder);
 }
 
-void symbol_full_drop_pages(const struct symbol_full_builder *builder) {
+void line_table_drop_pages(const struct line_table_builder *builder) {
     symbol_spill_drop_pages(&builder->spill);
 }
 
-/* --- interning ---------------------------------------------------------------------------------
- */
+/* --- items that are stored once --------------------------------------------------------------- */
 
-typedef bool equal_item(const struct symbol_full_builder *builder, uint32_t number,
+typedef bool equal_item(const struct line_table_builder *builder, uint32_t number,
                         const void *item);
 
-static bool equal_string(const struct symbol_full_builder *builder, uint32_t offset,
+static bool equal_string(const struct line_table_builder *builder, uint32_t offset,
                          const void *item) {
     return strcmp((const char *)builder->strings.bytes + offset, item) == 0;
 }
 
-static bool equal_function(const struct symbol_full_builder *builder, uint32_t number,
+static bool equal_function(const struct line_table_builder *builder, uint32_t number,
                            const void *item) {
-    const struct symbol_function *functions = builder->functions.block.bytes;
+    const struct line_table_function *functions = builder->functions.block.bytes;
     return memcmp(&functions[number], item, sizeof *functions) == 0;
 }
 
-static bool equal_file(const struct symbol_full_builder *builder, uint32_t number,
+static bool equal_file(const struct line_table_builder *builder, uint32_t number,
                        const void *item) {
     return ((const uint32_t *)builder->files.block.bytes)[number] == *(const uint32_t *)item;
 }
 
-static bool equal_node(const struct symbol_full_builder *builder, uint32_t number,
+static bool equal_node(const struct line_table_builder *builder, uint32_t number,
                        const void *item) {
-    const struct symbol_node *nodes = builder->nodes.block.bytes;
+    const struct line_table_node *nodes = builder->nodes.block.bytes;
     return memcmp(&nodes[number], item, sizeof *nodes) == 0;
 }
 
-static bool equal_claim(const struct symbol_full_builder *builder, uint32_t number,
+static bool equal_claim(const struct line_table_builder *builder, uint32_t number,
                         const void *item) {
-    const struct full_claim *claims = builder->claims.block.bytes, *claim = item;
+    const struct builder_claim *claims = builder->claims.block.bytes, *claim = item;
     return claims[number].start == claim->start && claims[number].end == claim->end;
 }
 
-/* The number of the equal item; HASH_INDEX_NONE when there is none. */
-static inline uint32_t find(const struct symbol_full_builder *builder, const struct hash_index *set,
+/* The number of the equal item; HASH_INDEX_NONE if there is none. */
+static inline uint32_t find(const struct line_table_builder *builder, const struct hash_index *set,
                             uint32_t hash, equal_item *equal, const void *item) {
     struct hash_probe probe = hash_probe(hash);
     uint32_t number;
@@ -135,9 +136,9 @@ static inline uint32_t find(const struct symbol_full_builder *builder, const str
     return number;
 }
 
-/* The number of an equal item of the list; appends the item when there is none. */
-static inline uint32_t intern(struct symbol_full_builder *builder, struct hash_index *set,
-                              equal_item *equal, struct full_list *list, const void *item,
+/* The number of the equal item in the list, to which the item is appended if there is none. */
+static inline uint32_t intern(struct line_table_builder *builder, struct hash_index *set,
+                              equal_item *equal, struct builder_list *list, const void *item,
                               size_t size) {
     uint32_t hash = hash_index_data(set, item, size);
     uint32_t number = builder->failed ? 0 : find(builder, set, hash, equal, item);
@@ -149,16 +150,16 @@ static inline uint32_t intern(struct symbol_full_builder *builder, struct hash_i
     return builder->failed ? 0 : number;
 }
 
-static void append_string(struct symbol_full_builder *builder, const char *text, size_t len) {
+static void append_string(struct line_table_builder *builder, const char *text, size_t len) {
     if (len > MAX_STRINGS - builder->strings_len)
         builder->too_large = builder->failed = true;
-    if (!full_block_reserve(builder, &builder->strings, builder->strings_len, len))
+    if (!builder_block_reserve(builder, &builder->strings, builder->strings_len, len))
         return;
     memcpy((char *)builder->strings.bytes + builder->strings_len, text, len);
     builder->strings_len += len;
 }
 
-static uint32_t add_string(struct symbol_full_builder *builder, const char *text) {
+static uint32_t add_string(struct line_table_builder *builder, const char *text) {
     if (text[0] == 0 || builder->failed)
         return 0;
     size_t len = strlen(text);
@@ -172,71 +173,70 @@ static uint32_t add_string(struct symbol_full_builder *builder, const char *text
     return builder->failed ? 0 : offset;
 }
 
-uint32_t symbol_full_add_file(struct symbol_full_builder *builder, const char *path) {
+uint32_t line_table_add_file(struct line_table_builder *builder, const char *path) {
     uint32_t name = add_string(builder, path);
     return intern(builder, &builder->file_set, equal_file, &builder->files, &name, sizeof name);
 }
 
-uint32_t symbol_full_add_function(struct symbol_full_builder *builder, const char *name,
-                                  uint32_t flags) {
-    struct symbol_function function = {add_string(builder, name), flags};
+uint32_t line_table_add_function(struct line_table_builder *builder, const char *name,
+                                 uint32_t flags) {
+    struct line_table_function function = {add_string(builder, name), flags};
     return intern(builder, &builder->function_set, equal_function, &builder->functions, &function,
                   sizeof function);
 }
 
-uint32_t symbol_full_add_node(struct symbol_full_builder *builder, struct symbol_node node) {
-    if (node.parent == SYMBOL_NO_NODE) /* rebased here, because only we know the base */
+uint32_t line_table_add_node(struct line_table_builder *builder, struct line_table_node node) {
+    if (node.parent == LINE_TABLE_NO_NODE) /* a function has no call line */
         node.call_line = 0;
     return intern(builder, &builder->node_set, equal_node, &builder->nodes, &node, sizeof node);
 }
 
-/* --- one function ------------------------------------------------------------------------------
- */
+/* --- one function ----------------------------------------------------------------------------- */
 
-static uint32_t hash_claim(const struct hash_index *set, const struct full_claim *claim) {
+static uint32_t hash_claim(const struct hash_index *set, const struct builder_claim *claim) {
     return hash_index_words(set, claim->start, claim->end);
 }
 
-bool symbol_full_is_known(const struct symbol_full_builder *builder, uint64_t start, uint64_t end) {
+bool line_table_has_range(const struct line_table_builder *builder, uint64_t start, uint64_t end) {
     if (start < builder->base || end > builder->limit)
         return false;
-    struct full_claim claim = {(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
-                               0};
+    struct builder_claim claim = {(uint32_t)(start - builder->base),
+                                  (uint32_t)(end - builder->base), 0};
     uint32_t hash = hash_claim(&builder->claim_set, &claim);
     return find(builder, &builder->claim_set, hash, equal_claim, &claim) != HASH_INDEX_NONE;
 }
 
-void symbol_full_begin(struct symbol_full_builder *builder) {
+void line_table_begin_function(struct line_table_builder *builder) {
     builder->ranges.count = 0;
     if (builder->node_set.mask > LARGE_NODE_SET)
         hash_index_finish(&builder->node_set);
     hash_index_clear(&builder->node_set);
 }
 
-void symbol_full_add_range(struct symbol_full_builder *builder, uint64_t start, uint64_t end,
-                           uint32_t node, uint32_t depth) {
+void line_table_add_range(struct line_table_builder *builder, uint64_t start, uint64_t end,
+                          uint32_t node, uint32_t depth) {
     if (start < builder->base || end > builder->limit || start >= end)
-        return; /* discarded code */
-    struct full_range range = {(uint32_t)(start - builder->base), (uint32_t)(end - builder->base),
-                               node, depth};
+        return; /* discarded by the linker */
+    struct builder_range range = {(uint32_t)(start - builder->base),
+                                  (uint32_t)(end - builder->base), node, depth};
     push(builder, &builder->ranges, &range, sizeof range);
 }
 
 static int compare_ranges(const void *left, const void *right) {
-    const struct full_range *a = left, *b = right;
+    const struct builder_range *a = left, *b = right;
     if (a->start != b->start)
         return a->start < b->start ? -1 : 1;
     return (a->depth > b->depth) - (a->depth < b->depth);
 }
 
-/* Most functions have few ranges, nearly in order. */
-static void sort_ranges(struct full_range *items, uint32_t count) {
+/* Most functions have few ranges, which are nearly sorted: use insertion sort for these. */
+static void sort_ranges(struct builder_range *items, uint32_t count) {
     if (count > FEW_RANGES) {
         qsort(items, count, sizeof *items, compare_ranges);
         return;
     }
     for (uint32_t i = 1; i < count; i++) {
-        struct full_range item = items[i];
+        struct builder_range item = items[i];
         uint32_t at = i;
         for (; at > 0 && compare_ranges(&items[at - 1], &item) > 0; at--)
             items[at] = items[at - 1];
@@ -244,9 +244,9 @@ static void sort_ranges(struct full_range *items, uint32_t count) {
     }
 }
 
-static void add_piece(struct symbol_full_builder *builder, uint32_t first, uint32_t start,
+static void add_piece(struct line_table_builder *builder, uint32_t first, uint32_t start,
                       uint32_t end, uint32_t node) {
-    struct full_piece *pieces = builder->pieces.block.bytes;
+    struct builder_piece *pieces = builder->pieces.block.bytes;
     uint32_t count = builder->pieces.count;
     if (start >= end)
         return;
@@ -254,17 +254,18 @@ static void add_piece(struct symbol_full_builder *builder, uint32_t first, uint3
         pieces[count - 1].end = end;
         return;
     }
-    struct full_piece piece = {start, end, node};
+    struct builder_piece piece = {start, end, node};
     push(builder, &builder->pieces, &piece, sizeof piece);
 }
 
-/* Ends open ranges up to `until`, giving each stretch to the innermost one. */
-static uint32_t close_until(struct symbol_full_builder *builder, uint32_t first, uint32_t at,
+/* Adds the pieces from `at` to `until`, each with the innermost range that contains it, and closes
+ * the ranges that end there. */
+static uint32_t close_until(struct line_table_builder *builder, uint32_t first, uint32_t at,
                             uint32_t until) {
-    const struct full_range *ranges = builder->ranges.block.bytes;
+    const struct builder_range *ranges = builder->ranges.block.bytes;
     const uint32_t *open = builder->open.block.bytes;
     while (builder->open.count) {
-        const struct full_range *top = &ranges[open[builder->open.count - 1]];
+        const struct builder_range *top = &ranges[open[builder->open.count - 1]];
         uint32_t end = top->end < until ? top->end : until;
         if (end > at) {
             add_piece(builder, first, at, end, top->node);
@@ -277,8 +278,8 @@ static uint32_t close_until(struct symbol_full_builder *builder, uint32_t first,
     return at > until ? at : until;
 }
 
-static void add_claim(struct symbol_full_builder *builder, const struct full_range *range) {
-    struct full_claim claim = {range->start, range->end, builder->owners.count};
+static void add_claim(struct line_table_builder *builder, const struct builder_range *range) {
+    struct builder_claim claim = {range->start, range->end, builder->owners.count};
     uint32_t hash = hash_claim(&builder->claim_set, &claim);
     if (find(builder, &builder->claim_set, hash, equal_claim, &claim) != HASH_INDEX_NONE)
         return; /* the first function with this range owns it */
@@ -286,9 +287,9 @@ static void add_claim(struct symbol_full_builder *builder, const struct full_ran
     push(builder, &builder->claims, &claim, sizeof claim);
 }
 
-void symbol_full_end(struct symbol_full_builder *builder) {
+void line_table_end_function(struct line_table_builder *builder) {
     uint32_t first = builder->pieces.count, at = 0;
-    struct full_range *ranges = builder->ranges.block.bytes;
+    struct builder_range *ranges = builder->ranges.block.bytes;
     if (builder->ranges.count == 0 || builder->failed)
         return;
     sort_ranges(ranges, builder->ranges.count);
@@ -300,6 +301,6 @@ void symbol_full_end(struct symbol_full_builder *builder) {
             add_claim(builder, &ranges[i]);
     }
     close_until(builder, first, at, UINT32_MAX);
-    struct full_owner owner = {first, builder->pieces.count - first};
+    struct builder_owner owner = {first, builder->pieces.count - first};
     push(builder, &builder->owners, &owner, sizeof owner);
 }

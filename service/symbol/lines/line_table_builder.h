@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the builder share: full_build.c (names, chains, one function), full_rows.c
- * (lines), full_write.c. Lists that grow with the file lie in a spill; the sets that find equal
- * items stay in memory, for they are touched everywhere. */
+ * The builder's internals, shared by line_table_build.c (names, nodes, functions),
+ * line_table_rows.c (rows) and line_table_write.c. Lists that grow with the file are in a spill.
+ * The sets that find equal items are accessed at random, so they stay in memory. */
 #ifndef SONDE_SERVICE_SYMBOL_LINES_LINE_TABLE_BUILDER_H
 #define SONDE_SERVICE_SYMBOL_LINES_LINE_TABLE_BUILDER_H
 
@@ -10,69 +10,72 @@
 #include "service/symbol/lines/line_table_build.h"
 #include "service/symbol/lines/spill.h"
 
-/* A run of code with one chain. */
-struct full_piece {
+/* A run of code with one inline chain. */
+struct builder_piece {
     uint32_t start, end, node;
 };
 
-/* A range that a function claims. */
-struct full_claim {
+/* A range that belongs to a function, unless another function has it, too. */
+struct builder_claim {
     uint32_t start, end, function;
 };
 
-struct full_owner {
+/* The pieces of a function. */
+struct builder_owner {
     uint32_t first_piece, piece_count;
 };
 
-struct full_range {
+struct builder_range {
     uint32_t start, end, node, depth;
 };
 
-/* Code without a gap in it, and where its rows are. */
-struct full_run {
+/* A run of code without gaps, and its rows. */
+struct builder_run {
     uint32_t start, end;
     uint64_t rows; /* offset into row_bytes */
     uint32_t count;
 };
 
 /* A growing array of one type. */
-struct full_list {
+struct builder_list {
     struct symbol_block block;
     uint32_t count;
 };
 
-struct symbol_full_builder {
+struct line_table_builder {
     uint64_t base, limit;
     bool failed, too_large;
     struct symbol_spill spill;
     struct hash_index string_set; /* by offset into strings */
     struct hash_index function_set, file_set, claim_set;
-    struct hash_index node_set; /* of the function at hand: no other has equal chains */
-    struct full_list functions, files, nodes, pieces, claims, owners, runs;
-    struct full_list ranges; /* of the function at hand */
-    struct full_list open;   /* indexes of ranges around the sweep's place */
+    struct hash_index node_set; /* of the current function: chains of others differ */
+    struct builder_list functions, files, nodes, pieces, claims, owners, runs;
+    struct builder_list ranges; /* of the current function */
+    struct builder_list open;   /* indexes of the ranges that contain the current address */
     struct symbol_block strings, row_bytes;
     size_t strings_len, row_bytes_len;
     uint32_t row_count, largest_line;
-    uint32_t last_start, last_file, last_line; /* the last row of the last run */
+    uint32_t last_start, last_file, last_line; /* the last row */
 };
 
-/* Room for one more; NULL, and the builder has failed, when there is none. */
-void *full_list_add(struct symbol_full_builder *builder, struct full_list *list, size_t item_size);
-/* Room for `len` more bytes behind the first `used` of a block; false as above. */
-bool full_block_reserve(struct symbol_full_builder *builder, struct symbol_block *block,
-                        size_t used, size_t len);
+/* Adds an item, which the caller fills. NULL if that fails; then the builder has failed, too. */
+void *builder_list_add(struct line_table_builder *builder, struct builder_list *list,
+                       size_t item_size);
+/* Makes room for `len` bytes behind the first `used` of a block. If it fails, so has the
+ * builder. */
+bool builder_block_reserve(struct line_table_builder *builder, struct symbol_block *block,
+                           size_t used, size_t len);
 
-/* Nothing is added any more. */
-void full_sets_finish(struct symbol_full_builder *builder);
+/* Frees the sets once nothing more will be added. */
+void builder_sets_finish(struct line_table_builder *builder);
 
-/* Takes rows of a run in turn: begin it, then once for each of its rows. */
-struct full_row_reader {
+/* Reads the rows of a run one by one: call begin, then next for each row. */
+struct row_reader {
     const uint8_t *at, *end;
     uint32_t start, file, line;
 };
-void full_rows_begin(const struct symbol_full_builder *builder, const struct full_run *run,
-                     struct full_row_reader *reader);
-void full_rows_next(struct full_row_reader *reader);
+void row_reader_begin(const struct line_table_builder *builder, const struct builder_run *run,
+                      struct row_reader *reader);
+void row_reader_next(struct row_reader *reader);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rows are the larger part of what is collected, so they are kept as they would be in a line
- * program: a run of code without gaps has a list of steps, about two bytes each.
+ * Rows are the largest part of the collected data, so they are stored like a line program: a run of
+ * code without gaps is a list of steps of about two bytes each.
  *
  *     address step << 1 | file changes, [file], line step (zigzag)
  *
- * Runs are sorted when the table is written; rows within a run are already. */
+ * Runs are sorted when the table is written; the rows of a run are sorted already. */
 #include "service/symbol/lines/line_table_builder.h"
 
 #define LONGEST_ROW 15 /* three numbers of up to 33 bits */
@@ -28,23 +28,23 @@ static uint64_t get_number(const uint8_t **at, const uint8_t *end) {
     return value;
 }
 
-static struct full_run *last_run(struct symbol_full_builder *builder) {
-    struct full_run *runs = builder->runs.block.bytes;
+static struct builder_run *last_run(struct line_table_builder *builder) {
+    struct builder_run *runs = builder->runs.block.bytes;
     return builder->runs.count ? &runs[builder->runs.count - 1] : NULL;
 }
 
-static struct full_run *begin_run(struct symbol_full_builder *builder, uint32_t start) {
-    struct full_run *run = full_list_add(builder, &builder->runs, sizeof *run);
+static struct builder_run *begin_run(struct line_table_builder *builder, uint32_t start) {
+    struct builder_run *run = builder_list_add(builder, &builder->runs, sizeof *run);
     if (run)
-        *run = (struct full_run){start, start, builder->row_bytes_len, 0};
+        *run = (struct builder_run){start, start, builder->row_bytes_len, 0};
     builder->last_start = start;
     builder->last_file = builder->last_line = 0;
     return run;
 }
 
-static void add_step(struct symbol_full_builder *builder, struct full_run *run, uint32_t file,
+static void add_step(struct line_table_builder *builder, struct builder_run *run, uint32_t file,
                      uint32_t line) {
-    if (!full_block_reserve(builder, &builder->row_bytes, builder->row_bytes_len, LONGEST_ROW))
+    if (!builder_block_reserve(builder, &builder->row_bytes, builder->row_bytes_len, LONGEST_ROW))
         return;
     uint8_t *bytes = builder->row_bytes.bytes, *at = bytes + builder->row_bytes_len;
     bool changes = file != builder->last_file;
@@ -61,12 +61,12 @@ static void add_step(struct symbol_full_builder *builder, struct full_run *run, 
     run->count++;
 }
 
-void symbol_full_add_row(struct symbol_full_builder *builder, uint64_t start, uint64_t end,
-                         uint32_t file, uint32_t line) {
+void line_table_add_row(struct line_table_builder *builder, uint64_t start, uint64_t end,
+                        uint32_t file, uint32_t line) {
     if (start < builder->base || end > builder->limit || start >= end || builder->failed)
         return;
     uint32_t from = (uint32_t)(start - builder->base);
-    struct full_run *run = last_run(builder);
+    struct builder_run *run = last_run(builder);
     if (!run || run->end != from)
         run = begin_run(builder, from);
     if (run && (run->count == 0 || file != builder->last_file || line != builder->last_line))
@@ -77,14 +77,14 @@ void symbol_full_add_row(struct symbol_full_builder *builder, uint64_t start, ui
         builder->largest_line = line;
 }
 
-void full_rows_begin(const struct symbol_full_builder *builder, const struct full_run *run,
-                     struct full_row_reader *reader) {
+void row_reader_begin(const struct line_table_builder *builder, const struct builder_run *run,
+                      struct row_reader *reader) {
     const uint8_t *bytes = builder->row_bytes.bytes;
-    *reader = (struct full_row_reader){
+    *reader = (struct row_reader){
         .at = bytes + run->rows, .end = bytes + builder->row_bytes_len, .start = run->start};
 }
 
-void full_rows_next(struct full_row_reader *reader) {
+void row_reader_next(struct row_reader *reader) {
     uint64_t step = get_number(&reader->at, reader->end);
     reader->start += (uint32_t)(step >> 1);
     if (step & 1)

@@ -9,7 +9,7 @@
 #define PAGE  ((size_t)4096)
 #define PIECE ((size_t)8 << 20)
 
-static size_t place_of(const struct symbol_spill *spill, const struct symbol_block *block) {
+static size_t slot_of(const struct symbol_spill *spill, const struct symbol_block *block) {
     size_t at = 0;
     while (at < SYMBOL_SPILL_BLOCKS && spill->in_file[at] != block)
         at++;
@@ -28,7 +28,7 @@ static void *map_more(struct symbol_spill *spill, size_t size) {
     return bytes;
 }
 
-/* Piece by piece, so that a move does not hold both copies. */
+/* Moves piece by piece, so that both copies are never resident as a whole. */
 static void move(const struct symbol_block *from, char *to, size_t len) {
     for (size_t at = 0; at < len; at += PIECE) {
         size_t piece = len - at < PIECE ? len - at : PIECE;
@@ -49,14 +49,14 @@ static bool resize_in_memory(struct symbol_spill *spill, struct symbol_block *bl
 }
 
 static bool resize_in_file(struct symbol_spill *spill, struct symbol_block *block, size_t size) {
-    size_t place = place_of(spill, block->in_file ? block : NULL);
-    char *bytes = place < SYMBOL_SPILL_BLOCKS ? map_more(spill, size) : NULL;
+    size_t slot = slot_of(spill, block->in_file ? block : NULL);
+    char *bytes = slot < SYMBOL_SPILL_BLOCKS ? map_more(spill, size) : NULL;
     if (!bytes)
         return false;
     move(block, bytes, block->size < size ? block->size : size);
     symbol_block_free(spill, block);
     *block = (struct symbol_block){bytes, size, true};
-    spill->in_file[place] = block;
+    spill->in_file[slot] = block;
     return true;
 }
 
@@ -68,9 +68,9 @@ bool symbol_block_resize(struct symbol_spill *spill, struct symbol_block *block,
 }
 
 void symbol_block_free(struct symbol_spill *spill, struct symbol_block *block) {
-    size_t place = block->in_file ? place_of(spill, block) : SYMBOL_SPILL_BLOCKS;
-    if (place < SYMBOL_SPILL_BLOCKS)
-        spill->in_file[place] = NULL;
+    size_t slot = block->in_file ? slot_of(spill, block) : SYMBOL_SPILL_BLOCKS;
+    if (slot < SYMBOL_SPILL_BLOCKS)
+        spill->in_file[slot] = NULL;
     if (block->in_file) {
         munmap(block->bytes, block->size);
     } else {

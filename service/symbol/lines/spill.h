@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Memory that may go to disk. Blocks are plain memory until all of them together reach a bound;
- * what grows beyond lies in a scratch file, mapped, and its pages can be given back to the kernel
- * at any time: the bytes stay, only the next touch costs a fault. So a conversion's memory is
- * bounded whatever its result. Thread safety: one thread per spill. */
+ * Memory that can move to disk. Blocks are heap memory until all of them together reach a limit. A
+ * block that grows beyond it moves to a mapped scratch file, whose pages can be returned to the
+ * kernel at any time: the bytes stay, and the next access costs a page fault. That bounds the
+ * memory of a worker, however large its table is. Thread safety: one thread per spill. */
 #ifndef SONDE_SERVICE_SYMBOL_LINES_SPILL_H
 #define SONDE_SERVICE_SYMBOL_LINES_SPILL_H
 
@@ -20,17 +20,16 @@ struct symbol_block {
 };
 
 struct symbol_spill {
-    int fd; /* an empty file, borrowed; -1 = memory only */
+    int fd; /* an empty scratch file, borrowed; -1 = memory only */
     size_t limit, in_memory;
     uint64_t file_bytes;
     struct symbol_block *in_file[SYMBOL_SPILL_BLOCKS];
 };
 
-/* Grows or shrinks a block (zeroed = empty) and keeps its bytes; false when there is no room, and
- * then nothing has changed. */
+/* Resizes a block (zeroed = empty) and keeps its bytes. If it fails, the block is unchanged. */
 bool symbol_block_resize(struct symbol_spill *spill, struct symbol_block *block, size_t size);
 void symbol_block_free(struct symbol_spill *spill, struct symbol_block *block);
-/* Gives back the pages of all blocks that lie in the file. */
+/* Returns the pages of all blocks in the file to the kernel. */
 void symbol_spill_drop_pages(const struct symbol_spill *spill);
 
 #endif

@@ -16,14 +16,13 @@
 
 #define DELETED " (deleted)"
 
-/* --- opening -----------------------------------------------------------------------------------
- */
+/* --- opening ---------------------------------------------------------------------------------- */
 
 /* Only regular files, and without waiting for a pipe's other end or taking a terminal. */
 static int open_regular(int directory, const char *path, int flags) {
     int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
-    struct stat about;
-    if (fd >= 0 && (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))) {
+    struct stat info;
+    if (fd >= 0 && (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))) {
         close(fd);
         return -1;
     }
@@ -39,10 +38,10 @@ static int open_beneath(const char *root, const char *path, int flags) {
                                (uint64_t)(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags),
                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
     int fd = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
-    struct stat about;
+    struct stat info;
     if (fd < 0 && errno == ENOSYS)
         fd = open_regular(directory, path[0] == '/' ? path + 1 : path, flags);
-    if (fd >= 0 && (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))) {
+    if (fd >= 0 && (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))) {
         close(fd);
         fd = -1;
     }
@@ -80,8 +79,7 @@ uint64_t symbol_process_start(pid_t pid) {
     return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
-/* --- identity ----------------------------------------------------------------------------------
- */
+/* --- identity --------------------------------------------------------------------------------- */
 
 /* What the process's memory says: the first bytes of the file as they are mapped. */
 struct memory_identity {
@@ -163,14 +161,13 @@ static bool has_build_id(int fd, const uint8_t *build_id, size_t len) {
 }
 
 static bool has_inode(int fd, const struct symbol_mapping *mapping) {
-    struct stat about;
-    return fstat(fd, &about) == 0 && about.st_ino == mapping->inode &&
-           major(about.st_dev) == mapping->device_major &&
-           minor(about.st_dev) == mapping->device_minor;
+    struct stat info;
+    return fstat(fd, &info) == 0 && info.st_ino == mapping->inode &&
+           major(info.st_dev) == mapping->device_major &&
+           minor(info.st_dev) == mapping->device_minor;
 }
 
-/* --- the mapped file ---------------------------------------------------------------------------
- */
+/* --- the mapped file -------------------------------------------------------------------------- */
 
 struct search {
     pid_t pid;
@@ -233,8 +230,7 @@ int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
     return fd;
 }
 
-/* --- the vdso ----------------------------------------------------------------------------------
- */
+/* --- the vdso --------------------------------------------------------------------------------- */
 
 int symbol_vdso_open(uint64_t *size) {
     char text[PATH_MAX + 128];

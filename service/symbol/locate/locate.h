@@ -37,8 +37,8 @@ int symbol_open_in_root(pid_t pid, const char *path);
 /* The same, but the last part of the path must be no link. */
 int symbol_open_no_link(pid_t pid, const char *path);
 
-/* Our own copy of the vdso, in memory; -1 = none. The same bytes are in every process of a kernel.
- */
+/* Our own copy of the vdso, in memory; -1 = none. The same bytes are in every process of a
+ * kernel. */
 int symbol_vdso_open(uint64_t *size);
 
 /* When the process started, in clock ticks since boot; 0 = it is gone. Tells pids apart. */

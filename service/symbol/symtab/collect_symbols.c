@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which symbols count: functions, IFUNCs and untyped labels (assembly) with an address inside an
- * executable section. Not: undefined and absolute ones, data, TLS, mapping symbols, local labels,
- * and anything at address 0, which some linkers leave behind for code they discarded. */
+ * Collected are functions, IFUNCs and untyped labels (assembly) inside executable sections. Not
+ * collected are undefined and absolute symbols, data, TLS, mapping symbols, local labels, and
+ * symbols at address 0, which some linkers leave behind for discarded code. */
 #include "service/symbol/symtab/collect_symbols.h"
 
 #include "service/elf/inflate.h"
@@ -54,7 +54,7 @@ static void add_text(struct symbol_collection *collection, uint64_t start, uint6
         collection->text[collection->text_count++] = (struct symbol_text){start, start + size};
 }
 
-/* Executable sections; of a file without section headers, executable segments. */
+/* Collects the executable sections, or the executable segments of a file without sections. */
 static sonde_err collect_text(const struct elf_file *elf, struct symbol_collection *collection) {
     collection->text =
         calloc(elf->section_count + elf->segment_count + 1, sizeof *collection->text);
@@ -103,7 +103,7 @@ static bool type_counts(const Elf64_Sym *symbol) {
 static bool name_counts(const Elf64_Sym *symbol, const char *name) {
     if (name[0] == 0 || name[0] == '$') /* mapping symbols: $x, $d */
         return false;
-    if (name[0] == '.' && name[1] == 'L') /* labels of the compiler that the assembler kept */
+    if (name[0] == '.' && name[1] == 'L') /* local labels that the assembler kept */
         return false;
     return ELF64_ST_TYPE(symbol->st_info) != STT_NOTYPE || symbol->st_size > 0 || name[0] != '.';
 }
@@ -126,7 +126,7 @@ static void add_symbol(struct symbol_collection *collection, const Elf64_Sym *sy
     symbol_collection_add(collection, item);
 }
 
-/* All of one symbol table. The whole string table goes into `names` once: most of it is used. */
+/* Adds the symbols of one table. Most of its string table is used, so all of it is copied. */
 static bool collect_table(const struct elf_file *elf, const Elf64_Shdr *table, enum source source,
                           struct symbol_collection *collection) {
     const Elf64_Shdr *strings = table ? elf_section_at(elf, table->sh_link) : NULL;
@@ -159,7 +159,7 @@ static bool collect_symtab(const struct elf_file *elf, struct symbol_collection 
            collect_table(elf, table, FROM_SYMTAB, collection) && collection->count > before;
 }
 
-/* "MiniDebugInfo": an xz-packed ELF file that holds a .symtab of what .dynsym lacks. */
+/* MiniDebugInfo: an xz-compressed ELF file whose .symtab has the symbols that .dynsym lacks. */
 static bool collect_debugdata(const struct elf_file *elf, struct symbol_collection *collection) {
     const Elf64_Shdr *section = elf_section(elf, ".gnu_debugdata");
     struct sonde_buf packed = {0}, image = {0};
@@ -192,7 +192,7 @@ sonde_err symbol_collect(const struct elf_file *elf, const struct elf_file *debu
     }
     symbol_collect_plt(elf, collection);
     if (collection->quality != SYMBOL_NAMES)
-        symbol_collect_starts(elf, collection);
+        symbol_collect_fde_starts(elf, collection);
     return collection->names.failed || (collection->is_cut && collection->count == 0)
                ? SONDE_OUT_OF_MEMORY
                : SONDE_OK;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names for the procedure linkage table. The layout differs (.plt with a header, .plt.sec behind
- * endbr64, .plt.got by 8 or 16 bytes, lld's own), so nothing is counted: each entry is looked at
- * for its indirect jump,
+ * Names the entries of the procedure linkage table. Layouts differ (.plt with a header, .plt.sec
+ * with endbr64, .plt.got with 8 or 16 bytes per entry, lld's own), so entries are not counted.
+ * Instead, each entry is searched for its indirect jump,
  *
  *     [f3 0f 1e fa]  [f2]  ff 25 <disp32>        jmp *slot(%rip)
  *
- * and the relocation of that slot names the function. x86-64 only; other machines get no PLT names.
- */
+ * and the relocation of that slot names the function. x86-64 only. */
 #include "service/symbol/symtab/collect_symbols.h"
 
 #include "service/elf/sections.h"
@@ -61,7 +60,7 @@ static struct slots collect_slots(const struct elf_file *elf) {
     return slots;
 }
 
-/* The slot that an entry jumps through; 0 = it holds no such jump. */
+/* The address of the slot that an entry jumps through; 0 = no such jump. */
 static uint64_t jump_slot(const uint8_t *entry, size_t len, uint64_t address) {
     for (size_t i = 0; i + 6 <= len; i++) {
         if (entry[i] != 0xff || entry[i + 1] != 0x25)

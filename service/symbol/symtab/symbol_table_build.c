@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From a heap of symbols to a table, in four steps:
+ * Builds a symbol table from an unsorted list, in four steps:
  *
- *   order    by start; among aliases (same start) the best name first
- *   choose   one symbol per start, as long as the longest of its aliases
- *   extend   symbols without a size up to the next start, never past their section, and none that
- *            lie inside a sized function: those are labels
+ *   sort     by start; aliases (symbols with the same start) by how well their names are known
+ *   choose   the first of the aliases, with the size of the longest
+ *   extend   symbols of unknown size to the next start, but not beyond their section; drop those
+ *            inside a function of known size, because they are labels
  *   flatten  nested and overlapping symbols into disjoint segments; the innermost start wins */
 #include "service/symbol/symtab/collect_symbols.h"
 #include "service/symbol/symtab/symbol_table.h"
@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- order -------------------------------------------------------------------------------------
- */
+/* --- sort ------------------------------------------------------------------------------------- */
 
 static int underscores(const char *name) {
     return (int)strspn(name, "_");
@@ -24,8 +23,8 @@ static int binding_rank(uint8_t binding) {
     return binding == STB_GLOBAL || binding == STB_GNU_UNIQUE ? 0 : binding == STB_WEAK ? 1 : 2;
 }
 
-/* Which of two names of one address people know it by: sized, global, few underscores, short. A
- * mangled name's "_Z" is no sign of privacy. */
+/* Users know the alias with the fewest leading underscores, then the shortest. The "_Z" or "_R" of
+ * a mangled name does not count as an underscore. */
 static int compare_names(const char *a, const char *b) {
     int private_a = strncmp(a, "_Z", 2) == 0 || strncmp(a, "_R", 2) == 0 ? 0 : underscores(a);
     int private_b = strncmp(b, "_Z", 2) == 0 || strncmp(b, "_R", 2) == 0 ? 0 : underscores(b);
@@ -52,10 +51,9 @@ static int compare_symbols(const void *left, const void *right, void *context) {
     return compare_names(names + a->name, names + b->name);
 }
 
-/* --- choose ------------------------------------------------------------------------------------
- */
+/* --- choose ----------------------------------------------------------------------------------- */
 
-/* C1 and C2, D0 to D2 of one class are one function to everybody. */
+/* The variants of one constructor (C1, C2) or destructor (D0, D1, D2). */
 static bool differ_by_structor(const char *a, const char *b) {
     size_t at = 0;
     while (a[at] && a[at] == b[at])
@@ -64,7 +62,7 @@ static bool differ_by_structor(const char *a, const char *b) {
            b[at] >= '0' && b[at] <= '9' && strcmp(a + at + 1, b + at + 1) == 0;
 }
 
-/* A compiler's clone beside its original: "name" and "name.localalias". */
+/* A function and its clone, as "name" and "name.localalias". */
 static bool differ_by_clone(const char *a, const char *b) {
     size_t at = 0;
     while (a[at] && a[at] == b[at])
@@ -72,8 +70,8 @@ static bool differ_by_clone(const char *a, const char *b) {
     return (a[at] == 0 && b[at] == '.') || (b[at] == 0 && a[at] == '.');
 }
 
-/* Aliases made by the linker's folding of identical code, rather than by the author: only mangled
- * names can tell, since C libraries alias on purpose. */
+/* Whether two aliases are different functions with identical code, which the linker folded. Only
+ * mangled names show that, because C libraries define aliases on purpose. */
 static bool is_folding(const char *a, const char *b) {
     bool mangled = (a[0] == '_' && (a[1] == 'Z' || a[1] == 'R')) &&
                    (b[0] == '_' && (b[1] == 'Z' || b[1] == 'R'));
@@ -86,7 +84,7 @@ struct chosen {
     bool is_exact;
 };
 
-/* One symbol per start, in place of the items: the first of each run, which has the best name. */
+/* Writes one symbol per start, the first of its aliases. */
 static size_t choose(struct symbol_collection *collection, struct chosen *chosen) {
     const char *names = collection->names.data;
     size_t count = 0;
@@ -96,7 +94,8 @@ static size_t choose(struct symbol_collection *collection, struct chosen *chosen
         if (last && last->start == item->start) {
             if (item->end > last->end)
                 last->end = item->end;
-            if (item->is_unnamed && last->is_exact) /* its neighbours are known after all */
+            if (item->is_unnamed &&
+                last->is_exact) /* the next function's start is known after all */
                 last->end = last->start;
             if (is_folding(names + last->name, names + item->name))
                 last->flags |= SYMBOL_IS_FOLDED;
@@ -115,12 +114,11 @@ static size_t choose(struct symbol_collection *collection, struct chosen *chosen
     return count;
 }
 
-/* --- extend ------------------------------------------------------------------------------------
- */
+/* --- extend ----------------------------------------------------------------------------------- */
 
-/* Gives unsized symbols an end and drops those inside a sized one. */
+/* Gives symbols of unknown size an end, and drops those inside a symbol of known size. */
 static size_t extend(struct chosen *chosen, size_t count) {
-    uint64_t covered = 0; /* up to here a sized symbol reaches */
+    uint64_t covered = 0; /* the end of the symbols of known size so far */
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         struct chosen one = chosen[i];
@@ -137,15 +135,14 @@ static size_t extend(struct chosen *chosen, size_t count) {
     return kept;
 }
 
-/* --- flatten -----------------------------------------------------------------------------------
- */
+/* --- flatten ---------------------------------------------------------------------------------- */
 
 struct flat {
     const struct chosen *chosen;
     uint64_t base;
     uint32_t *starts, *covers;
     uint32_t count;
-    uint32_t *open; /* symbols around the sweep's place, innermost last */
+    uint32_t *open; /* symbols that contain the current address, innermost last */
     uint32_t depth;
 };
 
@@ -159,7 +156,7 @@ static void emit(struct flat *flat, uint64_t address, uint32_t symbol) {
     flat->covers[flat->count++] = symbol;
 }
 
-/* Ends every open symbol that ends at or before `address`; what is below it goes on. */
+/* Closes the symbols that end at or before `address`; those that contain them continue. */
 static void close_until(struct flat *flat, uint64_t address) {
     const struct chosen *chosen = flat->chosen;
     while (flat->depth && chosen[flat->open[flat->depth - 1]].end <= address) {
@@ -179,51 +176,50 @@ static void flatten(struct flat *flat, size_t count) {
     close_until(flat, UINT64_MAX);
 }
 
-/* --- write -------------------------------------------------------------------------------------
- */
+/* --- write ------------------------------------------------------------------------------------ */
 
 static void write_symbols(const struct chosen *chosen, size_t count, const char *names,
-                          struct symbol_names_header *header, struct symbol_sink *sink) {
-    header->symbols_offset = symbol_sink_align(sink);
-    uint32_t name = 1; /* strings begin with the empty one */
+                          struct symbol_table_header *header, struct table_writer *writer) {
+    header->symbols_offset = table_writer_align(writer);
+    uint32_t name = 1; /* offset 0 is the empty string */
     for (size_t i = 0; i < count; i++) {
         struct symbol_entry entry = {(uint32_t)(chosen[i].start - header->base), name,
                                      chosen[i].flags};
-        symbol_sink_append(sink, &entry, sizeof entry);
+        table_writer_append(writer, &entry, sizeof entry);
         name += (uint32_t)strlen(names + chosen[i].name) + 1;
     }
-    header->strings_offset = symbol_sink_align(sink);
-    symbol_sink_append(sink, "", 1);
+    header->strings_offset = table_writer_align(writer);
+    table_writer_append(writer, "", 1);
     for (size_t i = 0; i < count; i++)
-        symbol_sink_append(sink, names + chosen[i].name, strlen(names + chosen[i].name) + 1);
-    header->strings_bytes = sink->len - header->strings_offset;
+        table_writer_append(writer, names + chosen[i].name, strlen(names + chosen[i].name) + 1);
+    header->strings_bytes = writer->len - header->strings_offset;
 }
 
 static sonde_err write_image(const struct flat *flat, size_t count,
                              const struct symbol_collection *collection, const char *identity,
                              uint32_t flags, struct sonde_buf *image) {
-    struct symbol_names_header header = {
-        .magic = SYMBOL_NAMES_MAGIC,
-        .version = SYMBOL_NAMES_VERSION,
+    struct symbol_table_header header = {
+        .magic = SYMBOL_TABLE_MAGIC,
+        .version = SYMBOL_TABLE_VERSION,
         .header_bytes = sizeof header,
         .base = flat->base,
         .quality = (uint32_t)collection->quality,
         .symbol_count = (uint32_t)count,
-        .flags = flags | (collection->is_cut ? SYMBOL_NAMES_IS_CUT : 0),
+        .flags = flags | (collection->is_cut ? SYMBOL_TABLE_IS_CUT : 0),
     };
-    struct symbol_sink sink;
+    struct table_writer writer;
     strncpy(header.identity, identity, sizeof header.identity - 1);
-    symbol_sink_to_buf(&sink, image);
-    symbol_sink_append(&sink, &header, sizeof header);
-    symbol_spans_write(&sink, flat->starts, flat->count, &header.segments);
-    header.covers_offset = symbol_sink_align(&sink);
-    symbol_sink_append(&sink, flat->covers, flat->count * sizeof *flat->covers);
-    write_symbols(flat->chosen, count, collection->names.data, &header, &sink);
-    header.total_bytes = sink.len;
-    return symbol_sink_finish(&sink, &header, sizeof header);
+    table_writer_to_buf(&writer, image);
+    table_writer_append(&writer, &header, sizeof header);
+    bucket_index_write(&writer, flat->starts, flat->count, &header.segments);
+    header.covers_offset = table_writer_align(&writer);
+    table_writer_append(&writer, flat->covers, flat->count * sizeof *flat->covers);
+    write_symbols(flat->chosen, count, collection->names.data, &header, &writer);
+    header.total_bytes = writer.len;
+    return table_writer_finish(&writer, &header, sizeof header);
 }
 
-/* Starts are kept in 32 bits: what lies 4 GiB above the first symbol is left out. */
+/* Starts have 32 bits, so symbols 4 GiB and more above the first are dropped. */
 static size_t within_reach(struct chosen *chosen, size_t count) {
     uint64_t last = count && chosen[0].start < UINT64_MAX - (UINT32_MAX - 1)
                         ? chosen[0].start + (UINT32_MAX - 1)
@@ -236,7 +232,7 @@ static size_t within_reach(struct chosen *chosen, size_t count) {
     return count;
 }
 
-sonde_err symbol_names_build(struct symbol_collection *collection, const char *identity,
+sonde_err symbol_table_build(struct symbol_collection *collection, const char *identity,
                              uint32_t flags, struct sonde_buf *image) {
     size_t room = collection->count + 1;
     struct chosen *chosen = calloc(room, sizeof *chosen);

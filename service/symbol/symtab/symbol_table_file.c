@@ -2,8 +2,8 @@
 #include "service/symbol/symtab/collect_symbols.h"
 #include "service/symbol/symtab/symbol_table.h"
 
-sonde_err symbol_names_of_files(int fd, int debug_fd, const char *identity,
-                                struct sonde_buf *image) {
+sonde_err symbol_table_build_from_files(int fd, int debug_fd, const char *identity,
+                                        struct sonde_buf *image) {
     struct elf_input input, debug_input;
     struct elf_file elf = {0}, debug = {0};
     struct symbol_collection collection = {0};
@@ -15,7 +15,7 @@ sonde_err symbol_names_of_files(int fd, int debug_fd, const char *identity,
     if (err == SONDE_OK)
         err = symbol_collect(&elf, has_debug ? &debug : NULL, &collection);
     if (err == SONDE_OK)
-        err = symbol_names_build(&collection, identity, has_debug ? SYMBOL_NAMES_HAD_DEBUG : 0,
+        err = symbol_table_build(&collection, identity, has_debug ? SYMBOL_TABLE_HAD_DEBUG : 0,
                                  image);
     symbol_collection_finish(&collection);
     elf_finish(&elf);

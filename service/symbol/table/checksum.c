@@ -9,7 +9,7 @@ static uint64_t mix(uint64_t hash, uint64_t word) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Four lanes, so that the multiplier is always busy. */
+/* Four independent lanes keep the multiplier busy. */
 static uint64_t checksum_piece(uint64_t hash, const char *at, size_t len) {
     uint64_t lanes[4] = {hash, hash + 1, hash + 2, hash + 3}, words[4];
     for (; len >= sizeof words; len -= sizeof words, at += sizeof words) {

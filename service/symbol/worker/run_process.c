@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run of a process that does for the store what is not done here: its descriptors, its start,
- * its end. The store knows the pids of all that run, so that it can end them with itself. */
+ * Runs the store's worker program and waits for it. The store records the pids of running workers,
+ * so that it can kill them when it ends. */
 #include "service/symbol/store.h"
 
 #include <errno.h>
@@ -14,17 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define MAX_WORDS 8
-#define FIRST_FD  3
+#define MAX_ARGUMENTS 8
+#define FIRST_FD      3
 
-/* The pid, or -1. Nothing of our environment goes over: no preloads, no proxies, no debuginfod. */
+/* Returns the pid, or -1. The worker gets an empty environment, hence no LD_PRELOAD, no proxies and
+ * no DEBUGINFOD_URLS. */
 static pid_t spawn(const char *program, const char *const *arguments, const int *fds, int fd_end) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     sigset_t none, all;
-    char *words[MAX_WORDS + 2] = {(char *)program};
-    for (size_t i = 0; i < MAX_WORDS && arguments[i]; i++)
-        words[i + 1] = (char *)arguments[i];
+    char *argv[MAX_ARGUMENTS + 2] = {(char *)program};
+    for (size_t i = 0; i < MAX_ARGUMENTS && arguments[i]; i++)
+        argv[i + 1] = (char *)arguments[i];
     char *environment[] = {(char *)"LC_ALL=C", NULL};
     pid_t pid = -1;
     posix_spawn_file_actions_init(&actions);
@@ -39,16 +40,16 @@ static pid_t spawn(const char *program, const char *const *arguments, const int 
     posix_spawnattr_setsigmask(&attributes, &none);
     posix_spawnattr_setsigdefault(&attributes, &all);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    if (posix_spawn(&pid, program, &actions, &attributes, words, environment) != 0)
+    if (posix_spawn(&pid, program, &actions, &attributes, argv, environment) != 0)
         pid = -1;
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return pid;
 }
 
-/* Waits for the worker's end, and ends it when its time is over: true then. It is not reaped here:
- * until then its pid can be nobody else's. */
-static bool await(pid_t pid, int timeout_ms) {
+/* Waits until the worker ends, and kills it at the timeout; then it returns true. The worker is not
+ * reaped yet, so that its pid cannot be reused while store->workers has it. */
+static bool wait_for_end(pid_t pid, int timeout_ms) {
     struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN};
     bool was_late = false;
     if (ended.fd >= 0) {
@@ -61,14 +62,14 @@ static bool await(pid_t pid, int timeout_ms) {
         if (was_late)
             kill(pid, SIGKILL);
     }
-    siginfo_t about;
-    while (waitid(P_PID, (id_t)pid, &about, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+    siginfo_t info;
+    while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT) < 0 && errno == EINTR)
         continue;
     return was_late;
 }
 
-/* Under the store's lock. NULL when the store ends. */
-static pid_t *take_place(struct symbol_store *store) {
+/* Waits for a free slot, under the store's lock. NULL if the store is ending. */
+static pid_t *wait_for_slot(struct symbol_store *store) {
     while (!store->stopping) {
         for (size_t i = 0; i < SYMBOL_WORKERS; i++)
             if (store->workers[i] == 0)
@@ -83,31 +84,34 @@ static uint64_t milliseconds(const struct rusage *usage) {
            (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) / 1000;
 }
 
-/* The pid is told under the lock, so that a store that ends can end the process too. */
-struct symbol_run symbol_run(struct symbol_store *store, const char *const *arguments,
-                             const int *fds, int fd_end, int timeout_ms) {
+/* The pid is recorded under the lock, so that symbol_store_end cannot miss the process. */
+struct symbol_process_run symbol_process_run(struct symbol_store *store,
+                                             const char *const *arguments, const int *fds,
+                                             int fd_end, int timeout_ms) {
     struct rusage usage = {0};
-    struct symbol_run run = {.end = SYMBOL_RUN_STORE_ENDS};
+    struct symbol_process_run run = {.end = SYMBOL_PROCESS_STORE_ENDS};
     lock_take(&store->lock);
-    pid_t *place = take_place(store);
-    pid_t pid = place ? spawn(store->worker, arguments, fds, fd_end) : -1;
+    pid_t *slot = wait_for_slot(store);
+    pid_t pid = slot ? spawn(store->worker, arguments, fds, fd_end) : -1;
     if (pid > 0)
-        *place = pid;
+        *slot = pid;
     lock_drop(&store->lock);
     if (pid <= 0) {
-        run.end = place ? SYMBOL_RUN_NOT_STARTED : SYMBOL_RUN_STORE_ENDS;
+        run.end = slot ? SYMBOL_PROCESS_NOT_STARTED : SYMBOL_PROCESS_STORE_ENDS;
         return run;
     }
-    bool was_late = await(pid, timeout_ms);
+    bool was_late = wait_for_end(pid, timeout_ms);
     lock_take(&store->lock);
     bool stopping = store->stopping;
-    *place = 0;
+    *slot = 0;
     pthread_cond_signal(&store->worker_ended);
     lock_drop(&store->lock);
     while (wait4(pid, &run.status, 0, &usage) < 0 && errno == EINTR)
         continue;
     run.cpu_ms = milliseconds(&usage);
-    run.end = stopping ? SYMBOL_RUN_STORE_ENDS : was_late ? SYMBOL_RUN_LATE : SYMBOL_RUN_ENDED;
+    run.end = stopping   ? SYMBOL_PROCESS_STORE_ENDS
+              : was_late ? SYMBOL_PROCESS_LATE
+                         : SYMBOL_PROCESS_ENDED;
     return run;
 }
 

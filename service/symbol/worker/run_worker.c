@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One run of a worker: its descriptors, its start, its end. The worker gets open files and no
- * names; its table counts when it is whole, however the worker ended. When there is none the reason
- * is kept, and it is not tried again for nothing. */
+ * Runs a worker that builds a table. The worker gets open files instead of paths. If it leaves a
+ * complete table, the table counts, however the worker ended. Otherwise the reason is saved, and
+ * the run is not repeated for the same file for a while. */
 #include "service/elf/sections.h"
 #include "service/symbol/locate/locate.h"
 #include "service/symbol/store.h"
+#include "service/symbol/table/checksum.h"
+#include "service/symbol/table/table_file.h"
 #include "service/symbol/worker/worker.h"
 
 #include <fcntl.h>
@@ -16,10 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FULL_TIMEOUT_MS  (15 * 60 * 1000)
-#define NAMES_TIMEOUT_MS (60 * 1000)
-/* Where copies of descriptors go, so that none stands in another's place. */
-#define ABOVE 64
+#define LINES_TIMEOUT_MS   (15 * 60 * 1000)
+#define SYMBOLS_TIMEOUT_MS (60 * 1000)
+/* Descriptors are copied to numbers from here on, above all numbers that the worker gets, so that
+ * moving one to its number in the worker does not overwrite another. */
+#define FIRST_COPY 64
 
 static bool fd_has_dwarf(int fd) {
     struct elf_input input;
@@ -40,8 +43,7 @@ bool symbol_module_has_dwarf(struct symbol_module *module) {
     return dwarf_fd(module) >= 0;
 }
 
-/* The package of split units beside the file; -1 = none. Each of its units has an id to be known
- * by. */
+/* The package of split DWARF units beside the file (.dwp); -1 = none. */
 static int open_package(int fd) {
     char link[64], path[PATH_MAX];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
@@ -53,7 +55,7 @@ static int open_package(int fd) {
 }
 
 static int copy_fd(int fd) {
-    return fcntl(fd, F_DUPFD_CLOEXEC, ABOVE);
+    return fcntl(fd, F_DUPFD_CLOEXEC, FIRST_COPY);
 }
 
 static void close_all(int *fds, int count) {
@@ -62,12 +64,12 @@ static void close_all(int *fds, int count) {
             close(fds[i]);
 }
 
-/* Our copies of what becomes descriptors 3 and up; false when one is missing. */
-static bool gather(struct symbol_module *module, bool is_names, int out,
-                   int fds[SYMBOL_WORKER_FD_END]) {
+/* Collects the worker's descriptors. Returns false if one is missing. */
+static bool collect_fds(struct symbol_module *module, bool is_symbols, int out,
+                        int fds[SYMBOL_WORKER_FD_END]) {
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
-    int dwarf = is_names ? module->debug_fd : dwarf_fd(module);
-    bool wants_more = dwarf >= 0 && !is_names, whole = is_names || dwarf >= 0;
+    int dwarf = is_symbols ? module->debug_fd : dwarf_fd(module);
+    bool wants_more = dwarf >= 0 && !is_symbols, whole = is_symbols || dwarf >= 0;
     int alt = wants_more && module->alt_fd < 0
                   ? symbol_locate_alt_of(dwarf, 0, module->store->debug_roots)
                   : -1;
@@ -80,8 +82,8 @@ static bool gather(struct symbol_module *module, bool is_names, int out,
                                                                          : none);
     fds[SYMBOL_WORKER_PACKAGE] = copy_fd(package >= 0 ? package : none);
     for (int i = SYMBOL_WORKER_SCRATCH; i <= SYMBOL_WORKER_LAST_SCRATCH; i++) {
-        int scratch = is_names ? -1 : symbol_cache_scratch(&module->store->cache);
-        fds[i] = copy_fd(is_names ? none : scratch);
+        int scratch = is_symbols ? -1 : symbol_cache_scratch(&module->store->cache);
+        fds[i] = copy_fd(is_symbols ? none : scratch);
         close_all(&scratch, 1);
     }
     fds[SYMBOL_WORKER_OUT] = copy_fd(out);
@@ -95,43 +97,42 @@ static bool gather(struct symbol_module *module, bool is_names, int out,
 static struct symbol_failure run(struct symbol_module *module, const char *kind, const int *fds,
                                  int timeout_ms) {
     const char *arguments[] = {SYMBOL_WORKER_ARGUMENT, kind, module->identity, NULL};
-    struct symbol_run run =
-        symbol_run(module->store, arguments, fds, SYMBOL_WORKER_FD_END, timeout_ms);
-    if (run.end == SYMBOL_RUN_STORE_ENDS)
+    struct symbol_process_run run =
+        symbol_process_run(module->store, arguments, fds, SYMBOL_WORKER_FD_END, timeout_ms);
+    if (run.end == SYMBOL_PROCESS_STORE_ENDS)
         return (struct symbol_failure){.cause = SYMBOL_FAILURE_NONE};
-    if (run.end == SYMBOL_RUN_NOT_STARTED)
+    if (run.end == SYMBOL_PROCESS_NOT_STARTED)
         return (struct symbol_failure){.cause = SYMBOL_FAILURE_NOT_STARTED, .unix_s = time(NULL)};
-    return symbol_failure_of(run.status, run.cpu_ms, run.end == SYMBOL_RUN_LATE);
+    return symbol_failure_of(run.status, run.cpu_ms, run.end == SYMBOL_PROCESS_LATE);
 }
 
-/* --- one conversion ----------------------------------------------------------------------------
- */
+/* --- one run ---------------------------------------------------------------------------------- */
 
-static uint64_t hash_file(uint64_t hash, bool is_known, const struct stat *about) {
-    uint64_t facts[] = {is_known,
-                        about->st_dev,
-                        about->st_ino,
-                        (uint64_t)about->st_size,
-                        (uint64_t)about->st_mtim.tv_sec,
-                        (uint64_t)about->st_mtim.tv_nsec};
-    return symbol_checksum(hash, facts, sizeof facts);
+static uint64_t hash_file(uint64_t hash, bool is_known, const struct stat *info) {
+    uint64_t fields[] = {is_known,
+                         info->st_dev,
+                         info->st_ino,
+                         (uint64_t)info->st_size,
+                         (uint64_t)info->st_mtim.tv_sec,
+                         (uint64_t)info->st_mtim.tv_nsec};
+    return symbol_checksum(hash, fields, sizeof fields);
 }
 
-uint64_t symbol_convert_subject(const struct symbol_module *module) {
+uint64_t symbol_worker_subject(const struct symbol_module *module) {
     struct stat worker = {0}, file = {0}, debug = {0};
     bool has_worker = module->store->worker && stat(module->store->worker, &worker) == 0;
-    uint64_t hash = hash_file(SYMBOL_NAMES_VERSION << 8 | SYMBOL_FULL_VERSION, has_worker, &worker);
+    uint64_t hash = hash_file(SYMBOL_TABLE_VERSION << 8 | LINE_TABLE_VERSION, has_worker, &worker);
     hash = hash_file(hash, fstat(module->fd, &file) == 0, &file);
     return hash_file(hash, module->debug_fd >= 0 && fstat(module->debug_fd, &debug) == 0, &debug);
 }
 
-/* The table's file, or -1. out is taken. */
-static int settle_table(struct symbol_module *module, const char *kind, int out, const char *name,
-                        struct symbol_failure *failure) {
+/* Takes out. Returns the table's file, or -1. */
+static int publish(struct symbol_module *module, const char *kind, int out, const char *name,
+                   struct symbol_failure *failure) {
     struct symbol_cache *cache = &module->store->cache;
-    bool whole = symbol_table_is_whole(out);
+    bool whole = table_file_is_whole(out);
     if (whole)
-        symbol_table_seal(out);
+        table_file_seal(out);
     if (whole && symbol_cache_commit(cache, out, name, module->identity, kind)) {
         failure->cause = SYMBOL_FAILURE_NONE;
         symbol_failure_forget(cache, module->identity, kind);
@@ -144,32 +145,33 @@ static int settle_table(struct symbol_module *module, const char *kind, int out,
     return -1;
 }
 
-/* name empty: the table is in memory. */
+/* Builds the table in `out`, whose temporary name is `name`; "" = it is in memory. */
 static int attempt(struct symbol_module *module, const char *kind, int out, const char *name,
                    struct symbol_failure *failure) {
     int fds[SYMBOL_WORKER_FD_END];
-    bool is_names = strcmp(kind, SYMBOL_WORKER_NAMES) == 0;
+    bool is_symbols = strcmp(kind, SYMBOL_WORKER_SYMBOLS) == 0;
     *failure = (struct symbol_failure){.cause = SYMBOL_FAILURE_IO, .unix_s = time(NULL)};
     if (out < 0)
         return -1;
-    if (gather(module, is_names, out, fds))
-        *failure = run(module, kind, fds, is_names ? NAMES_TIMEOUT_MS : FULL_TIMEOUT_MS);
+    if (collect_fds(module, is_symbols, out, fds))
+        *failure = run(module, kind, fds, is_symbols ? SYMBOLS_TIMEOUT_MS : LINES_TIMEOUT_MS);
     close_all(fds, SYMBOL_WORKER_FD_END);
-    return settle_table(module, kind, out, name, failure);
+    return publish(module, kind, out, name, failure);
 }
 
-int symbol_convert(struct symbol_module *module, const char *kind, struct symbol_failure *failure) {
+int symbol_worker_run(struct symbol_module *module, const char *kind,
+                      struct symbol_failure *failure) {
     struct symbol_cache *cache = &module->store->cache;
     char name[SYMBOL_CACHE_NAME];
-    uint64_t subject = symbol_convert_subject(module);
+    uint64_t subject = symbol_worker_subject(module);
     if (symbol_failure_find(cache, module->identity, kind, failure) &&
         symbol_failure_stands(failure, subject))
         return -1;
     int out = attempt(module, kind, symbol_cache_begin(cache, name), name, failure);
-    if (failure->cause == SYMBOL_FAILURE_IO && strcmp(kind, SYMBOL_WORKER_NAMES) == 0)
+    if (failure->cause == SYMBOL_FAILURE_IO && strcmp(kind, SYMBOL_WORKER_SYMBOLS) == 0)
         out = attempt(module, kind, memfd_create("sonde-symbols", MFD_CLOEXEC), "", failure);
     failure->subject = subject;
     if (failure->cause != SYMBOL_FAILURE_NONE)
-        symbol_failure_keep(cache, module->identity, kind, failure);
+        symbol_failure_save(cache, module->identity, kind, failure);
     return out;
 }

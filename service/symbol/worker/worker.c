@@ -17,7 +17,7 @@ bool symbol_worker_is_asked(int argc, char **argv) {
     return argc == 4 && strcmp(argv[1], SYMBOL_WORKER_ARGUMENT) == 0;
 }
 
-/* From the first to the last byte of executable sections. */
+/* The addresses from the first to the last byte of the executable sections. */
 static bool find_text(uint64_t *base, uint64_t *limit) {
     struct elf_input input;
     struct elf_file elf = {0};
@@ -50,21 +50,21 @@ static bool write_out(const struct sonde_buf *image) {
     return true;
 }
 
-static int write_table(struct symbol_full_builder *builder, const struct dwarf_input *input,
+static int write_table(struct line_table_builder *builder, const struct dwarf_input *input,
                        const char *identity) {
     struct dwarf_result result;
     sonde_err err = dwarf_walk_all(input, builder, &result);
     if (err != SONDE_OK)
         return err == SONDE_NOT_FOUND ? SYMBOL_WORKER_NO_DWARF : SYMBOL_WORKER_MEMORY;
-    uint32_t flags = result.broken_units ? SYMBOL_FULL_IS_PARTIAL : 0;
-    err = symbol_full_write_file(builder, identity, flags, result.units, SYMBOL_WORKER_OUT);
+    uint32_t flags = result.broken_units ? LINE_TABLE_IS_PARTIAL : 0;
+    err = line_table_write_file(builder, identity, flags, result.units, SYMBOL_WORKER_OUT);
     if (err != SONDE_OK)
         return err == SONDE_IO ? SYMBOL_WORKER_IO : SYMBOL_WORKER_MEMORY;
     return SYMBOL_WORKER_DONE;
 }
 
-/* Nothing is freed: the process ends. */
-static int convert(const char *identity) {
+/* Nothing is freed, because the process ends. */
+static int build_lines(const char *identity) {
     struct dwarf_sections sections, alt, package;
     struct dwarf_input input = {.main = &sections, .may_open = true};
     uint64_t limit;
@@ -80,22 +80,23 @@ static int convert(const char *identity) {
     if (dwarf_sections_open(SYMBOL_WORKER_PACKAGE, DWARF_SPLIT, SYMBOL_WORKER_SCRATCH_PACKAGE,
                             &package) == SONDE_OK)
         input.package = &package;
-    struct symbol_full_builder *builder =
-        symbol_full_builder_create(input.base, limit, SYMBOL_WORKER_SCRATCH_TABLE);
+    struct line_table_builder *builder =
+        line_table_builder_create(input.base, limit, SYMBOL_WORKER_SCRATCH_TABLE);
     return builder ? write_table(builder, &input, identity) : SYMBOL_WORKER_MEMORY;
 }
 
-static int make_names(const char *identity) {
+static int build_symbols(const char *identity) {
     struct sonde_buf image = {0};
     sonde_err err =
-        symbol_names_of_files(SYMBOL_WORKER_MAIN, SYMBOL_WORKER_DWARF, identity, &image);
+        symbol_table_build_from_files(SYMBOL_WORKER_MAIN, SYMBOL_WORKER_DWARF, identity, &image);
     if (err)
         return err == SONDE_OUT_OF_MEMORY ? SYMBOL_WORKER_MEMORY : SYMBOL_WORKER_BROKEN;
     return write_out(&image) ? SYMBOL_WORKER_DONE : SYMBOL_WORKER_IO;
 }
 
-/* Scratch files are mapped, and a disk that is full shows at a touch of their pages. Whether it is
- * full a write tells; when it is not, an input has shrunk: back to the touch, which ends us. */
+/* Scratch files are mapped, so a full disk shows as SIGBUS when a page is first written to. A test
+ * write tells whether the disk is full. Otherwise an input file has shrunk; then returning repeats
+ * the access, which kills the process, because SA_RESETHAND has removed this handler. */
 static void on_bus_error(int number) {
     static const char page[4096];
     if (lseek(SYMBOL_WORKER_SCRATCH, 0, SEEK_END) >= 0 &&
@@ -103,7 +104,7 @@ static void on_bus_error(int number) {
         _exit(SYMBOL_WORKER_NO_SPACE);
 }
 
-static bool watch_scratch(void) {
+static bool handle_full_disk(void) {
     struct sigaction action = {.sa_handler = on_bus_error, .sa_flags = (int)SA_RESETHAND};
     return sigaction(SIGBUS, &action, NULL) == 0;
 }
@@ -111,15 +112,16 @@ static bool watch_scratch(void) {
 static int work(int argc, char **argv) {
     if (!symbol_worker_is_asked(argc, argv))
         return SYMBOL_WORKER_BROKEN;
-    bool names = strcmp(argv[2], SYMBOL_WORKER_NAMES) == 0;
-    /* Somebody waits for names. */
-    if ((!names && (setpriority(PRIO_PROCESS, 0, 15) != 0 || !watch_scratch())) ||
-        !symbol_confine())
+    bool symbols = strcmp(argv[2], SYMBOL_WORKER_SYMBOLS) == 0;
+    /* A request waits for a symbol table, so only line tables are built at low priority. */
+    if (!symbols && (setpriority(PRIO_PROCESS, 0, 15) != 0 || !handle_full_disk()))
         return SYMBOL_WORKER_CONFINED;
-    return names ? make_names(argv[3]) : convert(argv[3]);
+    if (!symbol_confine())
+        return SYMBOL_WORKER_CONFINED;
+    return symbols ? build_symbols(argv[3]) : build_lines(argv[3]);
 }
 
-/* Nobody's clean-up runs: it was written for a process that has its rights. */
+/* _exit, because exit handlers were not written for a process without its privileges. */
 int symbol_worker_main(int argc, char **argv) {
     _exit(work(argc, argv));
 }

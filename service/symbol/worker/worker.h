@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The worker process that turns an ELF file into a table of names, or its DWARF into a full table:
- * the service's own program, started again with SYMBOL_WORKER_ARGUMENT as its first argument. It
- * has a few descriptors and nothing else: bounds on memory, time and file size, no privileges, and
- * a filter that leaves it no system call but reading, memory and its end. A hostile file costs this
- * process. */
+ * The worker process that builds tables from ELF files: a symbol table, or a line table from their
+ * DWARF. It is the service's own program, run with SYMBOL_WORKER_ARGUMENT as its first argument. It
+ * gets open files, limits on memory, time and file size, no privileges, and a system call filter
+ * that lets it read files, use memory and exit. So a hostile file can only harm its worker. */
 #ifndef SONDE_SERVICE_SYMBOL_WORKER_WORKER_H
 #define SONDE_SERVICE_SYMBOL_WORKER_WORKER_H
 
@@ -12,32 +11,31 @@
 
 #define SYMBOL_WORKER_ARGUMENT "--symbol-worker"
 
-/* What it may use of the processor before it is ended. */
+/* The limit of its CPU time. */
 #define SYMBOL_WORKER_CPU_SECONDS 300
 
-/* Its arguments are SYMBOL_WORKER_ARGUMENT, what to make, and the identity of the file. "names":
- * the table of names, wanted soon; "full": the full table, at low priority. */
-#define SYMBOL_WORKER_NAMES "names"
-#define SYMBOL_WORKER_FULL  "full"
+/* Its arguments are SYMBOL_WORKER_ARGUMENT, the kind of table, and the identity of the file. The
+ * kind is also the end of the table's name in the cache. */
+#define SYMBOL_WORKER_SYMBOLS "symbols" /* at normal priority */
+#define SYMBOL_WORKER_LINES   "lines"   /* at low priority */
 
-/* For the first lines of the service's main: if (symbol_worker_is_asked(argc, argv)) return
- * symbol_worker_main(argc, argv); before any thread is started. Library //service/symbol:worker. */
+/* Call these first in main, before any thread is started: if (symbol_worker_is_asked(argc, argv))
+ * return symbol_worker_main(argc, argv); */
 bool symbol_worker_is_asked(int argc, char **argv);
 int symbol_worker_main(int argc, char **argv); /* does not return */
 
-/* Its descriptors. */
+/* Its descriptors. Files that it does not need or that do not exist are /dev/null. */
 enum {
-    SYMBOL_WORKER_MAIN = 3, /* the mapped file: where the text is */
-    SYMBOL_WORKER_DWARF,    /* the file with the DWARF, may be the same; of names: the debug file,
-                             * /dev/null = none */
-    SYMBOL_WORKER_ALT,      /* what dwz moved away; /dev/null = none */
-    SYMBOL_WORKER_PACKAGE,  /* split units (.dwp); /dev/null = none */
-    SYMBOL_WORKER_SCRATCH,  /* empty files for inflated sections */
+    SYMBOL_WORKER_MAIN = 3, /* the mapped file, which has the code */
+    SYMBOL_WORKER_DWARF,    /* lines: the file with the DWARF; symbols: the debug file */
+    SYMBOL_WORKER_ALT,      /* the file that dwz moved shared DWARF to */
+    SYMBOL_WORKER_PACKAGE,  /* the package of split units (.dwp) */
+    SYMBOL_WORKER_SCRATCH,  /* empty files for the decompressed sections of the three files above */
     SYMBOL_WORKER_SCRATCH_ALT,
     SYMBOL_WORKER_SCRATCH_PACKAGE,
-    SYMBOL_WORKER_SCRATCH_TABLE, /* and for what is collected */
+    SYMBOL_WORKER_SCRATCH_TABLE, /* an empty file for the collected lists */
     SYMBOL_WORKER_LAST_SCRATCH = SYMBOL_WORKER_SCRATCH_TABLE,
-    SYMBOL_WORKER_OUT, /* the table */
+    SYMBOL_WORKER_OUT, /* the table to write */
     SYMBOL_WORKER_FD_END,
 };
 
@@ -47,8 +45,8 @@ enum symbol_worker_exit {
     SYMBOL_WORKER_BROKEN,
     SYMBOL_WORKER_MEMORY,
     SYMBOL_WORKER_IO,
-    SYMBOL_WORKER_CONFINED, /* it could not give up its rights, and did not begin */
-    SYMBOL_WORKER_NO_SPACE, /* for a scratch file */
+    SYMBOL_WORKER_CONFINED, /* it could not drop its privileges and read nothing */
+    SYMBOL_WORKER_NO_SPACE, /* the disk is full */
 };
 
 #endif

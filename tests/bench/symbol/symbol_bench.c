@@ -31,8 +31,7 @@ struct draw {
     size_t count;
 };
 
-/* --- what is measured --------------------------------------------------------------------------
- */
+/* --- what is measured ------------------------------------------------------------------------- */
 
 /* A program of many templates over the standard library: tens of megabytes of DWARF. */
 static const char *make_program(void) {
@@ -75,7 +74,7 @@ static uint64_t dwarf_bytes(const char *path) {
 }
 
 /* Random addresses over the named functions. */
-static struct draw draw_addresses(const struct symbol_names *names, size_t count) {
+static struct draw draw_addresses(const struct symbol_table *names, size_t count) {
     struct draw draw = {calloc(count, sizeof(uint64_t)), 0};
     uint64_t random = 88172645463325252ull;
     while (draw.count < count && names->segments.span > 0) {
@@ -83,7 +82,7 @@ static struct draw draw_addresses(const struct symbol_names *names, size_t count
         random ^= random >> 7;
         random ^= random << 17;
         uint64_t address = names->header->base + random % names->segments.span;
-        if (symbol_names_find(names, address) != SYMBOL_NO_SYMBOL)
+        if (symbol_table_find(names, address) != SYMBOL_NO_SYMBOL)
             draw.items[draw.count++] = address;
     }
     return draw;
@@ -111,32 +110,31 @@ static void goal(const char *name, const char *what, double value, const char *u
            side == AT_LEAST ? ">=" : "<=", wanted, met ? "met" : "MISSED");
 }
 
-/* --- ours --------------------------------------------------------------------------------------
- */
+/* --- ours ------------------------------------------------------------------------------------- */
 
 static volatile uint64_t sink;
 
-static void measure_names(const struct symbol_names *names, const struct draw *draw) {
+static void measure_names(const struct symbol_table *names, const struct draw *draw) {
     double before = peer_own_cpu();
     size_t done = 0;
     while (peer_own_cpu() - before < 0.5) {
         for (size_t i = 0; i < draw->count; i++)
-            sink += symbol_names_find(names, draw->items[i]);
+            sink += symbol_table_find(names, draw->items[i]);
         done += draw->count;
     }
     goal("G1", "names, warm table, one core", (double)done / (peer_own_cpu() - before) / 1e6,
          "M addresses/s", 20, AT_LEAST);
 }
 
-static void measure_full(const struct symbol_full *full, const struct draw *draw) {
+static void measure_full(const struct line_table *full, const struct draw *draw) {
     double before = peer_own_cpu();
     size_t done = 0;
     while (peer_own_cpu() - before < 0.5) {
         for (size_t i = 0; i < draw->count; i++) {
-            uint32_t node = symbol_full_find(full, draw->items[i]), file = 0, line = 0;
+            uint32_t node = line_table_find_node(full, draw->items[i]), file = 0, line = 0;
             for (; node < full->header->node_count; node = full->nodes[node].parent)
                 sink += full->nodes[node].function;
-            if (symbol_full_line(full, draw->items[i], &file, &line))
+            if (line_table_find_line(full, draw->items[i], &file, &line))
                 sink += line;
         }
         done += draw->count;
@@ -198,13 +196,13 @@ static struct symbol_image open_table(const char *kind) {
 
 /* False when the file has no DWARF. */
 static bool convert(struct symbol_store *store, struct symbol_module *module, uint64_t dwarf,
-                    struct symbol_full *full) {
+                    struct line_table *full) {
     double before = peer_children_cpu();
     if (ask(store, module, 900000) != SYMBOL_FULL)
         return false;
     double cost = peer_children_cpu() - before;
-    struct symbol_image image = open_table("full");
-    CHECK_INT(symbol_full_open(image.bytes, image.len, NULL, false, full), ==, SONDE_OK);
+    struct symbol_image image = open_table("lines");
+    CHECK_INT(line_table_open(image.bytes, image.len, NULL, false, full), ==, SONDE_OK);
     row("G4", "conversion of all DWARF, CPU of the worker", cost, "s");
     goal("G4", "the same for 100 MB of .debug_info", cost * 1e8 / (double)dwarf, "s", 0.8, AT_MOST);
     goal("G5", "peak memory of the worker", (double)peer_children_peak_kib() / 1024, "MiB", 256,
@@ -213,8 +211,7 @@ static bool convert(struct symbol_store *store, struct symbol_module *module, ui
     return true;
 }
 
-/* --- peers -------------------------------------------------------------------------------------
- */
+/* --- peers ------------------------------------------------------------------------------------ */
 
 static void run_peer(const char *name, const char *command, const char *path, size_t count,
                      double ours_s) {
@@ -269,13 +266,12 @@ static void measure_agreements(const char *path, const struct draw *draw) {
     measure_agreement(path, draw, CORPUS_EU, "eu-addr2line", EU_ADDRESSES);
 }
 
-/* --- the run -----------------------------------------------------------------------------------
- */
+/* --- the run ---------------------------------------------------------------------------------- */
 
 static const char *chosen_file;
 static size_t chosen_count = 10000;
 
-static void cold_names(const char *path, struct symbol_names *names) {
+static void cold_names(const char *path, struct symbol_table *names) {
     struct symbol_store *store = fixture_store(fixture_path("cache"), NULL);
     struct symbol_module *module = fixture_module(store, path);
     long peak = own_peak_kib();
@@ -285,8 +281,8 @@ static void cold_names(const char *path, struct symbol_names *names) {
          (peer_own_cpu() + peer_children_cpu() - before) * 1e3, "ms CPU", 60, AT_MOST);
     goal("G3", "    extra peak memory of the service", (double)(own_peak_kib() - peak) / 1024,
          "MiB", 25, AT_MOST);
-    struct symbol_image image = open_table("names");
-    CHECK_INT(symbol_names_open(image.bytes, image.len, NULL, false, names), ==, SONDE_OK);
+    struct symbol_image image = open_table("symbols");
+    CHECK_INT(symbol_table_open(image.bytes, image.len, NULL, false, names), ==, SONDE_OK);
     row("", "    symbols", names->header->symbol_count, "");
     symbol_module_release(module);
     symbol_store_destroy(store);
@@ -304,8 +300,8 @@ static void reopen(const char *path) {
 }
 
 static void measure(const char *path) {
-    struct symbol_names names;
-    struct symbol_full full;
+    struct symbol_table names;
+    struct line_table full;
     uint64_t dwarf = dwarf_bytes(path);
     cold_names(path, &names);
     struct draw draw = draw_addresses(&names, chosen_count);

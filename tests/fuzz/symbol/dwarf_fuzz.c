@@ -43,16 +43,16 @@ static void cut(const uint8_t *data, size_t size) {
 }
 
 static void look_up(const struct sonde_buf *image) {
-    struct symbol_full full;
-    if (symbol_full_open(image->data, image->len, "fuzz", false, &full) != SONDE_OK)
+    struct line_table full;
+    if (line_table_open(image->data, image->len, "fuzz", false, &full) != SONDE_OK)
         abort();
     for (uint64_t vaddr = TEXT_BASE; vaddr < TEXT_BASE + 0x2000; vaddr += 7) {
-        uint32_t node = symbol_full_find(&full, vaddr), file, line;
-        for (int depth = 0; node != SYMBOL_NO_NODE; node = full.nodes[node].parent)
+        uint32_t node = line_table_find_node(&full, vaddr), file, line;
+        for (int depth = 0; node != LINE_TABLE_NO_NODE; node = full.nodes[node].parent)
             if (node >= full.header->node_count || depth++ > 1000)
                 abort();
-        if (symbol_full_line(&full, vaddr, &file, &line) &&
-            strlen(symbol_full_file(&full, file)) >= image->len)
+        if (line_table_find_line(&full, vaddr, &file, &line) &&
+            strlen(line_table_file_name(&full, file)) >= image->len)
             abort();
     }
 }
@@ -64,14 +64,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                                 .package = &files[PACKAGE],
                                 .base = TEXT_BASE};
     struct dwarf_result result;
-    struct symbol_full_builder *builder = symbol_full_builder_create(TEXT_BASE, TEXT_LIMIT, -1);
+    struct line_table_builder *builder = line_table_builder_create(TEXT_BASE, TEXT_LIMIT, -1);
     if (dwarf_walk_all(&input, builder, &result) == SONDE_OK) {
         struct sonde_buf image = {0};
-        if (symbol_full_write(builder, "fuzz", 0, result.units, &image) == SONDE_OK)
+        if (line_table_write(builder, "fuzz", 0, result.units, &image) == SONDE_OK)
             look_up(&image);
         sonde_buf_finish(&image);
     }
-    symbol_full_builder_destroy(builder);
+    line_table_builder_destroy(builder);
     forget();
     return 0;
 }

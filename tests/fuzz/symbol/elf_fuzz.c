@@ -11,15 +11,15 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void look_up(const struct symbol_collection *collection, const struct sonde_buf *image) {
-    struct symbol_names names;
-    if (symbol_names_open(image->data, image->len, "fuzz", false, &names) != SONDE_OK)
+    struct symbol_table names;
+    if (symbol_table_open(image->data, image->len, "fuzz", false, &names) != SONDE_OK)
         abort();
     for (size_t i = 0; i < collection->text_count; i++) {
         uint64_t step = (collection->text[i].end - collection->text[i].start) / 64 + 1;
         for (int j = 0; j < 66; j++) {
             uint64_t address = collection->text[i].start + (uint64_t)j * step;
-            uint32_t symbol = symbol_names_find(&names, address);
-            if (symbol != SYMBOL_NO_SYMBOL && symbol_names_text(&names, symbol)[0] == 0)
+            uint32_t symbol = symbol_table_find(&names, address);
+            if (symbol != SYMBOL_NO_SYMBOL && symbol_table_name(&names, symbol)[0] == 0)
                 abort();
         }
     }
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         elf_debuglink(&elf, path, 256, &crc);
         elf_altlink(&elf, path, sizeof path, build_id);
         if (symbol_collect(&elf, &elf, &collection) == SONDE_OK &&
-            symbol_names_build(&collection, "fuzz", 0, &image) == SONDE_OK)
+            symbol_table_build(&collection, "fuzz", 0, &image) == SONDE_OK)
             look_up(&collection, &image);
     }
     symbol_collection_finish(&collection);

@@ -14,7 +14,7 @@ static void demand(bool holds) {
         abort();
 }
 
-static void on_stretch(void *context, const struct symbol_range *range, uint64_t start,
+static void on_stretch(void *context, const struct symbol_interval *range, uint64_t start,
                        uint64_t end) {
     uint64_t *last = context;
     demand(start >= *last && start < end && start >= range->start && end <= range->end);
@@ -22,7 +22,7 @@ static void on_stretch(void *context, const struct symbol_range *range, uint64_t
 }
 
 static void check(const struct symbol_jitdump *dump) {
-    struct symbol_ranges ranges = {0};
+    struct symbol_overlay ranges = {0};
     uint64_t last = 0;
     for (uint32_t i = 0; i < dump->load_count; i++) {
         const struct symbol_jitdump_load *load = &dump->loads[i];
@@ -34,9 +34,9 @@ static void check(const struct symbol_jitdump *dump) {
             demand(k == 0 || row->offset >= row[-1].offset);
         }
     }
-    demand(symbol_jitdump_ranges(dump, &ranges) == SONDE_OK);
-    demand(symbol_ranges_paint(&ranges, on_stretch, &last) == SONDE_OK);
-    symbol_ranges_finish(&ranges);
+    demand(symbol_jitdump_intervals(dump, &ranges) == SONDE_OK);
+    demand(symbol_overlay_each(&ranges, on_stretch, &last) == SONDE_OK);
+    symbol_overlay_finish(&ranges);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

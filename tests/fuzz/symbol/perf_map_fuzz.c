@@ -16,9 +16,9 @@ static int compare(const void *left, const void *right) {
 
 static void finish(struct symbol_collection *collection) {
     struct sonde_buf image = {0};
-    struct symbol_names names;
-    if (symbol_names_build(collection, "fuzz", 0, &image) == SONDE_OK &&
-        symbol_names_open(image.data, image.len, "fuzz", false, &names) != SONDE_OK)
+    struct symbol_table names;
+    if (symbol_table_build(collection, "fuzz", 0, &image) == SONDE_OK &&
+        symbol_table_open(image.data, image.len, "fuzz", false, &names) != SONDE_OK)
         abort();
     sonde_buf_finish(&image);
     symbol_collection_finish(collection);

@@ -24,16 +24,16 @@ static void make_base(void) {
         item.name = symbol_collection_name(&collection, name, (size_t)len, "");
         symbol_collection_add(&collection, item);
     }
-    if (symbol_names_build(&collection, "fuzz", 0, &base) != SONDE_OK)
+    if (symbol_table_build(&collection, "fuzz", 0, &base) != SONDE_OK)
         abort();
     symbol_collection_finish(&collection);
 }
 
-static void look_up(const struct symbol_names *names, size_t size) {
+static void look_up(const struct symbol_table *names, size_t size) {
     for (uint64_t i = 0; i < 256; i++) {
         uint64_t vaddr = names->header->base + i * (names->segments.span / 256 + 1);
-        uint32_t symbol = symbol_names_find(names, vaddr);
-        if (symbol != SYMBOL_NO_SYMBOL && strlen(symbol_names_text(names, symbol)) >= size)
+        uint32_t symbol = symbol_table_find(names, vaddr);
+        if (symbol != SYMBOL_NO_SYMBOL && strlen(symbol_table_name(names, symbol)) >= size)
             abort();
     }
 }
@@ -47,8 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size_t at = ((size_t)data[i] << 8 | data[i + 1]) % (base.len - 3);
         memcpy(image + at, data + i + 2, 4);
     }
-    struct symbol_names names;
-    if (symbol_names_open(image, base.len, NULL, true, &names) == SONDE_OK)
+    struct symbol_table names;
+    if (symbol_table_open(image, base.len, NULL, true, &names) == SONDE_OK)
         look_up(&names, base.len);
     free(image);
     return 0;

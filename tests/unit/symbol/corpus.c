@@ -145,8 +145,7 @@ char *corpus_render(struct symbol_store *store, const char *path,
     return sonde_buf_take(&text, &len);
 }
 
-/* --- peers -------------------------------------------------------------------------------------
- */
+/* --- peers ------------------------------------------------------------------------------------ */
 
 static char *read_file(const char *path) {
     struct sonde_buf text = {0};
@@ -298,8 +297,7 @@ static const char *next_eu(const char *text, struct block *block) {
     return text;
 }
 
-/* --- comparing ---------------------------------------------------------------------------------
- */
+/* --- comparing -------------------------------------------------------------------------------- */
 
 static bool has_no_line(const char *line) {
     size_t len = strlen(line);
@@ -346,8 +344,7 @@ static void tell(uint64_t address, const struct block *ours, const struct block 
                 i < llvm->count ? llvm->frames[i].line : "-");
 }
 
-/* --- classes of differences --------------------------------------------------------------------
- */
+/* --- classes of differences ------------------------------------------------------------------- */
 
 static bool ends_with_scope(const char *whole, const char *name) {
     size_t len = strlen(whole), part = strlen(name);
@@ -454,8 +451,7 @@ struct corpus_agreement corpus_compare(struct symbol_store *store, const char *p
     return agreement;
 }
 
-/* --- judging -----------------------------------------------------------------------------------
- */
+/* --- judging ---------------------------------------------------------------------------------- */
 
 void corpus_check(const char *path, const char *how) {
     static struct corpus_addresses addresses;

@@ -51,8 +51,8 @@ struct corpus_agreement {
     size_t differences[CORPUS_DIFFERENCES];
 };
 
-/* Compares with a peer. The first differences from llvm-symbolizer that do not fold go to stderr.
- */
+/* Compares with a peer. The first differences from llvm-symbolizer that do not fold go to
+ * stderr. */
 struct corpus_agreement corpus_compare(struct symbol_store *store, const char *path,
                                        const struct corpus_addresses *addresses,
                                        enum corpus_peer peer);

@@ -24,7 +24,7 @@
 static void make_worker(const char *names, const char *full) {
     char text[2048];
     snprintf(text, sizeof text,
-             "#!/bin/sh\necho x >> %s\ncase $2 in names) %s;; *) %s;; esac\nexec %s \"$@\"\n",
+             "#!/bin/sh\necho x >> %s\ncase $2 in symbols) %s;; *) %s;; esac\nexec %s \"$@\"\n",
              fixture_path("starts"), names, full, corpus_worker());
     fixture_write("worker.sh", text);
     CHECK_INT(fixture_run("chmod 700 worker.sh; rm -f starts"), ==, 0);
@@ -221,10 +221,10 @@ TEST(each_end_of_a_worker_has_its_cause_and_its_sentence) {
         {KILLED(SIGBUS), 0, false, SYMBOL_FAILURE_CRASHED, "signal 7"},
         {EXITED(SYMBOL_WORKER_BROKEN), 0, false, SYMBOL_FAILURE_BROKEN, "damaged"},
         {EXITED(SYMBOL_WORKER_DONE), 0, false, SYMBOL_FAILURE_BROKEN, "damaged"},
-        {EXITED(SYMBOL_WORKER_IO), 0, false, SYMBOL_FAILURE_IO, "disk"},
-        {KILLED(SIGXFSZ), 0, false, SYMBOL_FAILURE_IO, "disk"},
-        {EXITED(SYMBOL_WORKER_CONFINED), 0, false, SYMBOL_FAILURE_CONFINED, "rights"},
-        {EXITED(127), 0, false, SYMBOL_FAILURE_NOT_STARTED, "started"},
+        {EXITED(SYMBOL_WORKER_IO), 0, false, SYMBOL_FAILURE_IO, "cannot write"},
+        {KILLED(SIGXFSZ), 0, false, SYMBOL_FAILURE_IO, "cannot write"},
+        {EXITED(SYMBOL_WORKER_CONFINED), 0, false, SYMBOL_FAILURE_CONFINED, "privileges"},
+        {EXITED(127), 0, false, SYMBOL_FAILURE_NOT_STARTED, "cannot start"},
         {EXITED(SYMBOL_WORKER_NO_SPACE), 0, false, SYMBOL_FAILURE_NO_SPACE, "no space left"},
     };
     char text[SYMBOL_FAILURE_TEXT];
@@ -244,16 +244,16 @@ TEST(a_kept_failure_that_is_damaged_is_none) {
     CHECK_INT(fixture_run("rm -rf kept && mkdir -m 700 kept"), ==, 0);
     CHECK_INT(symbol_cache_init(&cache, fixture_path("kept"), 0, NULL), ==, SONDE_OK);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        fixture_write("kept/id.full-failed", texts[i]);
-        CHECK(!symbol_failure_find(&cache, "id", "full", &failure));
+        fixture_write("kept/id.lines-failed", texts[i]);
+        CHECK(!symbol_failure_find(&cache, "id", "lines", &failure));
     }
     failure = (struct symbol_failure){SYMBOL_FAILURE_TIME, 9, 1234567890123, UINT64_MAX};
-    symbol_failure_keep(&cache, "id", "full", &failure);
+    symbol_failure_save(&cache, "id", "lines", &failure);
     struct symbol_failure found;
-    CHECK(symbol_failure_find(&cache, "id", "full", &found));
+    CHECK(symbol_failure_find(&cache, "id", "lines", &found));
     CHECK(memcmp(&found, &failure, sizeof found) == 0);
-    symbol_failure_forget(&cache, "id", "full");
-    CHECK(!symbol_failure_find(&cache, "id", "full", &found));
+    symbol_failure_forget(&cache, "id", "lines");
+    CHECK(!symbol_failure_find(&cache, "id", "lines", &found));
     symbol_cache_finish(&cache);
 }
 
@@ -305,12 +305,12 @@ TEST(s14_flipped_bits_cost_a_worker_at_most) {
         CHECK_INT(fixture_run("/usr/bin/python3 flip.py %d", seed), ==, 0);
         struct symbol_module *module = NULL;
         struct symbol_mapping mapping = {.path = fixture_path("flipped%d", seed)};
-        struct stat about;
-        CHECK_INT(stat(mapping.path, &about), ==, 0);
-        mapping.end = (uint64_t)about.st_size;
-        mapping.inode = about.st_ino;
-        mapping.device_major = major(about.st_dev);
-        mapping.device_minor = minor(about.st_dev);
+        struct stat info;
+        CHECK_INT(stat(mapping.path, &info), ==, 0);
+        mapping.end = (uint64_t)info.st_size;
+        mapping.inode = info.st_ino;
+        mapping.device_major = major(info.st_dev);
+        mapping.device_minor = minor(info.st_dev);
         CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
         struct sonde_arena arena = {0};
         struct symbol_query query = {module, planted};

@@ -43,13 +43,13 @@ static struct symbol_store *open_store(uint64_t upload_bytes, bool converts) {
 }
 
 static char *read_all(const char *path, size_t *len) {
-    struct stat about;
+    struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    CHECK(fd >= 0 && fstat(fd, &about) == 0);
-    char *bytes = malloc((size_t)about.st_size + 1);
-    CHECK(bytes && read(fd, bytes, (size_t)about.st_size) == about.st_size);
+    CHECK(fd >= 0 && fstat(fd, &info) == 0);
+    char *bytes = malloc((size_t)info.st_size + 1);
+    CHECK(bytes && read(fd, bytes, (size_t)info.st_size) == info.st_size);
     close(fd);
-    *len = (size_t)about.st_size;
+    *len = (size_t)info.st_size;
     return bytes;
 }
 
@@ -213,7 +213,7 @@ TEST(tables_answer_after_the_file_is_gone_and_place_its_mappings) {
     check_planted(store, module);
     symbol_module_release(module);
     symbol_store_destroy(store);
-    CHECK_INT(fixture_run("mv full away && grep -q full cache/*.about"), ==, 0);
+    CHECK_INT(fixture_run("mv full away && grep -q full cache/*.info"), ==, 0);
     store = open_store(0, true);
     CHECK_INT(symbol_module_find(store, build_id, &module, NULL), ==, SONDE_OK);
     CHECK_STR(symbol_module_base_name(module), "full");
@@ -303,14 +303,14 @@ TEST(what_stands_beside_a_table_comes_back_and_strange_lines_are_left_out) {
     const Elf64_Phdr loads[] = {{.p_offset = 0x1000, .p_filesz = 0x234, .p_vaddr = 0x401000},
                                 {.p_offset = UINT64_MAX, .p_filesz = 1, .p_vaddr = 0}};
     struct sonde_buf text = {0};
-    struct symbol_about about;
-    symbol_about_write("/opt/a b", loads, 2, &text);
+    struct symbol_file_info info;
+    symbol_file_info_write("/opt/a b", loads, 2, &text);
     sonde_buf_puts(&text, "load 1 2\nload 1 2 3 4\nload g 1 1\nload\npath\nfuture 1\n");
-    CHECK(symbol_about_read(sonde_buf_slice(&text), &about));
-    CHECK_STR(about.path, "/opt/a b");
-    CHECK_INT(about.load_count, ==, 2);
-    CHECK_INT(about.loads[0].p_vaddr, ==, 0x401000);
-    CHECK(about.loads[1].p_offset == UINT64_MAX);
-    symbol_about_finish(&about);
+    CHECK(symbol_file_info_read(sonde_buf_slice(&text), &info));
+    CHECK_STR(info.path, "/opt/a b");
+    CHECK_INT(info.load_count, ==, 2);
+    CHECK_INT(info.loads[0].p_vaddr, ==, 0x401000);
+    CHECK(info.loads[1].p_offset == UINT64_MAX);
+    symbol_file_info_finish(&info);
     sonde_buf_finish(&text);
 }

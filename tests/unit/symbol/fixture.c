@@ -103,8 +103,7 @@ const char *fixture_line(const char *format, ...) {
     return line;
 }
 
-/* --- processes ---------------------------------------------------------------------------------
- */
+/* --- processes -------------------------------------------------------------------------------- */
 
 static void remember(pid_t from, pid_t to) {
     for (size_t i = 0; i < sizeof children / sizeof *children; i++) {
@@ -163,8 +162,7 @@ uint64_t fixture_address(const struct fixture_process *process, const char *name
     return strtoull(at + strlen(name), NULL, 16);
 }
 
-/* --- naming ------------------------------------------------------------------------------------
- */
+/* --- naming ----------------------------------------------------------------------------------- */
 
 bool fixture_mapping(pid_t pid, uint64_t address, struct symbol_mapping *mapping) {
     static char line[PATH_MAX + 128];
@@ -229,16 +227,16 @@ struct fixture_answer fixture_name(struct symbol_store *store, pid_t pid, uint64
 
 struct symbol_module *fixture_module(struct symbol_store *store, const char *path) {
     struct symbol_module *module;
-    struct stat about;
+    struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    CHECK(fd >= 0 && fstat(fd, &about) == 0);
-    void *bytes = mmap(NULL, (size_t)about.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    CHECK(fd >= 0 && fstat(fd, &info) == 0);
+    void *bytes = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     CHECK(bytes != MAP_FAILED);
     close(fd);
     struct symbol_mapping mapping;
     CHECK(fixture_mapping(getpid(), (uint64_t)(uintptr_t)bytes, &mapping));
     CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
-    munmap(bytes, (size_t)about.st_size);
+    munmap(bytes, (size_t)info.st_size);
     return module;
 }
 

@@ -15,8 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- writing -----------------------------------------------------------------------------------
- */
+/* --- writing ---------------------------------------------------------------------------------- */
 
 static struct sonde_buf file;
 
@@ -87,8 +86,7 @@ static void debug(uint64_t code, const struct row *rows, size_t count) {
     }
 }
 
-/* --- the file alone ----------------------------------------------------------------------------
- */
+/* --- the file alone --------------------------------------------------------------------------- */
 
 static bool read_bytes(struct symbol_jitdump *dump, size_t len) {
     struct elf_input input = {.bytes = (const uint8_t *)file.data, .fd = -1, .size = len};
@@ -163,8 +161,7 @@ TEST(lines_whose_load_never_came_are_dropped) {
     symbol_jitdump_finish(&dump);
 }
 
-/* --- a process ---------------------------------------------------------------------------------
- */
+/* --- a process -------------------------------------------------------------------------------- */
 
 static int dump_fd = -1;
 static void *marker;
@@ -361,8 +358,7 @@ TEST(code_in_a_memfd_is_named_by_the_perf_map) {
     symbol_store_destroy(store);
 }
 
-/* --- node --------------------------------------------------------------------------------------
- */
+/* --- node ------------------------------------------------------------------------------------- */
 
 /* The newest code of that name. */
 static uint64_t find_code(const char *path, const char *name) {

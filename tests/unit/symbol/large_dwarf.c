@@ -49,8 +49,7 @@ static void put_abbreviations(struct section *abbrev) {
     put_bytes(abbrev, table, sizeof table);
 }
 
-/* --- one unit ----------------------------------------------------------------------------------
- */
+/* --- one unit --------------------------------------------------------------------------------- */
 
 static void put_function(struct section *info, uint32_t i, uint32_t inlined) {
     uint64_t start = LARGE_DWARF_BASE + (uint64_t)i * LARGE_DWARF_FUNCTION;
@@ -138,8 +137,7 @@ static void put_lines(struct section *line, uint32_t first) {
     put(line, 0x010100, 3);
 }
 
-/* --- the file ----------------------------------------------------------------------------------
- */
+/* --- the file --------------------------------------------------------------------------------- */
 
 static void copy_into(struct section *section, FILE *out, uint64_t *at) {
     static char piece[1 << 16];

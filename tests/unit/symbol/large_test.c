@@ -90,7 +90,7 @@ TEST(s13_a_large_file_is_converted_in_bounded_memory_and_no_address_is_lost) {
         peak_kib(RUSAGE_SELF) - before; /* answers touch pages of the table, which count */
     check_answers(store, fixture_path("large"), &large);
     symbol_store_destroy(store);
-    CHECK_INT(stat(fixture_line("ls -d $PWD/cache/*.full"), &table), ==, 0);
+    CHECK_INT(stat(fixture_line("ls -d $PWD/cache/*.lines"), &table), ==, 0);
     printf("%.0f MB of .debug_info: worker %ld MiB and %.2f s of CPU, ourselves %ld MiB more, "
            "table %.3f of it\n",
            (double)large.info_bytes / 1e6, peak_kib(RUSAGE_CHILDREN) >> 10, children_cpu(),

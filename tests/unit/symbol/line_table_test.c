@@ -9,8 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- the same program in other clothes ----------------------------------------------------------
- */
+/* --- the same program in other clothes -------------------------------------------------------- */
 
 /* What is said of `path` and of a variant of it must be equal. */
 static void check_equal(const char *path, const char *variant) {
@@ -107,8 +106,7 @@ TEST(s9_rust) {
     }
 }
 
-/* --- names -------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static struct sonde_arena arena;
 
@@ -173,8 +171,7 @@ TEST(trap_4_code_without_dwarf_has_its_name_from_the_symbol_table) {
     symbol_store_destroy(store);
 }
 
-/* --- service -----------------------------------------------------------------------------------
- */
+/* --- service ---------------------------------------------------------------------------------- */
 
 TEST(names_come_at_once_and_lines_when_they_are_ready) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
@@ -204,12 +201,12 @@ TEST(s12_a_table_that_changed_on_disk_is_looked_at_again) {
         CHECK_INT(ask(store, path, address, 0).quality, ==, SYMBOL_FULL);
         symbol_store_destroy(store);
     }
-    CHECK_INT(fixture_run("for f in sealed/*.full; do s=$(stat -c %%s $f); printf XX | "
+    CHECK_INT(fixture_run("for f in sealed/*.lines; do s=$(stat -c %%s $f); printf XX | "
                           "dd of=$f bs=1 seek=$((s - 8)) conv=notrunc; done"),
               ==, 0);
     store = fixture_store(fixture_path("sealed"), NULL);
     CHECK_INT(ask(store, path, address, 0).quality, ==, SYMBOL_NAMES);
-    CHECK_INT(fixture_run("ls sealed/*.full"), !=, 0); /* and it is gone */
+    CHECK_INT(fixture_run("ls sealed/*.lines"), !=, 0); /* and it is gone */
     symbol_store_destroy(store);
 }
 
@@ -225,7 +222,7 @@ TEST(a_full_table_on_disk_serves_at_once) {
     CHECK_INT(answer.quality, ==, SYMBOL_FULL);
     CHECK_INT(symbol_store_tables_built(store), ==, 0);
     symbol_store_destroy(store);
-    CHECK_INT(fixture_run("for f in cache/*.full; do printf XXXX | "
+    CHECK_INT(fixture_run("for f in cache/*.lines; do printf XXXX | "
                           "dd of=$f bs=1 seek=5000 conv=notrunc; done"),
               ==, 0);
     store = fixture_store(fixture_path("cache"), NULL);
@@ -244,7 +241,7 @@ static struct symbol_store *store_with(const char *worker) {
 /* A worker that makes names, and does that for the rest. */
 static struct symbol_store *store_that_fails_by(const char *action) {
     char text[1024];
-    snprintf(text, sizeof text, "#!/bin/sh\n[ \"$2\" = names ] && exec %s \"$@\"\n%s\n",
+    snprintf(text, sizeof text, "#!/bin/sh\n[ \"$2\" = symbols ] && exec %s \"$@\"\n%s\n",
              corpus_worker(), action);
     fixture_write("worker.sh", text);
     CHECK_INT(fixture_run("chmod 700 worker.sh"), ==, 0);

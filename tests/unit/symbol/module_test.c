@@ -106,8 +106,8 @@ TEST(s2_a_program_in_another_root_is_not_taken_for_the_hosts) {
         check_skip("needs to make namespaces");
     struct symbol_store *store = fixture_store(NULL, NULL);
     struct fixture_process process;
-    /* Inside: /app is `planted`. Outside, the same path in the test's directory is another program.
-     */
+    /* Inside: /app is `planted`. Outside, the same path in the test's directory is another
+     * program. */
     compile("gcc", "-O2 -static", "app");
     CHECK_INT(fixture_run("mkdir -p root%s && cp app root%s/app && cp app root/app", fixture_dir(),
                           fixture_dir()),
@@ -325,7 +325,7 @@ TEST(s12_a_corrupted_table_is_discarded_and_rebuilt) {
     CHECK_INT(symbol_store_tables_built(store), ==, 0); /* it came from the disk */
     symbol_store_destroy(store);
 
-    CHECK_INT(fixture_run("for f in tables/*.names; do printf XXXX | "
+    CHECK_INT(fixture_run("for f in tables/*.symbols; do printf XXXX | "
                           "dd of=$f bs=1 seek=700 conv=notrunc; done"),
               ==, 0);
     store = fixture_store(fixture_path("tables"), NULL);
@@ -333,7 +333,7 @@ TEST(s12_a_corrupted_table_is_discarded_and_rebuilt) {
     CHECK_INT(symbol_store_tables_built(store), ==, 1);
     symbol_store_destroy(store);
 
-    CHECK_INT(fixture_run("truncate -s 100 tables/*.names"), ==, 0);
+    CHECK_INT(fixture_run("truncate -s 100 tables/*.symbols"), ==, 0);
     store = fixture_store(fixture_path("tables"), NULL);
     CHECK_STR(fixture_name_in(store, fixture_path("stored"), one).name, "planted_one");
     symbol_store_destroy(store);

@@ -12,14 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct symbol_names names;
+static struct symbol_table names;
 static struct sonde_buf image;
 
 static void build(struct symbol_collection *collection) {
     sonde_buf_finish(&image);
-    CHECK_INT(symbol_names_build(collection, "id", 0, &image), ==, SONDE_OK);
+    CHECK_INT(symbol_table_build(collection, "id", 0, &image), ==, SONDE_OK);
     symbol_collection_finish(collection);
-    CHECK_INT(symbol_names_open(image.data, image.len, "id", false, &names), ==, SONDE_OK);
+    CHECK_INT(symbol_table_open(image.data, image.len, "id", false, &names), ==, SONDE_OK);
 }
 
 static void parse(const char *text) {
@@ -29,8 +29,8 @@ static void parse(const char *text) {
 }
 
 static const char *at(uint64_t address) {
-    uint32_t symbol = symbol_names_find(&names, address);
-    return symbol == SYMBOL_NO_SYMBOL ? "-" : symbol_names_text(&names, symbol);
+    uint32_t symbol = symbol_table_find(&names, address);
+    return symbol == SYMBOL_NO_SYMBOL ? "-" : symbol_table_name(&names, symbol);
 }
 
 TEST(s6_a_map_names_its_ranges) {

@@ -10,7 +10,7 @@
 
 static struct symbol_collection collection;
 static struct sonde_buf image;
-static struct symbol_names names;
+static struct symbol_table names;
 
 static void add_as(const char *name, uint64_t start, uint64_t size, uint8_t binding, bool exact) {
     struct symbol_raw item = {.start = start,
@@ -29,14 +29,14 @@ static void add(const char *name, uint64_t start, uint64_t size) {
 static void build(void) {
     sonde_buf_finish(&image);
     collection.quality = SYMBOL_NAMES;
-    CHECK_INT(symbol_names_build(&collection, "id", 0, &image), ==, SONDE_OK);
+    CHECK_INT(symbol_table_build(&collection, "id", 0, &image), ==, SONDE_OK);
     symbol_collection_finish(&collection);
-    CHECK_INT(symbol_names_open(image.data, image.len, "id", false, &names), ==, SONDE_OK);
+    CHECK_INT(symbol_table_open(image.data, image.len, "id", false, &names), ==, SONDE_OK);
 }
 
 static const char *at(uint64_t address) {
-    uint32_t symbol = symbol_names_find(&names, address);
-    return symbol == SYMBOL_NO_SYMBOL ? "-" : symbol_names_text(&names, symbol);
+    uint32_t symbol = symbol_table_find(&names, address);
+    return symbol == SYMBOL_NO_SYMBOL ? "-" : symbol_table_name(&names, symbol);
 }
 
 TEST(a_table_of_nothing_names_nothing) {
@@ -137,7 +137,7 @@ TEST(trap_2_the_choice_does_not_depend_on_the_order_of_the_file) {
 }
 
 static bool folded(uint64_t address) {
-    return names.symbols[symbol_names_find(&names, address)].flags & SYMBOL_IS_FOLDED;
+    return names.symbols[symbol_table_find(&names, address)].flags & SYMBOL_IS_FOLDED;
 }
 
 TEST(folding_of_identical_code_is_told_and_constructors_are_not_folding) {
@@ -184,15 +184,15 @@ TEST(any_flipped_bit_of_an_image_is_noticed) {
     add("g", 0x1020, 0x10);
     build();
     for (size_t i = 0; i < image.len; i++) {
-        struct symbol_names damaged;
+        struct symbol_table damaged;
         image.data[i] ^= 1;
-        CHECK_INT(symbol_names_open(image.data, image.len, "id", false, &damaged), ==,
+        CHECK_INT(symbol_table_open(image.data, image.len, "id", false, &damaged), ==,
                   SONDE_CORRUPT);
         image.data[i] ^= 1;
     }
-    CHECK_INT(symbol_names_open(image.data, image.len, "id", false, &names), ==, SONDE_OK);
-    CHECK_INT(symbol_names_open(image.data, image.len, "other", false, &names), ==, SONDE_CORRUPT);
-    CHECK_INT(symbol_names_open(image.data, image.len - 1, "id", false, &names), ==, SONDE_CORRUPT);
+    CHECK_INT(symbol_table_open(image.data, image.len, "id", false, &names), ==, SONDE_OK);
+    CHECK_INT(symbol_table_open(image.data, image.len, "other", false, &names), ==, SONDE_CORRUPT);
+    CHECK_INT(symbol_table_open(image.data, image.len - 1, "id", false, &names), ==, SONDE_CORRUPT);
 }
 
 TEST(symbols_four_gigabytes_apart_do_not_wrap) {

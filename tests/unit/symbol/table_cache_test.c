@@ -12,14 +12,14 @@ static void publish(struct symbol_cache *cache, const char *identity, size_t len
     struct sonde_buf buf = {0};
     struct symbol_image image;
     memset(sonde_buf_extend(&buf, len), identity[0], len);
-    CHECK_INT(symbol_cache_publish(cache, identity, "names", &buf, &image), ==, SONDE_OK);
+    CHECK_INT(symbol_cache_publish(cache, identity, "symbols", &buf, &image), ==, SONDE_OK);
     CHECK_INT(image.len, ==, len);
     CHECK_INT(((char *)image.bytes)[len - 1], ==, identity[0]);
     symbol_image_finish(&image);
 }
 
 static bool is_there(struct symbol_cache *cache, const char *identity) {
-    int fd = symbol_cache_open(cache, identity, "names");
+    int fd = symbol_cache_open(cache, identity, "symbols");
     if (fd >= 0)
         close(fd);
     return fd >= 0;
@@ -34,7 +34,7 @@ TEST(a_published_table_is_there_again) {
     CHECK_INT(symbol_cache_init(&cache, path, 0, NULL), ==, SONDE_OK);
     CHECK(is_there(&cache, "a"));
     CHECK(!is_there(&cache, "b"));
-    CHECK_STR(fixture_line("ls again"), "a.names"); /* nothing temporary is left */
+    CHECK_STR(fixture_line("ls again"), "a.symbols"); /* nothing temporary is left */
     symbol_cache_finish(&cache);
 }
 
@@ -47,10 +47,10 @@ TEST(the_longest_unused_table_goes_first) {
     CHECK_INT(symbol_cache_init(&cache, fixture_path("full"), 300 << 10, NULL), ==, SONDE_OK);
     publish(&cache, "a", 100 << 10);
     publish(&cache, "b", 100 << 10);
-    set_age("full/a.names", 100);
-    set_age("full/b.names", 200);
+    set_age("full/a.symbols", 100);
+    set_age("full/b.symbols", 200);
     publish(&cache, "c", 100 << 10); /* 300 KiB: still within */
-    CHECK(fixture_run("test -e full/b.names") == 0);
+    CHECK(fixture_run("test -e full/b.symbols") == 0);
     publish(&cache, "d", 50 << 10);
     CHECK(!is_there(&cache, "b"));
     CHECK(is_there(&cache, "a"));
@@ -64,8 +64,8 @@ TEST(opening_a_table_is_use) {
     CHECK_INT(symbol_cache_init(&cache, fixture_path("use"), 250 << 10, NULL), ==, SONDE_OK);
     publish(&cache, "a", 100 << 10);
     publish(&cache, "b", 100 << 10);
-    set_age("use/a.names", 200);
-    set_age("use/b.names", 100);
+    set_age("use/a.symbols", 200);
+    set_age("use/b.symbols", 100);
     CHECK(is_there(&cache, "a"));
     publish(&cache, "c", 100 << 10);
     CHECK(is_there(&cache, "a"));
@@ -103,10 +103,10 @@ TEST(without_a_directory_tables_live_in_memory) {
 TEST(a_link_in_the_cache_is_not_followed) {
     struct symbol_cache cache;
     CHECK_INT(symbol_cache_init(&cache, fixture_path("link"), 0, NULL), ==, SONDE_OK);
-    CHECK_INT(fixture_run("ln -s /etc/passwd link/a.names"), ==, 0);
+    CHECK_INT(fixture_run("ln -s /etc/passwd link/a.symbols"), ==, 0);
     CHECK(!is_there(&cache, "a"));
     publish(&cache, "a", 10);
     CHECK(is_there(&cache, "a"));
-    CHECK_INT(fixture_run("test -f link/a.names && ! test -L link/a.names"), ==, 0);
+    CHECK_INT(fixture_run("test -f link/a.symbols && ! test -L link/a.symbols"), ==, 0);
     symbol_cache_finish(&cache);
 }
