@@ -3,7 +3,6 @@
  * Adds names, files, nodes and functions. The ranges of a function nest; when the function ends,
  * they are flattened into disjoint pieces, of which each belongs to the deepest range. */
 #include "service/symbol/lines/line_table_builder.h"
-#include "service/symbol/table/checksum.h"
 
 #include <stdlib.h>
 #include <string.h>
