@@ -56,8 +56,8 @@ static sonde_err make_credentials(const struct client_options *options,
     return err;
 }
 
-/* Quick to come back when the service does; no proxy of the environment on the way to a neighbour;
- * a connection of its own, so that a gateway can keep long streams apart. */
+/* Reconnects soon after the service returns, ignores proxy settings of the environment, and shares
+ * no connection with other channels, so that the gateway can keep long streams apart. */
 static grpc_channel *make_channel(const char *address, grpc_channel_credentials *credentials) {
     const struct {
         const char *key;
@@ -65,7 +65,7 @@ static grpc_channel *make_channel(const char *address, grpc_channel_credentials 
     } settings[] = {
         {GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, CLIENT_MAX_MESSAGE_BYTES},
         {GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100},
-        {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000}, /* in fact: how long an attempt may take */
+        {GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000}, /* also the time limit of one attempt */
         {GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000},
         {GRPC_ARG_KEEPALIVE_TIME_MS, 30000},
         {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
@@ -74,11 +74,12 @@ static grpc_channel *make_channel(const char *address, grpc_channel_credentials 
         {GRPC_ARG_ENABLE_RETRIES, 0},
         {GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1},
         {GRPC_ARG_ENABLE_CHANNELZ, 0},
-        /* A fixed window: measuring lets it grow to megabytes for each reader that is slow. */
+        /* Keeps the flow-control window fixed: probing lets it grow to megabytes for each slow
+         * reader. */
         {GRPC_ARG_HTTP2_BDP_PROBE, 0},
         {GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, WINDOW_BYTES},
-        /* A result comes in fewer pieces, which saves a few percent. Larger windows, buffered
-         * writes and larger reads were tried, and change nothing that can be measured. */
+        /* Larger frames save a few percent for large results. Larger windows, buffered writes and
+         * larger reads were tried and made no measurable difference. */
         {GRPC_ARG_HTTP2_MAX_FRAME_SIZE, FRAME_BYTES},
     };
     grpc_arg args[sizeof settings / sizeof settings[0]];

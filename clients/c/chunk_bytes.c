@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
+ * The bytes of a CaptureEvent that holds only a chunk:
+ *
  *     tag of field 3, wire type 2 | length, a varint of at most 5 bytes | the chunk
  *
- * The length must be what is left: a chunk that is followed by something else, or is cut short, is
- * no such message. */
+ * The length must be that of the remaining bytes. A message in which more follows, or which is cut
+ * short, is of another form. */
 #include "clients/c/chunk_bytes.h"
 
 #define CHUNK_TAG       (3 << 3 | 2) /* CaptureEvent.chunk in profiler.proto */
 #define MAX_VARINT      5
-#define LAST_BYTE_LIMIT 0x08 /* of five: what is above would not fit in 31 bits */
+#define LAST_BYTE_LIMIT 0x08 /* maximum of the fifth byte: more would exceed 31 bits */
 
 struct cursor {
     const struct sonde_slice *pieces;
-    size_t count, at; /* within the first of the pieces */
+    size_t count, at; /* `at` is the position in the first piece */
 };
 
-/* -1: there is none. */
+/* Returns -1 at the end. */
 static int next_byte(struct cursor *cursor) {
     while (cursor->count && cursor->at == cursor->pieces->len) {
         cursor->pieces++;

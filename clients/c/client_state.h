@@ -35,7 +35,8 @@ struct client_tag {
 SONDE_MUST_USE sonde_err client_channel_create(const struct client_options *options,
                                                grpc_channel **channel, struct sonde_diag *diag);
 
-/* lend.c: takes the bytes if the message holds a chunk and nothing else; otherwise NULL. */
+/* received_slice.c: takes the bytes if the message holds a chunk and nothing else; otherwise NULL.
+ */
 struct client_chunk *client_chunk_take(const struct client_method *method,
                                        grpc_byte_buffer **bytes);
 

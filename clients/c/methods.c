@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sonde.v1.Profiler as a table: written from profiler.proto, compared with it by a test. */
+ * The methods of sonde.v1.Profiler. A test compares the table with profiler.proto. */
 #include "clients/c/client.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 

@@ -19,7 +19,7 @@ static struct sonde_slice piece_of(const grpc_slice *slice) {
                                 GRPC_SLICE_LENGTH(*slice)};
 }
 
-/* Drops the bytes before the chunk, and pieces that become empty. */
+/* Removes the bytes before the chunk, and the pieces that become empty. */
 static void skip_bytes(struct client_chunk *chunk, struct sonde_slice *pieces, size_t skip) {
     chunk->len -= skip;
     while (chunk->count && skip >= pieces->len) {

@@ -13,7 +13,7 @@ struct wait {
     ProtobufCMessage *response;
 };
 
-/* The message is freed after the callback: a copy by way of its bytes. */
+/* Copies a message, which is freed after the callback, by packing and unpacking it. */
 static ProtobufCMessage *duplicate(const ProtobufCMessage *message) {
     size_t len = protobuf_c_message_get_packed_size(message);
     uint8_t *bytes = malloc(len + 1);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A C++ server that carries Sonde itself: it links libsonde.so and calls sonde_start once, instead of being started by
-// `sonde run`. Its threads tell what they are and which request they work on; profiles carry both as labels.
+// A C++ server that links libsonde.so and calls sonde_start once, instead of being started by `sonde run`. It labels its
+// threads with their role and with the request they work on; profiles show both labels.
 //
 //     g++ -O2 -I PREFIX/include embedded.cc -L PREFIX/lib -lsonde -Wl,-rpath,PREFIX/lib -pthread -o embedded
 //     sonded & sonde-gateway & ./embedded
@@ -42,7 +42,7 @@ void worker(const char *role) {
 
 int main() {
     std::signal(SIGTERM, [](int) { stopping = true; });
-    // EALREADY: the library has started itself as it was loaded. Profiling is never a reason not to serve: tell, go on.
+    // EALREADY: the library was preloaded and has already started. A server must not fail because profiling does.
     int error = sonde_start(nullptr);
     if (error != 0 && error != EALREADY)
         std::fprintf(stderr, "sonde: %s\n", std::strerror(error));

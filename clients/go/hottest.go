@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Prints what is attached to a gateway and saves a profile that `go tool pprof` reads. The standard library is enough:
-// a Go client is recognised by the gateway and gets pprof without asking for it.
+// Lists the targets of a gateway and saves a profile for `go tool pprof`. It requires only the standard library: the gateway
+// recognizes Go's HTTP client and sends pprof by default.
 //
 //	go run hottest.go -gateway http://127.0.0.1:20180 -seconds 5 -o profile.pb.gz [TARGET]
 package main
@@ -23,7 +23,7 @@ type target struct {
 	Clock string `json:"clock"`
 }
 
-// fetch gives the body of a 200; any other answer is an error in the service's own words.
+// fetch returns the body of a response with status 200; any other response is an error with the service's message.
 func fetch(address string) ([]byte, error) {
 	response, err := http.Get(address)
 	if err != nil {
@@ -69,5 +69,5 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s: %d bytes; look at it with: go tool pprof -top %s\n", *output, len(profile), *output)
+	fmt.Printf("%s: %d bytes; view it with: go tool pprof -top %s\n", *output, len(profile), *output)
 }

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 //
-// A small client of Sonde's gRPC service, to use or to copy from. It needs @grpc/grpc-js and @grpc/proto-loader.
+// A small client of Sonde's gRPC service, to use or to copy from. It requires @grpc/grpc-js and @grpc/proto-loader.
 //
 //     sonde_client.js [--service ADDR] targets
 //     sonde_client.js [--service ADDR] capture --seconds 10 --output redis.svg [TARGET]
 //     sonde_client.js [--service ADDR] live [--windows N] [TARGET]
 //
-// The trap: without keepCase proto-loader renames fields to camelCase, and a `window_ms` that is sent is then
-// dropped without a word.
+// Note: without keepCase, proto-loader renames all fields to camelCase and silently ignores a field that is sent as
+// `window_ms`.
 "use strict";
 
 const fs = require("fs");
@@ -26,7 +26,7 @@ const FORMATS = [
     [".prof", "LEGACY_CPU"],
 ];
 
-// A client of sonde.v1.Profiler. 64-bit numbers arrive as strings.
+// Returns a client of sonde.v1.Profiler. 64-bit numbers arrive as strings.
 function connect(address, proto) {
     const definition = loader.loadSync(proto, { keepCase: true, longs: String, enums: String, defaults: true, oneofs: true });
     const { Profiler } = grpc.loadPackageDefinition(definition).sonde.v1;
@@ -46,7 +46,7 @@ function selector(target) {
     return /^\d+$/.test(target) ? { pid: Number(target) } : { name: target };
 }
 
-// What a stream has told so far; windows refer to it by index.
+// The strings, frames and stacks that a stream has sent so far; windows refer to them by index.
 class Dictionary {
     strings = [];
     frames = [];
@@ -58,7 +58,7 @@ class Dictionary {
                 this[kind].push(item);
     }
 
-    // Leaf first.
+    // The names of the functions of a stack, leaf first.
     functions(stack) {
         return this.stacks[stack].frames.map((frame) => this.strings[this.frames[frame].function]);
     }
@@ -84,7 +84,7 @@ function capture(client, meta, options, target) {
     const output = options.output || "";
     const format = FORMATS.find(([ending]) => output.endsWith(ending));
     if (!format)
-        return console.error(`--output must end in one of ${FORMATS.map(([ending]) => ending).join(" ")}`);
+        return console.error(`--output: unknown extension; use one of ${FORMATS.map(([ending]) => ending).join(" ")}`);
     const chunks = [];
     let result;
     const stream = client.CaptureCpu({
@@ -103,7 +103,7 @@ function capture(client, meta, options, target) {
     stream.on("end", () => {
         if (!result)
             return;
-        fs.writeFileSync(output, Buffer.concat(chunks)); // only a whole result becomes a file
+        fs.writeFileSync(output, Buffer.concat(chunks)); // write the file only once the result is complete
         console.error(`${output}: ${result.samples} samples, ${result.dropped} dropped`);
         client.close();
     });
@@ -135,7 +135,7 @@ function live(client, meta, options, target) {
     });
     stream.on("error", fail);
     stream.on("end", () => client.close());
-    process.on("SIGINT", () => stream.cancel()); // ends the sampling in the target too
+    process.on("SIGINT", () => stream.cancel()); // stops the sampling in the target, too
 }
 
 function main() {

@@ -1,18 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A small client of Sonde's gRPC service, to use or to copy from. It needs python3-grpcio and python3-protobuf and no
-generated code: the service describes its own messages (server reflection).
+"""A small client of Sonde's gRPC service, to use or to copy from. It requires python3-grpcio and python3-protobuf, but no
+generated code: it gets the message types from the service by server reflection.
 
     sonde_client.py [--service ADDR] targets
     sonde_client.py [--service ADDR] capture -d 10 -F 99 -o redis.svg [TARGET]
     sonde_client.py [--service ADDR] live [--windows N] [TARGET]
 
-ADDR is unix:PATH or HOST:PORT (also SONDE_SERVICE); TARGET a name or a pid. As a module:
+ADDR is unix:PATH or HOST:PORT (default: SONDE_SERVICE); TARGET is a name or a pid. As a module:
 
     from sonde_client import Service
     service = Service("127.0.0.1:20179")
     for target in service.ListTargets().targets: print(target.name, target.pid)
-    stream = service.StreamCpu(window_ms=500)      # an iterator; stream.cancel() ends it in the target too
+    stream = service.StreamCpu(window_ms=500)      # an iterator; stream.cancel() stops it in the target, too
 """
 
 import argparse
@@ -23,7 +23,7 @@ import sys
 import grpc
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
-FORMATS = (  # by the end of the file name
+FORMATS = (  # by file extension
     (".pb.gz", "PPROF"),
     (".svg", "SVG_FLAMEGRAPH"),
     (".collapsed", "COLLAPSED"),
@@ -34,12 +34,12 @@ FORMATS = (  # by the end of the file name
 
 
 def _field(number, payload):
-    """A length-delimited protobuf field (payloads under 128 bytes)."""
+    """Encodes a length-delimited protobuf field; the payload must be shorter than 128 bytes."""
     return bytes((number << 3 | 2, len(payload))) + payload
 
 
 def _fields(data):
-    """(number, payload) of the length-delimited fields of a message, for messages that have no others."""
+    """Yields (number, payload) for each length-delimited field of a message; skips varint fields and knows no others."""
     at = 0
 
     def varint():
@@ -64,7 +64,7 @@ def _fields(data):
 
 
 def describe(channel, symbol, metadata=()):
-    """The FileDescriptorProto that declares a symbol, by server reflection."""
+    """Asks the service for the FileDescriptorProto that declares a symbol."""
     ask = channel.stream_stream("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                                 request_serializer=None, response_deserializer=None)
     answers = ask(iter([_field(4, symbol.encode())]), metadata=metadata, timeout=10)
@@ -76,9 +76,9 @@ def describe(channel, symbol, metadata=()):
 
 
 class Service:
-    """Every method of sonde.v1.Profiler as a method: unary ones return a message, streaming ones an iterator of
-    messages that has cancel(). Fields are keyword arguments; `timeout` is the deadline in seconds. Methods with many
-    requests take an iterable of dicts of fields instead."""
+    """Has a method for each method of sonde.v1.Profiler. Unary methods return a message; server-streaming methods return an
+    iterator of messages that has cancel(). Pass the fields of the request as keyword arguments, and the deadline in seconds
+    as `timeout`. Client-streaming methods take an iterable of dicts of fields instead."""
 
     def __init__(self, address, token=None, credentials=None, options=()):
         self.metadata = (("authorization", f"Bearer {token}"),) if token else ()
@@ -92,7 +92,7 @@ class Service:
             setattr(self, method.name, self._bind(method))
 
     def message(self, name):
-        """The class of a message of sonde.v1."""
+        """Returns the class of a message type of sonde.v1."""
         return self._factory.GetPrototype(self._pool.FindMessageTypeByName("sonde.v1." + name))
 
     def _bind(self, method):
@@ -128,7 +128,7 @@ def show_targets(service, _):
 def capture(service, args):
     names = [name for ending, name in FORMATS if args.output.endswith(ending)]
     if not names:
-        sys.exit(f"{args.output}: the name must end in one of {' '.join(ending for ending, _ in FORMATS)}")
+        sys.exit(f"{args.output}: unknown extension; use one of {' '.join(ending for ending, _ in FORMATS)}")
     events = service.CaptureCpu(target=selector(args.target), duration_ms=round(args.duration * 1000),
                                 frequency_hz=args.frequency, rendering={"format": names[0]})
     parts, samples, dropped = [], 0, 0
@@ -141,13 +141,13 @@ def capture(service, args):
             samples, dropped = event.result.samples, event.result.dropped
         else:
             parts.append(event.chunk)
-    with open(args.output, "wb") as out:  # only a whole result becomes a file
+    with open(args.output, "wb") as out:  # write the file only once the result is complete
         out.writelines(parts)
     print(f"{args.output}: {samples} samples, {dropped} dropped", file=sys.stderr)
 
 
 class Dictionary:
-    """What a stream has told so far; windows refer to it by index."""
+    """The strings, frames and stacks that a stream has sent so far; windows refer to them by index."""
 
     def __init__(self):
         self.strings, self.frames, self.stacks = [], [], []
@@ -158,7 +158,7 @@ class Dictionary:
         self.stacks.extend(window.stacks)
 
     def functions(self, stack):
-        """Leaf first."""
+        """Returns the names of the functions of a stack, leaf first."""
         return [self.strings[self.frames[frame].function] for frame in self.stacks[stack].frames]
 
 
@@ -192,7 +192,7 @@ def main():
     verbs.choices["capture"].add_argument("-d", "--duration", type=float, default=10)
     verbs.choices["capture"].add_argument("-o", "--output", required=True)
     verbs.choices["live"].add_argument("--window", type=int, default=1000, help="milliseconds")
-    verbs.choices["live"].add_argument("--windows", type=int, default=0, help="end after so many")
+    verbs.choices["live"].add_argument("--windows", type=int, default=0, help="exit after this many")
     args = parser.parse_args()
     try:
         args.run(Service(args.service, args.token), args)
