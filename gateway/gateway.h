@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gateway's state, and the arguments of a handler. The dispatcher looks a request up in the
- * route table, checks it (access, method, size, parameters, target) and passes it to its row's
- * handler as a visit. The handler answers immediately or starts a relay (relay.h), which answers
- * with the result of an RPC. Everything runs on the HTTP loop's thread (http/http.h). */
+ * The types that the parts of the gateway share. dispatch.c looks a request up in the route table
+ * (routes.c), checks it and passes it to the row's handler (families/) as a request context. The
+ * handler answers immediately or starts a relay (reply/relay.h), which answers with the result of
+ * an RPC. All of it runs in the loop's thread (http/http.h). */
 #ifndef SONDE_GATEWAY_GATEWAY_H
 #define SONDE_GATEWAY_GATEWAY_H
 
@@ -17,62 +17,65 @@ struct client;
 struct gateway {
     struct http_server *server;
     struct client *client;
+    const struct route *routes; /* for the index page */
+    size_t route_count;
     const char *default_target;    /* --target; NULL = none */
-    struct sonde_tokens *tokens;   /* strangers must show one of them; NULL = none */
-    bool insecure;                 /* strangers are let in */
-    const char *const *host_names; /* what a Host header may say besides loopback's names */
+    struct sonde_tokens *tokens;   /* one of which strangers must send; NULL = none configured */
+    bool insecure;                 /* strangers need no token */
+    const char *const *host_names; /* allowed in a Host header, besides loopback's names */
     size_t host_name_count;
     bool redact_arguments;
     char svg_policy[512]; /* Content-Security-Policy of pictures */
-    uint32_t relays;      /* running ones */
+    uint32_t relays;      /* running */
 };
 
-/* How errors look. */
+/* Decides the shape of an error's body. */
 enum family {
     FAMILY_PLAIN,   /* text */
-    FAMILY_PPROF,   /* text and X-Go-Pprof, no 405 */
-    FAMILY_PROF,    /* {"error": ...} */
+    FAMILY_PPROF,   /* text and an X-Go-Pprof header; a wrong method is 404 */
+    FAMILY_PROF,    /* GreptimeDB: {"error": ...} */
     FAMILY_JULIA,   /* text */
     FAMILY_V1,      /* {code, status, message} */
-    FAMILY_TRACING, /* the envelope */
+    FAMILY_TRACING, /* DeepFlow's envelope */
 };
 
 enum { METHOD_GET = 1, METHOD_POST = 2, METHOD_PUT = 4 };
 
 enum {
-    ROUTE_CHANGES_STATE = 1, /* refuses pages of other sites */
-    ROUTE_LARGE_BODY = 2,    /* up to HTTP_MAX_BODY; the others SMALL_BODY */
-    ROUTE_SLASH = 4,         /* one slash more is the same path */
-    ROUTE_NO_TARGET = 8,     /* is not about a target: which one is said is not looked at */
-    ROUTE_TAIL = 32,         /* what stands behind the path's '{' is the handler's to read */
-    ROUTE_SCOPE_READ = 64,   /* with ROUTE_CHANGES_STATE: a token of the scope read will do */
+    ROUTE_CHANGES_STATE = 1, /* needs the scope control; refused to pages of other sites */
+    ROUTE_LARGE_BODY = 2,    /* up to HTTP_MAX_BODY instead of SMALL_BODY */
+    ROUTE_SLASH = 4,         /* also matches with one more slash at the end */
+    ROUTE_NO_TARGET = 8,     /* ignores which target the request names */
     ROUTE_GET_READS = 16,    /* with ROUTE_CHANGES_STATE: GET and HEAD change nothing */
+    ROUTE_TAIL = 32,         /* the handler reads what matches the path's {...} */
+    ROUTE_SCOPE_READ = 64,   /* with ROUTE_CHANGES_STATE: the scope read is enough */
 };
 
 #define SMALL_BODY (1u << 20)
 
-struct visit;
+struct request_context;
 
-/* One row of the table. */
+/* One row of the route table. */
 struct route {
     const char *path;
-    unsigned methods, flags;
+    unsigned methods, flags; /* METHOD_*, ROUTE_* */
     enum family family;
-    void (*handle)(struct visit *visit);
-    const void *setup;      /* the handler's own: defaults of this path */
-    const char *parameters; /* "seconds frequency output"; the target's are everybody's */
-    const char *link;       /* shown on the index page: a query to try; NULL = not shown */
+    void (*handle)(const struct request_context *context);
+    const void *setup;      /* defaults of this path, for the handler; often a profile_setup */
+    const char *parameters; /* "seconds frequency output", without the target's */
+    const char *link;       /* example query for the index page; NULL = not on the page */
     const char *summary;
 };
 
-/* Which process, as far as the request says. */
+/* The target as far as the request names it. name "" or pid 0 = not said. */
 struct target_choice {
     char name[PATH_MAX_NAME + 1];
     int32_t pid;
 };
 
-/* A request being handled; ends when the handler returns. */
-struct visit {
+/* A request whose access, method, size and target have been checked. Valid until the handler
+ * returns. */
+struct request_context {
     struct gateway *gateway;
     struct http_request *request;
     const struct route *route;
@@ -81,11 +84,11 @@ struct visit {
     struct query query;
     struct target_choice target;
     struct negotiate_headers headers;
-    unsigned method; /* METHOD_*; HEAD is METHOD_GET */
-    bool head;       /* nothing may start */
+    unsigned method; /* METHOD_*; METHOD_GET for HEAD */
+    bool head;       /* the handler must not start anything */
 };
 
-/* Handles one request (http_options.on_request). */
-void gateway_on_request(void *context, struct http_request *request);
+/* Handles one request; for http_options.on_request. `gateway` is the struct gateway. */
+void gateway_on_request(void *gateway, struct http_request *request);
 
 #endif

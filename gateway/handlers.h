@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The handlers that the route table names, one file per subject, and the rows' own settings. Each
- * is given a visit whose access, method, size and target choice are checked, and either answers or
- * starts a relay. */
+ * The handlers that the route table names, by the file of families/ that defines them, and the
+ * settings of rows that send profiles. A handler answers the request or starts a relay. In the loop
+ * only. */
 #ifndef SONDE_GATEWAY_HANDLERS_H
 #define SONDE_GATEWAY_HANDLERS_H
 
@@ -11,69 +11,71 @@
 
 /* How a path sends profiles. */
 enum {
-    PROFILE_NEGOTIATES = 1, /* no `output=`: the client's headers decide */
-    PROFILE_GZIP_BODY = 2,  /* pprof is a gzip file, without Content-Encoding */
-    PROFILE_STRICT = 4, /* a bad or doubled output= is answered as a query that does not parse */
+    PROFILE_NEGOTIATES = 1, /* without `output=` the client's headers choose the format */
+    PROFILE_GZIP_BODY = 2,  /* pprof is sent as a gzip file, without Content-Encoding */
+    PROFILE_STRICT = 4,     /* a bad or repeated `output=` is refused in GreptimeDB's words */
 };
 
 struct profile_setup {
-    uint32_t seconds; /* the path's own default */
-    int format;       /* sonde.v1.Format, unless the client's headers decide */
-    unsigned flags;
-    enum format_family offered; /* what `output=` may ask for */
-    const char *file;           /* its name in Content-Disposition; NULL = none is sent */
+    uint32_t seconds;           /* default duration */
+    int format;                 /* sonde.v1.Format, unless the client chooses another */
+    unsigned flags;             /* PROFILE_* */
+    enum format_family offered; /* values that `output=` may have */
+    const char *file;           /* Content-Disposition of formats that are files; NULL = none */
 };
 
-/* capture.c */
-void handle_profile(struct visit *visit);
-/* julia.c */
-void handle_julia_profile(struct visit *visit);
-void handle_julia_start(struct visit *visit);
-void handle_julia_stop(struct visit *visit);
-/* allocs.c */
-void handle_allocs(struct visit *visit);
-void handle_julia_allocs(struct visit *visit);
-void handle_julia_allocs_start(struct visit *visit);
-void handle_julia_allocs_stop(struct visit *visit);
-/* heap.c */
-void handle_heap_activate(struct visit *visit);
-void handle_heap_deactivate(struct visit *visit);
-void handle_heap_list(struct visit *visit);
-/* heap_profile.c */
-void handle_heap_profile(struct visit *visit);
-void handle_heap_snapshot(struct visit *visit);
-/* prof_mem.c */
-void handle_mem_dump(struct visit *visit);
-void handle_mem_status(struct visit *visit);
-void handle_mem_activate(struct visit *visit);
-void handle_mem_deactivate(struct visit *visit);
-void handle_mem_gdump(struct visit *visit);
-/* v1_heap.c */
-void handle_v1_heap(struct visit *visit);
-/* captures.c */
-void handle_v1_captures(struct visit *visit);
-/* capture_view.c */
-void handle_v1_capture(struct visit *visit);
-void handle_v1_diff(struct visit *visit);
-/* threads.c */
-void handle_task_backtraces(struct visit *visit);
-/* live.c */
-void handle_cpu_live(struct visit *visit);
-/* metrics.c */
-void handle_metrics(struct visit *visit);
-/* symbol.c */
-void handle_symbol(struct visit *visit);
-/* cmdline.c */
-void handle_cmdline(struct visit *visit);
+/* deepflow.c */
+void handle_no_store(const struct request_context *context);
+/* greptime_memory.c */
+void handle_mem_dump(const struct request_context *context);
+void handle_mem_status(const struct request_context *context);
+void handle_mem_activate(const struct request_context *context);
+void handle_mem_deactivate(const struct request_context *context);
+void handle_mem_gdump(const struct request_context *context);
+/* health.c */
+void handle_healthz(const struct request_context *context);
+void handle_readyz(const struct request_context *context);
 /* index.c */
-void handle_index(struct visit *visit);
-void handle_style(struct visit *visit);
-/* info.c */
-void handle_targets(struct visit *visit);
-void handle_info(struct visit *visit);
-void handle_healthz(struct visit *visit);
-void handle_readyz(struct visit *visit);
-void handle_openapi(struct visit *visit);
-void handle_no_store(struct visit *visit);
+void handle_index(const struct request_context *context);
+void handle_style(const struct request_context *context);
+void handle_openapi(const struct request_context *context);
+/* iox_allocs.c */
+void handle_allocs(const struct request_context *context);
+/* julia_cpu.c */
+void handle_julia_profile(const struct request_context *context);
+void handle_julia_start(const struct request_context *context);
+void handle_julia_stop(const struct request_context *context);
+void handle_task_backtraces(const struct request_context *context);
+/* julia_memory.c */
+void handle_julia_allocs(const struct request_context *context);
+void handle_julia_allocs_start(const struct request_context *context);
+void handle_julia_allocs_stop(const struct request_context *context);
+void handle_heap_snapshot(const struct request_context *context);
+/* metrics.c */
+void handle_metrics(const struct request_context *context);
+/* pprof_cmdline.c */
+void handle_cmdline(const struct request_context *context);
+/* pprof_cpu.c */
+void handle_profile(const struct request_context *context);
+/* pprof_heap.c */
+void handle_heap_profile(const struct request_context *context);
+/* pprof_symbol.c */
+void handle_symbol(const struct request_context *context);
+/* tikv_heap.c */
+void handle_heap_activate(const struct request_context *context);
+void handle_heap_deactivate(const struct request_context *context);
+void handle_heap_list(const struct request_context *context);
+/* v1_captures.c */
+void handle_v1_captures(const struct request_context *context);
+/* v1_heap.c */
+void handle_v1_heap(const struct request_context *context);
+/* v1_info.c */
+void handle_info(const struct request_context *context);
+void handle_targets(const struct request_context *context);
+/* v1_live.c */
+void handle_cpu_live(const struct request_context *context);
+/* v1_saved_capture.c */
+void handle_v1_capture(const struct request_context *context);
+void handle_v1_diff(const struct request_context *context);
 
 #endif

@@ -4,7 +4,7 @@
  * client. The main thread runs the HTTP loop and every callback of both. The client's thread posts
  * each event to that loop, so the gateway needs no locks. */
 #include "gateway/gateway.h"
-#include "gateway/request/policy.h"
+#include "gateway/reply/svg_policy.h"
 #include "gateway/routes.h"
 
 #include "api/options.h"
@@ -249,7 +249,8 @@ int main(int argc, char **argv) {
         gateway.host_names = settings.host_names.items;
         gateway.host_name_count = settings.host_names.count;
         gateway.redact_arguments = settings.redact;
-        policy_for_pictures(gateway.svg_policy, sizeof gateway.svg_policy);
+        gateway.routes = route_table(&gateway.route_count);
+        svg_policy_write(gateway.svg_policy, sizeof gateway.svg_policy);
         err = serve(&settings, &gateway, &diag);
     }
     if (err)

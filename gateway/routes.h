@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every path, one row each. A new endpoint is a new row; tests compare the table with the OpenAPI
- * contract and with the index page. Thread safety: any thread. */
+ * The route table: one row per path. A new endpoint is a new row; tests compare the table with
+ * api/rest/openapi.yaml. Paths are given without a target's prefix (/t/NAME). Thread safety: any
+ * thread. */
 #ifndef SONDE_GATEWAY_ROUTES_H
 #define SONDE_GATEWAY_ROUTES_H
 
 #include "gateway/gateway.h"
 
 const struct route *route_table(size_t *count);
-/* NULL when there is none; path without the target's prefix. */
+/* NULL if there is no such path. */
 const struct route *route_find(struct sonde_slice path);
-/* The family of a path, whether it exists or not. */
+/* The family of a path, even of one that does not exist. */
 enum family route_family(struct sonde_slice path);
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GreptimeDB's memory paths, /debug/prof/mem and below. Activation is idempotent here, errors are
- * objects, and what the framework of the original says about bad forms stays as its users know it.
- */
-#include "gateway/families/tikv_heap.h"
-#include "gateway/request/profile_answer.h"
-#include "gateway/request/reply.h"
+ * GreptimeDB's memory paths, /debug/prof/mem and below. Activation is idempotent, errors are JSON
+ * objects, and the texts about bad forms are those of GreptimeDB's web framework. */
+#include "gateway/families/heap_switch.h"
+#include "gateway/reply/profile_reply.h"
+#include "gateway/reply/reply.h"
 
 #include <stdio.h>
 
-/* The target has no profiler that is on: does it have one at all? */
+/* Sampling is off: answers 501 if the target has no profiler at all, otherwise 400 at the end. */
 static void on_why(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__HeapState *state = (const void *)message;
     char text[400];
@@ -44,8 +43,8 @@ static void refuse(struct relay *relay, sonde_err err, const struct sonde_diag *
     relay_call(relay, &client_heap_status, &request.base, HEAP_DEADLINE_MS);
 }
 
-static void refuse_dump(struct relay *relay, const struct capture_form *form, sonde_err err,
-                        const struct sonde_diag *diag) {
+static void refuse_dump(struct profile_reply *reply, sonde_err err, const struct sonde_diag *diag) {
+    struct relay *relay = &reply->relay;
     char text[400];
     if (err != SONDE_IO) {
         refuse(relay, err, diag);
@@ -55,18 +54,19 @@ static void refuse_dump(struct relay *relay, const struct capture_form *form, so
     reply_status(relay_take_request(relay), relay->family, 503, "IO", text);
 }
 
-void handle_mem_dump(struct visit *visit) {
-    const struct profile_setup *setup = visit->route->setup;
-    struct capture_form form;
-    if (!capture_read_form(visit, setup, setup->format, &form))
+void handle_mem_dump(const struct request_context *context) {
+    const struct profile_setup *setup = context->route->setup;
+    struct profile_format format;
+    if (!profile_format_read(context, setup, setup->format, &format))
         return;
-    form.refuse = refuse_dump;
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
-    Sonde__V1__Rendering rendering = capture_rendering(&form);
+    Sonde__V1__TargetSelector selector = relay_selector(&context->target);
+    Sonde__V1__Rendering rendering = profile_format_rendering(&format);
     request.target = &selector;
     request.rendering = &rendering;
-    capture_start(visit, &form, &client_heap_snapshot, &request.base, CAPTURE_GRACE_MS);
+    struct profile_reply *reply = profile_reply_create(context, sizeof *reply, &format);
+    reply->refuse = refuse_dump;
+    profile_reply_start(reply, context, &client_heap_snapshot, &request.base, PROFILE_GRACE_MS);
 }
 
 static void answer_active(struct relay *relay, bool active) {
@@ -82,7 +82,7 @@ static void on_gdump(struct relay *relay, const ProtobufCMessage *message) {
     answer_active(relay, ((const Sonde__V1__HeapGdump *)(const void *)message)->active);
 }
 
-/* Reading works where switching does not: what cannot be on is off. */
+/* The state of a target that cannot be profiled is "off", not an error. */
 static void on_read_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     if (err == SONDE_NOT_AVAILABLE)
         answer_active(relay, false);
@@ -90,12 +90,12 @@ static void on_read_ended(struct relay *relay, sonde_err err, const struct sonde
         relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
 }
 
-void handle_mem_status(struct visit *visit) {
+void handle_mem_status(const struct request_context *context) {
     static const struct relay_events events = {on_status, on_read_ended, NULL};
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&context->target);
     request.target = &selector;
-    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_heap_status,
+    relay_call(relay_create(context, sizeof(struct relay), &events), &client_heap_status,
                &request.base, HEAP_DEADLINE_MS);
 }
 
@@ -107,7 +107,7 @@ static void on_activated(struct relay *relay, const ProtobufCMessage *message) {
     answer_activated(relay);
 }
 
-/* Refused without an effect is as good as done. */
+/* Activation is idempotent: refused because it is active already is a success. */
 static void on_activate_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
     if (err == SONDE_SESSION_BUSY)
         answer_activated(relay);
@@ -115,18 +115,18 @@ static void on_activate_ended(struct relay *relay, sonde_err err, const struct s
         refuse(relay, err, diag);
 }
 
-void handle_mem_activate(struct visit *visit) {
+void handle_mem_activate(const struct request_context *context) {
     static const struct relay_events events = {on_activated, on_activate_ended, NULL};
     struct heap_switch wanted = HEAP_SWITCH_PROMISED;
     struct sonde_diag diag = {0};
-    sonde_err err = heap_read_switch(&visit->query, &wanted, &diag);
+    sonde_err err = heap_switch_read(&context->query, &wanted, &diag);
     if (err)
-        reply_error(visit->request, visit->family, err, &diag);
+        reply_error(context->request, context->family, err, &diag);
     else
-        heap_activate(relay_create(visit, sizeof(struct relay), &events), visit, &wanted);
+        heap_activate(relay_create(context, sizeof(struct relay), &events), context, &wanted);
 }
 
-/* What can be switched on without being asked for by its name. */
+/* Whether activation works here without naming a backend. */
 static bool is_enabled(const Sonde__V1__HeapState *state) {
     return state->available && state->backend == SONDE__V1__HEAP_STATE__BACKEND__JEMALLOC;
 }
@@ -148,9 +148,9 @@ static void on_deactivate_ended(struct relay *relay, sonde_err err, const struct
         refuse(relay, err, diag);
 }
 
-void handle_mem_deactivate(struct visit *visit) {
+void handle_mem_deactivate(const struct request_context *context) {
     static const struct relay_events events = {on_deactivated, on_deactivate_ended, NULL};
-    heap_deactivate(relay_create(visit, sizeof(struct relay), &events), false);
+    heap_deactivate(relay_create(context, sizeof(struct relay), &events), false);
 }
 
 static void on_gdump_set(struct relay *relay, const ProtobufCMessage *message) {
@@ -158,22 +158,23 @@ static void on_gdump_set(struct relay *relay, const ProtobufCMessage *message) {
     reply_text(relay_take_request(relay), 200, active ? "gdump activated" : "gdump deactivated");
 }
 
-static void refuse_form(struct visit *visit, const char *reason) {
+static void refuse_form(const struct request_context *context, const char *reason) {
     char text[400];
     snprintf(text, sizeof text, "Failed to deserialize form body: %s", reason);
-    reply_text(visit->request, 422, text);
+    reply_text(context->request, 422, text);
 }
 
-/* False when the form was bad, which is answered then. */
-static bool read_gdump_form(struct visit *visit, const struct query *form, bool *active) {
+/* Answers a bad form itself and returns false then. */
+static bool read_gdump_form(const struct request_context *context, const struct query *form,
+                            bool *active) {
     struct sonde_slice value;
     char quoted[QUERY_QUOTED_SIZE], reason[QUERY_QUOTED_SIZE + 64];
     if (query_occurrences(form, "activate") > 1) {
-        refuse_form(visit, "duplicate field `activate`");
+        refuse_form(context, "duplicate field `activate`");
         return false;
     }
     if (!query_get(form, "activate", &value)) {
-        refuse_form(visit, "missing field `activate`");
+        refuse_form(context, "missing field `activate`");
         return false;
     }
     *active = sonde_slice_equals(value, "true");
@@ -181,45 +182,45 @@ static bool read_gdump_form(struct visit *visit, const struct query *form, bool 
         return true;
     snprintf(reason, sizeof reason, "activate: \"%s\" is not one of true, false",
              query_quote(value, quoted));
-    refuse_form(visit, reason);
+    refuse_form(context, reason);
     return false;
 }
 
-static void set_gdump(struct visit *visit, bool active) {
+static void set_gdump(const struct request_context *context, bool active) {
     static const struct relay_events events = {on_gdump_set, refuse, NULL};
     Sonde__V1__SetHeapGdumpRequest request = SONDE__V1__SET_HEAP_GDUMP_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&context->target);
     request.target = &selector;
     request.active = active;
-    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_set_heap_gdump,
+    relay_call(relay_create(context, sizeof(struct relay), &events), &client_set_heap_gdump,
                &request.base, HEAP_DEADLINE_MS);
 }
 
-static void get_gdump(struct visit *visit) {
+static void get_gdump(const struct request_context *context) {
     static const struct relay_events events = {on_gdump, on_read_ended, NULL};
     Sonde__V1__GetHeapGdumpRequest request = SONDE__V1__GET_HEAP_GDUMP_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&context->target);
     request.target = &selector;
-    relay_call(relay_create(visit, sizeof(struct relay), &events), &client_get_heap_gdump,
+    relay_call(relay_create(context, sizeof(struct relay), &events), &client_get_heap_gdump,
                &request.base, HEAP_DEADLINE_MS);
 }
 
-void handle_mem_gdump(struct visit *visit) {
+void handle_mem_gdump(const struct request_context *context) {
     static const char form_type[] = "application/x-www-form-urlencoded";
     struct query form;
     bool active;
-    if (visit->method == METHOD_GET) {
-        get_gdump(visit);
+    if (context->method == METHOD_GET) {
+        get_gdump(context);
         return;
     }
-    if (!visit->headers.content_type.data ||
-        !negotiate_type_is(visit->headers.content_type, form_type)) {
-        reply_text(visit->request, 415,
+    if (!context->headers.content_type.data ||
+        !negotiate_type_is(context->headers.content_type, form_type)) {
+        reply_text(context->request, 415,
                    "Form requests must have `Content-Type: application/x-www-form-urlencoded`");
         return;
     }
-    query_parse(&form, http_request_body(visit->request));
-    if (read_gdump_form(visit, &form, &active))
-        set_gdump(visit, active);
+    query_parse(&form, http_request_body(context->request));
+    if (read_gdump_form(context, &form, &active))
+        set_gdump(context, active);
     query_finish(&form);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The index: what there is and where. The targets are asked for first, then the heap's state, if it
- * is clear whose, then the captures that are kept; without the last two the page is whole, too. */
+ * The index page, its style sheet and the OpenAPI description. The page asks the service for the
+ * targets, the state of heap profiling if only one target fits, and the saved captures. It leaves
+ * out the last two if they do not come. */
 #include "gateway/families/index_page.h"
 #include "gateway/handlers.h"
-#include "gateway/request/relay.h"
-#include "gateway/request/reply.h"
+#include "gateway/openapi.h"
+#include "gateway/reply/relay.h"
+#include "gateway/reply/reply.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -18,8 +20,8 @@
 
 struct index {
     struct relay relay;
-    bool named;  /* only one target's index */
-    int32_t pid; /* whose heap's state is told; 0 = nobody's */
+    bool named;  /* the path's prefix names a target */
+    int32_t pid; /* the only target that fits; 0 = several or none */
     struct index_page page;
 };
 
@@ -40,10 +42,10 @@ static void finish(struct relay *relay) {
     index_page_finish(&((struct index *)relay)->page);
 }
 
-/* ---- The captures that are kept ---- */
+/* ---- Saved captures ---- */
 
 static void on_captures(struct relay *relay, const ProtobufCMessage *message) {
-    index_page_tell_captures(&((struct index *)relay)->page, (const void *)message);
+    index_page_add_captures(&((struct index *)relay)->page, (const void *)message);
 }
 
 static void on_captures_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
@@ -59,10 +61,10 @@ static void ask_captures(struct index *index) {
     relay_call(&index->relay, &client_list_captures, &request.base, EXTRA_DEADLINE_MS);
 }
 
-/* ---- The heap's state ---- */
+/* ---- Heap profiling ---- */
 
 static void on_heap(struct relay *relay, const ProtobufCMessage *message) {
-    index_page_tell_heap(&((struct index *)relay)->page, (const void *)message);
+    index_page_add_heap(&((struct index *)relay)->page, (const void *)message);
 }
 
 static void on_heap_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
@@ -79,9 +81,9 @@ static void ask_heap(struct index *index) {
     relay_call(&index->relay, &client_heap_status, &request.base, EXTRA_DEADLINE_MS);
 }
 
-/* ---- The targets ---- */
+/* ---- Targets ---- */
 
-/* The process that the prefix names, or the only one; 0 = several fit, or none. */
+/* Returns the pid of the only target that fits the prefix, or 0; counts all that fit. */
 static int32_t find_pid(const struct index *index, const Sonde__V1__ListTargetsResponse *list,
                         size_t *fitting) {
     const struct target_choice *target = &index->relay.target;
@@ -104,7 +106,7 @@ static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
     if (index->named && fitting == 0)
         relay_refuse(relay, SONDE_TARGET_NOT_FOUND, NULL);
     else
-        index_page_tell_targets(&index->page, list);
+        index_page_add_targets(&index->page, list);
 }
 
 static void on_targets_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
@@ -117,35 +119,41 @@ static void on_targets_end(struct relay *relay, sonde_err err, const struct sond
         ask_captures(index);
 }
 
-static void keep_prefix(struct index *index, const struct visit *visit) {
+static void set_prefix(struct index *index, const struct request_context *context) {
     struct sonde_buf prefix = {0};
-    if (!visit->path.named)
+    if (!context->path.named)
         return;
     sonde_buf_puts(&prefix, "/t/");
-    if (visit->path.pid)
-        sonde_buf_printf(&prefix, "%d", visit->path.pid);
+    if (context->path.pid)
+        sonde_buf_printf(&prefix, "%d", context->path.pid);
     else
-        path_append_encoded(&prefix, sonde_slice_of(visit->path.name));
+        path_append_encoded(&prefix, sonde_slice_of(context->path.name));
     snprintf(index->page.prefix, sizeof index->page.prefix, "%s", prefix.data);
     sonde_buf_finish(&prefix);
     index->named = true;
-    index->relay.target.pid = visit->path.pid;
-    memcpy(index->relay.target.name, visit->path.name, sizeof visit->path.name);
+    index->relay.target.pid = context->path.pid;
+    memcpy(index->relay.target.name, context->path.name, sizeof context->path.name);
 }
 
-void handle_index(struct visit *visit) {
+void handle_index(const struct request_context *context) {
     static const struct relay_events events = {on_targets, on_targets_end, finish};
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
-    struct index *index = relay_create(visit, sizeof *index, &events);
-    index->page.html = negotiate_wants_html(&visit->headers);
-    keep_prefix(index, visit);
+    struct index *index = relay_create(context, sizeof *index, &events);
+    index->page.routes = context->gateway->routes;
+    index->page.route_count = context->gateway->route_count;
+    index->page.html = negotiate_wants_html(&context->headers);
+    set_prefix(index, context);
     relay_call(&index->relay, &client_list_targets, &request.base, DEADLINE_MS);
 }
 
-void handle_style(struct visit *visit) {
+void handle_style(const struct request_context *context) {
     static const char style[] =
         "body{font:16px/1.5 system-ui,sans-serif;max-width:46rem;margin:2rem auto;padding:0 1rem}\n"
         "dt{font-family:ui-monospace,monospace}\ndd{margin:0 0 .8rem 1.5rem}\n"
         "@media(prefers-color-scheme:dark){body{background:#16181c;color:#dde}a{color:#8bf}}\n";
-    reply_bytes(visit->request, "text/css; charset=utf-8", sonde_slice_of(style));
+    reply_bytes(context->request, "text/css; charset=utf-8", sonde_slice_of(style));
+}
+
+void handle_openapi(const struct request_context *context) {
+    reply_bytes(context->request, "application/yaml", openapi_text());
 }

@@ -2,28 +2,27 @@
 #include "gateway/families/index_page.h"
 
 #include "gateway/request/query.h"
-#include "gateway/routes.h"
 
 #include "api/options.h"
 
 #include <string.h>
 
-/* The chapters of the page, in their order; a row belongs to the first whose word is in its path
- * when they are tried from the last. */
+/* The chapters of the page. A route belongs to the last one that has a word of its path; the first
+ * one takes the rest and is printed at the end. */
 static const struct chapter {
     const char *title, *words[8];
 } chapters[] = {
     {"The gateway", {""}},
     {"CPU time and threads", {"profile", "cpu", "backtraces"}},
     {"Memory", {"heap", "mem", "alloc"}},
-    {"Captures that are kept", {"captures", "diff"}},
+    {"Saved captures", {"captures", "diff"}},
     {"For tools", {"symbol", "cmdline"}},
 };
 
-#define CHAPTERS (sizeof chapters / sizeof chapters[0])
-#define MEMORY   2u
-#define KEPT     3u
-#define MAX_KEPT 16u /* shown */
+#define CHAPTERS  (sizeof chapters / sizeof chapters[0])
+#define MEMORY    2u
+#define CAPTURES  3u
+#define MAX_SHOWN 16u /* captures */
 
 static size_t chapter_of(const struct route *route) {
     for (size_t i = CHAPTERS; i-- > 1;)
@@ -48,7 +47,7 @@ static void append_plain(struct sonde_buf *out, const char *text) {
     sonde_buf_puts(out, query_quote(sonde_slice_of(text), quoted));
 }
 
-/* A sentence of the service, which may hold a target's name. */
+/* Appends a text of the service; it may contain a target's name. */
 static void append_sentence(const struct index_page *page, const char *text,
                             struct sonde_buf *out) {
     if (page->html) {
@@ -59,7 +58,7 @@ static void append_sentence(const struct index_page *page, const char *text,
         sonde_buf_putc(out, *text < ' ' || *text == 0x7f ? '?' : *text);
 }
 
-/* "/t/<name>", or by pid where the name could not be told from a pid or is not its alone. */
+/* "/t/<name>", or "/t/<pid>" if the name is not unique or could be read as a pid. */
 static void append_prefix(struct sonde_buf *out, const Sonde__V1__ListTargetsResponse *list,
                           const Sonde__V1__Target *target) {
     int32_t pid;
@@ -75,14 +74,14 @@ static void append_prefix(struct sonde_buf *out, const Sonde__V1__ListTargetsRes
         sonde_buf_printf(out, "%d", target->pid);
 }
 
-/* ---- What is told ---- */
+/* ---- The parts ---- */
 
-void index_page_tell_targets(struct index_page *page, const Sonde__V1__ListTargetsResponse *list) {
+void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTargetsResponse *list) {
     struct sonde_buf *out = &page->targets;
     if (list->n_targets == 0)
-        sonde_buf_puts(out, page->html ? "<p>none: start one with <code>sonde run -- COMMAND</code>"
+        sonde_buf_puts(out, page->html ? "<p>none; start one with <code>sonde run -- COMMAND</code>"
                                          "</p>\n"
-                                       : "  none: start one with `sonde run -- COMMAND`\n");
+                                       : "  none; start one with `sonde run -- COMMAND`\n");
     for (size_t i = 0; i < list->n_targets; i++) {
         const Sonde__V1__Target *target = list->targets[i];
         sonde_buf_puts(out, page->html ? "<li><a href=\"" : "  ");
@@ -99,20 +98,20 @@ void index_page_tell_targets(struct index_page *page, const Sonde__V1__ListTarge
     }
 }
 
-void index_page_tell_heap(struct index_page *page, const Sonde__V1__HeapState *state) {
+void index_page_add_heap(struct index_page *page, const Sonde__V1__HeapState *state) {
     if (state->active)
-        sonde_buf_printf(&page->heap, "Heap profiling is on, switched by %s.",
-                         state->owner[0] ? state->owner : "somebody");
+        sonde_buf_printf(&page->heap, "Heap profiling is on, started by %s.",
+                         state->owner[0] ? state->owner : "an unknown client");
     else if (state->available && !state->note[0])
-        sonde_buf_puts(&page->heap, "Heap profiling is off: PUT /v1/heap?active=true or "
-                                    "heap_activate switches it on.");
+        sonde_buf_puts(&page->heap, "Heap profiling is off. Turn it on with "
+                                    "PUT /v1/heap?active=true or heap_activate.");
     else
         sonde_buf_printf(&page->heap, "Heap profiling is off: %s.", state->note);
 }
 
 static void append_capture(struct index_page *page, const Sonde__V1__Capture *capture,
                            const Sonde__V1__Capture *before) {
-    struct sonde_buf *out = &page->kept;
+    struct sonde_buf *out = &page->captures;
     unsigned long long id = capture->id;
     if (page->html)
         sonde_buf_printf(out, "<li><a href=\"/v1/captures/%llu\">%llu</a> ", id, id);
@@ -126,14 +125,15 @@ static void append_capture(struct index_page *page, const Sonde__V1__Capture *ca
     if (page->html) {
         sonde_buf_printf(out, " <a href=\"/v1/captures/%llu.pb.gz\">pprof</a>", id);
         if (before)
-            sonde_buf_printf(out, " <a href=\"/v1/diff?base=%llu&amp;new=%llu\">since %llu</a>",
+            sonde_buf_printf(out,
+                             " <a href=\"/v1/diff?base=%llu&amp;new=%llu\">changes since %llu</a>",
                              (unsigned long long)before->id, id, (unsigned long long)before->id);
         sonde_buf_puts(out, "</li>");
     }
     sonde_buf_putc(out, '\n');
 }
 
-/* The newest earlier one of the same target and kind: what a difference makes sense with. */
+/* The previous capture of the same target and kind, which a difference is useful with. */
 static const Sonde__V1__Capture *find_before(const Sonde__V1__ListCapturesResponse *list,
                                              size_t index) {
     const Sonde__V1__Capture *capture = list->captures[index];
@@ -144,12 +144,11 @@ static const Sonde__V1__Capture *find_before(const Sonde__V1__ListCapturesRespon
     return NULL;
 }
 
-void index_page_tell_captures(struct index_page *page,
-                              const Sonde__V1__ListCapturesResponse *list) {
-    sonde_buf_puts(&page->kept, page->html && list->n_captures ? "<ul>\n" : "");
-    for (size_t i = 0; i < list->n_captures && i < MAX_KEPT; i++)
+void index_page_add_captures(struct index_page *page, const Sonde__V1__ListCapturesResponse *list) {
+    sonde_buf_puts(&page->captures, page->html && list->n_captures ? "<ul>\n" : "");
+    for (size_t i = 0; i < list->n_captures && i < MAX_SHOWN; i++)
         append_capture(page, list->captures[i], find_before(list, i));
-    sonde_buf_puts(&page->kept, page->html && list->n_captures ? "</ul>\n" : "");
+    sonde_buf_puts(&page->captures, page->html && list->n_captures ? "</ul>\n" : "");
 }
 
 /* ---- The page ---- */
@@ -162,7 +161,7 @@ static void append_route(const struct index_page *page, const struct route *rout
     if (!page->html)
         sonde_buf_printf(out, "  %s%s%s%s\n      %s\n", has_get ? "" : "POST ", prefix, route->path,
                          route->link, route->summary);
-    else if (has_get && reads) /* a link that is only followed by mistake must not switch */
+    else if (has_get && reads) /* a link must not change state */
         sonde_buf_printf(out, "<dt><a href=\"%s%s%s\">%s%s</a></dt><dd>%s</dd>\n", prefix,
                          route->path, route->link, route->path, route->link, route->summary);
     else
@@ -171,8 +170,6 @@ static void append_route(const struct index_page *page, const struct route *rout
 }
 
 static void append_chapter(const struct index_page *page, size_t number, struct sonde_buf *out) {
-    size_t count;
-    const struct route *table = route_table(&count);
     const char *title = chapters[number].title;
     sonde_buf_printf(out, page->html ? "<h2>%s</h2>\n" : "\n%s:\n", title);
     if (number == MEMORY && page->heap.len) {
@@ -180,16 +177,16 @@ static void append_chapter(const struct index_page *page, size_t number, struct 
         append_sentence(page, page->heap.data, out);
         sonde_buf_puts(out, page->html ? "</p>\n" : "\n");
     }
-    if (number == KEPT)
-        sonde_buf_append(out, page->kept.data, page->kept.len);
+    if (number == CAPTURES)
+        sonde_buf_append(out, page->captures.data, page->captures.len);
     sonde_buf_puts(out, page->html ? "<dl>\n" : "");
-    for (size_t i = 0; i < count; i++)
-        if (table[i].link && chapter_of(&table[i]) == number)
-            append_route(page, &table[i], out);
+    for (size_t i = 0; i < page->route_count; i++)
+        if (page->routes[i].link && chapter_of(&page->routes[i]) == number)
+            append_route(page, &page->routes[i], out);
     sonde_buf_puts(out, page->html ? "</dl>\n" : "");
 }
 
-/* What is not about a target comes last. */
+/* The first chapter comes last. */
 static void append_chapters(const struct index_page *page, struct sonde_buf *out) {
     for (size_t i = 1; i <= CHAPTERS; i++)
         append_chapter(page, i % CHAPTERS, out);
@@ -222,5 +219,5 @@ void index_page_write(const struct index_page *page, struct sonde_buf *out) {
 void index_page_finish(struct index_page *page) {
     sonde_buf_finish(&page->targets);
     sonde_buf_finish(&page->heap);
-    sonde_buf_finish(&page->kept);
+    sonde_buf_finish(&page->captures);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The service's counters in Prometheus' text form: GetInfo, then ListTargets. */
+ * /metrics: the service's counters in Prometheus' text format, from GetInfo and ListTargets. */
 #include "gateway/handlers.h"
-#include "gateway/request/relay.h"
-#include "gateway/request/reply.h"
+#include "gateway/reply/relay.h"
+#include "gateway/reply/reply.h"
 
 #include <inttypes.h>
 
@@ -26,7 +26,7 @@ static void append_number(struct sonde_buf *out, const char *name, const char *t
     sonde_buf_printf(out, "sonde_%s %" PRIu64 "\n", name, value);
 }
 
-/* A label's value: names of targets are hostile. */
+/* Escapes the value: a target chooses its own name. */
 static void append_label(struct sonde_buf *out, const char *name, const char *value) {
     sonde_buf_printf(out, "%s=\"", name);
     for (; *value; value++) {
@@ -46,7 +46,7 @@ static void append_seconds(struct sonde_buf *out, int64_t ns) {
 }
 
 static void append_drops(struct sonde_buf *out, const Sonde__V1__Info *info) {
-    append_head(out, "drops_total", "counter", "Samples that were lost, by cause.");
+    append_head(out, "drops_total", "counter", "Samples lost, by cause.");
     for (size_t i = 0; i < info->n_drops_total; i++) {
         sonde_buf_puts(out, "sonde_drops_total{");
         append_label(out, "cause", info->drops_total[i]->cause);
@@ -57,21 +57,25 @@ static void append_drops(struct sonde_buf *out, const Sonde__V1__Info *info) {
 static void on_info(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__Info *info = (const void *)message;
     struct sonde_buf *out = &((struct metrics *)relay)->text;
-    append_head(out, "info", "gauge", "The service's version.");
+    append_head(out, "info", "gauge", "Version of the service.");
     sonde_buf_puts(out, "sonde_info{");
     append_label(out, "version", info->version);
     sonde_buf_puts(out, "} 1\n");
-    append_head(out, "start_time_seconds", "gauge", "When the service started.");
+    append_head(out, "start_time_seconds", "gauge", "Start of the service, Unix time.");
     sonde_buf_puts(out, "sonde_start_time_seconds");
     append_seconds(out, info->start_unix_ns);
-    append_head(out, "cpu_seconds_total", "counter", "CPU time the service has used.");
+    append_head(out, "cpu_seconds_total", "counter", "CPU time of the service.");
     sonde_buf_puts(out, "sonde_cpu_seconds_total");
     append_seconds(out, (int64_t)info->cpu_ns);
-    append_number(out, "resident_bytes", "gauge", info->resident_bytes, "Its resident memory.");
+    append_number(out, "resident_bytes", "gauge", info->resident_bytes,
+                  "Resident memory of the service.");
     append_number(out, "targets", "gauge", info->targets, "Attached processes.");
-    append_number(out, "captures_running", "gauge", info->captures_running, "Captures now.");
-    append_number(out, "captures_total", "counter", info->captures_total, "Captures so far.");
-    append_number(out, "streams_running", "gauge", info->streams_running, "Live streams now.");
+    append_number(out, "captures_running", "gauge", info->captures_running,
+                  "Captures that are running.");
+    append_number(out, "captures_total", "counter", info->captures_total,
+                  "Captures since the start.");
+    append_number(out, "streams_running", "gauge", info->streams_running,
+                  "Live streams that are running.");
     append_number(out, "samples_total", "counter", info->samples_total, "Samples taken.");
     append_drops(out, info);
 }
@@ -86,12 +90,13 @@ static void append_target(struct sonde_buf *out, const char *name,
 static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__ListTargetsResponse *list = (const void *)message;
     struct sonde_buf *out = &((struct metrics *)relay)->text;
-    append_head(out, "target_start_time_seconds", "gauge", "When the process started.");
+    append_head(out, "target_start_time_seconds", "gauge", "Start of the process, Unix time.");
     for (size_t i = 0; i < list->n_targets; i++) {
         append_target(out, "start_time_seconds", list->targets[i]);
         append_seconds(out, list->targets[i]->start_unix_ns);
     }
-    append_head(out, "target_captures_running", "gauge", "Captures of the process now.");
+    append_head(out, "target_captures_running", "gauge",
+                "Captures of the process that are running.");
     for (size_t i = 0; i < list->n_targets; i++) {
         append_target(out, "captures_running", list->targets[i]);
         sonde_buf_printf(out, " %" PRIu32 "\n", list->targets[i]->captures_running);
@@ -114,9 +119,9 @@ static void finish(struct relay *relay) {
     sonde_buf_finish(&((struct metrics *)relay)->text);
 }
 
-void handle_metrics(struct visit *visit) {
+void handle_metrics(const struct request_context *context) {
     static const struct relay_events events = {on_info, on_info_ended, finish};
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
-    struct metrics *metrics = relay_create(visit, sizeof *metrics, &events);
+    struct metrics *metrics = relay_create(context, sizeof *metrics, &events);
     relay_call(&metrics->relay, &client_get_info, &request.base, DEADLINE_MS);
 }

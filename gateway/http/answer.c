@@ -87,9 +87,8 @@ static h2o_iovec_t sending(struct http_request *request) {
     return h2o_iovec_init(request->sending.data, request->sending.len);
 }
 
-/* All of it is in `sending`. */
-static void answer_gathered(struct http_request *request, const struct http_answer *answer,
-                            bool gzip) {
+/* Sends the answer whose whole body is in `sending`. */
+static void send_whole(struct http_request *request, const struct http_answer *answer, bool gzip) {
     h2o_req_t *req = request->req;
     http_request_answered(request);
     begin(request, answer, gzip);
@@ -124,7 +123,7 @@ void http_answer(struct http_request *request, const struct http_answer *answer,
     bool gzip = compress_whole(request, answer, body);
     if (!gzip)
         sonde_buf_append(&request->sending, body.data, body.len);
-    answer_gathered(request, answer, gzip);
+    send_whole(request, answer, gzip);
 }
 
 void http_answer_take(struct http_request *request, const struct http_answer *answer,
@@ -135,14 +134,14 @@ void http_answer_take(struct http_request *request, const struct http_answer *an
         *body = (struct sonde_buf){0};
     }
     sonde_buf_finish(body);
-    answer_gathered(request, answer, gzip);
+    send_whole(request, answer, gzip);
 }
 
-void http_request_release(struct http_request *request) {
+void http_request_release_slices(struct http_request *request) {
     void (*release)(void *context) = request->release;
     request->release = NULL;
     if (release)
-        release(request->lender);
+        release(request->release_context);
 }
 
 /* The last send of a stream, when nothing is in flight. */
@@ -161,7 +160,7 @@ static void on_proceed(h2o_generator_t *generator, h2o_req_t *req) {
         H2O_STRUCT_FROM_MEMBER(struct http_request, generator, generator);
     request->in_flight = false;
     request->sending.len = 0;
-    http_request_release(request);
+    http_request_release_slices(request);
     if (request->ending)
         finish(request);
     else if (request->on_ready)
@@ -183,20 +182,20 @@ void http_stream_start(struct http_request *request, const struct http_answer *a
     h2o_start_response(req, &request->generator);
 }
 
-/* Nothing went out, so nothing will be reported: the compressor is still gathering. */
-static void on_gathered(h2o_timeout_entry_t *entry) {
-    struct http_request *request = H2O_STRUCT_FROM_MEMBER(struct http_request, gathered, entry);
+/* Reports a send that produced no bytes, because the compressor holds them back. h2o will not. */
+static void on_skipped(h2o_timeout_entry_t *entry) {
+    struct http_request *request = H2O_STRUCT_FROM_MEMBER(struct http_request, skipped, entry);
     if (request->on_ready)
         request->on_ready(request->ready_context);
 }
 
-/* What was gathered in `sending`. */
-static void send_gathered(struct http_request *request) {
+/* Sends the contents of `sending`. */
+static void send_pending(struct http_request *request) {
     h2o_iovec_t piece = sending(request);
     if (piece.len == 0) {
-        request->gathered.cb = on_gathered;
+        request->skipped.cb = on_skipped;
         h2o_timeout_link(request->server->loop, &request->server->context.zero_timeout,
-                         &request->gathered);
+                         &request->skipped);
         return;
     }
     request->in_flight = true;
@@ -208,27 +207,27 @@ void http_stream_send(struct http_request *request, struct sonde_slice bytes) {
         sonde_gzip_writer_add(request->gzip, bytes);
     else
         sonde_buf_append(&request->sending, bytes.data, bytes.len);
-    send_gathered(request);
+    send_pending(request);
 }
 
-static void compress(struct http_request *request, const struct sonde_slice *pieces, size_t count) {
+static void compress(struct http_request *request, const struct sonde_slice *slices, size_t count) {
     for (size_t i = 0; i < count; i++)
-        sonde_gzip_writer_add(request->gzip, pieces[i]);
-    http_request_release(request);
-    send_gathered(request);
+        sonde_gzip_writer_add(request->gzip, slices[i]);
+    http_request_release_slices(request);
+    send_pending(request);
 }
 
-void http_stream_lend(struct http_request *request, const struct sonde_slice *pieces, size_t count,
-                      void (*release)(void *context), void *context) {
-    h2o_iovec_t vectors[HTTP_MAX_PIECES];
+void http_stream_send_slices(struct http_request *request, const struct sonde_slice *slices,
+                             size_t count, void (*release)(void *context), void *context) {
+    h2o_iovec_t vectors[HTTP_MAX_SLICES];
     request->release = release;
-    request->lender = context;
+    request->release_context = context;
     if (request->gzip) {
-        compress(request, pieces, count);
+        compress(request, slices, count);
         return;
     }
     for (size_t i = 0; i < count; i++)
-        vectors[i] = h2o_iovec_init(pieces[i].data, pieces[i].len);
+        vectors[i] = h2o_iovec_init(slices[i].data, slices[i].len);
     request->in_flight = true;
     h2o_send(request->req, vectors, count, H2O_SEND_STATE_IN_PROGRESS);
 }

@@ -124,11 +124,11 @@ void http_answer_take(struct http_request *request, const struct http_answer *an
 void http_stream_start(struct http_request *request, const struct http_answer *answer,
                        uint64_t size, void (*on_ready)(void *context), void *context);
 void http_stream_send(struct http_request *request, struct sonde_slice bytes);
-/* The same without copying: at most HTTP_MAX_PIECES pieces, none empty. They must stay valid until
- * release, which is called exactly once, whether they were sent or not. */
-#define HTTP_MAX_PIECES 256
-void http_stream_lend(struct http_request *request, const struct sonde_slice *pieces, size_t count,
-                      void (*release)(void *context), void *context);
+/* The same without copying: at most HTTP_MAX_SLICES slices, none empty. The bytes must stay valid
+ * until release, which is called exactly once, whether they were sent or not. */
+#define HTTP_MAX_SLICES 256
+void http_stream_send_slices(struct http_request *request, const struct sonde_slice *slices,
+                             size_t count, void (*release)(void *context), void *context);
 void http_stream_end(struct http_request *request);
 /* Ends it so that the client sees an incomplete answer. */
 void http_stream_cut(struct http_request *request);

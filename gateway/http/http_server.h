@@ -66,16 +66,16 @@ struct http_request {
     enum request_state state;
     bool in_flight; /* a send is on its way: no other may follow */
     bool ending, cutting;
-    h2o_timeout_entry_t watch, gathered;
+    h2o_timeout_entry_t watch, skipped;
     uint64_t taken, moved_at; /* what the peer had when it was seen to take something, and when */
     void (*on_gone)(void *context);
     void *gone_context;
     void (*on_ready)(void *context);
     void *ready_context;
     struct sonde_gzip_writer *gzip; /* appends to sending; NULL: the answer is not compressed */
-    struct sonde_buf sending;       /* the bytes in flight, or those */
-    void (*release)(void *context); /* that were lent */
-    void *lender;
+    struct sonde_buf sending;       /* the bytes in flight, unless they are slices of the owner's */
+    void (*release)(void *context); /* releases those slices; NULL = none */
+    void *release_context;
     char note[192];
 };
 
@@ -94,8 +94,8 @@ void http_request_answered(struct http_request *request);
 void http_request_abandon(struct http_request *request, int status);
 struct http_request *http_request_of(h2o_req_t *req);
 struct connection *http_connection_of(h2o_req_t *req);
-/* answer.c: what was lent goes back. */
-void http_request_release(struct http_request *request);
+/* answer.c: releases the slices in flight, if any. */
+void http_request_release_slices(struct http_request *request);
 /* watch.c */
 void http_watch_start(struct http_request *request);
 bool http_watch_is_wasteful(const struct connection *connection);

@@ -52,14 +52,14 @@ static void tell_gone(struct http_request *request) {
 static void dispose_request(void *memory) {
     struct http_request *request = memory;
     h2o_timeout_unlink(&request->watch);
-    h2o_timeout_unlink(&request->gathered);
+    h2o_timeout_unlink(&request->skipped);
     unlink_request(request);
     if (request->req->version >= 0x200 && request->state != REQUEST_ANSWERED)
         http_watch_wasted(request);
     tell_gone(request);
     sonde_gzip_writer_destroy(request->gzip);
     sonde_buf_finish(&request->sending);
-    http_request_release(request);
+    http_request_release_slices(request);
 }
 
 /* The owner is told, then the connection is made to end. */

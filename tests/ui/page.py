@@ -94,7 +94,7 @@ def test_the_index_leads_to_the_target_and_its_profile():
     check.equal(BROWSER.errors(), [])
     DRIVER.find_element("link text", "demo").click()
     shoot("target")
-    DRIVER.find_element("link text", "since 1")  # the captures of the test before
+    DRIVER.find_element("link text", "changes since 1")  # the captures of the test before
     links = [link.get_attribute("href") for link in DRIVER.find_elements("css selector", "a")]
     assert any("/t/demo/debug/pprof/profile" in link for link in links), links
     assert not any("activate" in link or "profile_start" in link for link in links), links

@@ -2,7 +2,8 @@
 #include "tests/fuzz/gateway/gateway_fixture.h"
 
 #include "gateway/gateway.h"
-#include "gateway/request/policy.h"
+#include "gateway/reply/svg_policy.h"
+#include "gateway/routes.h"
 #include "tests/fuzz/gateway/service.h"
 
 #include <signal.h>
@@ -38,7 +39,7 @@ static void on_post(void *context, struct http_post *post) {
     calls = service_step();
 }
 
-static void open_door(void) {
+static void start_gateway(void) {
     static const char *listen = path + 0;
     static char address[80];
     struct sonde_diag diag = {0};
@@ -56,10 +57,11 @@ static void open_door(void) {
                                    .context = &gateway};
     if (http_server_create(&options, &gateway.server, &diag))
         fail(diag.text);
-    policy_for_pictures(gateway.svg_policy, sizeof gateway.svg_policy);
+    gateway.routes = route_table(&gateway.route_count);
+    svg_policy_write(gateway.svg_policy, sizeof gateway.svg_policy);
 }
 
-static int visit(void) {
+static int connect_client(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     snprintf(address.sun_path, sizeof address.sun_path, "%s", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -125,14 +127,14 @@ static void leave(int fd, uint8_t how, struct sonde_buf *answer) {
         fail("something of the client is left");
 }
 
-void door_play(struct sonde_slice wire, struct sonde_slice script, struct sonde_buf *answer) {
+void fixture_play(struct sonde_slice wire, struct sonde_slice script, struct sonde_buf *answer) {
     if (!gateway.server)
-        open_door();
+        start_gateway();
     service_follow(script);
     uint8_t how = service_script_byte();
     gateway.redact_arguments = how & 0x80;
     gateway.default_target = how & 0x40 ? "redis" : NULL;
-    int fd = visit();
+    int fd = connect_client();
     speak(fd, wire, answer);
     leave(fd, how & 0x3f, answer);
 }

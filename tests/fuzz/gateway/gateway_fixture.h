@@ -2,7 +2,7 @@
  *
  * The whole gateway in one thread: bytes of a client go in through a real socket and h2o, the
  * service behind follows a script (service.h). When a client has left, nothing of it may be left:
- * door_play ends the program otherwise. */
+ * fixture_play ends the program otherwise. */
 #ifndef SONDE_TESTS_FUZZ_GATEWAY_GATEWAY_FIXTURE_H
 #define SONDE_TESTS_FUZZ_GATEWAY_GATEWAY_FIXTURE_H
 
@@ -10,6 +10,6 @@
 
 /* One client's visit. The script says where its bytes are cut, when it leaves, and what the service
  * answers; what came back is appended to `answer` (may be NULL). */
-void door_play(struct sonde_slice wire, struct sonde_slice script, struct sonde_buf *answer);
+void fixture_play(struct sonde_slice wire, struct sonde_slice script, struct sonde_buf *answer);
 
 #endif

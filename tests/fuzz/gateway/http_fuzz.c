@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     size_t script = data[0] < size - 1 ? data[0] : size - 1;
     const char *bytes = (const char *)data + 1;
-    door_play((struct sonde_slice){bytes + script, size - 1 - script},
-              (struct sonde_slice){bytes, script}, NULL);
+    fixture_play((struct sonde_slice){bytes + script, size - 1 - script},
+                 (struct sonde_slice){bytes, script}, NULL);
     return 0;
 }

@@ -104,7 +104,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         memcpy(stay + 2, script.data, more);
     }
     append_request(&request, data[0], data[1], &rest);
-    door_play(sonde_buf_slice(&request), (struct sonde_slice){stay, more + 2}, &answer);
+    fixture_play(sonde_buf_slice(&request), (struct sonde_slice){stay, more + 2}, &answer);
     check_answer(&answer, data[1] % 5 == 3, more == 0);
     sonde_buf_finish(&request);
     sonde_buf_finish(&answer);

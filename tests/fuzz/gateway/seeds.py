@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the corpus of http_fuzz and visit_fuzz: seeds.py DIRECTORY. What a seed is made of, see the two programs."""
+"""Writes the corpus of http_fuzz and request_fuzz: seeds.py DIRECTORY. What a seed is made of, see the two programs."""
 
 import os
 import struct
@@ -50,7 +50,7 @@ HTTP = {
 }
 
 # route, method, script, prefix, query, accept, accept-encoding, content-type, user-agent, another header, body
-VISITS = {
+REQUESTS = {
     "profile": (5, 0, "", "/t/redis", "seconds=1&frequency=99&output=svg", "text/html;q=0.9,image/svg+xml", "gzip;q=1.0, *;q=0",
                 "", "Mozilla/5.0", "", ""),
     "pprof": (5, 0, "", "", "seconds=1", "", "gzip", "application/protobuf; charset=utf-8", "Go-http-client/1.1", "", ""),
@@ -70,8 +70,8 @@ def main():
     for name, content in HTTP.items():
         with open(os.path.join(sys.argv[1], "http_" + name), "wb") as out:
             out.write(content)
-    for name, (route, method, *lines) in VISITS.items():
-        with open(os.path.join(sys.argv[1], "visit_" + name), "wb") as out:
+    for name, (route, method, *lines) in REQUESTS.items():
+        with open(os.path.join(sys.argv[1], "request_" + name), "wb") as out:
             out.write(bytes([route, method]) + "\n".join(lines).encode("latin-1"))
 
 

@@ -58,7 +58,7 @@ static void close_server(void) {
     rmdir(scene.folder);
 }
 
-static int visit(const char *request) {
+static int connect_client(const char *request) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     strcpy(address.sun_path, scene.path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -79,7 +79,7 @@ static void read_all(int fd) {
  * room. */
 TEST(an_answer_posted_during_the_request_leaves_no_poll_behind) {
     open_server();
-    int fd = visit("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    int fd = connect_client("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     for (int i = 0; scene.ready == 0 && i < MAX_TURNS; i++)
         http_server_turn(scene.server, 0);
     CHECK_INT(scene.ready, ==, 1);

@@ -4,7 +4,7 @@
  * two blanks a path, four a method, references to parameters below it. */
 #include "gateway/routes.h"
 
-#include "gateway/contract.h"
+#include "gateway/openapi.h"
 #include "gateway/request/formats.h"
 #include "tests/unit/check.h"
 
@@ -68,7 +68,7 @@ static void check_method(const struct route *route, const char *path, const char
 TEST(the_contract_describes_every_route) {
     size_t count;
     const struct route *table = route_table(&count);
-    const char *text = contract_text().data;
+    const char *text = openapi_text().data;
     for (size_t i = 0; i < count; i++) {
         char line[160];
         snprintf(line, sizeof line, "  %s:", table[i].path);
@@ -84,7 +84,7 @@ TEST(the_contract_describes_every_route) {
 TEST(the_contract_describes_nothing_else) {
     size_t count, described = 0;
     route_table(&count);
-    const char *text = contract_text().data;
+    const char *text = openapi_text().data;
     for (const char *at = strstr(text, "\n  /"); at; at = strstr(at + 1, "\n  /"))
         described++;
     CHECK_INT(described, ==, count);
@@ -95,7 +95,7 @@ static bool has_outputs(const char *parameter, enum format_family family) {
     sonde_buf_puts(&list, "enum: [");
     format_append_list(&list, family);
     sonde_buf_puts(&list, "]");
-    const char *begin = find_line(contract_text().data, parameter);
+    const char *begin = find_line(openapi_text().data, parameter);
     bool has = begin && block_has(begin, block_end(begin, 4), list.data);
     sonde_buf_finish(&list);
     return has;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/request/json_lines.h"
+#include "gateway/reply/json_lines.h"
 
 #include "api/json/json.h"
 
-/* Not compressed: a line must leave at once, not with its block. */
+/* Not compressed: the compressor would hold a line back until its block is full. */
 static const struct http_answer answer = {
     .status = 200, .content_type = LINES_TYPE, .no_gzip = true};
 
@@ -58,6 +58,14 @@ void lines_end_with_status(struct lines *lines, sonde_err err, const char *text)
     sonde_buf_putc(&status, '}');
     lines_end(lines, sonde_buf_slice(&status));
     sonde_buf_finish(&status);
+}
+
+void lines_on_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    struct lines *lines = (struct lines *)relay;
+    if (!lines->started)
+        relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
+    else
+        lines_end_with_status(lines, err, err ? sonde_diag_text(diag, err) : lines->end_reason);
 }
 
 void lines_answer_head(struct relay *relay) {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/request/policy.h"
+#include "gateway/reply/svg_policy.h"
 
 #include "api/draw/draw.h"
 
 #include <stdio.h>
 
-void policy_for_pictures(char *text, size_t size) {
+void svg_policy_write(char *text, size_t size) {
     snprintf(
         text, size,
         "default-src 'none'; script-src %s; style-src %s; base-uri 'none'; form-action 'none'; "

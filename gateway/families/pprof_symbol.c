@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names for addresses, one line each in the order of the request. The body is taken in batches,
- * each one call; a request of one batch is a whole answer, a longer one a stream whose next batch
- * is asked for when the reader has taken the last: memory stays small however many addresses come.
- */
+ * Names for addresses, one line each in the order of the request: /debug/pprof/symbol and its
+ * aliases. The body is split into batches, each of which is one call. One batch is answered as a
+ * whole. More are streamed, and the next call starts when the reader has taken the last batch, so
+ * memory is bounded however many addresses a request has. */
 #include "gateway/handlers.h"
-#include "gateway/request/relay.h"
-#include "gateway/request/reply.h"
+#include "gateway/reply/relay.h"
+#include "gateway/reply/reply.h"
+#include "gateway/reply/symbol_lines.h"
 #include "gateway/request/symbol_body.h"
-#include "gateway/request/symbol_lines.h"
 
 #define BATCH       4096
 #define DEADLINE_MS 60000
-#define MAX_TEXT    CLIENT_MAX_MESSAGE_BYTES /* of a batch: a name may be told often */
+#define MAX_TEXT    CLIENT_MAX_MESSAGE_BYTES /* of a batch, in which a name may repeat */
 
 struct symbols {
     struct relay relay;
-    struct sonde_slice body; /* what is still to be asked */
-    bool go;                 /* does not split inlined chains */
+    struct sonde_slice body; /* not yet asked for */
+    bool is_go;              /* Go's tools do not split lines into inlined functions */
     bool started;
     size_t count;
     uint64_t addresses[BATCH];
@@ -47,10 +47,10 @@ static void on_ready(void *context) {
 static void on_symbols(struct relay *relay, const ProtobufCMessage *message) {
     struct symbols *symbols = (struct symbols *)relay;
     const Sonde__V1__SymbolizeResponse *response = (const void *)message;
-    symbol_lines_append(&symbols->text, symbols->addresses, symbols->count, response, symbols->go);
+    symbol_lines_append(&symbols->text, symbols->addresses, symbols->count, response,
+                        symbols->is_go);
 }
 
-/* A batch is there. */
 static void answer_batch(struct symbols *symbols, sonde_err err, const struct sonde_diag *diag) {
     struct relay *relay = &symbols->relay;
     struct sonde_slice text = sonde_buf_slice(&symbols->text);
@@ -66,7 +66,7 @@ static void answer_batch(struct symbols *symbols, sonde_err err, const struct so
         if (!symbols->started)
             http_stream_start(relay->request, &answer, HTTP_UNKNOWN, on_ready, symbols);
         symbols->started = true;
-        http_stream_send(relay->request, text); /* a batch has an address, so a line */
+        http_stream_send(relay->request, text); /* never empty: a batch has an address */
         if (last)
             http_stream_end(relay_take_request(relay));
     }
@@ -76,9 +76,9 @@ static void on_end(struct relay *relay, sonde_err err, const struct sonde_diag *
     struct symbols *symbols = (struct symbols *)relay;
     struct sonde_diag too_large = {0};
     if (err == SONDE_OK && symbols->text.failed) {
-        err = sonde_fail(&too_large, SONDE_TOO_LARGE,
-                         "the names are longer than %u MiB: ask for fewer addresses at once",
-                         MAX_TEXT >> 20);
+        err =
+            sonde_fail(&too_large, SONDE_TOO_LARGE,
+                       "the names exceed %u MiB; send fewer addresses per request", MAX_TEXT >> 20);
         diag = &too_large;
     }
     answer_batch(symbols, err, diag);
@@ -101,13 +101,13 @@ static bool has_address(struct sonde_slice body) {
     return symbol_body_next(&body, &address);
 }
 
-void handle_symbol(struct visit *visit) {
+void handle_symbol(const struct request_context *context) {
     static const struct relay_events events = {on_symbols, on_end, finish};
-    struct symbols *symbols = relay_create(visit, sizeof *symbols, &events);
-    symbols->body = http_request_body(visit->request);
-    symbols->go = negotiate_is_go(&visit->headers);
+    struct symbols *symbols = relay_create(context, sizeof *symbols, &events);
+    symbols->body = http_request_body(context->request);
+    symbols->is_go = negotiate_is_go(&context->headers);
     symbols->text.limit = MAX_TEXT;
-    if (!sonde_slice_equals(http_request_method(visit->request), "POST"))
+    if (!sonde_slice_equals(http_request_method(context->request), "POST"))
         relay_check_target(&symbols->relay, answer_count);
     else if (!has_address(symbols->body))
         relay_check_target(&symbols->relay, answer_nothing);

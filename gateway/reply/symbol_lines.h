@@ -2,8 +2,8 @@
  *
  * The answer to a symbol request: "0x10 inner--outer", a line each address. Thread safety: any
  * thread. */
-#ifndef SONDE_GATEWAY_REQUEST_SYMBOL_LINES_H
-#define SONDE_GATEWAY_REQUEST_SYMBOL_LINES_H
+#ifndef SONDE_GATEWAY_REPLY_SYMBOL_LINES_H
+#define SONDE_GATEWAY_REPLY_SYMBOL_LINES_H
 
 #include "api/bytes.h"
 #include "proto/sonde/v1/profiler.pb-c.h"

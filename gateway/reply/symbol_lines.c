@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/request/symbol_lines.h"
+#include "gateway/reply/symbol_lines.h"
 
 #include "gateway/request/symbol_body.h"
 

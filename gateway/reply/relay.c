@@ -3,9 +3,10 @@
  * The request and the call may end in either order. Every callback enters through one of the
  * functions below, and each of them ends with relay_settle, which frees the relay once both have
  * ended. */
-#include "gateway/request/relay.h"
+#include "gateway/reply/relay.h"
 
-#include "gateway/request/reply.h"
+#include "api/json/json.h"
+#include "gateway/reply/reply.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #define UNARY_DEADLINE_MS 5000
 #define MAX_TOKEN         4096
+#define USUAL_JSON_BYTES  1000        /* reserved, so that most answers need one allocation */
 #define MAX_LIST          (64u << 10) /* bytes of an error text that lists targets */
 
 static void on_gone(void *context) {
@@ -38,19 +40,20 @@ static char *dup_token(struct http_request *request) {
     return strndup(header.data + skip, header.len - skip);
 }
 
-void *relay_create(struct visit *visit, size_t size, const struct relay_events *events) {
+void *relay_create(const struct request_context *context, size_t size,
+                   const struct relay_events *events) {
     struct relay *relay = calloc(1, size);
     if (!relay)
         abort();
-    relay->gateway = visit->gateway;
-    relay->request = visit->request;
+    relay->gateway = context->gateway;
+    relay->request = context->request;
     relay->events = events;
     relay->finish = events->finish;
-    relay->family = visit->family;
-    relay->target = visit->target;
-    relay->token = dup_token(visit->request);
+    relay->family = context->family;
+    relay->target = context->target;
+    relay->token = dup_token(context->request);
     relay->gateway->relays++;
-    http_request_on_gone(visit->request, on_gone, relay);
+    http_request_on_gone(context->request, on_gone, relay);
     return relay;
 }
 
@@ -129,6 +132,16 @@ struct http_request *relay_take_request(struct relay *relay) {
     return request;
 }
 
+void relay_answer_json(struct relay *relay, const ProtobufCMessage *message) {
+    static const struct http_answer answer = {.status = 200, .content_type = REPLY_JSON};
+    struct sonde_buf text = {0};
+    sonde_buf_extend(&text, USUAL_JSON_BYTES);
+    text.len = 0;
+    sonde_json_message(&text, message);
+    sonde_buf_putc(&text, '\n');
+    http_answer_take(relay_take_request(relay), &answer, &text);
+}
+
 Sonde__V1__TargetSelector relay_selector(const struct target_choice *target) {
     Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
     selector.name = (char *)(uintptr_t)target->name;
@@ -198,9 +211,9 @@ void relay_refuse_busy(struct relay *relay, const char *words, const struct sond
     relay_refuse(relay, SONDE_SESSION_BUSY, &refusal);
 }
 
-const char *relay_owner(const struct visit *visit, char owner[RELAY_OWNER_SIZE]) {
+const char *relay_owner(const struct request_context *context, char owner[RELAY_OWNER_SIZE]) {
     char peer[RELAY_OWNER_SIZE - 16];
-    http_request_peer(visit->request, peer, sizeof peer);
+    http_request_peer(context->request, peer, sizeof peer);
     snprintf(owner, RELAY_OWNER_SIZE, "REST client %s", peer);
     return owner;
 }

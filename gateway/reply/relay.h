@@ -4,8 +4,8 @@
  * state. relay_create begins it; it ends by itself once the request has been answered or its client
  * has gone, and no call is running. If the client goes away its call is cancelled, so a handler's
  * callbacks only run while somebody waits for the answer. In the loop only. */
-#ifndef SONDE_GATEWAY_REQUEST_RELAY_H
-#define SONDE_GATEWAY_REQUEST_RELAY_H
+#ifndef SONDE_GATEWAY_REPLY_RELAY_H
+#define SONDE_GATEWAY_REPLY_RELAY_H
 
 #include "clients/c/client.h"
 #include "gateway/gateway.h"
@@ -41,7 +41,8 @@ struct relay {
 };
 
 /* size is that of the zeroed state. Never NULL: the process ends when memory runs out. */
-void *relay_create(struct visit *visit, size_t size, const struct relay_events *events);
+void *relay_create(const struct request_context *context, size_t size,
+                   const struct relay_events *events);
 /* deadline_ms 0 = none. */
 void relay_call(struct relay *relay, const struct client_method *method,
                 const ProtobufCMessage *request, uint32_t deadline_ms);
@@ -55,7 +56,9 @@ void relay_refuse(struct relay *relay, sonde_err err, const struct sonde_diag *d
 void relay_refuse_busy(struct relay *relay, const char *words, const struct sonde_diag *diag);
 /* "REST client ADDRESS", shown to the next client that tries to start a session. */
 #define RELAY_OWNER_SIZE 64
-const char *relay_owner(const struct visit *visit, char owner[RELAY_OWNER_SIZE]);
+const char *relay_owner(const struct request_context *context, char owner[RELAY_OWNER_SIZE]);
+/* For relay_events.on_message: answers 200 with the message as JSON. */
+void relay_answer_json(struct relay *relay, const ProtobufCMessage *message);
 /* Ends the relay if it is over. For callbacks of the request (on_ready). */
 void relay_settle(struct relay *relay);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "gateway/request/reply.h"
+#include "gateway/reply/reply.h"
 
 #include "api/json/json.h"
 

@@ -2,8 +2,8 @@
  *
  * Answers that need no RPC: texts, and errors in the shape of their family. Nothing of the request
  * is in them but what query_quote made harmless. In the loop only. */
-#ifndef SONDE_GATEWAY_REQUEST_REPLY_H
-#define SONDE_GATEWAY_REQUEST_REPLY_H
+#ifndef SONDE_GATEWAY_REPLY_REPLY_H
+#define SONDE_GATEWAY_REPLY_REPLY_H
 
 #include "gateway/gateway.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The command line as Go writes it: arguments separated by NUL, none after the last. A final NUL
- * breaks jeprof when there is one argument, and an empty body always does. */
+ * The command line in Go's form: arguments separated by NUL, without one at the end. A final NUL
+ * breaks jeprof if there is only one argument, and so does an empty body. */
 #include "gateway/handlers.h"
-#include "gateway/request/relay.h"
-#include "gateway/request/reply.h"
+#include "gateway/reply/relay.h"
+#include "gateway/reply/reply.h"
 
 #define DEADLINE_MS 5000
 
@@ -23,11 +23,11 @@ static void on_command_line(struct relay *relay, const ProtobufCMessage *message
     sonde_buf_finish(&text);
 }
 
-void handle_cmdline(struct visit *visit) {
+void handle_cmdline(const struct request_context *context) {
     static const struct relay_events events = {.on_message = on_command_line};
     Sonde__V1__GetCommandLineRequest request = SONDE__V1__GET_COMMAND_LINE_REQUEST__INIT;
-    Sonde__V1__TargetSelector selector = relay_selector(&visit->target);
+    Sonde__V1__TargetSelector selector = relay_selector(&context->target);
     request.target = &selector;
-    struct relay *relay = relay_create(visit, sizeof *relay, &events);
+    struct relay *relay = relay_create(context, sizeof *relay, &events);
     relay_call(relay, &client_get_command_line, &request.base, DEADLINE_MS);
 }

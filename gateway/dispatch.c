@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The checks between a request and its handler, in this order: Host header, access, route, method,
+ * the token's scope, body size, origin, target. Each passes or answers the request. The order
+ * ensures that an unauthenticated client learns nothing and that a refused request starts nothing.
+ */
+#include "gateway/gateway.h"
+#include "gateway/reply/reply.h"
+#include "gateway/request/host.h"
+#include "gateway/routes.h"
+
+#include "api/tokens.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The scopes of the request's token; 0 if it has no token, or an unknown one. */
+static unsigned token_scopes(const struct request_context *context) {
+    struct sonde_slice header = http_request_header(context->request, "authorization");
+    const struct sonde_tokens *tokens = context->gateway->tokens;
+    return tokens && header.data ? sonde_tokens_scopes(tokens, header) : 0;
+}
+
+/* Protects against DNS rebinding: a page whose own name was made to resolve to this machine is
+ * same-origin to the browser, but its Host header has a name that is not the gateway's. Such a page
+ * cannot use a unix socket and has no certificate or token. An open listener (--insecure) checks
+ * names only if --host-name was given. */
+static bool is_known_host(const struct request_context *context, enum http_trust trust) {
+    const struct gateway *gateway = context->gateway;
+    struct sonde_slice host = http_request_authority(context->request);
+    if (host.len == 0 || trust == HTTP_UNIX || trust == HTTP_CERTIFIED || host_is_loopback(host) ||
+        host_is_listed(host, gateway->host_names, gateway->host_name_count))
+        return true;
+    return trust != HTTP_LOCAL && (gateway->host_name_count == 0 || host_is_address(host));
+}
+
+static bool check_host(struct request_context *context) {
+    if (is_known_host(context, http_request_trust(context->request)) || token_scopes(context))
+        return true;
+    reply_status(context->request, context->family, 421, "PERMISSION_DENIED",
+                 "the Host header is not a name of this gateway: use localhost or 127.0.0.1, or "
+                 "start sonde-gateway with --host-name NAME");
+    return false;
+}
+
+static bool check_access(struct request_context *context) {
+    enum http_trust trust = http_request_trust(context->request);
+    if (trust == HTTP_LOCAL || trust == HTTP_UNIX || trust == HTTP_CERTIFIED ||
+        context->gateway->insecure || token_scopes(context))
+        return true;
+    if (trust == HTTP_CERT_REFUSED)
+        reply_status(context->request, context->family, 403, "PERMISSION_DENIED",
+                     "certificate role error");
+    else
+        reply_error(context->request, context->family, SONDE_UNAUTHENTICATED, NULL);
+    return false;
+}
+
+static bool check_method(struct request_context *context) {
+    struct sonde_slice method = http_request_method(context->request);
+    context->head = sonde_slice_equals(method, "HEAD");
+    unsigned wanted = context->head || sonde_slice_equals(method, "GET") ? METHOD_GET
+                      : sonde_slice_equals(method, "POST")               ? METHOD_POST
+                      : sonde_slice_equals(method, "PUT")                ? METHOD_PUT
+                                                                         : 0;
+    context->method = wanted;
+    if (context->route->methods & wanted)
+        return true;
+    if (context->family == FAMILY_PROF || context->family == FAMILY_JULIA)
+        reply_method(context->request, context->route);
+    else
+        reply_no_path(context->request, context->family);
+    return false;
+}
+
+/* Whether this method of the route changes state. */
+static bool changes_state(const struct request_context *context) {
+    return (context->route->flags & ROUTE_CHANGES_STATE) &&
+           !((context->route->flags & ROUTE_GET_READS) && context->method == METHOD_GET);
+}
+
+/* A service with tokens of its own checks the scope again. */
+static bool check_scope(struct request_context *context) {
+    unsigned scopes = token_scopes(context);
+    bool controls = changes_state(context) && !(context->route->flags & ROUTE_SCOPE_READ);
+    if (scopes == 0 || (scopes & (controls ? SONDE_SCOPE_CONTROL : SONDE_SCOPE_READ)))
+        return true;
+    reply_status(context->request, context->family, 403, "PERMISSION_DENIED",
+                 controls ? "the token does not allow this: it needs the scope control"
+                          : "the token does not allow this: it needs the scope read");
+    return false;
+}
+
+static bool check_size(struct request_context *context) {
+    struct sonde_slice body = http_request_body(context->request);
+    if ((context->route->flags & ROUTE_LARGE_BODY) || body.len <= SMALL_BODY)
+        return true;
+    reply_status(context->request, context->family, 413, "TOO_LARGE",
+                 "the request body is larger than 1048576 bytes");
+    return false;
+}
+
+/* Whether an Origin header ("https://host:port") names the host and port of the Host header. */
+static bool is_own_origin(struct sonde_slice origin, struct sonde_slice authority) {
+    const char *slashes = memmem(origin.data, origin.len, "://", 3);
+    if (!slashes)
+        return false;
+    size_t skip = (size_t)(slashes - origin.data) + 3;
+    return origin.len - skip == authority.len &&
+           strncasecmp(origin.data + skip, authority.data, authority.len) == 0;
+}
+
+/* Refuses cross-site requests: a page of another site must not change state through the browser of
+ * someone who visits it. */
+static bool check_site(struct request_context *context) {
+    struct sonde_slice site = http_request_header(context->request, "sec-fetch-site");
+    struct sonde_slice origin = http_request_header(context->request, "origin");
+    if (!changes_state(context))
+        return true;
+    if (site.data && (sonde_slice_equals(site, "same-origin") || sonde_slice_equals(site, "none")))
+        return true;
+    if (!site.data &&
+        (!origin.data || is_own_origin(origin, http_request_authority(context->request))))
+        return true;
+    reply_status(context->request, context->family, 403, "PERMISSION_DENIED",
+                 "cross-site request refused: a page of another site must not change state here");
+    return false;
+}
+
+static sonde_err no_such_target(struct sonde_diag *diag, struct sonde_slice name) {
+    char quoted[QUERY_QUOTED_SIZE];
+    return sonde_fail(diag, SONDE_TARGET_NOT_FOUND,
+                      "no target \"%s\" is attached; /v1/targets lists those that are",
+                      query_quote(name, quoted));
+}
+
+static sonde_err conflict(struct sonde_diag *diag) {
+    return sonde_fail(diag, SONDE_TARGET_CONFLICT,
+                      "the path and the query name different targets: leave one out");
+}
+
+static sonde_err add_name(struct target_choice *target, struct sonde_slice name,
+                          struct sonde_diag *diag) {
+    if (!path_is_name(name))
+        return no_such_target(diag, name);
+    if (target->name[0] && !sonde_slice_equals(name, target->name))
+        return conflict(diag);
+    memcpy(target->name, name.data, name.len);
+    target->name[name.len] = 0;
+    return SONDE_OK;
+}
+
+/* The order is path prefix, query, --target. A name from one and a pid from the other are both sent
+ * to the service, which knows whether they are the same process. */
+static sonde_err choose_target(struct request_context *context, struct sonde_diag *diag) {
+    struct sonde_slice name;
+    uint64_t pid = 0;
+    sonde_err err = SONDE_OK;
+    memcpy(context->target.name, context->path.name, sizeof context->target.name);
+    context->target.pid = context->path.pid;
+    if (query_get(&context->query, "target", &name))
+        err = add_name(&context->target, name, diag);
+    if (!err)
+        err = query_whole(&context->query, "pid", 1, INT32_MAX, &pid, diag);
+    if (!err && pid && context->target.pid && context->target.pid != (int32_t)pid)
+        err = conflict(diag);
+    if (!err && pid)
+        context->target.pid = (int32_t)pid;
+    const char *fallback = context->gateway->default_target;
+    if (!err && fallback && !context->target.name[0] && !context->target.pid)
+        snprintf(context->target.name, sizeof context->target.name, "%s", fallback);
+    return err;
+}
+
+/* "redis" of the prefix "/t/redis". */
+static struct sonde_slice prefix_name(const struct path_parts *path) {
+    return (struct sonde_slice){path->prefix.data + 3, path->prefix.len - 3};
+}
+
+/* Below /v1/profile/ a path with one slash too many redirects to the path without it; 307 keeps
+ * method and body. */
+static bool redirect(struct request_context *context) {
+    struct sonde_slice path = context->path.rest, query = http_request_query(context->request);
+    struct sonde_buf where = {0};
+    if (context->family != FAMILY_TRACING || path.data[path.len - 1] != '/')
+        return false;
+    path.len--;
+    if (!route_find(path))
+        return false;
+    sonde_buf_append(&where, context->path.prefix.data, context->path.prefix.len);
+    sonde_buf_append(&where, path.data, path.len);
+    if (query.len)
+        sonde_buf_putc(&where, '?');
+    sonde_buf_append(&where, query.data, query.len);
+    reply_elsewhere(context->request, where.data);
+    sonde_buf_finish(&where);
+    return true;
+}
+
+static void dispatch(struct request_context *context, bool is_good_prefix) {
+    struct sonde_diag diag = {0};
+    if (!check_host(context) || !check_access(context))
+        return;
+    if (!context->route) {
+        if (!redirect(context))
+            reply_no_path(context->request, context->family);
+        return;
+    }
+    if (!check_method(context) || !check_scope(context) || !check_size(context) ||
+        !check_site(context))
+        return;
+    sonde_err err = SONDE_OK;
+    if (!is_good_prefix)
+        err = no_such_target(&diag, prefix_name(&context->path));
+    else if (!(context->route->flags & ROUTE_NO_TARGET))
+        err = choose_target(context, &diag);
+    if (err)
+        reply_error(context->request, context->family, err, &diag);
+    else
+        context->route->handle(context);
+}
+
+void gateway_on_request(void *gateway, struct http_request *request) {
+    struct request_context context = {.gateway = gateway, .request = request};
+    bool is_good_prefix = path_split(http_request_path(request), &context.path);
+    context.route = route_find(context.path.rest);
+    context.family = context.route ? context.route->family : route_family(context.path.rest);
+    context.headers = (struct negotiate_headers){
+        .accept = http_request_header(request, "accept"),
+        .accept_encoding = http_request_header(request, "accept-encoding"),
+        .content_type = http_request_header(request, "content-type"),
+        .user_agent = http_request_header(request, "user-agent"),
+    };
+    query_parse(&context.query, http_request_query(request));
+    dispatch(&context, is_good_prefix);
+    query_finish(&context.query);
+}

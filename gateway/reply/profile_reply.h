@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A profile as the answer to a request: the format that the client gets, and the call whose
+ * CaptureEvents become the body. The status and headers wait until the service announces the
+ * result, so a failure before that is answered with a status and a sentence. A failure after that
+ * cuts the connection. In the loop only. */
+#ifndef SONDE_GATEWAY_REPLY_PROFILE_REPLY_H
+#define SONDE_GATEWAY_REPLY_PROFILE_REPLY_H
+
+#include "gateway/handlers.h"
+#include "gateway/reply/relay.h"
+
+/* A format and the headers that go with it. */
+struct profile_format {
+    int id;                  /* sonde.v1.Format */
+    bool raw;                /* pprof without gzip */
+    bool gzip_coded;         /* pprof whose gzip is announced as Content-Encoding */
+    const char *media_type;  /* never NULL */
+    const char *disposition; /* Content-Disposition; NULL = none */
+    const char *policy;      /* Content-Security-Policy; NULL = the server's own */
+};
+
+/* Chooses the format: `output=` first, then, if the path negotiates, the client's headers, then
+ * default_format. SONDE_INVALID_ARGUMENT if `output=` is not one that the path offers. */
+SONDE_MUST_USE sonde_err profile_format_choose(const struct request_context *context,
+                                               const struct profile_setup *setup,
+                                               int default_format, struct profile_format *format,
+                                               struct sonde_diag *diag);
+/* The same, but answers the request itself if `output=` is bad, and returns false then. */
+bool profile_format_read(const struct request_context *context, const struct profile_setup *setup,
+                         int default_format, struct profile_format *format);
+/* What to ask of the service for this format. */
+Sonde__V1__Rendering profile_format_rendering(const struct profile_format *format);
+
+/* The state of a handler that answers with a profile, or its first member. */
+struct profile_reply {
+    struct relay relay;
+    struct profile_format format;
+    /* Answers if the call fails before its result; NULL = relay_refuse. */
+    void (*refuse)(struct profile_reply *reply, sonde_err err, const struct sonde_diag *diag);
+    bool started;        /* the headers have been sent */
+    uint64_t size, sent; /* bytes announced, bytes received */
+};
+
+/* size is that of the zeroed state. Never NULL: the process ends when memory runs out. */
+void *profile_reply_create(const struct request_context *context, size_t size,
+                           const struct profile_format *format);
+/* Starts a call that streams CaptureEvents and answers the request with them. */
+void profile_reply_call(struct profile_reply *reply, const struct client_method *method,
+                        const ProtobufCMessage *request, uint32_t deadline_ms);
+/* What HEAD gets: checks that the target is attached and answers without a body. */
+void profile_reply_check_target(struct profile_reply *reply);
+/* profile_reply_check_target for HEAD, profile_reply_call otherwise. */
+void profile_reply_start(struct profile_reply *reply, const struct request_context *context,
+                         const struct client_method *method, const ProtobufCMessage *request,
+                         uint32_t deadline_ms);
+
+/* Time after the end of a capture in which its result must arrive. */
+#define PROFILE_GRACE_MS 60000
+
+#endif
