@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ABSENT_KEPT 512u /* the oldest is forgotten */
-#define CHUNK       ((size_t)256 << 10)
-#define TIMEOUT_MS  ((SYMBOL_FETCH_SECONDS + 10) * 1000)
+#define MAX_ABSENT 512u /* the oldest is replaced */
+#define CHUNK      ((size_t)256 << 10)
+#define TIMEOUT_MS ((SYMBOL_FETCH_SECONDS + 10) * 1000)
 
 struct server {
     char *url;
@@ -27,21 +27,21 @@ struct absent {
     time_t until;
 };
 
-/* All but the servers is under the store's lock; they are the thread's own. */
+/* The servers belong to the thread; the store's lock protects everything else. */
 struct symbol_fetch {
     struct symbol_store *store;
     struct server servers[SYMBOL_FETCH_SERVERS];
     uint32_t server_count;
-    char waiting[SYMBOL_FETCH_WAITING][SYMBOL_BUILD_ID_TEXT]; /* the first is under way */
+    char waiting[SYMBOL_FETCH_WAITING][SYMBOL_BUILD_ID_TEXT]; /* the first is being fetched */
     uint32_t waiting_count;
-    struct absent absent[ABSENT_KEPT];
+    struct absent absent[MAX_ABSENT];
     uint32_t next_absent;
     pthread_cond_t wanted;
     pthread_t thread;
     bool has_thread;
 };
 
-/* --- what is wanted --------------------------------------------------------------------------- */
+/* --- the queue --------------------------------------------------------------------------- */
 
 static bool is_waiting(const struct symbol_fetch *fetch, const char *build_id) {
     for (uint32_t i = 0; i < fetch->waiting_count; i++)
@@ -52,7 +52,7 @@ static bool is_waiting(const struct symbol_fetch *fetch, const char *build_id) {
 
 static bool is_absent(const struct symbol_fetch *fetch, const char *build_id) {
     time_t now = time(NULL);
-    for (uint32_t i = 0; i < ABSENT_KEPT; i++)
+    for (uint32_t i = 0; i < MAX_ABSENT; i++)
         if (fetch->absent[i].until > now && strcmp(fetch->absent[i].build_id, build_id) == 0)
             return true;
     return false;
@@ -93,8 +93,8 @@ void symbol_fetch_forget(struct symbol_fetch *fetch) {
 
 /* --- one file --------------------------------------------------------------------------------- */
 
-/* Nothing is believed but the build-id that is in the file. */
-static bool keep(struct symbol_fetch *fetch, int fd, const char *build_id) {
+/* Stores the file as an upload if it has that build-id. */
+static bool store_file(struct symbol_fetch *fetch, int fd, const char *build_id) {
     struct symbol_upload *upload = NULL;
     struct elf_input input;
     struct symbol_file kept;
@@ -128,8 +128,8 @@ static enum symbol_fetch_exit ask(struct symbol_fetch *fetch, const char *url, c
     return large ? SYMBOL_FETCH_TOO_LARGE : SYMBOL_FETCH_FAILED;
 }
 
-/* A server that does not answer is left alone for a while. */
-static void judge_server(struct server *server, enum symbol_fetch_exit exit) {
+/* Pauses a server after several failures in a row. */
+static void note_result(struct server *server, enum symbol_fetch_exit exit) {
     bool answered =
         exit == SYMBOL_FETCH_DONE || exit == SYMBOL_FETCH_ABSENT || exit == SYMBOL_FETCH_TOO_LARGE;
     server->failures = answered ? 0 : server->failures + 1;
@@ -137,7 +137,7 @@ static void judge_server(struct server *server, enum symbol_fetch_exit exit) {
         server->paused_until = time(NULL) + SYMBOL_FETCH_PAUSE_S;
 }
 
-/* How long nobody shall ask again; 0 = it is here. */
+/* Asks the servers in turn. Returns 0, or how long not to ask again. */
 static time_t fetch_one(struct symbol_fetch *fetch, const char *build_id) {
     int scratch = symbol_cache_scratch(&fetch->store->cache);
     int out = scratch >= 0 ? fcntl(scratch, F_DUPFD_CLOEXEC, 64) : -1;
@@ -148,9 +148,9 @@ static time_t fetch_one(struct symbol_fetch *fetch, const char *build_id) {
         enum symbol_fetch_exit exit = SYMBOL_FETCH_FAILED;
         if (server->paused_until <= time(NULL)) {
             exit = ask(fetch, server->url, build_id, out);
-            judge_server(server, exit);
+            note_result(server, exit);
         }
-        found = exit == SYMBOL_FETCH_DONE && keep(fetch, out, build_id);
+        found = exit == SYMBOL_FETCH_DONE && store_file(fetch, out, build_id);
         if (exit != SYMBOL_FETCH_ABSENT && !found)
             again_s = SYMBOL_FETCH_RETRY_S;
     }
@@ -166,7 +166,7 @@ static time_t fetch_one(struct symbol_fetch *fetch, const char *build_id) {
 static void settle(struct symbol_fetch *fetch, time_t again_s) {
     lock_take(&fetch->store->lock);
     if (again_s > 0) {
-        struct absent *absent = &fetch->absent[fetch->next_absent++ % ABSENT_KEPT];
+        struct absent *absent = &fetch->absent[fetch->next_absent++ % MAX_ABSENT];
         memcpy(absent->build_id, fetch->waiting[0], sizeof absent->build_id);
         absent->until = time(NULL) + again_s;
     }
@@ -197,7 +197,7 @@ static sonde_err read_urls(struct symbol_fetch *fetch, const char *urls, struct 
         size_t len = strcspn(at, " ");
         if (strncmp(at, "http://", 7) != 0 && strncmp(at, "https://", 8) != 0)
             return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                              "debuginfod: \"%.*s\" is no http:// or https:// address", (int)len,
+                              "debuginfod: \"%.*s\" is not an http:// or https:// URL", (int)len,
                               at);
         if (fetch->server_count == SYMBOL_FETCH_SERVERS)
             return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "debuginfod: at most %u servers",
@@ -223,7 +223,7 @@ sonde_err symbol_fetch_create(struct symbol_store *store, const char *urls,
     sonde_err err = read_urls(made, urls, diag);
     if (!err && (!store->has_uploads || !store->worker))
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "debuginfod: its files need a data directory whose path has no colon");
+                         "debuginfod: needs a data directory whose path has no colon");
     if (!err && made->server_count > 0)
         made->has_thread = pthread_create(&made->thread, NULL, run_fetches, made) == 0;
     if (err) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Debug files from debuginfod servers, when somebody has named such servers: off by default, since
- * it tells them which programs run here. Never on a request's path: what a module lacks is noted,
- * one thread asks one server at a time through a process of its own (libcurl speaks to the network
- * there, without rights), and what comes is kept as an upload is, under the build-id that was asked
- * for and is found in it. A request meanwhile is answered with what there is.
+ * Fetches debug files from debuginfod servers that the user has named. There is no default server,
+ * because a query reveals which programs run here. Requests never wait for a server: a missing
+ * debug file is queued, one thread asks one server at a time, and the answer is stored like an
+ * upload if it has the build-id that was asked for. A worker process without privileges talks to
+ * the server.
  *
- * Bounds: 64 build-ids wait, each once; a file is at most 2 GiB and 10 minutes; a server that has
- * nothing is not asked again for an hour, one that fails three times is left alone for five
- * minutes. Thread safety: any thread. */
+ * Limits: 64 queued build-ids; a file has at most 2 GiB and may take 10 minutes; a build-id that no
+ * server has is not asked for again for an hour; a server that fails three times in a row is paused
+ * for five minutes. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_SYMBOL_DEBUGINFOD_DEBUGINFOD_H
 #define SONDE_SERVICE_SYMBOL_DEBUGINFOD_DEBUGINFOD_H
 
@@ -17,27 +17,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SYMBOL_FETCH_ARGUMENT "--symbol-fetch" /* then the server's URL and the build-id */
-#define SYMBOL_FETCH_SERVERS  8u
-#define SYMBOL_FETCH_WAITING  64u
-#define SYMBOL_FETCH_BYTES    ((uint64_t)2 << 30)
-#define SYMBOL_FETCH_SECONDS  600
-#define SYMBOL_FETCH_ABSENT_S \
-    3600 /* so long nobody asks again who was told that there is nothing */
-#define SYMBOL_FETCH_RETRY_S     600 /* or when no server could be asked */
-#define SYMBOL_FETCH_PAUSE_AFTER 3   /* failures in a row */
+#define SYMBOL_FETCH_ARGUMENT    "--symbol-fetch" /* followed by the server's URL and the build-id */
+#define SYMBOL_FETCH_SERVERS     8u
+#define SYMBOL_FETCH_WAITING     64u
+#define SYMBOL_FETCH_BYTES       ((uint64_t)2 << 30)
+#define SYMBOL_FETCH_SECONDS     600
+#define SYMBOL_FETCH_ABSENT_S    3600 /* until a build-id that no server has is asked for again */
+#define SYMBOL_FETCH_RETRY_S     600  /* the same if a server failed */
+#define SYMBOL_FETCH_PAUSE_AFTER 3    /* failures in a row */
 #define SYMBOL_FETCH_PAUSE_S     300
 
-/* For the first lines of the service's main, as symbol_worker_is_asked. Library :fetch_worker. */
+/* Call these first in main, as symbol_worker_is_asked. */
 bool symbol_fetch_is_asked(int argc, char **argv);
 int symbol_fetch_main(int argc, char **argv); /* does not return */
 
-enum { SYMBOL_FETCH_OUT = 3 }; /* its one descriptor: an empty file */
+enum { SYMBOL_FETCH_OUT = 3 }; /* its only descriptor: an empty file for the answer */
 
 enum symbol_fetch_exit {
     SYMBOL_FETCH_DONE = 0,
     SYMBOL_FETCH_ABSENT = 20, /* the server has no such file */
-    SYMBOL_FETCH_FAILED,      /* no answer, or not all of it */
+    SYMBOL_FETCH_FAILED,      /* the server did not answer, or not completely */
     SYMBOL_FETCH_TOO_LARGE,
     SYMBOL_FETCH_NO_LIBRARY, /* libcurl is not installed */
 };
@@ -45,17 +44,17 @@ enum symbol_fetch_exit {
 struct symbol_store;
 struct symbol_fetch;
 
-/* urls: separated by blanks. Starts the thread. SONDE_INVALID_ARGUMENT. */
+/* urls are separated by blanks. Starts the thread. SONDE_INVALID_ARGUMENT. */
 SONDE_MUST_USE sonde_err symbol_fetch_create(struct symbol_store *store, const char *urls,
                                              struct symbol_fetch **fetch, struct sonde_diag *diag);
 /* After symbol_store_end. NULL is fine. */
 void symbol_fetch_destroy(struct symbol_fetch *fetch);
-/* Notes that a debug file of that build-id would be welcome; fetch NULL: nothing happens. False
- * when nobody will look for it. */
+/* Queues a build-id. False if it will not be asked for: fetch is NULL, the queue is full, or no
+ * server had it lately. */
 bool symbol_fetch_want(struct symbol_fetch *fetch, const char *build_id);
-/* Whether it may still come. */
+/* Whether a build-id is queued or being fetched. */
 bool symbol_fetch_is_under_way(struct symbol_fetch *fetch, const char *build_id);
-/* Ask again for what was not found. */
+/* Allows asking again for build-ids that no server had. */
 void symbol_fetch_forget(struct symbol_fetch *fetch);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Debug files from debuginfod servers on this machine: an HTTP server that counts what it is asked,
- * and Debian's own debuginfod. */
+ * Debug files from debuginfod servers on this machine: an HTTP server that logs its requests, and
+ * Debian's debuginfod. */
 #include "service/symbol/debuginfod/debuginfod.h"
 
 #include "service/symbol/files/files.h"
@@ -13,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Serves the directory "served", says its port, and writes a line per request to "asked". Paths
- * below /slow never end, those below /away lead to the file of another protocol. */
+/* Serves the directory "served", prints its port, and writes a line per request to "asked". */
 static const char server[] =
     "import http.server, os, time\n"
     "os.makedirs('served', exist_ok=True)\n"
@@ -25,6 +24,14 @@ static const char server[] =
     "        if self.path.startswith('/away'):\n"
     "            self.send_response(302)\n"
     "            self.send_header('Location', 'file:///etc/passwd')\n"
+    "            self.end_headers()\n"
+    "        elif self.path.startswith('/circle'):\n"
+    "            self.send_response(302)\n"
+    "            self.send_header('Location', self.path)\n"
+    "            self.end_headers()\n"
+    "        elif self.path.startswith('/large'):\n"
+    "            self.send_response(200)\n"
+    "            self.send_header('Content-Length', str(3 << 30))\n"
     "            self.end_headers()\n"
     "        elif self.path.startswith('/broken'):\n"
     "            self.send_error(500)\n"
@@ -104,21 +111,21 @@ static struct symbol_answer ask(struct symbol_store *store, struct sonde_arena *
     return answer;
 }
 
-/* Until nothing is under way for the module any more. */
-static void await(struct symbol_module *module) {
+/* Waits until no fetch for the module is in progress. */
+static void await_fetch(struct symbol_module *module) {
     for (int i = 0; i < 2000 && symbol_module_shortfall(module) == symbol_fetching; i++)
         usleep(10000);
     CHECK(symbol_module_shortfall(module) != symbol_fetching);
 }
 
-TEST(a_missing_debug_file_is_fetched_in_the_background_and_kept_as_an_upload) {
+TEST(a_missing_debug_file_is_fetched_in_the_background_and_stored_as_an_upload) {
     start_server();
     compile(false);
     struct symbol_store *store = open_store(url("/"));
     struct symbol_module *module = fixture_module(store, fixture_path("bare"));
     struct sonde_arena arena = {0};
-    CHECK_INT(ask(store, &arena, module).frame_count, ==, 0); /* at once, with what there is */
-    await(module);
+    CHECK_INT(ask(store, &arena, module).frame_count, ==, 0); /* answered at once, without a name */
+    await_fetch(module);
     struct symbol_answer answer = ask(store, &arena, module);
     CHECK_INT(answer.quality, ==, SYMBOL_FULL);
     CHECK_INT(answer.frame_count, ==, 2);
@@ -129,7 +136,7 @@ TEST(a_missing_debug_file_is_fetched_in_the_background_and_kept_as_an_upload) {
     symbol_store_destroy(store);
 
     CHECK_INT(fixture_run("rm cache/*"), !=, -1);
-    store = open_store(url("/")); /* the next service finds it at home */
+    store = open_store(url("/")); /* the next service has it already */
     module = fixture_module(store, fixture_path("bare"));
     CHECK_INT(ask(store, &arena, module).quality, ==, SYMBOL_FULL);
     CHECK_INT(asked(), ==, 1);
@@ -139,7 +146,7 @@ TEST(a_missing_debug_file_is_fetched_in_the_background_and_kept_as_an_upload) {
     fixture_stop(&process);
 }
 
-TEST(without_a_server_nobody_is_asked) {
+TEST(without_named_servers_no_request_is_made) {
     struct symbol_store *store;
     start_server();
     compile(false);
@@ -158,7 +165,7 @@ TEST(without_a_server_nobody_is_asked) {
     unsetenv("DEBUGINFOD_URLS");
 }
 
-TEST(what_a_server_does_not_have_is_asked_for_once) {
+TEST(a_build_id_that_no_server_has_is_requested_once) {
     start_server();
     compile(true);
     struct symbol_store *store = open_store(url(""));
@@ -166,7 +173,7 @@ TEST(what_a_server_does_not_have_is_asked_for_once) {
     for (int i = 0; i < 3; i++) {
         struct symbol_module *module = fixture_module(store, fixture_path("bare"));
         (void)ask(store, &arena, module);
-        await(module);
+        await_fetch(module);
         symbol_module_release(module);
     }
     CHECK_INT(asked(), ==, 1);
@@ -175,7 +182,7 @@ TEST(what_a_server_does_not_have_is_asked_for_once) {
     fixture_stop(&process);
 }
 
-TEST(a_file_of_another_build_id_is_thrown_away) {
+TEST(a_file_with_another_build_id_is_discarded) {
     start_server();
     compile(true);
     CHECK_INT(fixture_run("gcc -g -no-pie -Wl,--build-id=0x1234567890 planted.c -o other && "
@@ -185,7 +192,7 @@ TEST(a_file_of_another_build_id_is_thrown_away) {
     struct symbol_module *module = fixture_module(store, fixture_path("bare"));
     struct sonde_arena arena = {0};
     (void)ask(store, &arena, module);
-    await(module);
+    await_fetch(module);
     CHECK_INT(ask(store, &arena, module).frame_count, ==, 0);
     CHECK_INT(fixture_run("find cache/uploads -name '*.debug' | grep -q ."), !=, 0);
     sonde_arena_finish(&arena);
@@ -206,7 +213,7 @@ TEST(a_second_server_is_asked_when_the_first_fails) {
     struct symbol_module *module = fixture_module(store, fixture_path("bare"));
     struct sonde_arena arena = {0};
     (void)ask(store, &arena, module);
-    await(module);
+    await_fetch(module);
     CHECK_INT(ask(store, &arena, module).quality, ==, SYMBOL_FULL);
     CHECK_INT(asked(), ==, 3);
     sonde_arena_finish(&arena);
@@ -215,7 +222,43 @@ TEST(a_second_server_is_asked_when_the_first_fails) {
     fixture_stop(&process);
 }
 
-TEST(a_server_that_fails_is_left_alone_for_a_while) {
+TEST(a_redirect_in_a_circle_is_followed_five_times) {
+    start_server();
+    compile(true);
+    struct symbol_store *store = open_store(url("/circle"));
+    struct symbol_module *module = fixture_module(store, fixture_path("bare"));
+    struct sonde_arena arena = {0};
+    (void)ask(store, &arena, module);
+    await_fetch(module);
+    CHECK_INT(asked(), ==, 1 + 5);
+    sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+    fixture_stop(&process);
+}
+
+TEST(a_file_that_is_too_large_is_not_fetched_and_its_server_is_not_paused) {
+    static const char *const ids[] = {"aa01", "aa02", "aa03"};
+    start_server();
+    compile(true);
+    struct symbol_store *store = open_store(url("/large"));
+    struct symbol_module *module;
+    struct sonde_arena arena = {0};
+    CHECK_INT(sizeof ids / sizeof *ids, ==, SYMBOL_FETCH_PAUSE_AFTER);
+    for (size_t i = 0; i < sizeof ids / sizeof *ids; i++)
+        CHECK_INT(symbol_module_find(store, ids[i], &module, NULL), ==, SONDE_NOT_FOUND);
+    module = fixture_module(store, fixture_path("bare"));
+    (void)ask(store, &arena, module);
+    await_fetch(module); /* the last in the queue */
+    CHECK_INT(asked(), ==, SYMBOL_FETCH_PAUSE_AFTER + 1);
+    CHECK_INT(ask(store, &arena, module).frame_count, ==, 0);
+    sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+    fixture_stop(&process);
+}
+
+TEST(a_server_that_fails_three_times_is_paused) {
     start_server();
     compile(true);
     struct symbol_store *store = open_store(url("/broken"));
@@ -227,7 +270,7 @@ TEST(a_server_that_fails_is_left_alone_for_a_while) {
     struct symbol_module *module = fixture_module(store, fixture_path("bare"));
     struct sonde_arena arena = {0};
     (void)ask(store, &arena, module);
-    await(module); /* all before it are over */
+    await_fetch(module); /* the last in the queue */
     CHECK_INT(asked(), ==, SYMBOL_FETCH_PAUSE_AFTER);
     sonde_arena_finish(&arena);
     symbol_module_release(module);
@@ -235,7 +278,7 @@ TEST(a_server_that_fails_is_left_alone_for_a_while) {
     fixture_stop(&process);
 }
 
-TEST(a_store_ends_though_its_server_does_not) {
+TEST(a_store_ends_while_a_server_does_not_answer) {
     start_server();
     compile(true);
     struct symbol_store *store = open_store(url("/slow"));
@@ -252,7 +295,7 @@ TEST(a_store_ends_though_its_server_does_not) {
     fixture_stop(&process);
 }
 
-TEST(an_address_that_is_no_server_is_refused) {
+TEST(a_url_that_is_not_http_is_refused) {
     static const char *const bad[] = {"ftp://x", "file:///etc", "nonsense", "http://a x"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct symbol_options options = {
@@ -289,7 +332,7 @@ TEST(debians_debuginfod_serves_what_it_has_indexed) {
     struct symbol_module *module = fixture_module(store, fixture_path("bare"));
     struct sonde_arena arena = {0};
     (void)ask(store, &arena, module);
-    await(module);
+    await_fetch(module);
     CHECK_INT(ask(store, &arena, module).quality, ==, SYMBOL_FULL);
     sonde_arena_finish(&arena);
     symbol_module_release(module);
