@@ -10,7 +10,7 @@
 
 #define CHUNK_TAG       (3 << 3 | 2) /* CaptureEvent.chunk in profiler.proto */
 #define MAX_VARINT      5
-#define LAST_BYTE_LIMIT 0x08 /* maximum of the fifth byte: more would exceed 31 bits */
+#define LAST_BYTE_LIMIT 0x08 /* the fifth byte must be below this: the length fits in 31 bits */
 
 struct cursor {
     const struct sonde_slice *pieces;

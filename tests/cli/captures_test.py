@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde record --keep`, `captures`, `diff` and `live` with a service that follows a script."""
+"""`sonde record --keep`, `captures`, `diff` and `live` with a scripted service."""
 
 import json
 import os
@@ -22,21 +22,21 @@ def environment():
 
 
 def sonde(*words, status=0):
-    """(stdout, stderr) of a verb that must exit so."""
+    """Runs a verb, checks its exit status and returns (stdout, stderr)."""
     done = subprocess.run([SONDE, *words], env=environment(), capture_output=True, text=True, timeout=60, check=False,
                           stdin=subprocess.DEVNULL, cwd=FOLDER)
     check.equal(done.returncode, status, f"status of {words} ({done.stdout}{done.stderr})")
     return done.stdout, done.stderr
 
 
-def test_only_what_is_asked_for_is_kept():
+def test_only_captures_with_keep_are_saved():
     check.contains(sonde("captures")[0], "no saved captures; save one with `sonde record --keep`")
     sonde("record", "redis", "-d", "0.1", "-o", "one.svg")
     check.contains(sonde("captures")[0], "no saved captures")
     err = sonde("record", "redis", "-d", "0.1", "-F", "49", "--keep", "--note", "before \x1b[2J", "-o", "two.svg")[1]
     check.contains(err, "saved as capture 1")
-    told = json.loads(sonde("record", "redis", "-d", "0.2", "-k", "-o", "three.svg", "--json")[0])
-    check.equal(told["captureId"], "2")
+    summary = json.loads(sonde("record", "redis", "-d", "0.2", "-k", "-o", "three.svg", "--json")[0])
+    check.equal(summary["captureId"], "2")
     table = sonde("captures")[0].splitlines()
     check.equal(len(table), 3, table)
     assert table[1].split()[:1] == ["2"] and table[2].split()[:1] == ["1"], table
@@ -46,23 +46,23 @@ def test_only_what_is_asked_for_is_kept():
     check.contains(sonde("captures", "--target", "nobody")[0], "no saved captures")
 
 
-def test_a_capture_that_cannot_be_kept_is_written_and_the_reason_told():
+def test_a_capture_that_cannot_be_saved_is_written_to_the_file_and_reported():
     err = sonde("record", "full", "-d", "0.1", "--keep", "-o", "full.svg")[1]
     check.contains(err, "not saved: no space left on the device")
     assert os.path.getsize(os.path.join(FOLDER, "full.svg")) > 100
 
 
-def test_a_kept_capture_has_the_format_of_its_extension():
+def test_a_saved_capture_is_written_in_the_format_of_the_extension():
     for extension, start in ((".svg", b"<?xml"), (".pb.gz", b"\x1f\x8b"), (".prof", bytes(8))):
-        check.contains(sonde("captures", "1", "-o", "kept" + extension)[1], "7 samples")
-        with open(os.path.join(FOLDER, "kept" + extension), "rb") as file:
+        check.contains(sonde("captures", "1", "-o", "saved" + extension)[1], "7 samples")
+        with open(os.path.join(FOLDER, "saved" + extension), "rb") as file:
             check.equal(file.read(len(start)), start)
     check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed")[0], "capture=1")
     check.contains(sonde("captures", "9", status=1)[1], "there is no capture 9")
     assert not os.path.exists(os.path.join(FOLDER, "sonde.svg"))
 
 
-def test_captures_and_files_are_compared():
+def test_diff_compares_captures_and_files():
     sonde("captures", "1", "-o", "file.pb.gz")
     check.equal(sonde("diff", "1", "2", "-o", "-", "--format", "collapsed")[0], "[no samples] 0\n")
     check.equal(sonde("diff", "file.pb.gz", "2", "-o", "-", "--format", "collapsed")[0], "[no samples] 0\n")
@@ -72,7 +72,7 @@ def test_captures_and_files_are_compared():
     check.contains(sonde("diff", "1", "9", status=1)[1], "there is no capture 9")
 
 
-def test_live_prints_a_table_a_window_where_there_is_no_terminal():
+def test_live_prints_one_table_per_window_without_a_terminal():
     out = sonde("live", "redis", "-n", "3", "--window", "100")[0]
     check.equal(out.count("SELF"), 3)
     check.equal(out.count("100.0 % 100.0 %  ####################  redis\n"), 3)
@@ -92,7 +92,7 @@ def read_until(terminal, wanted):
     return text
 
 
-def test_live_follows_keys_on_a_terminal():
+def test_live_reacts_to_keys_on_a_terminal():
     terminal, theirs = pty.openpty()
     child = subprocess.Popen([SONDE, "live", "redis", "--window", "100"], env=environment(), stdin=theirs, stdout=theirs,
                              stderr=theirs, cwd=FOLDER)

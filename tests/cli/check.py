@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python tests' harness: every function test_* of a script runs, its name is the sentence; the last line counts.
-A script's arguments choose tests by a part of the name."""
+"""The harness of the Python tests. Runs every function test_* of a script and prints the counts in the last line. The
+script's arguments select tests by a part of the name."""
 
 import os
 import signal
@@ -12,18 +12,18 @@ import time
 import traceback
 
 
-# What a test starts elsewhere must find it, too.
+# Makes the path absolute for programs that a test starts in another directory.
 if "TSAN_OPTIONS" in os.environ:
     os.environ["TSAN_OPTIONS"] = os.environ["TSAN_OPTIONS"].replace("suppressions=tests/",
                                                                     f"suppressions={os.getcwd()}/tests/")
 
 
 class Skip(Exception):
-    """The machine lacks what a test needs; the text says what."""
+    """Raised if the machine lacks something that a test needs; the text says what."""
 
 
 def until(condition, seconds=20, what="the condition"):
-    """Waits until condition() gives something true, and gives it back."""
+    """Waits until condition() returns something true, and returns that."""
     end = time.monotonic() + seconds
     while True:
         result = condition()
@@ -53,12 +53,12 @@ def free_port():
 
 
 def short_folder():
-    """A new folder with a path short enough for unix sockets, whatever TEST_TMPDIR is."""
+    """Creates a directory whose path is short enough for unix sockets, whatever TEST_TMPDIR is."""
     return tempfile.mkdtemp(prefix="x.", dir="/tmp")
 
 
 def alive(pid):
-    """Is it there, and no zombie?"""
+    """Whether the process exists and is not a zombie."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
@@ -67,7 +67,7 @@ def alive(pid):
 
 
 def children(pid):
-    """(pid, name) of the direct children."""
+    """Returns (pid, name) of the direct children."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
@@ -83,7 +83,7 @@ def children(pid):
 
 
 def stop(process):
-    """Ends a Popen, whatever it takes."""
+    """Terminates a Popen, with SIGKILL if it must."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde run --heap` and `sonde heap` with redis: who holds its memory, from the command line alone."""
+"""`sonde run --heap` and `sonde heap` with redis."""
 
 import json
 import os
@@ -14,7 +14,7 @@ READY = "ready to accept connections at"
 
 
 def used_mb():
-    """What redis itself counts: the sizes jemalloc gave, as its samples do."""
+    """The memory that redis counts itself: the sizes of jemalloc's blocks, as in the samples."""
     lines = subprocess.run(["redis-cli", "-s", SOCKET, "info", "memory"], capture_output=True, text=True, timeout=60,
                            check=True).stdout.split()
     return next(int(line.split(":")[1]) for line in lines if line.startswith("used_memory:")) / 1e6
@@ -31,7 +31,7 @@ def collapsed(*words):
     return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in lines]
 
 
-def test_the_heap_of_redis_is_told_by_who_allocated_it():
+def test_the_heap_of_redis_shows_who_allocated_it():
     with stack.Server(*REDIS, flags=("--heap",), ready=READY):
         check.contains(stack.sonde("heap", "status")[0], "heap profiling is off")
         check.contains(stack.sonde("heap", "on", "--sample", "16384")[0], "one sample per 16 KiB")
@@ -58,24 +58,24 @@ def test_the_heap_of_redis_is_told_by_who_allocated_it():
         check.contains(stack.sonde("heap", "off")[0], "was already off")
 
 
-def test_dumps_of_the_interval_are_listed_and_fetched():
+def test_periodic_dumps_are_listed_and_written():
     with stack.Server(*REDIS, flags=("--heap",), ready=READY):
         check.contains(stack.sonde("heap", "list")[0], "no saved dumps")
         check.contains(stack.sonde("heap", "on", "--interval", "1")[0], "one dump every 1 s")
         fill()
         names = check.until(lambda: [line.split()[0] for line in stack.sonde("heap", "list")[0].splitlines()
-                                     if line.startswith("00000")], what="a kept dump")
-        path = os.path.join(stack.WORK, "kept.pb.gz")
+                                     if line.startswith("00000")], what="a saved dump")
+        path = os.path.join(stack.WORK, "saved.pb.gz")
         stack.sonde("heap", "dump", "--name", names[-1], "-o", path)
         check.contains(stack.sonde("top", path)[0], "inuse_space")
-        # Off keeps them for the command line, until it is told not to.
+        # Switching off keeps the dumps unless --delete-dumps is given.
         check.contains(stack.sonde("heap", "off")[0], " saved, ")
         check.contains(stack.sonde("heap", "list")[0], names[-1])
         stack.sonde("heap", "off", "--delete-dumps")
         check.contains(stack.sonde("heap", "list")[0], "no saved dumps")
 
 
-def test_what_a_server_that_was_killed_left_is_listed_and_written():
+def test_the_dumps_of_a_killed_server_are_listed_and_written():
     folder = os.path.join(stack.WORK, "left")
     os.makedirs(folder)
     service = f"unix:{folder}/grpc.sock"
@@ -98,7 +98,7 @@ def test_what_a_server_that_was_killed_left_is_listed_and_written():
             redis.kill()
             redis.wait()
         lines = check.until(lambda: [line.split() for line in stack.sonde("heap", "list", "--ended", *ask)[0].splitlines()
-                                     if line.startswith("redis-server")], what="what redis left")
+                                     if line.startswith("redis-server")], what="the dumps of redis")
         name, pid, uuid, dump = lines[0][:4]
         check.equal((name, int(pid)), ("redis-server", redis.pid))
         path = os.path.join(folder, "left.collapsed")
@@ -115,7 +115,7 @@ def test_what_a_server_that_was_killed_left_is_listed_and_written():
         sonded.wait()
 
 
-def test_without_heap_the_line_to_set_is_told():
+def test_without_heap_the_error_names_the_setting():
     with stack.Server(*REDIS, ready=READY):
         check.contains(stack.sonde("heap", "on", "--backend", "jemalloc", status=4)[1],
                        "MALLOC_CONF=prof:true,prof_active:false")

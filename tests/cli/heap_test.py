@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde heap` with a service that follows a script: what is asked, what is told, how it exits."""
+"""`sonde heap` with a scripted service: its requests, its output and its exit status."""
 
 import json
 import os
@@ -14,7 +14,7 @@ ADDRESS = f"unix:{FOLDER}/grpc"
 
 
 def sonde(*words, status=0):
-    """(stdout, stderr) of a verb that must exit so."""
+    """Runs an action, checks its exit status and returns (stdout, stderr)."""
     clean = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
     clean.update(XDG_RUNTIME_DIR=FOLDER, SONDE_SERVICE=ADDRESS, TZ="UTC")
     done = subprocess.run([SONDE, "heap", *words], env=clean, capture_output=True, text=True, timeout=60, check=False,
@@ -32,7 +32,7 @@ def content(name):
         return file.read()
 
 
-def test_on_and_off():
+def test_on_and_off_switch_heap_profiling():
     check.contains(sonde("status", "redis")[0], "heap profiling is off; switch it on with `sonde heap on`")
     check.contains(sonde("off", "redis")[0], "was already off")
     out = sonde("on", "redis", "--interval", "60", "--sample", "65536")[0]
@@ -48,7 +48,7 @@ def test_on_and_off():
     check.equal((state()["active"], state()["dumps"]), (False, 0))
 
 
-def test_on_twice_is_refused_with_4_and_the_services_words():
+def test_on_twice_exits_with_4_and_the_message_of_the_service():
     sonde("on", "redis")
     out, err = sonde("on", "redis", "--interval", "5", status=4)
     check.equal(out, "")
@@ -57,7 +57,7 @@ def test_on_twice_is_refused_with_4_and_the_services_words():
     sonde("off", "redis")
 
 
-def test_a_target_that_cannot_tells_the_line_to_set():
+def test_a_target_without_heap_profiling_gets_the_setting_to_add():
     for words in (("on", "noprof"), ("reset", "noprof"), ("dump", "noprof", "-o", "n.heap")):
         check.contains(sonde(*words, status=4)[1], "MALLOC_CONF=prof:true,prof_active:false")
     check.contains(sonde("status", "noprof")[0], "MALLOC_CONF=prof:true,prof_active:false")
@@ -65,7 +65,7 @@ def test_a_target_that_cannot_tells_the_line_to_set():
     assert not os.path.exists(os.path.join(FOLDER, "n.heap"))
 
 
-def test_a_dump_has_the_format_of_its_extension():
+def test_a_dump_is_written_in_the_format_of_the_extension():
     for name, begin in (("a.heap", b"heap_v2/524288"), ("a.pb.gz", b"\x1f\x8b"), ("a.svg", b"<?xml"),
                         ("a.legacy.heap", b"heap profile:"), ("a.heapsnapshot", b'{"format":"HEAPSNAPSHOT"'),
                         ("a.collapsed", b"target=redis format=COLLAPSED snapshot all_one=False"),
@@ -81,7 +81,7 @@ def test_a_dump_has_the_format_of_its_extension():
     check.equal(answer, {"file": "b.heap", "bytes": len(content("b.heap"))})
 
 
-def test_kept_dumps_are_listed_and_fetched_by_name():
+def test_saved_dumps_are_listed_and_written_by_name():
     check.contains(sonde("list", "redis")[0], "no saved dumps")
     sonde("on", "redis", "--interval", "1")
     check.equal(sonde("list", "redis")[0], "000002.heap  2023-11-14 22:13:22  1000 bytes\n"
@@ -97,7 +97,7 @@ def test_kept_dumps_are_listed_and_fetched_by_name():
     sonde("off", "redis", "--delete-dumps")
 
 
-def test_dumps_are_compared_by_the_service():
+def test_the_service_compares_saved_dumps():
     sonde("on", "redis", "--interval", "1")
     check.contains(sonde("diff", "000001.heap", "now", "redis")[0], "format=TEXT_TOP snapshot")
     check.contains(sonde("diff", "000001.heap", "000002.heap", "redis", "--growth-only")[0], "dump=000002.heap base=000001")
@@ -112,7 +112,7 @@ def test_dumps_are_compared_by_the_service():
     sonde("off", "redis", "--delete-dumps")
 
 
-def test_files_are_compared_here():
+def test_diff_compares_files_without_the_service():
     rows = {"a": (10, 1000000), "b": (30, 5000000)}
     for name, (objects, size) in rows.items():
         with open(os.path.join(FOLDER, f"{name}.raw"), "w", encoding="utf-8") as file:
@@ -125,7 +125,7 @@ def test_files_are_compared_here():
     check.equal(out, "")
     check.contains(content("g.txt").decode(), "20 ")
     check.contains(sonde("diff", "a.raw", "nothing.raw", status=1)[1], "nothing.raw")
-    os.rename(os.path.join(FOLDER, "a.raw"), os.path.join(FOLDER, "a.hprof"))  # as GreptimeDB's document has it
+    os.rename(os.path.join(FOLDER, "a.raw"), os.path.join(FOLDER, "a.hprof"))  # the extension in GreptimeDB's documentation
     done = subprocess.run([SONDE, "draw", "a.hprof", "-o", "a.heapsnapshot"], cwd=FOLDER, capture_output=True, check=True)
     check.equal(done.stderr, b"")
     check.equal(json.loads(content("a.heapsnapshot"))["snapshot"]["node_count"] > 2, True)
@@ -137,7 +137,7 @@ def test_files_are_compared_here():
     check.contains(sonde("diff", "a.raw", "b.raw", "--type", "cpu", status=2)[1], "no sample type")
 
 
-def test_allocations_are_taken_for_a_while():
+def test_allocs_records_the_allocations_of_a_period():
     check.contains(sonde("allocs", "redis", "-d", "1", "-o", "f.collapsed")[1], "f.collapsed: 7 samples")
     check.contains(content("f.collapsed").decode(), "allocs duration_ms=1000 sample_bytes=0 probability=0 ")
     out = sonde("allocs", "redis", "-d", "1", "-p", "0.25", "-o", "-", "--format", "top")[0]
@@ -149,20 +149,20 @@ def test_allocations_are_taken_for_a_while():
     check.contains(sonde("allocs", "noprof", "-d", "1", status=4)[1], "MALLOC_CONF=prof:true")
 
 
-def test_a_dump_that_breaks_off_leaves_no_file():
+def test_an_incomplete_dump_leaves_no_file():
     before = sorted(os.listdir(FOLDER))
     for words in (("full", 1), ("cut", 1), ("error-INTERNAL", 1), ("nobody", 1)):
         sonde("dump", words[0], "-o", "e.heap", status=words[1])
     check.equal(sorted(os.listdir(FOLDER)), before)
 
 
-def test_reset_begins_a_new_epoch():
+def test_reset_starts_a_new_epoch():
     before = int(state()["epoch"])
     sonde("reset", "redis", "--sample", "1048576")
     check.equal((int(state()["epoch"]), state()["sampleBytes"]), (before + 1, "1048576"))
 
 
-def test_several_targets_must_be_told_apart():
+def test_several_targets_require_a_choice():
     check.contains(sonde("status", status=2)[1], "say which")
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde run` as a supervisor: statuses, signals, the environment, helpers that die. sonded and the gateway are
-stand-ins here, so that they can be made to fail; tests/e2e has the real ones."""
+"""`sonde run` as a supervisor: exit status, signals, environment, failing helpers. sonded and the gateway are scripts
+that can be made to fail; tests/e2e uses the real ones."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ SONDE = os.path.abspath("clients/cli/sonde")
 SONDED = """#!/usr/bin/python3
 import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-if os.path.exists(os.environ.get("STAND_IN_BROKEN", "/nowhere")):
+if os.path.exists(os.environ.get("FAKE_SONDED_BROKEN", "/nowhere")):
     sys.exit("sonded: cannot do it")
 addresses = [sys.argv[i + 1] for i, word in enumerate(sys.argv) if word == "--grpc"]
 for address in addresses:
@@ -43,7 +43,7 @@ def make_prefix():
         with open(path, "w", encoding="ascii") as script:
             script.write(text)
         os.chmod(path, 0o755)
-    compile_c(folder, "libsonde.so", "int sonde_stand_in;", "-shared", "-fPIC")
+    compile_c(folder, "libsonde.so", "int fake_sonde;", "-shared", "-fPIC")
     return folder
 
 
@@ -85,7 +85,7 @@ def run_folders():
     return os.listdir(base) if os.path.isdir(base) else []
 
 
-def test_exits_with_the_status_of_the_command():
+def test_run_exits_with_the_status_of_the_command():
     check.equal(run("--", "sh", "-c", "exit 7")[0], 7, "status")
     check.equal(run("--", "true")[0], 0, "status")
 
@@ -95,19 +95,19 @@ def test_flags_after_the_command_belong_to_the_command():
     check.equal((status, out), (0, "--http -- -x\n"))
 
 
-def test_a_command_that_is_killed_gives_128_and_the_signal():
+def test_a_killed_command_exits_with_128_plus_the_signal():
     check.equal(run("--", "sh", "-c", "kill -9 $$")[0], 128 + 9, "status")
     check.equal(run("--", "sh", "-c", "kill -TERM $$")[0], 128 + 15, "status")
 
 
-def test_a_missing_command_gives_127_and_a_message():
+def test_a_missing_command_exits_with_127_and_a_message():
     for name in ("no-such-command-here", "./no/such/file", ""):
         status, _, err = run("--", name)
         check.equal(status, 127, "status")
         assert err.startswith("sonde run: ") and err.count("\n") == 1, err
 
 
-def test_a_file_that_is_not_executable_gives_126():
+def test_a_file_that_is_not_executable_exits_with_126():
     for name in ("/etc/passwd", "/tmp"):
         status, _, err = run("--", name)
         check.equal(status, 126, "status")
@@ -122,7 +122,7 @@ def test_no_command_is_a_usage_error():
     check.equal(run("--socket", "/x", "--", "true")[0], 2, "--socket with --http")
 
 
-def test_a_static_program_gets_a_message_and_is_not_started():
+def test_a_static_program_is_refused_with_a_message():
     path = compile_c(PREFIX, "static", "#include <stdio.h>\nint main(void) { puts(\"ran\"); return 0; }", "-static")
     status, out, err = run("--", path)
     check.equal((status, out), (126, ""))
@@ -134,7 +134,7 @@ def test_a_static_program_gets_a_message_and_is_not_started():
     check.equal(run("--", script)[0], 126, "a script whose interpreter is static")
 
 
-def test_a_program_of_another_machine_or_a_broken_one_does_not_confuse_it():
+def test_programs_of_another_architecture_are_refused():
     path = os.path.join(PREFIX, "broken")
     with open("/bin/true", "rb") as good:
         head = bytearray(good.read(4096))
@@ -149,7 +149,7 @@ def test_a_program_of_another_machine_or_a_broken_one_does_not_confuse_it():
         check.contains(err, "x86-64")
 
 
-def test_a_set_id_program_gets_a_message():
+def test_a_set_id_program_is_refused_with_a_message():
     if os.geteuid() != 0:
         raise check.Skip("only root can make a program of another user")
     path = os.path.join(PREFIX, "setuid")
@@ -164,7 +164,7 @@ def test_a_set_id_program_gets_a_message():
     check.contains(err, "set-id")
 
 
-def test_the_guest_finds_what_it_needs_in_the_environment():
+def test_the_command_gets_the_variables_of_the_guest():
     status, out, _ = run("--name", "web", "--", "sh", "-c",
                          'echo "$LD_PRELOAD|$SONDE_NAME|$SONDE_SOCKET|$SONDE_PID|$$|$MALLOC_CONF"')
     preload, name, socket, pid, own, heap = out.strip().split("|")
@@ -174,16 +174,16 @@ def test_the_guest_finds_what_it_needs_in_the_environment():
     check.contains(socket, "/guest.sock")
 
 
-def test_what_the_user_preloads_and_tells_jemalloc_is_kept():
-    other = compile_c(PREFIX, "other.so", "int other_stand_in;", "-shared", "-fPIC")
-    asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"  # a sanitized sonde is asked to come second
+def test_run_adds_to_the_users_ld_preload_and_malloc_conf():
+    other = compile_c(PREFIX, "other.so", "int fake_other;", "-shared", "-fPIC")
+    asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"  # a sanitized sonde is not the first library
     env = environment(LD_PRELOAD=other, MALLOC_CONF="narenas:1", ASAN_OPTIONS=asan)
     _, out, _ = run("--heap", "--", "sh", "-c", 'echo "$LD_PRELOAD|$MALLOC_CONF|$_RJEM_MALLOC_CONF"', env=env)
     check.equal(out.strip(), f"{PREFIX}/libsonde.so:{other}|narenas:1,prof:true,prof_active:false|"
                 "prof:true,prof_active:false")
 
 
-def test_signals_reach_the_command():
+def test_run_forwards_signals_to_the_command():
     command = 'trap "echo got hup; exit 3" HUP; echo ready; while :; do sleep 0.05; done'
     process = start("--http", "127.0.0.1:0", "--", "sh", "-c", command)
     check.equal(process.stdout.readline(), "ready\n")
@@ -192,7 +192,7 @@ def test_signals_reach_the_command():
     check.equal((process.returncode, out), (3, "got hup\n"))
 
 
-def test_the_command_starts_with_the_signals_it_would_have_had():
+def test_the_command_starts_with_the_original_signal_mask():
     status, out, _ = run("--", "sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status")
     check.equal(status, 0)
     own = subprocess.run(["sh", "-c", "grep -E 'SigBlk|SigIgn' /proc/self/status"], capture_output=True, text=True,
@@ -200,21 +200,21 @@ def test_the_command_starts_with_the_signals_it_would_have_had():
     check.equal(out, own.stdout)
 
 
-def test_no_descriptor_of_sonde_reaches_the_command():
+def test_the_command_inherits_no_descriptor_of_sonde():
     _, out, _ = run("--", "sh", "-c", "ls /proc/$$/fd")
     check.equal(out.split(), ["0", "1", "2"])
 
 
-def test_nothing_is_left_behind():
+def test_run_deletes_its_directory():
     run("--", "true")
     check.equal(run_folders(), [])
 
 
-def test_nothing_is_left_when_the_command_is_missing_or_sonded_fails():
+def test_run_deletes_its_directory_after_failures_too():
     run("--", "no-such-command-here")
     broken = os.path.join(PREFIX, "is-broken")
     open(broken, "w", encoding="ascii").close()
-    status, out, err = run("--", "echo", "ran", env=environment(STAND_IN_BROKEN=broken))
+    status, out, err = run("--", "echo", "ran", env=environment(FAKE_SONDED_BROKEN=broken))
     os.unlink(broken)
     check.equal((status, out), (125, ""))
     check.contains(err, "sonded exited during startup")
@@ -222,7 +222,7 @@ def test_nothing_is_left_when_the_command_is_missing_or_sonded_fails():
     check.equal(run_folders(), [])
 
 
-def test_a_taken_port_is_told_when_it_was_asked_for():
+def test_a_requested_port_that_is_taken_is_an_error():
     first = start("--http", "127.0.0.1:0", "--", "sleep", "60")
     address = wait_for_page(first).removeprefix("http://")
     second = start("--http", address, "--", "echo", "ran")
@@ -232,7 +232,7 @@ def test_a_taken_port_is_told_when_it_was_asked_for():
     check.contains(err, "sonde-gateway exited during startup")
 
 
-def test_two_runs_at_once_get_two_pages():
+def test_two_runs_at_once_use_two_ports():
     first, second = start("--", "sleep", "60"), start("--", "sleep", "60")
     pages = {wait_for_page(first), wait_for_page(second)}
     check.stop(first)
@@ -244,7 +244,7 @@ def helpers(process):
     return {name: pid for pid, name in check.children(process.pid) if name in ("sonded", "sonde-gateway")}
 
 
-def test_a_helper_that_is_killed_is_started_again_and_the_command_lives():
+def test_a_killed_helper_is_restarted_and_the_command_keeps_running():
     process = start("--http", "127.0.0.1:0", "--", "sleep", "61")
     page = wait_for_page(process)
     first = helpers(process)
@@ -266,22 +266,22 @@ def test_a_helper_that_is_killed_is_started_again_and_the_command_lives():
     assert "http: " not in err, f"the page is still at {page}: {err}"
 
 
-def test_a_helper_that_keeps_ending_is_given_up_and_the_command_lives():
+def test_run_gives_up_on_a_failing_helper_and_the_command_keeps_running():
     broken = os.path.join(PREFIX, "breaks-later")
-    process = start("--http", "127.0.0.1:0", "--", "sleep", "62", env=environment(STAND_IN_BROKEN=broken))
+    process = start("--http", "127.0.0.1:0", "--", "sleep", "62", env=environment(FAKE_SONDED_BROKEN=broken))
     wait_for_page(process)
     open(broken, "w", encoding="ascii").close()
     os.kill(helpers(process)["sonded"], signal.SIGKILL)
-    told = ""
-    while "giving up on it" not in told:
-        told += process.stderr.readline()
+    printed = ""
+    while "giving up on it" not in printed:
+        printed += process.stderr.readline()
     assert process.poll() is None
     check.equal(list(helpers(process)), ["sonde-gateway"])
     os.unlink(broken)
     check.stop(process)
 
 
-def test_helpers_end_when_sonde_itself_is_killed_and_the_command_lives():
+def test_helpers_exit_when_sonde_is_killed_and_the_command_keeps_running():
     process = start("--http", "127.0.0.1:0", "--", "sleep", "63")
     wait_for_page(process)
     of_sonde = helpers(process)
@@ -289,7 +289,7 @@ def test_helpers_end_when_sonde_itself_is_killed_and_the_command_lives():
     command = [pid for pid, name in check.children(process.pid) if name == "sleep"][0]
     process.kill()
     process.wait()
-    check.until(lambda: not any(check.alive(pid) for pid in of_sonde.values()), what="the end of the helpers")
+    check.until(lambda: not any(check.alive(pid) for pid in of_sonde.values()), what="the exit of the helpers")
     assert check.alive(command)
     os.kill(command, signal.SIGKILL)
     check.equal(len(run_folders()), 1, "number of folders left")
@@ -297,7 +297,7 @@ def test_helpers_end_when_sonde_itself_is_killed_and_the_command_lives():
     check.equal(run_folders(), [], "folders after the next run")
 
 
-def test_ctrl_c_reaches_the_command_once_and_spares_the_helpers():
+def test_ctrl_c_reaches_the_command_once_and_not_the_helpers():
     command = 'trap "echo int" INT; trap "exit 5" TERM; echo ready; while :; do sleep 0.05; done'
     leader, follower = os.openpty()
     process = subprocess.Popen([SONDE, "run", "--http", "127.0.0.1:0", "--", "bash", "-c", command],

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every verb of `sonde` where no service runs: help, exit codes, completions, and what works offline."""
+"""Every verb of `sonde` without a service: help, exit status, completions, and files."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def test_version():
     check.equal(sonde("record", "--version")[:2], (0, "0.1.0\n"))
 
 
-def test_usage_errors_give_2_and_say_how_it_is_used():
+def test_usage_errors_exit_with_2_and_print_the_usage():
     for words in ((), ("no-such-verb",), ("record", "--no-such-flag"), ("record", "a", "b"), ("record", "-F", "0"),
                   ("record", "-F", "10001"), ("record", "-d", "3601"), ("record", "-o", "x.unknown"), ("symbol",),
                   ("symbol", "redis", "12"), ("symbol", "0x"), ("symbol", "0xzz"), ("targets", "x"), ("doctor", "x"),
@@ -59,7 +59,7 @@ def test_usage_errors_give_2_and_say_how_it_is_used():
         assert err, words
 
 
-def test_an_unreachable_service_gives_3_and_says_what_to_do():
+def test_an_unreachable_service_exits_with_3_and_says_what_to_do():
     for words in (("record", "-o", "x.svg"), ("top",), ("targets",), ("targets", "--watch"), ("symbol", "0x401f2a"),
                   ("draw", "redis", "-o", "y.svg"), ("live",), ("captures",), ("captures", "1", "-o", "y.svg"), ("diff", "1", "2"),
                   ("heap", "on"), ("heap", "off"), ("heap", "status"), ("heap", "list"),
@@ -71,7 +71,7 @@ def test_an_unreachable_service_gives_3_and_says_what_to_do():
     check.equal([name for name in os.listdir(FOLDER) if "svg" in name or name.startswith(".")], [], "files left")
 
 
-def test_a_file_that_is_missing_or_no_profile_gives_1():
+def test_missing_and_invalid_files_exit_with_1():
     broken = os.path.join(FOLDER, "broken.pb.gz")
     with open(broken, "wb") as file:
         file.write(b"\x1f\x8bnothing like it")
@@ -98,7 +98,7 @@ def field(number, value):
 
 
 def small_profile():
-    """outer -> leaf, 7 samples, in profile.proto."""
+    """A pprof profile with 7 samples of outer -> leaf."""
     strings = [b"", b"samples", b"count", b"leaf", b"outer"]
     body = field(1, field(1, 1) + field(2, 2))
     body += field(2, field(1, b"\x01\x02") + field(2, b"\x07"))
@@ -138,7 +138,7 @@ def test_diff_needs_no_service_for_files():
         check.contains(drawn.read(), "red and blue compare shares")
 
 
-def test_doctor_says_what_is_missing_and_what_mends_it():
+def test_doctor_reports_what_is_missing_and_suggests_fixes():
     status, out, _ = sonde("doctor", "--json", SONDE_DATA_DIR="/etc/passwd/x")
     findings = json.loads(out)["findings"]
     check.equal(status, 1)

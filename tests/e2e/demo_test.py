@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo server under an installed Sonde: true shares, every way of asking, every verb of `sonde`."""
+"""The demo server under an installed Sonde: its known shares, every interface, every verb of `sonde`."""
 
 import gzip
 import json
@@ -27,7 +27,7 @@ def three_sigma(share, samples):
 
 
 def check_shares(seconds, frequency):
-    """Of a machine that is busy with other things the demo gets less: then more is taken."""
+    """Takes more captures if the demo gets little CPU time because the machine is busy."""
     stacks = []
     for _ in range(5):
         stacks += SERVER.stacks(seconds=seconds, frequency=frequency)
@@ -48,7 +48,7 @@ def test_callers_are_right_down_to_the_leaf():
     stacks = SERVER.stacks(seconds=2, frequency=999)
     for leaf, caller in CHAINS.items():
         share = stack.chain_share(stacks, "serve", "handle_request", caller, leaf)
-        # serve calls by way of descend, which a deeper stack uses
+        # with a deeper stack, serve calls handle_request by way of descend
         share += stack.chain_share(stacks, "descend", "handle_request", caller, leaf)
         assert share >= 0.99, f"{leaf}: {share} of its samples have the right callers"
 
@@ -83,12 +83,12 @@ def first_function(top):
     return lines[header + 1].split(maxsplit=5)[5]
 
 
-def test_go_tool_pprof_reads_both_doors():
+def test_go_tool_pprof_reads_both_paths():
     for path in ("/debug/pprof/profile", "/pprof/profile"):
         check.contains(first_function(go_pprof_top(f"{SERVER.page}{path}?seconds=2")), "match_rules")
 
 
-def test_jeprof_reads_the_gperftools_door():
+def test_jeprof_reads_the_gperftools_path():
     for address in (SERVER.host, f"{SERVER.page}/pprof/profile"):
         done = subprocess.run(["jeprof", "--text", "--seconds=2", address], env=stack.environment(),
                               capture_output=True, text=True, timeout=120, check=False)
@@ -101,8 +101,8 @@ def test_record_writes_every_format_by_its_extension():
     starts = {".svg": b"<?xml", ".pb.gz": b"\x1f\x8b", ".collapsed": None, ".speedscope.json": b"{", ".txt": None,
               ".prof": b"\0\0\0\0\0\0\0\0\3"}
     for extension, start in starts.items():
-        _, told = stack.sonde("record", "demo", "-d", "0.5", "-F", "499", "-o", PATH + extension)
-        assert re.search(r"samples in \d\.\d s, 0 dropped", told), told
+        _, summary = stack.sonde("record", "demo", "-d", "0.5", "-F", "499", "-o", PATH + extension)
+        assert re.search(r"samples in \d\.\d s, 0 dropped", summary), summary
         with open(PATH + extension, "rb") as result:
             body = result.read()
         assert body.startswith(start or b""), body[:40]
@@ -134,7 +134,7 @@ def test_targets_lists_the_demo():
     check.equal([(target["name"], target["pid"]) for target in listed], [("demo", SERVER.pid)])
 
 
-def test_targets_watch_tells_who_comes_and_goes():
+def test_targets_watch_prints_attached_targets():
     watch = subprocess.Popen([stack.SONDE, "targets", "--watch", "--json"], env=stack.environment(), text=True,
                              stdout=subprocess.PIPE)
     first = json.loads(watch.stdout.readline())
@@ -151,7 +151,7 @@ def address_of(symbol):
     return base + offset
 
 
-def test_symbol_names_an_address():
+def test_symbol_resolves_an_address():
     address = address_of("match_rules") + 3
     text, _ = stack.sonde("symbol", "demo", hex(address))
     words = text.split()
@@ -168,7 +168,7 @@ def test_doctor_finds_the_service_and_the_target():
     check.equal(done.returncode, 1 if any(state == "fix" for _, state in states) else 0, "status")
 
 
-def test_ctrl_c_ends_the_capture_in_the_target_and_leaves_no_file():
+def test_ctrl_c_cancels_the_capture_in_the_target_and_leaves_no_file():
     path = PATH + ".stopped.svg"
     record = subprocess.Popen([stack.SONDE, "record", "-d", "60", "-o", path], env=stack.environment(),
                               stderr=subprocess.PIPE, text=True)
@@ -183,7 +183,7 @@ def test_ctrl_c_ends_the_capture_in_the_target_and_leaves_no_file():
     check.equal(left, [])
 
 
-def test_exit_codes_tell_what_went_wrong():
+def test_the_exit_status_shows_what_went_wrong():
     stack.sonde("record", "-o", PATH + ".unknown", status=2)
     stack.sonde("record", "-d", "99999", status=2)
     stack.sonde("record", "no-such-target", "-o", PATH + ".svg", status=1)
@@ -199,7 +199,7 @@ def test_an_idle_target_gives_a_picture_that_says_no_samples():
         check.contains(body.decode(), "no samples")
 
 
-def test_a_target_that_ends_during_a_capture_gives_what_came_until_then():
+def test_a_target_that_exits_during_a_capture_leaves_a_partial_profile():
     with stack.Server(DEMO, "--seconds", "4", ready="demo: pid") as short:
         started = time.monotonic()
         stacks = short.stacks(seconds=30, frequency=999)
@@ -217,7 +217,7 @@ def sum_of(stacks, *functions):
     return sum(weight for frames, weight in stacks if all(name in frames for name in functions))
 
 
-def test_the_server_of_the_guide_waits_and_holds_memory_where_it_says():
+def test_the_demo_of_the_guide_waits_and_holds_memory_in_the_expected_functions():
     address = f"unix:{stack.WORK}/guide.sock"
     service = ("--service", address)
     with stack.Server(DEMO, "--guide", "--threads", "2", flags=("--grpc", address), ready="demo: pid"):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a program file: looked at by `sonde run` before it starts and by `sonde doctor`. */
+ * Any bytes as a program file, which `sonde run` checks before it starts it and `sonde doctor`
+ * looks for symbols. */
 #include "clients/cli/run/executable.h"
 
 #include <stdint.h>
@@ -21,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     struct sonde_diag diag = {0};
     if (executable_check(path, &diag) != SONDE_OK && diag.text[0] == 0)
-        __builtin_trap(); /* a refusal says why */
+        __builtin_trap(); /* an error has a message */
     executable_symbols(fd);
     return 0;
 }

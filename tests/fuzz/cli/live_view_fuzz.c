@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows of a service that lies: messages one behind the other, 0xff between them. */
+ * Windows of a hostile service: messages separated by 0xff. */
 #include "api/utf8.h"
 #include "clients/cli/verbs/live_view.h"
 

@@ -27,24 +27,24 @@ static const char *write_file(const void *bytes, size_t len, mode_t mode) {
     return path;
 }
 
-TEST(this_program_has_symbols_and_can_be_preloaded) {
+TEST(this_program_has_symbols_and_passes_the_check) {
     struct executable_symbols found = symbols_of("/proc/self/exe");
     CHECK(found.is_elf && found.symtab && found.dynsym);
     struct sonde_diag diag = {0};
     CHECK_INT(executable_check("/proc/self/exe", &diag), ==, SONDE_OK);
 }
 
-TEST(a_system_program_is_stripped_but_exports) {
+TEST(a_system_program_is_stripped_but_exports_symbols) {
     struct executable_symbols found = symbols_of("/bin/true");
     CHECK(found.is_elf && !found.symtab && found.dynsym && found.build_id);
 }
 
-TEST(what_is_no_elf_file_has_no_symbols) {
+TEST(a_file_that_is_not_elf_has_no_symbols) {
     CHECK(!symbols_of("/etc/passwd").is_elf);
     CHECK(!symbols_of("/dev/null").is_elf);
 }
 
-TEST(names_are_looked_up_as_exec_does) {
+TEST(commands_are_found_like_execvp_does) {
     char path[PATH_MAX];
     CHECK_INT(executable_find("sh", path, NULL), ==, SONDE_OK);
     CHECK_INT(path[0], ==, '/');
@@ -59,7 +59,7 @@ TEST(names_are_looked_up_as_exec_does) {
     CHECK_INT(executable_find("/etc", path, NULL), ==, SONDE_PERMISSION_DENIED);
 }
 
-TEST(a_script_stands_for_its_interpreter_and_a_loop_ends) {
+TEST(a_script_is_checked_by_its_interpreter_and_a_loop_ends) {
     const char *script = write_file("#!/bin/sh\n", 10, 0755);
     CHECK_INT(executable_check(script, NULL), ==, SONDE_OK);
     unlink(script);
@@ -73,7 +73,7 @@ TEST(a_script_stands_for_its_interpreter_and_a_loop_ends) {
     unlink(loop);
 }
 
-TEST(a_cut_elf_file_is_left_to_the_kernel) {
+TEST(a_truncated_elf_file_passes_the_check) {
     char bytes[64];
     int fd = open("/bin/true", O_RDONLY);
     CHECK_INT(read(fd, bytes, sizeof bytes), ==, 64);

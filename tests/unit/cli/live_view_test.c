@@ -3,8 +3,8 @@
 
 #include "tests/unit/check.h"
 
-/* A window of the stacks main;hot (number 0) and main;cold;hot (1), thread "worker"; the dictionary
- * comes with the first. */
+/* Adds a window with the stacks main;hot (number 0) and main;cold;hot (1) of thread "worker". The
+ * first window carries the dictionary. */
 static bool add(struct live_view *view, bool is_first, uint64_t hot_ns, uint64_t cold_ns) {
     static char *strings[] = {(char *)"main",   (char *)"hot", (char *)"cold",
                               (char *)"worker", (char *)"",    (char *)"lib.so"};
@@ -58,7 +58,7 @@ static struct sonde_buf draw(struct live_view *view, struct live_options options
     return out;
 }
 
-TEST(the_hottest_function_stands_first) {
+TEST(the_hottest_function_comes_first) {
     struct live_view *view = live_view_create(10);
     CHECK(add(view, true, 300, 100));
     struct sonde_buf out = draw(view, (struct live_options){0});
@@ -72,7 +72,7 @@ TEST(the_hottest_function_stands_first) {
     live_view_destroy(view);
 }
 
-TEST(windows_older_than_the_span_are_forgotten) {
+TEST(windows_older_than_the_span_are_subtracted) {
     struct live_view *view = live_view_create(2);
     CHECK(add(view, true, 1000, 0));
     CHECK(add(view, false, 0, 30));
@@ -84,7 +84,7 @@ TEST(windows_older_than_the_span_are_forgotten) {
     live_view_destroy(view);
 }
 
-TEST(rows_can_be_threads_totals_and_what_a_filter_finds) {
+TEST(rows_can_be_threads_sorted_by_total_and_filtered) {
     struct live_view *view = live_view_create(10);
     CHECK(add(view, true, 300, 100));
     struct sonde_buf out = draw(view, (struct live_options){.by_thread = true});
@@ -102,7 +102,7 @@ TEST(rows_can_be_threads_totals_and_what_a_filter_finds) {
     live_view_destroy(view);
 }
 
-TEST(a_drawing_keeps_to_its_lines_and_columns) {
+TEST(a_drawing_respects_its_rows_and_columns) {
     struct live_view *view = live_view_create(10);
     CHECK(add(view, true, 300, 100));
     struct sonde_buf out = draw(view, (struct live_options){.rows = 3, .columns = 30});
@@ -114,7 +114,7 @@ TEST(a_drawing_keeps_to_its_lines_and_columns) {
     live_view_destroy(view);
 }
 
-TEST(nothing_sampled_is_said) {
+TEST(an_empty_view_says_no_samples) {
     struct live_view *view = live_view_create(10);
     struct sonde_buf out = draw(view, (struct live_options){0});
     CHECK(strstr(out.data, "no samples") != NULL);
@@ -122,14 +122,14 @@ TEST(nothing_sampled_is_said) {
     live_view_destroy(view);
 }
 
-TEST(a_window_that_refers_to_nothing_is_refused) {
+TEST(a_window_with_unknown_indexes_is_refused) {
     struct live_view *view = live_view_create(10);
     CHECK(!add(view, false, 1, 1));
     CHECK(add(view, true, 1, 1));
     live_view_destroy(view);
 }
 
-TEST(names_cannot_steer_a_terminal) {
+TEST(names_with_control_characters_are_made_harmless) {
     struct live_view *view = live_view_create(1);
     Sonde__V1__CpuWindow window = SONDE__V1__CPU_WINDOW__INIT;
     Sonde__V1__StreamFrame frame = SONDE__V1__STREAM_FRAME__INIT, *frames[] = {&frame};

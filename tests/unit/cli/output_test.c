@@ -12,7 +12,7 @@
 
 static char folder[64];
 
-/* A new folder with a path of a file in it. */
+/* Creates a directory and returns the path of a file in it. */
 static const char *fresh_path(void) {
     static char path[128];
     snprintf(folder, sizeof folder, "/tmp/x.XXXXXX");
@@ -44,7 +44,7 @@ static void write_all(struct output *output, const char *text) {
     CHECK_INT(output_write(output, text, strlen(text), NULL), ==, SONDE_OK);
 }
 
-TEST(a_committed_file_has_the_bytes_and_the_usual_rights) {
+TEST(a_committed_file_has_its_content_and_the_default_mode) {
     const char *path = fresh_path();
     struct output output;
     struct stat info;
@@ -60,7 +60,7 @@ TEST(a_committed_file_has_the_bytes_and_the_usual_rights) {
     CHECK_INT(files_in_folder(), ==, 1);
 }
 
-TEST(a_file_that_is_not_committed_leaves_nothing) {
+TEST(a_file_that_is_not_committed_is_deleted) {
     const char *path = fresh_path();
     struct output output;
     CHECK_INT(output_open(&output, path, NULL), ==, SONDE_OK);
@@ -70,7 +70,7 @@ TEST(a_file_that_is_not_committed_leaves_nothing) {
     CHECK_INT(files_in_folder(), ==, 0);
 }
 
-TEST(a_failed_result_leaves_the_older_file_as_it_was) {
+TEST(a_failed_write_leaves_the_old_file_unchanged) {
     const char *path = fresh_path();
     for (int i = 0; i < 2; i++) {
         struct output output;
@@ -84,7 +84,7 @@ TEST(a_failed_result_leaves_the_older_file_as_it_was) {
     CHECK_INT(files_in_folder(), ==, 1);
 }
 
-TEST(a_pipe_is_written_as_it_comes) {
+TEST(a_pipe_is_written_directly) {
     const char *path = fresh_path();
     CHECK_INT(mkfifo(path, 0600), ==, 0);
     int reader = open(path, O_RDONLY | O_NONBLOCK);
@@ -99,7 +99,7 @@ TEST(a_pipe_is_written_as_it_comes) {
     CHECK_INT(files_in_folder(), ==, 1);
 }
 
-TEST(a_folder_that_is_not_there_is_told) {
+TEST(a_missing_directory_is_an_error) {
     struct output output;
     struct sonde_diag diag = {0};
     CHECK_INT(output_open(&output, "/no/such/folder/x.svg", &diag), ==, SONDE_IO);
