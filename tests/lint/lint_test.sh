@@ -2,4 +2,5 @@
 # SPDX-License-Identifier: Apache-2.0
 set -euo pipefail
 top=$(dirname "$(readlink -f WORKSPACE)")
+/usr/bin/python3 tests/lint/pages.py "$top"
 exec /usr/bin/python3 tests/lint/lint.py "$top"

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that everything the documents name exists: relative links, paths and source files, and the tests in each row of
+docs/requirements.md. pages.py TOP prints one line per mistake."""
+
+import fnmatch
+import os
+import re
+import subprocess
+import sys
+
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md")
+SOURCE = re.compile(r"^[\w-]+\.(c|h|cc|py|sh|js|go|bzl|md|proto|yaml)$")
+FOLDERS = ("api", "proto", "service", "gateway", "clients", "tests", "bazel", "docs")
+REQUIREMENTS = "docs/requirements.md"
+TEST_NAMES = re.compile(r"^TEST\((\w+)\)|^def test_(\w+)\(", re.M)
+
+
+def find_files(files, path):
+    """The files that `path` means: a file, with or without its extension, a folder, or a pattern."""
+    path = path.rstrip("/")
+    return [file for file in files
+            if file == path or os.path.splitext(file)[0] == path or file.startswith(path + "/") or fnmatch.fnmatch(file, path)]
+
+
+def check_paths(page, text, files):
+    names = {os.path.basename(file) for file in files}
+    for number, line in enumerate(text.splitlines(), 1):
+        for link in re.findall(r"\]\(([^)#:]+)\)", line):
+            if not find_files(files, os.path.normpath(os.path.join(os.path.dirname(page), link))):
+                yield page, number, f"the link {link} leads nowhere"
+        for word in re.findall(r"`([\w./*-]+)`", line):
+            if word.split("/")[0] in FOLDERS and "/" in word and not find_files(files, word):
+                yield page, number, f"there is no {word}"
+            elif SOURCE.match(word) and word not in names:
+                yield page, number, f"no file is named {word}"
+
+
+def test_names(top, files):
+    names = []
+    for file in files:
+        with open(os.path.join(top, file), encoding="utf-8", errors="replace") as source:
+            names += [c or python for c, python in TEST_NAMES.findall(source.read())]
+    return names
+
+
+def check_requirements(top, text, files):
+    """The third column of each table: files below tests/, and after a colon the names of tests in that file."""
+    for number, line in enumerate(text.splitlines(), 1):
+        cells = line.split(" | ")
+        if not line.startswith("| ") or len(cells) < 3:
+            continue
+        found = []
+        for word in re.findall(r"`([^`]+)`", cells[2]):
+            if "/" in word or word == "stress":
+                found = find_files(files, "tests/" + word)
+                if not found:
+                    yield REQUIREMENTS, number, f"there is no tests/{word}"
+            elif word.startswith("-"):
+                continue
+            elif not fnmatch.filter(test_names(top, found), word):
+                yield REQUIREMENTS, number, f"no test is named {word} in {', '.join(found)}"
+
+
+def main():
+    top = sys.argv[1]
+    files = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], cwd=top, capture_output=True, text=True,
+                           check=True).stdout.split()
+    mistakes = []
+    for page in files:
+        if not any(fnmatch.fnmatch(page, pattern) for pattern in PAGES):
+            continue
+        with open(os.path.join(top, page), encoding="utf-8") as source:
+            text = source.read()
+        mistakes += check_paths(page, text, files)
+        if page == REQUIREMENTS:
+            mistakes += check_requirements(top, text, files)
+    for page, number, sentence in mistakes:
+        print(f"{page}:{number}: {sentence}")
+    return 1 if mistakes or not files else 0
+
+
+sys.exit(main())
