@@ -21,10 +21,10 @@ void rpc_capture_allocs(struct rpc_call *call, const ProtobufCMessage *message) 
     struct capture *capture = NULL;
     struct sonde_diag diag = {0};
     sonde_err err = rpc_allocs_spec(request, &spec, &rendering, &diag);
-    struct rpc_capture_kept kept = {&spec.target, KIND, request->keep ? request->note : NULL,
-                                    false};
+    struct rpc_capture_saving saved = {&spec.target, KIND, request->keep ? request->note : NULL,
+                                       false};
     if (!err)
-        err = rpc_capture_begin(call, &rendering, &kept, &capture, &diag);
+        err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
     if (!err) {
         note_target(call, &spec.target);
         err = engine_capture_allocs(rpc_call_server(call)->engine, &spec, &rpc_capture_events,
@@ -65,9 +65,9 @@ void rpc_stop_allocs(struct rpc_call *call, const ProtobufCMessage *message) {
     sonde_err err = rpc_selector(request->target, &selector, &diag);
     if (!err)
         err = rpc_rendering_allocs(request->rendering, request->sample_type, &rendering, &diag);
-    struct rpc_capture_kept kept = {&selector, KIND, "session", true};
+    struct rpc_capture_saving saved = {&selector, KIND, "session", true};
     if (!err)
-        err = rpc_capture_begin(call, &rendering, &kept, &capture, &diag);
+        err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
     if (!err)
         err = engine_allocs_stop(rpc_call_server(call)->engine, &selector, &rpc_capture_events,
                                  capture, &diag);

@@ -26,7 +26,7 @@
 struct progress {
     struct loop_message message;
     struct capture *capture;
-    struct engine_progress facts;
+    struct engine_progress metadata;
     char hottest[256];
 };
 
@@ -40,23 +40,23 @@ struct capture {
     sonde_err end_err, draw_err;
     struct sonde_diag end_diag, draw_diag;
     struct rpc_job job;
-    struct keep keep;
+    struct save_capture saving;
     struct sonde_buf drawn; /* the worker's; then */
     struct rpc_chunks chunks;
     bool is_drawn, start_was_sent;
 };
 
 static void send_progress(struct capture *capture) {
-    const struct engine_progress *facts = &capture->progress->facts;
+    const struct engine_progress *metadata = &capture->progress->metadata;
     Sonde__V1__Progress progress = SONDE__V1__PROGRESS__INIT;
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     struct sonde_arena arena = {0};
-    progress.elapsed_ms = facts->elapsed_ms;
-    progress.duration_ms = facts->duration_ms;
-    progress.samples = facts->samples;
-    progress.dropped = facts->dropped;
+    progress.elapsed_ms = metadata->elapsed_ms;
+    progress.duration_ms = metadata->duration_ms;
+    progress.samples = metadata->samples;
+    progress.dropped = metadata->dropped;
     progress.hottest = (char *)rpc_text(&arena, capture->progress->hottest);
-    progress.hottest_share = facts->hottest_share;
+    progress.hottest_share = metadata->hottest_share;
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_PROGRESS;
     event.progress = &progress;
     rpc_send(capture->call, &event.base);
@@ -66,26 +66,26 @@ static void send_progress(struct capture *capture) {
 }
 
 static void send_start(struct capture *capture) {
-    const struct engine_facts *facts = &capture->result->facts;
+    const struct engine_facts *metadata = &capture->result->metadata;
     Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
-    int64_t ran_ns = facts->end_unix_ns - facts->start_unix_ns;
+    int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;
     start.media_type = (char *)capture->rendering.info->media_type;
     start.size_bytes = rpc_chunks_size(&capture->chunks);
-    start.samples = facts->samples;
-    start.dropped = facts->dropped;
-    start.truncated = facts->truncated;
+    start.samples = metadata->samples;
+    start.dropped = metadata->dropped;
+    start.truncated = metadata->truncated;
     start.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
     start.clock = capture->result->clock;
-    start.target_gone = facts->target_gone;
-    start.frequency_hz = facts->frequency_hz;
+    start.target_gone = metadata->target_gone;
+    start.frequency_hz = metadata->frequency_hz;
     start.budget_note = capture->result->budget_note;
-    keep_tell(&capture->keep, &start);
+    save_capture_report(&capture->saving, &start);
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
     event.result = &start;
     capture->start_was_sent = true;
     rpc_call_note(capture->call, " samples=%llu dropped=%llu bytes=%zu",
-                  (unsigned long long)facts->samples, (unsigned long long)facts->dropped,
+                  (unsigned long long)metadata->samples, (unsigned long long)metadata->dropped,
                   rpc_chunks_size(&capture->chunks));
     rpc_send(capture->call, &event.base);
 }
@@ -112,8 +112,8 @@ static void send_next(struct rpc_call *call) {
 static void draw(struct rpc_job *job) {
     struct capture *capture = loop_owner(job, struct capture, job);
     capture->drawn.limit = RPC_MAX_RESULT_BYTES;
-    if (capture->keep.kept)
-        keep_write(&capture->keep, capture->result->profile, &capture->result->facts);
+    if (capture->saving.saved)
+        save_capture_write(&capture->saving, capture->result->profile, &capture->result->metadata);
     const struct sonde_draw_options options =
         rpc_draw_options(capture->result->profile, &capture->rendering.options);
     capture->draw_err = sonde_draw(capture->result->profile, capture->rendering.format, &options,
@@ -126,7 +126,7 @@ static void on_drawn(struct rpc_job *job) {
     struct capture *capture = loop_owner(job, struct capture, job);
     capture->is_drawn = true;
     rpc_chunks_take(&capture->chunks, &capture->drawn);
-    keep_add(&capture->keep, capture->call);
+    save_capture_add(&capture->saving, capture->call);
     send_next(capture->call);
     rpc_call_drop(capture->call);
 }
@@ -171,9 +171,9 @@ static void capture_has_result(struct loop_message *message) {
 }
 
 static void on_profile(void *context, struct sonde_profile *profile,
-                       const struct engine_facts *facts) {
+                       const struct engine_facts *metadata) {
     struct capture *capture = context;
-    struct rpc_result *result = rpc_result_create(capture, profile, facts);
+    struct rpc_result *result = rpc_result_create(capture, profile, metadata);
     if (!result)
         return; /* on_end finds no result */
     result->message.run = capture_has_result;
@@ -188,15 +188,15 @@ static void capture_progressed(struct loop_message *message) {
     send_next(capture->call);
 }
 
-static void on_progress(void *context, const struct engine_progress *facts) {
+static void on_progress(void *context, const struct engine_progress *metadata) {
     struct capture *capture = context;
     struct progress *progress = calloc(1, sizeof *progress);
     if (!progress)
         return;
     progress->capture = capture;
-    progress->facts = *facts;
+    progress->metadata = *metadata;
     rpc_text_copy(progress->hottest, sizeof progress->hottest,
-                  facts->hottest ? facts->hottest : "");
+                  metadata->hottest ? metadata->hottest : "");
     progress->message.run = capture_progressed;
     loop_post(rpc_call_server(capture->call)->loop, &progress->message);
 }
@@ -210,7 +210,7 @@ static void on_gone(struct rpc_call *call) {
 static void release(struct rpc_call *call) {
     struct capture *capture = rpc_call_state(call);
     rpc_result_destroy(capture->result);
-    keep_finish(&capture->keep);
+    save_capture_finish(&capture->saving);
     sonde_buf_finish(&capture->drawn);
     rpc_chunks_finish(&capture->chunks);
     free(capture->progress);
@@ -221,7 +221,7 @@ static const struct rpc_call_events call_events = {send_next, on_gone, NULL, rel
 const struct engine_capture_events rpc_capture_events = {on_progress, on_profile, on_end};
 
 sonde_err rpc_capture_begin(struct rpc_call *call, const struct rpc_rendering *rendering,
-                            const struct rpc_capture_kept *kept, struct capture **created,
+                            const struct rpc_capture_saving *saved, struct capture **created,
                             struct sonde_diag *diag) {
     struct capture *capture = *created = calloc(1, sizeof *capture);
     if (!capture)
@@ -230,10 +230,11 @@ sonde_err rpc_capture_begin(struct rpc_call *call, const struct rpc_rendering *r
     capture->rendering = *rendering;
     rpc_call_set(call, &call_events, capture);
     rpc_call_take(call); /* until on_end */
-    if (!kept->note)
+    if (!saved->note)
         return SONDE_OK;
-    sonde_err err = keep_begin(&capture->keep, call, kept->target, kept->kind, kept->note, diag);
-    capture->keep.is_session = !err && kept->is_session;
+    sonde_err err =
+        save_capture_begin(&capture->saving, call, saved->target, saved->kind, saved->note, diag);
+    capture->saving.is_session = !err && saved->is_session;
     return err;
 }
 
@@ -254,10 +255,10 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     struct capture *capture = NULL;
     struct sonde_diag diag = {0};
     sonde_err err = rpc_capture_spec(request, &spec, &rendering, &diag);
-    struct rpc_capture_kept kept = {&spec.target, KIND, request->keep ? request->note : NULL,
-                                    false};
+    struct rpc_capture_saving saved = {&spec.target, KIND, request->keep ? request->note : NULL,
+                                       false};
     if (!err)
-        err = rpc_capture_begin(call, &rendering, &kept, &capture, &diag);
+        err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
     if (!err) {
         spec.result_by_ns = rpc_call_deadline_ns(call);
         rpc_call_note(call, " target=%s pid=%d hz=%u",
@@ -279,9 +280,9 @@ void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     sonde_err err = rpc_selector(request->target, &selector, &diag);
     if (!err)
         err = rpc_rendering(request->rendering, &rendering, &diag);
-    struct rpc_capture_kept kept = {&selector, KIND, "session", true};
+    struct rpc_capture_saving saved = {&selector, KIND, "session", true};
     if (!err)
-        err = rpc_capture_begin(call, &rendering, &kept, &capture, &diag);
+        err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
     if (!err)
         err = engine_session_stop(rpc_call_server(call)->engine, &selector, &rpc_capture_events,
                                   capture, &diag);

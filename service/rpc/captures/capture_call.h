@@ -14,7 +14,7 @@ struct capture;
 extern const struct engine_capture_events rpc_capture_events;
 
 /* Whether and how a result is kept. */
-struct rpc_capture_kept {
+struct rpc_capture_saving {
     const struct engine_selector *target;
     const char *kind; /* static */
     const char *note; /* NULL = it is not kept */
@@ -23,7 +23,7 @@ struct rpc_capture_kept {
 
 /* The call's state from now on; *capture is set as soon as it is. Refused by rpc_capture_refuse. */
 sonde_err rpc_capture_begin(struct rpc_call *call, const struct rpc_rendering *rendering,
-                            const struct rpc_capture_kept *kept, struct capture **capture,
+                            const struct rpc_capture_saving *saved, struct capture **capture,
                             struct sonde_diag *diag);
 /* Where the engine's handle goes; not used for a session's result. */
 struct engine_capture **rpc_capture_handle(struct capture *capture);

@@ -9,25 +9,25 @@
 #include "api/bytes.h"
 #include "api/hash_index.h"
 
-#define INTERN_NONE HASH_INDEX_NONE
+#define DICTIONARY_NONE HASH_INDEX_NONE
 
-struct intern_item {
+struct dictionary_item {
     const char *bytes;
     uint32_t len;
 };
 
-struct intern {
+struct dictionary {
     struct sonde_arena arena;
-    struct intern_item *items;
+    struct dictionary_item *items;
     uint32_t count, capacity;
     struct hash_index index; /* of items */
     size_t limit_bytes;
 };
 
-void intern_init(struct intern *intern, size_t limit_bytes);
-/* The number of bytes; *is_new tells whether it was given now. INTERN_NONE past the bound or out of
+void dictionary_init(struct dictionary *dictionary, size_t limit_bytes);
+/* The number of bytes; *is_new tells whether it was given now. DICTIONARY_NONE past the bound or out of
  * memory. */
-uint32_t intern_add(struct intern *intern, const void *bytes, size_t len, bool *is_new);
-void intern_finish(struct intern *intern);
+uint32_t dictionary_add(struct dictionary *dictionary, const void *bytes, size_t len, bool *is_new);
+void dictionary_finish(struct dictionary *dictionary);
 
 #endif

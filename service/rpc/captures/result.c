@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct rpc_result *rpc_result_create(void *owner, struct sonde_profile *profile,
-                                     const struct engine_facts *facts) {
+                                     const struct engine_facts *metadata) {
     struct rpc_result *result = calloc(1, sizeof *result);
     if (!result) {
         sonde_profile_destroy(profile);
@@ -14,12 +14,12 @@ struct rpc_result *rpc_result_create(void *owner, struct sonde_profile *profile,
     }
     result->owner = owner;
     result->profile = profile;
-    result->facts = *facts;
-    snprintf(result->clock, sizeof result->clock, "%s", facts->clock ? facts->clock : "");
+    result->metadata = *metadata;
+    snprintf(result->clock, sizeof result->clock, "%s", metadata->clock ? metadata->clock : "");
     snprintf(result->budget_note, sizeof result->budget_note, "%s",
-             facts->budget_note ? facts->budget_note : "");
-    result->facts.clock = result->clock;
-    result->facts.budget_note = result->budget_note;
+             metadata->budget_note ? metadata->budget_note : "");
+    result->metadata.clock = result->clock;
+    result->metadata.budget_note = result->budget_note;
     return result;
 }
 
@@ -30,20 +30,20 @@ void rpc_result_destroy(struct rpc_result *result) {
     free(result);
 }
 
-void rpc_facts_drop(struct engine_facts *facts, const char *cause, uint64_t count) {
+void rpc_metadata_add_drop(struct engine_facts *metadata, const char *cause, uint64_t count) {
     if (count == 0)
         return;
-    facts->dropped += count;
-    for (size_t i = 0; i < facts->drop_count; i++) {
-        if (strcmp(facts->drops[i].cause, cause) == 0) {
-            facts->drops[i].count += count;
+    metadata->dropped += count;
+    for (size_t i = 0; i < metadata->drop_count; i++) {
+        if (strcmp(metadata->drops[i].cause, cause) == 0) {
+            metadata->drops[i].count += count;
             return;
         }
     }
-    if (facts->drop_count < ENGINE_DROP_CAUSES)
-        facts->drops[facts->drop_count++] = (struct engine_drop){cause, count};
+    if (metadata->drop_count < ENGINE_DROP_CAUSES)
+        metadata->drops[metadata->drop_count++] = (struct engine_drop){cause, count};
     else
-        facts->drops[ENGINE_DROP_CAUSES - 1].count += count;
+        metadata->drops[ENGINE_DROP_CAUSES - 1].count += count;
 }
 
 /* A total of how many samples were asked of the merge and did not arrive. */
@@ -55,22 +55,23 @@ static uint64_t merge_profiles(struct sonde_profile *into, const struct sonde_pr
     return missing > 0 ? (uint64_t)missing : 0;
 }
 
-void rpc_result_melt(struct rpc_result *into, struct rpc_result *from) {
-    struct engine_facts *facts = &into->facts;
+void rpc_result_merge(struct rpc_result *into, struct rpc_result *from) {
+    struct engine_facts *metadata = &into->metadata;
     uint64_t missing = merge_profiles(into->profile, from->profile);
-    facts->sequence = from->facts.sequence;
-    facts->end_unix_ns = from->facts.end_unix_ns;
-    facts->samples +=
-        from->facts.samples - (missing < from->facts.samples ? missing : from->facts.samples);
-    facts->truncated += from->facts.truncated;
-    facts->guest_cpu_ns += from->facts.guest_cpu_ns;
-    facts->target_cpu_ns += from->facts.target_cpu_ns;
-    facts->target_gone = facts->target_gone || from->facts.target_gone;
-    uint64_t total = facts->dropped + from->facts.dropped;
-    for (size_t i = 0; i < from->facts.drop_count; i++)
-        rpc_facts_drop(facts, from->facts.drops[i].cause, from->facts.drops[i].count);
-    facts->dropped = total;
-    rpc_facts_drop(facts, "merge_full", missing);
-    into->melted += from->melted + 1;
+    metadata->sequence = from->metadata.sequence;
+    metadata->end_unix_ns = from->metadata.end_unix_ns;
+    metadata->samples += from->metadata.samples -
+                         (missing < from->metadata.samples ? missing : from->metadata.samples);
+    metadata->truncated += from->metadata.truncated;
+    metadata->guest_cpu_ns += from->metadata.guest_cpu_ns;
+    metadata->target_cpu_ns += from->metadata.target_cpu_ns;
+    metadata->target_gone = metadata->target_gone || from->metadata.target_gone;
+    uint64_t total = metadata->dropped + from->metadata.dropped;
+    for (size_t i = 0; i < from->metadata.drop_count; i++)
+        rpc_metadata_add_drop(metadata, from->metadata.drops[i].cause,
+                              from->metadata.drops[i].count);
+    metadata->dropped = total;
+    rpc_metadata_add_drop(metadata, "merge_full", missing);
+    into->merged += from->merged + 1;
     rpc_result_destroy(from);
 }

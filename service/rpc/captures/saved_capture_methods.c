@@ -28,14 +28,14 @@ void rpc_list_captures(struct rpc_call *call, const ProtobufCMessage *message) {
     struct engine_selector selector;
     struct sonde_diag diag = {0};
     size_t count;
-    Sonde__V1__Capture *const *kept = kept_list(rpc_call_server(call)->kept, &count);
+    Sonde__V1__Capture *const *saved = saved_captures_list(rpc_call_server(call)->saved, &count);
     sonde_err err = rpc_selector(request->target, &selector, &diag);
-    response.captures = sonde_arena_alloc(rpc_call_arena(call), (count + 1) * sizeof *kept);
+    response.captures = sonde_arena_alloc(rpc_call_arena(call), (count + 1) * sizeof *saved);
     if (!err && !response.captures)
         err = SONDE_OUT_OF_MEMORY;
     for (size_t i = count; i-- > 0 && !err;)
-        if (fits(kept[i], &selector))
-            response.captures[response.n_captures++] = kept[i];
+        if (fits(saved[i], &selector))
+            response.captures[response.n_captures++] = saved[i];
     if (err)
         rpc_finish(call, err, &diag);
     else
@@ -50,7 +50,7 @@ struct viewing {
     const char *sample_type; /* NULL = the profile's own; in the call's message, as the title */
     int fd, base_fd;         /* base_fd -1: one capture */
     bool growth_only, normalise;
-    Sonde__V1__Capture *facts;
+    Sonde__V1__Capture *metadata;
     struct rpc_job job;
     struct sonde_buf drawn; /* the worker's; then */
     struct rpc_chunks chunks;
@@ -64,16 +64,16 @@ static void send_start(struct viewing *viewing) {
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     start.media_type = (char *)viewing->rendering.info->media_type;
     start.size_bytes = rpc_chunks_size(&viewing->chunks);
-    start.samples = viewing->facts->samples;
-    start.dropped = viewing->facts->dropped;
-    start.duration_ms = viewing->facts->duration_ms;
-    start.capture_id = viewing->facts->id;
-    start.capture = viewing->facts;
+    start.samples = viewing->metadata->samples;
+    start.dropped = viewing->metadata->dropped;
+    start.duration_ms = viewing->metadata->duration_ms;
+    start.capture_id = viewing->metadata->id;
+    start.capture = viewing->metadata;
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
     event.result = &start;
     viewing->start_was_sent = true;
-    rpc_call_note(viewing->call, " capture=%llu bytes=%zu", (unsigned long long)viewing->facts->id,
-                  rpc_chunks_size(&viewing->chunks));
+    rpc_call_note(viewing->call, " capture=%llu bytes=%zu",
+                  (unsigned long long)viewing->metadata->id, rpc_chunks_size(&viewing->chunks));
     rpc_send(viewing->call, &event.base);
 }
 
@@ -112,7 +112,7 @@ static sonde_err draw_two(struct viewing *viewing, const struct sonde_profile *p
     struct sonde_draw_options options = viewing->rendering.options;
     struct sonde_profile *base;
     options.type = viewing->sample_type;
-    sonde_err err = kept_read(viewing->base_fd, &base, &viewing->diag);
+    sonde_err err = saved_capture_read(viewing->base_fd, &base, &viewing->diag);
     if (err)
         return err;
     struct sonde_draw_diff diff = {base, profile, viewing->growth_only, viewing->normalise};
@@ -126,7 +126,7 @@ static void draw(struct rpc_job *job) {
     struct viewing *viewing = loop_owner(job, struct viewing, job);
     struct sonde_profile *profile;
     viewing->drawn.limit = RPC_MAX_RESULT_BYTES;
-    viewing->err = kept_read(viewing->fd, &profile, &viewing->diag);
+    viewing->err = saved_capture_read(viewing->fd, &profile, &viewing->diag);
     if (!viewing->err)
         viewing->err =
             viewing->base_fd >= 0 ? draw_two(viewing, profile) : draw_one(viewing, profile);
@@ -168,12 +168,13 @@ static struct viewing *create(struct rpc_call *call, const char *sample_type) {
 }
 
 static sonde_err open_capture(struct viewing *viewing, uint64_t id, struct sonde_diag *diag) {
-    struct kept *kept = rpc_call_server(viewing->call)->kept;
-    sonde_err err = kept_open_file(kept, id, &viewing->fd, diag);
+    struct saved_captures *saved = rpc_call_server(viewing->call)->saved;
+    sonde_err err = saved_captures_open_file(saved, id, &viewing->fd, diag);
     if (err)
         return err;
-    viewing->facts = keep_dup_facts(rpc_call_arena(viewing->call), kept_find(kept, id));
-    return viewing->facts ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    viewing->metadata =
+        capture_metadata_dup(rpc_call_arena(viewing->call), saved_captures_find(saved, id));
+    return viewing->metadata ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
 static void start(struct viewing *viewing, struct rpc_call *call, sonde_err err,
@@ -206,8 +207,8 @@ void rpc_diff_captures(struct rpc_call *call, const ProtobufCMessage *message) {
     if (!err)
         err = open_capture(viewing, request->new_id, &diag);
     if (!err)
-        err =
-            kept_open_file(rpc_call_server(call)->kept, request->base_id, &viewing->base_fd, &diag);
+        err = saved_captures_open_file(rpc_call_server(call)->saved, request->base_id,
+                                       &viewing->base_fd, &diag);
     if (!err) {
         viewing->growth_only = request->growth_only;
         viewing->normalise = request->normalize;

@@ -22,7 +22,7 @@
 #define MAX_PROFILE    (2048ull << 20)
 #define MAX_FILES_READ 100000u /* of a folder that somebody else has filled */
 
-struct kept {
+struct saved_captures {
     char *dir;
     int dir_error; /* errno of making it */
     uint32_t max_count;
@@ -34,8 +34,8 @@ struct kept {
 
 /* ---- The file ---- */
 
-sonde_err kept_parse(struct sonde_slice file, Sonde__V1__Capture **facts,
-                     struct sonde_slice *profile) {
+sonde_err saved_capture_parse(struct sonde_slice file, Sonde__V1__Capture **metadata,
+                              struct sonde_slice *profile) {
     const uint8_t *bytes = (const uint8_t *)file.data;
     if (file.len < HEAD_LEN || memcmp(bytes, MAGIC, MAGIC_LEN) != 0)
         return SONDE_CORRUPT;
@@ -44,18 +44,18 @@ sonde_err kept_parse(struct sonde_slice file, Sonde__V1__Capture **facts,
         (uint32_t)len[0] << 24 | (uint32_t)len[1] << 16 | (uint32_t)len[2] << 8 | len[3];
     if (size > MAX_FACTS || size > file.len - HEAD_LEN)
         return SONDE_CORRUPT;
-    *facts = sonde__v1__capture__unpack(NULL, size, bytes + HEAD_LEN);
+    *metadata = sonde__v1__capture__unpack(NULL, size, bytes + HEAD_LEN);
     *profile = (struct sonde_slice){file.data + HEAD_LEN + size, file.len - HEAD_LEN - size};
-    return *facts ? SONDE_OK : SONDE_CORRUPT;
+    return *metadata ? SONDE_OK : SONDE_CORRUPT;
 }
 
 /* False when the facts are too long to be read again. */
-static bool append_head(struct sonde_buf *out, const Sonde__V1__Capture *facts) {
+static bool append_head(struct sonde_buf *out, const Sonde__V1__Capture *metadata) {
     uint8_t packed[MAX_FACTS];
-    size_t size = sonde__v1__capture__get_packed_size(facts);
+    size_t size = sonde__v1__capture__get_packed_size(metadata);
     if (size > sizeof packed)
         return false;
-    sonde__v1__capture__pack(facts, packed);
+    sonde__v1__capture__pack(metadata, packed);
     const char len[] = {0, 0, (char)(size >> 8), (char)size};
     sonde_buf_append(out, MAGIC, MAGIC_LEN);
     sonde_buf_append(out, len, sizeof len);
@@ -92,40 +92,40 @@ static int write_file(const char *path, struct sonde_slice head, struct sonde_sl
 
 /* ---- The list ---- */
 
-static bool append(struct kept *kept, Sonde__V1__Capture *facts) {
-    if (kept->count == kept->capacity) {
-        size_t capacity = kept->capacity ? kept->capacity * 2 : 64;
-        Sonde__V1__Capture **items = realloc(kept->items, capacity * sizeof *items);
+static bool append(struct saved_captures *saved, Sonde__V1__Capture *metadata) {
+    if (saved->count == saved->capacity) {
+        size_t capacity = saved->capacity ? saved->capacity * 2 : 64;
+        Sonde__V1__Capture **items = realloc(saved->items, capacity * sizeof *items);
         if (!items)
             return false;
-        kept->items = items;
-        kept->capacity = capacity;
+        saved->items = items;
+        saved->capacity = capacity;
     }
-    kept->items[kept->count++] = facts;
-    kept->bytes += facts->size_bytes;
+    saved->items[saved->count++] = metadata;
+    saved->bytes += metadata->size_bytes;
     return true;
 }
 
-static char *path_of(const struct kept *kept, uint64_t id) {
+static char *path_of(const struct saved_captures *saved, uint64_t id) {
     char *path = NULL;
-    if (asprintf(&path, "%s/%010llu" EXTENSION, kept->dir, (unsigned long long)id) < 0)
+    if (asprintf(&path, "%s/%010llu" EXTENSION, saved->dir, (unsigned long long)id) < 0)
         return NULL;
     return path;
 }
 
-static void drop_oldest(struct kept *kept) {
-    char *path = path_of(kept, kept->items[0]->id);
+static void drop_oldest(struct saved_captures *saved) {
+    char *path = path_of(saved, saved->items[0]->id);
     if (path)
         unlink(path);
     free(path);
-    kept->bytes -= kept->items[0]->size_bytes;
-    sonde__v1__capture__free_unpacked(kept->items[0], NULL);
-    memmove(kept->items, kept->items + 1, --kept->count * sizeof *kept->items);
+    saved->bytes -= saved->items[0]->size_bytes;
+    sonde__v1__capture__free_unpacked(saved->items[0], NULL);
+    memmove(saved->items, saved->items + 1, --saved->count * sizeof *saved->items);
 }
 
-static void make_room(struct kept *kept) {
-    while (kept->count > 1 && (kept->count > kept->max_count || kept->bytes > kept->max_bytes))
-        drop_oldest(kept);
+static void make_room(struct saved_captures *saved) {
+    while (saved->count > 1 && (saved->count > saved->max_count || saved->bytes > saved->max_bytes))
+        drop_oldest(saved);
 }
 
 static bool parse_name(const char *name, uint64_t *id) {
@@ -140,7 +140,7 @@ static bool parse_name(const char *name, uint64_t *id) {
 /* NULL when the file is not one of ours, or not whole. */
 static Sonde__V1__Capture *read_facts(int dir, const char *name) {
     char head[HEAD_LEN + MAX_FACTS];
-    Sonde__V1__Capture *facts = NULL;
+    Sonde__V1__Capture *metadata = NULL;
     struct sonde_slice profile;
     struct stat file;
     int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -148,30 +148,31 @@ static Sonde__V1__Capture *read_facts(int dir, const char *name) {
         return NULL;
     ssize_t got = fstat(fd, &file) == 0 && S_ISREG(file.st_mode) ? read(fd, head, sizeof head) : 0;
     close(fd);
-    if (got <= 0 || kept_parse((struct sonde_slice){head, (size_t)got}, &facts, &profile))
+    if (got <= 0 ||
+        saved_capture_parse((struct sonde_slice){head, (size_t)got}, &metadata, &profile))
         return NULL;
     size_t before = (size_t)(profile.data - head);
-    if ((uint64_t)file.st_size == before + facts->size_bytes)
-        return facts;
-    sonde__v1__capture__free_unpacked(facts, NULL);
+    if ((uint64_t)file.st_size == before + metadata->size_bytes)
+        return metadata;
+    sonde__v1__capture__free_unpacked(metadata, NULL);
     return NULL;
 }
 
-static void read_entry(struct kept *kept, int dir, const char *name) {
+static void read_entry(struct saved_captures *saved, int dir, const char *name) {
     uint64_t id = 0;
     if (strncmp(name, UNFINISHED, sizeof UNFINISHED - 1) == 0)
         unlinkat(dir, name, 0);
-    if (!parse_name(name, &id) || kept->count >= MAX_FILES_READ)
+    if (!parse_name(name, &id) || saved->count >= MAX_FILES_READ)
         return;
-    kept->last_id = id > kept->last_id ? id : kept->last_id;
-    Sonde__V1__Capture *facts = read_facts(dir, name);
-    if (!facts) {
+    saved->last_id = id > saved->last_id ? id : saved->last_id;
+    Sonde__V1__Capture *metadata = read_facts(dir, name);
+    if (!metadata) {
         unlinkat(dir, name, 0);
         return;
     }
-    facts->id = id;
-    if (!append(kept, facts))
-        sonde__v1__capture__free_unpacked(facts, NULL);
+    metadata->id = id;
+    if (!append(saved, metadata))
+        sonde__v1__capture__free_unpacked(metadata, NULL);
 }
 
 static int by_id(const void *a, const void *b) {
@@ -180,55 +181,55 @@ static int by_id(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static void read_folder(struct kept *kept) {
-    if (mkdir(kept->dir, 0700) != 0 && errno != EEXIST)
-        kept->dir_error = errno;
-    DIR *listing = opendir(kept->dir);
+static void read_folder(struct saved_captures *saved) {
+    if (mkdir(saved->dir, 0700) != 0 && errno != EEXIST)
+        saved->dir_error = errno;
+    DIR *listing = opendir(saved->dir);
     for (struct dirent *entry; listing && (entry = readdir(listing));)
-        read_entry(kept, dirfd(listing), entry->d_name);
+        read_entry(saved, dirfd(listing), entry->d_name);
     if (listing)
         closedir(listing);
-    if (kept->count > 1)
-        qsort(kept->items, kept->count, sizeof *kept->items, by_id);
-    make_room(kept);
+    if (saved->count > 1)
+        qsort(saved->items, saved->count, sizeof *saved->items, by_id);
+    make_room(saved);
 }
 
-struct kept *kept_open(const struct kept_options *options) {
-    struct kept *kept = calloc(1, sizeof *kept);
-    if (!kept)
+struct saved_captures *saved_captures_open(const struct saved_captures_options *options) {
+    struct saved_captures *saved = calloc(1, sizeof *saved);
+    if (!saved)
         return NULL;
-    kept->max_count = options->count;
-    kept->max_bytes = options->bytes;
+    saved->max_count = options->count;
+    saved->max_bytes = options->bytes;
     if (!options->dir)
-        return kept;
-    kept->dir = strdup(options->dir);
-    if (!kept->dir) {
-        free(kept);
+        return saved;
+    saved->dir = strdup(options->dir);
+    if (!saved->dir) {
+        free(saved);
         return NULL;
     }
-    read_folder(kept);
-    return kept;
+    read_folder(saved);
+    return saved;
 }
 
-void kept_close(struct kept *kept) {
-    if (!kept)
+void saved_captures_close(struct saved_captures *saved) {
+    if (!saved)
         return;
-    for (size_t i = 0; i < kept->count; i++)
-        sonde__v1__capture__free_unpacked(kept->items[i], NULL);
-    free(kept->items);
-    free(kept->dir);
-    free(kept);
+    for (size_t i = 0; i < saved->count; i++)
+        sonde__v1__capture__free_unpacked(saved->items[i], NULL);
+    free(saved->items);
+    free(saved->dir);
+    free(saved);
 }
 
 /* ---- Adding ---- */
 
-static sonde_err check_folder(const struct kept *kept, struct sonde_diag *diag) {
-    if (!kept->dir)
+static sonde_err check_folder(const struct saved_captures *saved, struct sonde_diag *diag) {
+    if (!saved->dir)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "sonded has no data directory to keep captures in: start it with "
                           "--data-dir");
-    if (kept->dir_error)
-        return sonde_fail_os(diag, kept->dir_error, "no folder for captures can be made");
+    if (saved->dir_error)
+        return sonde_fail_os(diag, saved->dir_error, "no folder for captures can be made");
     return SONDE_OK;
 }
 
@@ -236,54 +237,54 @@ static sonde_err check_folder(const struct kept *kept, struct sonde_diag *diag) 
 static Sonde__V1__Capture *dup_facts(const struct sonde_buf *head) {
     Sonde__V1__Capture *copy;
     struct sonde_slice rest;
-    return kept_parse(sonde_buf_slice(head), &copy, &rest) ? NULL : copy;
+    return saved_capture_parse(sonde_buf_slice(head), &copy, &rest) ? NULL : copy;
 }
 
-static sonde_err fill_draft(struct kept *kept, const struct sonde_buf *head,
-                            const struct sonde_buf *body, struct kept_draft *draft,
+static sonde_err fill_draft(struct saved_captures *saved, const struct sonde_buf *head,
+                            const struct sonde_buf *body, struct saved_capture_draft *draft,
                             struct sonde_diag *diag) {
-    *draft = (struct kept_draft){.facts = dup_facts(head), .bytes = body->len};
-    if (asprintf(&draft->path, "%s/" UNFINISHED "%u", kept->dir,
-                 atomic_fetch_add(&kept->writes, 1)) < 0)
+    *draft = (struct saved_capture_draft){.metadata = dup_facts(head), .bytes = body->len};
+    if (asprintf(&draft->path, "%s/" UNFINISHED "%u", saved->dir,
+                 atomic_fetch_add(&saved->writes, 1)) < 0)
         draft->path = NULL;
-    int error = draft->facts && draft->path
+    int error = draft->metadata && draft->path
                     ? write_file(draft->path, sonde_buf_slice(head), sonde_buf_slice(body))
                     : ENOMEM;
     if (!error)
         return SONDE_OK;
-    kept_draft_drop(draft);
+    saved_capture_draft_drop(draft);
     return sonde_fail_os(diag, error, "the capture cannot be kept");
 }
 
-sonde_err kept_write(struct kept *kept, const struct sonde_profile *profile,
-                     const Sonde__V1__Capture *facts, struct kept_draft *draft,
-                     struct sonde_diag *diag) {
-    struct sonde_buf head = {0}, body = {.limit = kept->max_bytes};
-    Sonde__V1__Capture told = *facts;
-    sonde_err err = check_folder(kept, diag);
+sonde_err saved_capture_write(struct saved_captures *saved, const struct sonde_profile *profile,
+                              const Sonde__V1__Capture *metadata, struct saved_capture_draft *draft,
+                              struct sonde_diag *diag) {
+    struct sonde_buf head = {0}, body = {.limit = saved->max_bytes};
+    Sonde__V1__Capture reported = *metadata;
+    sonde_err err = check_folder(saved, diag);
     if (!err)
         err = sonde_pprof_write(profile, 1, &body, diag);
     if (!err && body.failed)
         err = sonde_fail(diag, SONDE_TOO_LARGE,
                          "the capture is larger than the %llu MiB that may be kept",
-                         (unsigned long long)kept->max_bytes >> 20);
-    told.size_bytes = body.len;
-    if (!err && (!append_head(&head, &told) || head.failed))
+                         (unsigned long long)saved->max_bytes >> 20);
+    reported.size_bytes = body.len;
+    if (!err && (!append_head(&head, &reported) || head.failed))
         err = sonde_fail(diag, SONDE_TOO_LARGE, "what is to be told of the capture is too long");
     if (!err)
-        err = fill_draft(kept, &head, &body, draft, diag);
+        err = fill_draft(saved, &head, &body, draft, diag);
     sonde_buf_finish(&head);
     sonde_buf_finish(&body);
     return err;
 }
 
-void kept_draft_drop(struct kept_draft *draft) {
+void saved_capture_draft_drop(struct saved_capture_draft *draft) {
     if (draft->path)
         unlink(draft->path);
     free(draft->path);
-    if (draft->facts)
-        sonde__v1__capture__free_unpacked(draft->facts, NULL);
-    *draft = (struct kept_draft){0};
+    if (draft->metadata)
+        sonde__v1__capture__free_unpacked(draft->metadata, NULL);
+    *draft = (struct saved_capture_draft){0};
 }
 
 static void sync_folder(const char *dir) {
@@ -295,64 +296,65 @@ static void sync_folder(const char *dir) {
 }
 
 /* Under a number that no file has: link, unlike rename, replaces nothing. */
-static int give_number(struct kept *kept, const char *draft_path, uint64_t *id) {
+static int give_number(struct saved_captures *saved, const char *draft_path, uint64_t *id) {
     int error = EEXIST;
     while (error == EEXIST) {
-        char *path = path_of(kept, ++kept->last_id);
+        char *path = path_of(saved, ++saved->last_id);
         error = !path ? ENOMEM : link(draft_path, path) != 0 ? errno : 0;
         free(path);
     }
-    *id = kept->last_id;
+    *id = saved->last_id;
     return error;
 }
 
-sonde_err kept_add(struct kept *kept, struct kept_draft *draft, const Sonde__V1__Capture **capture,
-                   struct sonde_diag *diag) {
+sonde_err saved_captures_add(struct saved_captures *saved, struct saved_capture_draft *draft,
+                             const Sonde__V1__Capture **capture, struct sonde_diag *diag) {
     uint64_t id = 0;
-    int error = give_number(kept, draft->path, &id);
-    if (!error && append(kept, draft->facts)) {
-        *capture = draft->facts;
-        draft->facts->id = id;
-        draft->facts = NULL;
+    int error = give_number(saved, draft->path, &id);
+    if (!error && append(saved, draft->metadata)) {
+        *capture = draft->metadata;
+        draft->metadata->id = id;
+        draft->metadata = NULL;
     } else if (!error) {
         error = ENOMEM;
     }
-    kept_draft_drop(draft);
+    saved_capture_draft_drop(draft);
     if (error)
         return sonde_fail_os(diag, error, "the capture cannot be kept");
-    make_room(kept);
-    sync_folder(kept->dir);
+    make_room(saved);
+    sync_folder(saved->dir);
     return SONDE_OK;
 }
 
 /* ---- Looking ---- */
 
-Sonde__V1__Capture *const *kept_list(const struct kept *kept, size_t *count) {
-    *count = kept->count;
-    return kept->items;
+Sonde__V1__Capture *const *saved_captures_list(const struct saved_captures *saved, size_t *count) {
+    *count = saved->count;
+    return saved->items;
 }
 
-const Sonde__V1__Capture *kept_find(const struct kept *kept, uint64_t id) {
-    for (size_t i = 0; i < kept->count; i++)
-        if (kept->items[i]->id == id)
-            return kept->items[i];
+const Sonde__V1__Capture *saved_captures_find(const struct saved_captures *saved, uint64_t id) {
+    for (size_t i = 0; i < saved->count; i++)
+        if (saved->items[i]->id == id)
+            return saved->items[i];
     return NULL;
 }
 
-const Sonde__V1__Capture *kept_find_equal(const struct kept *kept,
-                                          const Sonde__V1__Capture *facts) {
-    for (size_t i = kept->count; i-- > 0;) {
-        const Sonde__V1__Capture *item = kept->items[i];
-        if (item->start_unix_ns == facts->start_unix_ns &&
-            item->duration_ms == facts->duration_ms && item->samples == facts->samples &&
-            strcmp(item->uuid, facts->uuid) == 0 && strcmp(item->kind, facts->kind) == 0)
+const Sonde__V1__Capture *saved_captures_find_equal(const struct saved_captures *saved,
+                                                    const Sonde__V1__Capture *metadata) {
+    for (size_t i = saved->count; i-- > 0;) {
+        const Sonde__V1__Capture *item = saved->items[i];
+        if (item->start_unix_ns == metadata->start_unix_ns &&
+            item->duration_ms == metadata->duration_ms && item->samples == metadata->samples &&
+            strcmp(item->uuid, metadata->uuid) == 0 && strcmp(item->kind, metadata->kind) == 0)
             return item;
     }
     return NULL;
 }
 
-sonde_err kept_open_file(const struct kept *kept, uint64_t id, int *fd, struct sonde_diag *diag) {
-    char *path = kept_find(kept, id) ? path_of(kept, id) : NULL;
+sonde_err saved_captures_open_file(const struct saved_captures *saved, uint64_t id, int *fd,
+                                   struct sonde_diag *diag) {
+    char *path = saved_captures_find(saved, id) ? path_of(saved, id) : NULL;
     *fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
     free(path);
     if (*fd >= 0)
@@ -381,18 +383,18 @@ static sonde_err read_file(int fd, struct sonde_buf *bytes, struct sonde_diag *d
     return error ? sonde_fail_os(diag, error, "the capture cannot be read") : SONDE_OK;
 }
 
-sonde_err kept_read(int fd, struct sonde_profile **profile, struct sonde_diag *diag) {
+sonde_err saved_capture_read(int fd, struct sonde_profile **profile, struct sonde_diag *diag) {
     struct sonde_buf bytes = {0};
     struct sonde_slice body = {NULL, 0};
-    Sonde__V1__Capture *facts = NULL;
+    Sonde__V1__Capture *metadata = NULL;
     *profile = NULL;
     sonde_err err = read_file(fd, &bytes, diag);
-    if (!err && kept_parse(sonde_buf_slice(&bytes), &facts, &body))
+    if (!err && saved_capture_parse(sonde_buf_slice(&bytes), &metadata, &body))
         err = sonde_fail(diag, SONDE_CORRUPT, "the file of the capture is broken");
     if (!err)
         err = sonde_pprof_read(body, MAX_PROFILE, profile, diag);
-    if (facts)
-        sonde__v1__capture__free_unpacked(facts, NULL);
+    if (metadata)
+        sonde__v1__capture__free_unpacked(metadata, NULL);
     sonde_buf_finish(&bytes);
     return err;
 }

@@ -5,7 +5,7 @@
  * window belong to one thread at any moment, and no lock is needed.
  *
  * A slow reader: while a message is under way, arriving windows melt into one that waits. What is
- * held is the parts of one window, one melted window (bounded, its overflow counted) and, while a
+ * held is the parts of one window, one merged window (bounded, its overflow counted) and, while a
  * worker is late, up to MAX_WAITING windows; past that a window is dropped and counted. */
 #include "service/rpc/captures/result.h"
 #include "service/rpc/captures/window.h"
@@ -48,27 +48,28 @@ static struct rpc_result *make_bounded(struct rpc_result *first) {
         types[i] = sonde_profile_type(first->profile, i);
     struct sonde_profile *profile = sonde_profile_create(types, count, MELTED_LIMIT_BYTES);
     struct rpc_result *bounded =
-        profile ? rpc_result_create(first->owner, profile, &first->facts) : NULL;
+        profile ? rpc_result_create(first->owner, profile, &first->metadata) : NULL;
     if (!bounded)
         return first;
-    bounded->facts.samples = 0;
-    bounded->facts.dropped = 0;
-    bounded->facts.drop_count = 0;
-    bounded->facts.truncated = bounded->facts.guest_cpu_ns = bounded->facts.target_cpu_ns = 0;
-    rpc_result_melt(bounded, first);
-    bounded->melted = 0;
+    bounded->metadata.samples = 0;
+    bounded->metadata.dropped = 0;
+    bounded->metadata.drop_count = 0;
+    bounded->metadata.truncated = bounded->metadata.guest_cpu_ns = bounded->metadata.target_cpu_ns =
+        0;
+    rpc_result_merge(bounded, first);
+    bounded->merged = 0;
     return bounded;
 }
 
-static void melt_and_encode(struct rpc_job *job) {
+static void merge_and_encode(struct rpc_job *job) {
     struct stream *stream = loop_owner(job, struct stream, job);
     struct rpc_result *first = stream->in_job, *rest = first->next;
     first->next = NULL;
-    if (rest && first->melted == 0)
+    if (rest && first->merged == 0)
         first = make_bounded(first);
     for (struct rpc_result *next; rest; rest = next) {
         next = rest->next;
-        rpc_result_melt(first, rest);
+        rpc_result_merge(first, rest);
     }
     stream->in_job = first;
     if (stream->wants_encoding)
@@ -113,7 +114,7 @@ static const char *end_reason(const struct stream *stream) {
     if (stream->max_windows && stream->windows_sent + 1 >= stream->max_windows)
         return "max_windows";
     for (struct rpc_result *window = stream->waiting; window; window = window->next)
-        if (window->facts.target_gone)
+        if (window->metadata.target_gone)
             return "target gone";
     return NULL;
 }
@@ -125,10 +126,10 @@ static void start_job(struct stream *stream, bool wants_encoding) {
     stream->wants_encoding = wants_encoding;
     stream->is_working = true;
     if (wants_encoding)
-        rpc_facts_drop(&stream->in_job->facts, "stream_backlog", stream->lost);
+        rpc_metadata_add_drop(&stream->in_job->metadata, "stream_backlog", stream->lost);
     stream->lost = wants_encoding ? 0 : stream->lost;
     stream->job.call = stream->call;
-    stream->job.run = melt_and_encode;
+    stream->job.run = merge_and_encode;
     stream->job.on_done = on_worked;
     rpc_call_take(stream->call);
     rpc_job_start(&stream->job);
@@ -187,7 +188,7 @@ static void stream_has_window(struct loop_message *message) {
     struct stream *stream = window->owner;
     bool is_wanted = !rpc_call_finished(stream->call) && !stream->has_last;
     if (!is_wanted || stream->waiting_count >= MAX_WAITING) {
-        stream->lost += is_wanted ? window->facts.samples : 0;
+        stream->lost += is_wanted ? window->metadata.samples : 0;
         rpc_result_destroy(window);
         return;
     }
@@ -200,9 +201,9 @@ static void stream_has_window(struct loop_message *message) {
 }
 
 static void on_profile(void *context, struct sonde_profile *profile,
-                       const struct engine_facts *facts) {
+                       const struct engine_facts *metadata) {
     struct stream *stream = context;
-    struct rpc_result *window = rpc_result_create(stream, profile, facts);
+    struct rpc_result *window = rpc_result_create(stream, profile, metadata);
     if (!window)
         return; /* the gap in `sequence` tells */
     window->message.run = stream_has_window;

@@ -55,15 +55,15 @@ struct builder {
 
 void window_dictionary_init(struct window_dictionary *dictionary, size_t limit_bytes) {
     memset(dictionary, 0, sizeof *dictionary);
-    intern_init(&dictionary->texts, limit_bytes / 3);
-    intern_init(&dictionary->frames, limit_bytes / 3);
-    intern_init(&dictionary->stacks, limit_bytes / 3);
+    dictionary_init(&dictionary->texts, limit_bytes / 3);
+    dictionary_init(&dictionary->frames, limit_bytes / 3);
+    dictionary_init(&dictionary->stacks, limit_bytes / 3);
 }
 
 void window_dictionary_finish(struct window_dictionary *dictionary) {
-    intern_finish(&dictionary->texts);
-    intern_finish(&dictionary->frames);
-    intern_finish(&dictionary->stacks);
+    dictionary_finish(&dictionary->texts);
+    dictionary_finish(&dictionary->frames);
+    dictionary_finish(&dictionary->stacks);
     free(dictionary->marks);
 }
 
@@ -82,10 +82,10 @@ static void list_add(struct builder *builder, struct list *list, void *item) {
 }
 
 static uint32_t add_text(struct builder *builder, const char *text) {
-    struct intern *texts = &builder->dictionary->texts;
+    struct dictionary *texts = &builder->dictionary->texts;
     bool is_new;
-    uint32_t number = intern_add(texts, text, strlen(text), &is_new);
-    if (number == INTERN_NONE)
+    uint32_t number = dictionary_add(texts, text, strlen(text), &is_new);
+    if (number == DICTIONARY_NONE)
         builder->is_full = true;
     if (is_new) {
         list_add(builder, &builder->strings, (void *)texts->items[number].bytes);
@@ -96,14 +96,14 @@ static uint32_t add_text(struct builder *builder, const char *text) {
 
 /* Index + 1, 0 for none: the form of the optional fields. */
 static uint32_t add_optional_text(struct builder *builder, const char *text) {
-    uint32_t number = *text ? add_text(builder, text) : INTERN_NONE;
-    return number == INTERN_NONE ? 0 : number + 1;
+    uint32_t number = *text ? add_text(builder, text) : DICTIONARY_NONE;
+    return number == DICTIONARY_NONE ? 0 : number + 1;
 }
 
 static uint32_t add_frame(struct builder *builder, const struct frame_key *key) {
     bool is_new;
-    uint32_t number = intern_add(&builder->dictionary->frames, key, sizeof *key, &is_new);
-    if (number == INTERN_NONE)
+    uint32_t number = dictionary_add(&builder->dictionary->frames, key, sizeof *key, &is_new);
+    if (number == DICTIONARY_NONE)
         builder->is_full = true;
     if (!is_new)
         return number;
@@ -227,7 +227,7 @@ static size_t make_key(struct builder *builder, const struct sonde_sample *sampl
 }
 
 static void add_stack(struct builder *builder, uint32_t number) {
-    const struct intern_item *item = &builder->dictionary->stacks.items[number];
+    const struct dictionary_item *item = &builder->dictionary->stacks.items[number];
     const uint32_t *key = (const void *)item->bytes;
     Sonde__V1__StreamStack *stack = sonde_arena_alloc(&builder->arena, sizeof *stack);
     if (!stack) {
@@ -279,17 +279,17 @@ static void add_count(struct builder *builder, uint32_t number, const struct son
     uint64_t count = (uint64_t)sample->values[builder->count_index];
     mark->count->count += count;
     mark->count->cpu_ns += builder->has_cpu ? (uint64_t)sample->values[builder->cpu_index]
-                                            : count * builder->window->facts.period_ns;
+                                            : count * builder->window->metadata.period_ns;
 }
 
 static void add_sample(struct builder *builder, const struct sonde_sample *sample) {
     size_t words = builder->is_full ? 0 : make_key(builder, sample);
-    uint32_t number = INTERN_NONE;
+    uint32_t number = DICTIONARY_NONE;
     bool is_new = false;
     if (words)
-        number = intern_add(&builder->dictionary->stacks, builder->key,
-                            words * sizeof *builder->key, &is_new);
-    if (number == INTERN_NONE) {
+        number = dictionary_add(&builder->dictionary->stacks, builder->key,
+                                words * sizeof *builder->key, &is_new);
+    if (number == DICTIONARY_NONE) {
         builder->is_full = true;
         builder->lost += (uint64_t)sample->values[builder->count_index];
         return;
@@ -323,11 +323,11 @@ static void append_part(struct builder *builder, const Sonde__V1__CpuWindow *mes
 }
 
 static void fill_part(const struct builder *builder, Sonde__V1__CpuWindow *message) {
-    const struct engine_facts *facts = &builder->window->facts;
-    message->sequence = facts->sequence;
-    message->start_unix_ns = facts->start_unix_ns;
-    message->end_unix_ns = facts->end_unix_ns;
-    message->period_ns = facts->period_ns;
+    const struct engine_facts *metadata = &builder->window->metadata;
+    message->sequence = metadata->sequence;
+    message->start_unix_ns = metadata->start_unix_ns;
+    message->end_unix_ns = metadata->end_unix_ns;
+    message->period_ns = metadata->period_ns;
     message->clock = (char *)builder->window->clock;
     message->strings = (char **)builder->strings.items;
     message->n_strings = builder->strings.count;
@@ -348,15 +348,16 @@ static void end_part(struct builder *builder) {
 }
 
 static void end_window(struct builder *builder, const char *end_reason) {
-    struct engine_facts facts = builder->window->facts;
+    struct engine_facts metadata = builder->window->metadata;
     Sonde__V1__CpuWindow message = SONDE__V1__CPU_WINDOW__INIT;
     fill_part(builder, &message);
-    rpc_facts_drop(&facts, "dictionary_full", builder->lost);
-    message.drops = rpc_drops(&builder->arena, facts.drops, facts.drop_count, &message.n_drops);
-    message.truncated = facts.truncated;
-    message.merged = builder->window->melted;
-    message.guest_cpu_ns = facts.guest_cpu_ns;
-    message.target_cpu_ns = facts.target_cpu_ns;
+    rpc_metadata_add_drop(&metadata, "dictionary_full", builder->lost);
+    message.drops =
+        rpc_drops(&builder->arena, metadata.drops, metadata.drop_count, &message.n_drops);
+    message.truncated = metadata.truncated;
+    message.merged = builder->window->merged;
+    message.guest_cpu_ns = metadata.guest_cpu_ns;
+    message.target_cpu_ns = metadata.target_cpu_ns;
     if (builder->is_full && !end_reason)
         end_reason = "dictionary full";
     message.last = builder->parts->is_last = end_reason != NULL;

@@ -13,7 +13,7 @@
 
 /* What the reader of a stream knows. */
 struct window_dictionary {
-    struct intern texts, frames, stacks;
+    struct dictionary texts, frames, stacks;
     struct window_mark *marks; /* one per stack: where it stands in the part being built */
     uint32_t mark_count;
     uint64_t generation;

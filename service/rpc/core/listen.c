@@ -47,7 +47,7 @@ static int lock_file(const char *path) {
 
 static sonde_err lock_path(struct rpc_listener *listener, const char *path,
                            struct sonde_diag *diag) {
-    struct stat facts;
+    struct stat info;
     sonde_err err = make_folder(path, diag);
     if (err)
         return err;
@@ -58,7 +58,7 @@ static sonde_err lock_path(struct rpc_listener *listener, const char *path,
                           "another process serves unix:%s: stop it, or choose another path", path);
     if (listener->lock_fd < 0)
         return sonde_fail_os(diag, errno, "%s cannot be locked", listener->lock_path);
-    if (lstat(path, &facts) == 0 && !S_ISSOCK(facts.st_mode))
+    if (lstat(path, &info) == 0 && !S_ISSOCK(info.st_mode))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "%s exists and is no socket: choose another path", path);
     return SONDE_OK;

@@ -23,14 +23,14 @@ static sonde_err read_all(int fd, const char *path, const char *what, struct son
 
 sonde_err rpc_file_read(const char *path, const char *what, enum rpc_file_kind kind,
                         struct sonde_buf *out, struct sonde_diag *diag) {
-    struct stat facts;
+    struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return sonde_fail_os(diag, errno, "the %s %s cannot be opened", what, path);
     sonde_err err;
-    if (fstat(fd, &facts) != 0)
+    if (fstat(fd, &info) != 0)
         err = sonde_fail_os(diag, errno, "the %s %s cannot be read", what, path);
-    else if (kind == RPC_FILE_SECRET && (facts.st_mode & S_IROTH))
+    else if (kind == RPC_FILE_SECRET && (info.st_mode & S_IROTH))
         err = sonde_fail(diag, SONDE_PERMISSION_DENIED,
                          "everybody may read the %s %s: chmod 600 %s first", what, path, path);
     else

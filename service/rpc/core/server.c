@@ -75,11 +75,11 @@ static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
 /* gRPC's threads and ours inherit the mask: signals are the program's main thread's business. */
 static sonde_err start(struct rpc_server *server, const struct rpc_server_options *options,
                        struct sonde_diag *diag) {
-    const struct kept_options kept = {
+    const struct saved_captures_options saved = {
         options->captures_dir, options->captures ? options->captures : DEFAULT_CAPTURES,
         options->capture_bytes ? options->capture_bytes : DEFAULT_CAPTURE_BYTES};
-    server->kept = kept_open(&kept);
-    if (!server->kept)
+    server->saved = saved_captures_open(&saved);
+    if (!server->saved)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the service");
     sonde_err err = loop_create(&server->loop, diag);
     if (err)
@@ -223,7 +223,7 @@ void rpc_server_destroy(struct rpc_server *server) {
     loop_destroy(server->loop);
     rpc_accept_finish(server);
     sonde_tokens_destroy(server->tokens);
-    kept_close(server->kept);
+    saved_captures_close(server->saved);
     grpc_shutdown();
     free(server->spool_dir);
     free(server);

@@ -22,7 +22,7 @@ struct rpc_server {
     struct loop *loop;
     grpc_server *core;
     struct sonde_tokens *tokens; /* NULL = none */
-    struct kept *kept;
+    struct saved_captures *saved;
     struct rpc_listeners listeners;
     struct rpc_request *requests; /* one per method and one for what nobody knows */
     size_t request_count;

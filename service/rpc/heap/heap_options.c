@@ -11,36 +11,36 @@
 
 /* ---- Reading ---- */
 
-static sonde_err read_format(const Sonde__V1__Rendering *rendering, struct heap_wish *wish,
+static sonde_err read_format(const Sonde__V1__Rendering *rendering, struct heap_options *options,
                              struct sonde_diag *diag) {
-    bool compares = heap_wish_compares(wish);
+    bool compares = heap_options_compares(options);
     enum sonde_format format = compares ? SONDE_FORMAT_PPROF : SONDE_FORMAT_JEMALLOC;
     if (rendering && rendering->format != SONDE__V1__FORMAT__FORMAT_UNSPECIFIED)
         format = (enum sonde_format)rendering->format;
-    wish->info = sonde_format_info(format);
-    if (!wish->info || !(wish->info->offered & SONDE_OF_HEAP))
+    options->info = sonde_format_info(format);
+    if (!options->info || !(options->info->offered & SONDE_OF_HEAP))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "rendering.format: \"%d\" is no format that heap profiles have here",
                           (int)format);
-    if (compares && !wish->info->is_drawn)
+    if (compares && !options->info->is_drawn)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "rendering.format: a difference is no dump of jemalloc's own; ask for "
                           "PPROF, or fetch both dumps for jeprof --base");
     return SONDE_OK;
 }
 
-static sonde_err read_rendering(const Sonde__V1__Rendering *rendering, struct heap_wish *wish,
+static sonde_err read_rendering(const Sonde__V1__Rendering *rendering, struct heap_options *options,
                                 struct sonde_diag *diag) {
-    sonde_err err = read_format(rendering, wish, diag);
+    sonde_err err = read_format(rendering, options, diag);
     if (err || !rendering)
         return err;
     if (strlen(rendering->title) > MAX_TITLE)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "rendering.title: %zu bytes are too long; at most %d",
                           strlen(rendering->title), MAX_TITLE);
-    wish->title = *rendering->title ? rendering->title : NULL;
-    wish->merge_threads = rendering->merge_threads;
-    wish->raw = rendering->raw;
+    options->title = *rendering->title ? rendering->title : NULL;
+    options->merge_threads = rendering->merge_threads;
+    options->raw = rendering->raw;
     return SONDE_OK;
 }
 
@@ -48,9 +48,9 @@ static const char *unless_empty(const char *text) {
     return *text ? text : NULL;
 }
 
-sonde_err heap_wish_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
-                                struct heap_wish *wish, struct sonde_diag *diag) {
-    *wish = (struct heap_wish){
+sonde_err heap_options_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
+                                   struct heap_options *options, struct sonde_diag *diag) {
+    *options = (struct heap_options){
         .sample_type = unless_empty(request->sample_type),
         .base = unless_empty(request->base_dump),
         .delta_ms = request->delta_ms,
@@ -59,19 +59,19 @@ sonde_err heap_wish_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
         .growth_only = request->growth_only,
         .require_active = request->require_active,
     };
-    if (wish->base && wish->delta_ms)
+    if (options->base && options->delta_ms)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "base_dump and delta_ms both say what to compare with: leave one out");
-    if (wish->delta_ms > MAX_DELTA_MS)
+    if (options->delta_ms > MAX_DELTA_MS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "delta_ms: \"%u\" is not a whole number from 1 to %d", wish->delta_ms,
+                          "delta_ms: \"%u\" is not a whole number from 1 to %d", options->delta_ms,
                           MAX_DELTA_MS);
-    return read_rendering(request->rendering, wish, diag);
+    return read_rendering(request->rendering, options, diag);
 }
 
-sonde_err heap_wish_of_dump(const Sonde__V1__GetHeapDumpRequest *request, struct heap_wish *wish,
-                            struct sonde_diag *diag) {
-    *wish = (struct heap_wish){
+sonde_err heap_options_of_dump(const Sonde__V1__GetHeapDumpRequest *request,
+                               struct heap_options *options, struct sonde_diag *diag) {
+    *options = (struct heap_options){
         .name = request->name,
         .sample_type = unless_empty(request->sample_type),
         .base = unless_empty(request->base_dump),
@@ -80,20 +80,20 @@ sonde_err heap_wish_of_dump(const Sonde__V1__GetHeapDumpRequest *request, struct
         .ended = request->ended,
     };
     bool has_uuid = request->target && *request->target->uuid;
-    if (wish->ended && wish->base && !has_uuid)
+    if (options->ended && options->base && !has_uuid)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "base_dump: dumps of processes that have ended are compared within one: "
                           "give target.uuid, as ListHeapDumps tells it");
-    return read_rendering(request->rendering, wish, diag);
+    return read_rendering(request->rendering, options, diag);
 }
 
 /* ---- Comparing ---- */
 
-sonde_err heap_wish_check_epochs(const struct heap_wish *wish, uint64_t base, uint64_t now,
-                                 struct sonde_diag *diag) {
+sonde_err heap_options_check_epochs(const struct heap_options *options, uint64_t base, uint64_t now,
+                                    struct sonde_diag *diag) {
     if (base == now && base != 0)
         return SONDE_OK;
-    if (wish->delta_ms)
+    if (options->delta_ms)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                           "the heap's samples were reset meanwhile, so there is no difference: ask "
                           "again");
@@ -101,43 +101,43 @@ sonde_err heap_wish_check_epochs(const struct heap_wish *wish, uint64_t base, ui
         diag, SONDE_INVALID_ARGUMENT,
         "base_dump: the heap's samples were reset between %.12s and %.12s, so they cannot "
         "be compared: take a dump of the same epoch (ListHeapDumps tells it)",
-        wish->base, wish->name ? wish->name : "now");
+        options->base, options->name ? options->name : "now");
 }
 
 /* ---- Drawing ---- */
 
-static struct sonde_draw_options look(const struct heap_wish *wish,
+static struct sonde_draw_options look(const struct heap_options *options,
                                       const struct sonde_profile *profile) {
-    struct sonde_draw_options options = sonde_draw_defaults(profile);
-    if (wish->sample_type)
-        options.title = options.type = wish->sample_type;
-    if (wish->title)
-        options.title = wish->title;
-    options.merge_threads = wish->merge_threads;
-    options.gzip_level = wish->raw ? -1 : 0;
-    options.all_one = wish->all_one;
-    return options;
+    struct sonde_draw_options drawing = sonde_draw_defaults(profile);
+    if (options->sample_type)
+        drawing.title = drawing.type = options->sample_type;
+    if (options->title)
+        drawing.title = options->title;
+    drawing.merge_threads = options->merge_threads;
+    drawing.gzip_level = options->raw ? -1 : 0;
+    drawing.all_one = options->all_one;
+    return drawing;
 }
 
-static sonde_err draw_difference(const struct heap_wish *wish, const struct sonde_profile *base,
-                                 struct sonde_profile *now, struct sonde_buf *out,
-                                 struct sonde_diag *diag) {
+static sonde_err draw_difference(const struct heap_options *options,
+                                 const struct sonde_profile *base, struct sonde_profile *now,
+                                 struct sonde_buf *out, struct sonde_diag *diag) {
     const struct sonde_draw_diff diff = {
-        .base = base, .now = now, .growth_only = wish->growth_only};
-    const struct sonde_draw_options options = look(wish, now);
+        .base = base, .now = now, .growth_only = options->growth_only};
+    const struct sonde_draw_options drawing = look(options, now);
     struct sonde_profile_info info = *sonde_profile_info(now);
-    info.duration_ns = wish->delta_ms * 1000000ll;
+    info.duration_ns = options->delta_ms * 1000000ll;
     sonde_profile_set_info(now, &info);
-    return sonde_draw_difference(&diff, wish->info->format, &options, out, diag);
+    return sonde_draw_difference(&diff, options->info->format, &drawing, out, diag);
 }
 
-sonde_err heap_wish_draw(const struct heap_wish *wish, struct sonde_profile *base,
-                         struct sonde_profile *now, const struct sonde_draw_sink *sink,
-                         struct sonde_buf *out, uint64_t *samples, struct sonde_diag *diag) {
-    struct sonde_draw_options options = look(wish, now);
-    options.sink = sink;
-    sonde_err err = base ? draw_difference(wish, base, now, out, diag)
-                         : sonde_draw(now, wish->info->format, &options, out, diag);
+sonde_err heap_options_draw(const struct heap_options *options, struct sonde_profile *base,
+                            struct sonde_profile *now, const struct sonde_draw_sink *sink,
+                            struct sonde_buf *out, uint64_t *samples, struct sonde_diag *diag) {
+    struct sonde_draw_options drawing = look(options, now);
+    drawing.sink = sink;
+    sonde_err err = base ? draw_difference(options, base, now, out, diag)
+                         : sonde_draw(now, options->info->format, &drawing, out, diag);
     *samples = sonde_profile_sample_count(now);
     sonde_profile_destroy(base);
     sonde_profile_destroy(now);

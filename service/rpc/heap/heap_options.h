@@ -10,7 +10,7 @@
 #include "service/engine/heap/heap.h"
 
 /* Strings are the request's. */
-struct heap_wish {
+struct heap_options {
     const struct sonde_format_info *info;
     const char *title, *sample_type; /* NULL = the profile's own */
     const char *name;                /* of a kept dump; NULL = the heap now */
@@ -21,23 +21,27 @@ struct heap_wish {
     bool ended; /* of a process that has ended */
 };
 
-SONDE_MUST_USE sonde_err heap_wish_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
-                                               struct heap_wish *wish, struct sonde_diag *diag);
-SONDE_MUST_USE sonde_err heap_wish_of_dump(const Sonde__V1__GetHeapDumpRequest *request,
-                                           struct heap_wish *wish, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err heap_options_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
+                                                  struct heap_options *options,
+                                                  struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err heap_options_of_dump(const Sonde__V1__GetHeapDumpRequest *request,
+                                              struct heap_options *options,
+                                              struct sonde_diag *diag);
 /* Whether the answer is a difference. */
-static inline bool heap_wish_compares(const struct heap_wish *wish) {
-    return wish->base || wish->delta_ms > 0;
+static inline bool heap_options_compares(const struct heap_options *options) {
+    return options->base || options->delta_ms > 0;
 }
 
 /* May these two be compared? SONDE_INVALID_ARGUMENT, or SONDE_NOT_AVAILABLE for a delta. */
-SONDE_MUST_USE sonde_err heap_wish_check_epochs(const struct heap_wish *wish, uint64_t base,
-                                                uint64_t now, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err heap_options_check_epochs(const struct heap_options *options,
+                                                   uint64_t base, uint64_t now,
+                                                   struct sonde_diag *diag);
 /* Takes both profiles; base may be NULL. *samples: how many the drawing has. What is large goes to
  * the sink, its end to out. */
-SONDE_MUST_USE sonde_err heap_wish_draw(const struct heap_wish *wish, struct sonde_profile *base,
-                                        struct sonde_profile *now,
-                                        const struct sonde_draw_sink *sink, struct sonde_buf *out,
-                                        uint64_t *samples, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err heap_options_draw(const struct heap_options *options,
+                                           struct sonde_profile *base, struct sonde_profile *now,
+                                           const struct sonde_draw_sink *sink,
+                                           struct sonde_buf *out, uint64_t *samples,
+                                           struct sonde_diag *diag);
 
 #endif

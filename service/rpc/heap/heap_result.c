@@ -24,7 +24,7 @@
 
 struct delivery {
     struct rpc_call *call;
-    struct heap_wish wish;
+    struct heap_options options;
     struct engine_selector target;
     char uuid[33]; /* of the target, when it is asked twice */
     struct loop_message message;
@@ -47,10 +47,10 @@ static uint64_t size_of(const struct delivery *delivery) {
 static void send_start(struct delivery *delivery) {
     Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
-    start.media_type = (char *)delivery->wish.info->media_type;
+    start.media_type = (char *)delivery->options.info->media_type;
     start.size_bytes = size_of(delivery);
     start.samples = delivery->samples;
-    start.duration_ms = delivery->wish.delta_ms;
+    start.duration_ms = delivery->options.delta_ms;
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
     event.result = &start;
     delivery->start_was_sent = true;
@@ -95,9 +95,9 @@ static void end_work(struct delivery *delivery) {
 static void draw(struct rpc_job *job) {
     struct delivery *delivery = loop_owner(job, struct delivery, job);
     delivery->drawn.limit = RPC_MAX_RESULT_BYTES;
-    sonde_err err = heap_wish_draw(&delivery->wish, delivery->base.profile,
-                                   delivery->result.profile, &delivery->spool.sink,
-                                   &delivery->drawn, &delivery->samples, &delivery->diag);
+    sonde_err err = heap_options_draw(&delivery->options, delivery->base.profile,
+                                      delivery->result.profile, &delivery->spool.sink,
+                                      &delivery->drawn, &delivery->samples, &delivery->diag);
     delivery->base.profile = delivery->result.profile = NULL;
     sonde_err spooled = rpc_spool_end(&delivery->spool, &delivery->drawn, &delivery->diag);
     delivery->err = spooled ? spooled : err;
@@ -130,14 +130,14 @@ static void on_result(void *context, sonde_err err, const struct sonde_diag *dia
 }
 
 static sonde_err ask(struct delivery *delivery) {
-    const struct heap_wish *wish = &delivery->wish;
+    const struct heap_options *options = &delivery->options;
     struct engine_heap_query query = {
         .target = delivery->target,
-        .name = delivery->wants_base ? wish->base : wish->name,
-        .raw = !wish->info->is_drawn,
-        .require_active = wish->require_active,
-        .older_than_ms = wish->older_than_ms,
-        .ended = wish->ended,
+        .name = delivery->wants_base ? options->base : options->name,
+        .raw = !options->info->is_drawn,
+        .require_active = options->require_active,
+        .older_than_ms = options->older_than_ms,
+        .ended = options->ended,
     };
     struct engine *engine = rpc_call_server(delivery->call)->engine;
     return engine_heap_get(engine, &query, on_result, delivery, &delivery->diag);
@@ -161,9 +161,9 @@ static void on_time(struct loop_timer *timer) {
 
 static void has_base(struct delivery *delivery) {
     delivery->wants_base = false;
-    if (delivery->wish.delta_ms)
+    if (delivery->options.delta_ms)
         loop_timer_set(rpc_call_server(delivery->call)->loop, &delivery->timer,
-                       delivery->wish.delta_ms);
+                       delivery->options.delta_ms);
     else
         ask_again(delivery);
 }
@@ -175,9 +175,9 @@ static void has_all(struct delivery *delivery) {
         end_work(delivery);
         return;
     }
-    if (heap_wish_compares(&delivery->wish))
-        delivery->err = heap_wish_check_epochs(&delivery->wish, delivery->base.epoch,
-                                               delivery->result.epoch, &delivery->diag);
+    if (heap_options_compares(&delivery->options))
+        delivery->err = heap_options_check_epochs(&delivery->options, delivery->base.epoch,
+                                                  delivery->result.epoch, &delivery->diag);
     if (delivery->err)
         end_work(delivery);
     else
@@ -232,13 +232,13 @@ static void release(struct rpc_call *call) {
 static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) {
     struct rpc_server *server = rpc_call_server(delivery->call);
     struct engine_target found;
-    if (!heap_wish_compares(&delivery->wish))
+    if (!heap_options_compares(&delivery->options))
         return SONDE_OK;
-    if (delivery->wish.ended) { /* nobody else comes by its uuid */
+    if (delivery->options.ended) { /* nobody else comes by its uuid */
         delivery->wants_base = true;
         return SONDE_OK;
     }
-    if (delivery->wish.delta_ms && server->heap_deltas >= MAX_DELTAS)
+    if (delivery->options.delta_ms && server->heap_deltas >= MAX_DELTAS)
         return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
                           "%d snapshots over a time are running; the limit is %d", MAX_DELTAS,
                           MAX_DELTAS);
@@ -248,12 +248,12 @@ static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) 
     memcpy(delivery->uuid, found.uuid, sizeof delivery->uuid);
     delivery->target = (struct engine_selector){.name = "", .uuid = delivery->uuid};
     delivery->wants_base = true;
-    delivery->is_delta = delivery->wish.delta_ms > 0;
+    delivery->is_delta = delivery->options.delta_ms > 0;
     server->heap_deltas += delivery->is_delta;
     return SONDE_OK;
 }
 
-static void get(struct rpc_call *call, const struct heap_wish *wish,
+static void get(struct rpc_call *call, const struct heap_options *options,
                 const struct engine_selector *target) {
     static const struct rpc_call_events events = {send_next, on_gone, on_stop, release};
     struct sonde_diag diag = {0};
@@ -263,7 +263,7 @@ static void get(struct rpc_call *call, const struct heap_wish *wish,
         return;
     }
     *delivery = (struct delivery){.call = call,
-                                  .wish = *wish,
+                                  .options = *options,
                                   .target = *target,
                                   .message = {.run = has_result},
                                   .timer = {.run = on_time}};
@@ -284,27 +284,27 @@ static void get(struct rpc_call *call, const struct heap_wish *wish,
 void rpc_heap_snapshot(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__HeapSnapshotRequest *request = (const void *)message;
     struct engine_selector target;
-    struct heap_wish wish;
+    struct heap_options options;
     struct sonde_diag diag = {0};
     sonde_err err = rpc_selector(request->target, &target, &diag);
     if (!err)
-        err = heap_wish_of_snapshot(request, &wish, &diag);
+        err = heap_options_of_snapshot(request, &options, &diag);
     if (err)
         rpc_finish(call, err, &diag);
     else
-        get(call, &wish, &target);
+        get(call, &options, &target);
 }
 
 void rpc_get_heap_dump(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__GetHeapDumpRequest *request = (const void *)message;
     struct engine_selector target;
-    struct heap_wish wish;
+    struct heap_options options;
     struct sonde_diag diag = {0};
     sonde_err err = rpc_selector(request->target, &target, &diag);
     if (!err)
-        err = heap_wish_of_dump(request, &wish, &diag);
+        err = heap_options_of_dump(request, &options, &diag);
     if (err)
         rpc_finish(call, err, &diag);
     else
-        get(call, &wish, &target);
+        get(call, &options, &target);
 }

@@ -14,7 +14,7 @@
 
 struct reply {
     struct sonde_arena arena;
-    struct intern pointers;
+    struct dictionary pointers;
     Sonde__V1__SymbolizeResponse message;
 };
 
@@ -37,8 +37,8 @@ static bool make_room(struct reply *reply, size_t count, size_t frames) {
 static bool add_frame(struct reply *reply, const char *name) {
     Sonde__V1__SymbolizeResponse *message = &reply->message;
     bool is_new;
-    uint32_t number = intern_add(&reply->pointers, &name, sizeof name, &is_new);
-    if (number == INTERN_NONE)
+    uint32_t number = dictionary_add(&reply->pointers, &name, sizeof name, &is_new);
+    if (number == DICTIONARY_NONE)
         return false;
     if (is_new)
         message->names[message->n_names++] = (char *)rpc_text(&reply->arena, name);
@@ -56,13 +56,13 @@ static bool add_symbol(struct reply *reply, const struct engine_symbol *symbol) 
 
 sonde_err names_only_pack(const struct engine_symbol *symbols, size_t count, grpc_slice *packed) {
     struct reply reply = {.message = SONDE__V1__SYMBOLIZE_RESPONSE__INIT};
-    intern_init(&reply.pointers, LIMIT_BYTES);
+    dictionary_init(&reply.pointers, LIMIT_BYTES);
     bool is_good = make_room(&reply, count, count_frames(symbols, count));
     for (size_t i = 0; i < count && is_good; i++)
         is_good = add_symbol(&reply, &symbols[i]);
     if (is_good)
         *packed = rpc_pack(&reply.message.base);
-    intern_finish(&reply.pointers);
+    dictionary_finish(&reply.pointers);
     sonde_arena_finish(&reply.arena);
     return is_good ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }

@@ -36,15 +36,15 @@ struct part {
 
 void symbol_tables_init(struct symbol_tables *tables, size_t limit_bytes) {
     *tables = (struct symbol_tables){0};
-    intern_init(&tables->strings, limit_bytes);
-    intern_init(&tables->functions, limit_bytes);
-    intern_init(&tables->modules, limit_bytes);
+    dictionary_init(&tables->strings, limit_bytes);
+    dictionary_init(&tables->functions, limit_bytes);
+    dictionary_init(&tables->modules, limit_bytes);
 }
 
 void symbol_tables_finish(struct symbol_tables *tables) {
-    intern_finish(&tables->strings);
-    intern_finish(&tables->functions);
-    intern_finish(&tables->modules);
+    dictionary_finish(&tables->strings);
+    dictionary_finish(&tables->functions);
+    dictionary_finish(&tables->modules);
 }
 
 void symbol_parts_finish(struct symbol_parts *parts, size_t from) {
@@ -61,7 +61,7 @@ static uint32_t string_number(struct part *part, const char *text) {
     bool is_new;
     text = rpc_text(&part->arena, text ? text : "");
     size_t len = strlen(text);
-    uint32_t number = intern_add(&part->tables->strings, text, len, &is_new);
+    uint32_t number = dictionary_add(&part->tables->strings, text, len, &is_new);
     if (is_new)
         part->bytes += len + 3;
     return number;
@@ -72,7 +72,7 @@ static struct cached *cached_of(struct part *part, const struct symbol_frame *fr
     return &part->cache[(key * 0x9e3779b97f4a7c15ull >> 32) % CACHE];
 }
 
-/* INTERN_NONE when a table is full. */
+/* DICTIONARY_NONE when a table is full. */
 static uint32_t function_number(struct part *part, const struct symbol_frame *frame) {
     struct cached *cached = cached_of(part, frame);
     if (cached->name == frame->name && cached->system_name == frame->system_name &&
@@ -81,11 +81,11 @@ static uint32_t function_number(struct part *part, const struct symbol_frame *fr
     uint32_t key[3] = {string_number(part, frame->name), string_number(part, frame->system_name),
                        string_number(part, frame->file)};
     bool is_new;
-    if (key[0] == INTERN_NONE || key[1] == INTERN_NONE || key[2] == INTERN_NONE)
-        return INTERN_NONE;
-    uint32_t number = intern_add(&part->tables->functions, key, sizeof key, &is_new);
+    if (key[0] == DICTIONARY_NONE || key[1] == DICTIONARY_NONE || key[2] == DICTIONARY_NONE)
+        return DICTIONARY_NONE;
+    uint32_t number = dictionary_add(&part->tables->functions, key, sizeof key, &is_new);
     part->bytes += is_new ? 16 : 0;
-    if (number != INTERN_NONE)
+    if (number != DICTIONARY_NONE)
         *cached = (struct cached){frame->name, frame->system_name, frame->file, number};
     return number;
 }
@@ -100,7 +100,7 @@ static bool same_module(const struct engine_symbol *a, const struct engine_symbo
            a->quality == b->quality && a->kind == b->kind;
 }
 
-/* Number + 1; 0 = in none, INTERN_NONE when a table is full. */
+/* Number + 1; 0 = in none, DICTIONARY_NONE when a table is full. */
 static uint32_t module_number(struct part *part, const struct engine_symbol *symbol) {
     if (!symbol->module[0] && !symbol->build_id[0])
         return 0;
@@ -110,11 +110,12 @@ static uint32_t module_number(struct part *part, const struct engine_symbol *sym
         string_number(part, symbol->module), string_number(part, symbol->build_id),
         string_number(part, symbol->reason), symbol->quality, (int32_t)symbol->kind};
     bool is_new;
-    if (key.name == INTERN_NONE || key.build_id == INTERN_NONE || key.reason == INTERN_NONE)
-        return INTERN_NONE;
-    uint32_t number = intern_add(&part->tables->modules, &key, sizeof key, &is_new);
-    if (number == INTERN_NONE)
-        return INTERN_NONE;
+    if (key.name == DICTIONARY_NONE || key.build_id == DICTIONARY_NONE ||
+        key.reason == DICTIONARY_NONE)
+        return DICTIONARY_NONE;
+    uint32_t number = dictionary_add(&part->tables->modules, &key, sizeof key, &is_new);
+    if (number == DICTIONARY_NONE)
+        return DICTIONARY_NONE;
     part->bytes += is_new ? 320 : 0;
     part->last = symbol;
     part->last_module = number + 1;
@@ -151,13 +152,13 @@ static sonde_err add_address(struct part *part, const struct engine_symbol *symb
                                                                     : SYMBOL_TABLES_MAX_FRAMES;
     size_t at = message->n_module, frame_at = message->n_function;
     uint32_t module = module_number(part, symbol);
-    if (module == INTERN_NONE)
+    if (module == DICTIONARY_NONE)
         return SONDE_TOO_LARGE;
     if (!grow_frames(part, count))
         return SONDE_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t function = function_number(part, &symbol->frames[i]);
-        if (function == INTERN_NONE)
+        if (function == DICTIONARY_NONE)
             return SONDE_TOO_LARGE;
         message->function[frame_at + i] = function;
         message->line[frame_at + i] = symbol->frames[i].line;
@@ -200,7 +201,7 @@ static sonde_err part_begin(struct part *part, size_t addresses) {
  */
 
 static bool add_functions(struct part *part) {
-    const struct intern *functions = &part->tables->functions;
+    const struct dictionary *functions = &part->tables->functions;
     size_t count = functions->count - part->functions;
     Sonde__V1__SymbolFunction *items = sonde_arena_alloc(&part->arena, count * sizeof *items + 1);
     Sonde__V1__SymbolFunction **list = sonde_arena_alloc(&part->arena, count * sizeof *list + 1);
@@ -244,7 +245,7 @@ static bool add_modules(struct part *part) {
 }
 
 static bool add_strings(struct part *part) {
-    const struct intern *strings = &part->tables->strings;
+    const struct dictionary *strings = &part->tables->strings;
     size_t count = strings->count - part->strings;
     char **list = sonde_arena_alloc(&part->arena, count * sizeof *list + 1);
     for (size_t i = 0; i < count && list; i++)

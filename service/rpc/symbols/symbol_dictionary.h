@@ -18,7 +18,7 @@
 #define SYMBOL_TABLES_MAX_FRAMES 64u                 /* of an address */
 
 struct symbol_tables {
-    struct intern strings, functions, modules;
+    struct dictionary strings, functions, modules;
 };
 void symbol_tables_init(struct symbol_tables *tables, size_t limit_bytes);
 void symbol_tables_finish(struct symbol_tables *tables);

@@ -7,14 +7,14 @@
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
 #include "service/rpc/symbols/names_only.h"
-#include "service/rpc/symbols/symbol_query.h"
+#include "service/rpc/symbols/symbolize_request.h"
 #include "service/symbol/symbol.h"
 
 #include <stdlib.h>
 
 struct answer {
-    struct ask ask;
-    struct ask_source source;
+    struct symbolize_request query;
+    struct symbolize_source source;
     bool names_only;
     grpc_slice packed;
 };
@@ -55,8 +55,9 @@ static Sonde__V1__AddressSymbols *make_symbols(struct sonde_arena *arena,
     return message->frames ? message : NULL;
 }
 
-static sonde_err pack(struct ask *ask, const struct engine_symbol *symbols, size_t count) {
-    struct answer *answer = loop_owner(ask, struct answer, ask);
+static sonde_err pack(struct symbolize_request *query, const struct engine_symbol *symbols,
+                      size_t count) {
+    struct answer *answer = loop_owner(query, struct answer, query);
     Sonde__V1__SymbolizeResponse response = SONDE__V1__SYMBOLIZE_RESPONSE__INIT;
     struct sonde_arena arena = {0};
     sonde_err err = SONDE_OK;
@@ -76,9 +77,9 @@ static sonde_err pack(struct ask *ask, const struct engine_symbol *symbols, size
     return err;
 }
 
-static void on_done(struct ask *ask, sonde_err err, const struct sonde_diag *diag) {
-    struct answer *answer = loop_owner(ask, struct answer, ask);
-    struct rpc_call *call = ask->call;
+static void on_done(struct symbolize_request *query, sonde_err err, const struct sonde_diag *diag) {
+    struct answer *answer = loop_owner(query, struct answer, query);
+    struct rpc_call *call = query->call;
     rpc_call_set(call, &rpc_no_events, NULL);
     if (err)
         rpc_finish(call, err, diag);
@@ -89,7 +90,7 @@ static void on_done(struct ask *ask, sonde_err err, const struct sonde_diag *dia
 
 static void hurry(struct rpc_call *call) {
     struct answer *answer = rpc_call_state(call);
-    ask_hurry(&answer->ask);
+    symbolize_request_hurry(&answer->query);
 }
 
 void rpc_symbolize(struct rpc_call *call, const ProtobufCMessage *message) {
@@ -97,20 +98,21 @@ void rpc_symbolize(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__SymbolizeRequest *request = (const void *)message;
     struct sonde_diag diag = {0};
     struct answer *answer = calloc(1, sizeof *answer);
-    sonde_err err = answer ? ask_read(request, &answer->ask, &diag) : SONDE_OUT_OF_MEMORY;
+    sonde_err err =
+        answer ? symbolize_request_read(request, &answer->query, &diag) : SONDE_OUT_OF_MEMORY;
     if (!err)
-        err = ask_read_source(request, rpc_call_arena(call), &answer->source, &diag);
+        err = symbolize_request_read_source(request, rpc_call_arena(call), &answer->source, &diag);
     if (err) {
         free(answer);
         rpc_finish(call, err, &diag);
         return;
     }
     answer->names_only = request->names_only;
-    answer->ask.call = call;
-    answer->ask.source = &answer->source;
-    answer->ask.pack = pack;
-    answer->ask.on_done = on_done;
+    answer->query.call = call;
+    answer->query.source = &answer->source;
+    answer->query.pack = pack;
+    answer->query.on_done = on_done;
     rpc_call_note(call, " addresses=%zu", request->n_addresses);
     rpc_call_set(call, &events, answer);
-    ask_start(&answer->ask);
+    symbolize_request_start(&answer->query);
 }

@@ -6,14 +6,14 @@
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/symbols/symbol_dictionary.h"
-#include "service/rpc/symbols/symbol_query.h"
+#include "service/rpc/symbols/symbolize_request.h"
 
 #include <stdlib.h>
 
 struct stream {
-    struct ask ask;
+    struct symbolize_request query;
     bool is_asking, has_source;
-    struct ask_source source;
+    struct symbolize_source source;
     struct sonde_arena source_arena;
     struct symbol_tables tables;
     struct symbol_parts parts;
@@ -29,24 +29,25 @@ static void send_next(struct rpc_call *call) {
         symbol_parts_finish(&stream->parts, stream->sent), stream->sent = 0;
 }
 
-static sonde_err pack(struct ask *ask, const struct engine_symbol *symbols, size_t count) {
-    struct stream *stream = loop_owner(ask, struct stream, ask);
+static sonde_err pack(struct symbolize_request *query, const struct engine_symbol *symbols,
+                      size_t count) {
+    struct stream *stream = loop_owner(query, struct stream, query);
     return symbol_tables_pack(&stream->tables, symbols, count, &stream->parts);
 }
 
-static void on_done(struct ask *ask, sonde_err err, const struct sonde_diag *diag) {
-    struct stream *stream = loop_owner(ask, struct stream, ask);
+static void on_done(struct symbolize_request *query, sonde_err err, const struct sonde_diag *diag) {
+    struct stream *stream = loop_owner(query, struct stream, query);
     stream->is_asking = false;
     if (err)
-        rpc_finish(ask->call, err, diag);
+        rpc_finish(query->call, err, diag);
     else
-        send_next(ask->call);
+        send_next(query->call);
 }
 
 static void on_gone(struct rpc_call *call) {
     struct stream *stream = rpc_call_state(call);
     if (stream->is_asking)
-        ask_hurry(&stream->ask);
+        symbolize_request_hurry(&stream->query);
 }
 
 /* A stream might go on for ever: it ends between two batches. */
@@ -79,11 +80,11 @@ static struct stream *create(struct rpc_call *call) {
 
 static sonde_err set_source(struct stream *stream, const Sonde__V1__SymbolizeRequest *request,
                             struct sonde_diag *diag) {
-    if (stream->has_source && !ask_has_source(request))
+    if (stream->has_source && !symbolize_request_has_source(request))
         return SONDE_OK;
     sonde_arena_finish(&stream->source_arena);
     stream->has_source = true;
-    return ask_read_source(request, &stream->source_arena, &stream->source, diag);
+    return symbolize_request_read_source(request, &stream->source_arena, &stream->source, diag);
 }
 
 void rpc_symbolize_stream(struct rpc_call *call, const ProtobufCMessage *message) {
@@ -94,9 +95,9 @@ void rpc_symbolize_stream(struct rpc_call *call, const ProtobufCMessage *message
         stream = create(call);
     sonde_err err = stream ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     if (!err) {
-        stream->ask =
-            (struct ask){.call = call, .source = &stream->source, .pack = pack, .on_done = on_done};
-        err = ask_read(request, &stream->ask, &diag);
+        stream->query = (struct symbolize_request){
+            .call = call, .source = &stream->source, .pack = pack, .on_done = on_done};
+        err = symbolize_request_read(request, &stream->query, &diag);
     }
     if (!err)
         err = set_source(stream, request, &diag);
@@ -106,5 +107,5 @@ void rpc_symbolize_stream(struct rpc_call *call, const ProtobufCMessage *message
     }
     stream->addresses += request->n_addresses;
     stream->is_asking = true;
-    ask_start(&stream->ask);
+    symbolize_request_start(&stream->query);
 }

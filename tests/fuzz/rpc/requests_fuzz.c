@@ -6,7 +6,7 @@
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
 #include "service/rpc/methods/params.h"
-#include "service/rpc/symbols/symbol_query.h"
+#include "service/rpc/symbols/symbolize_request.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -59,10 +59,10 @@ static void judge_symbolize(const void *message) {
     if (rpc_symbolize_check(request, &selector, &diag) == SONDE_OK)
         must(request->n_addresses <= ENGINE_MAX_ADDRESSES);
     struct sonde_arena arena = {0};
-    struct ask_source source;
-    struct ask ask = {0};
-    if (ask_read(request, &ask, &diag) == SONDE_OK &&
-        ask_read_source(request, &arena, &source, &diag) == SONDE_OK) {
+    struct symbolize_source source;
+    struct symbolize_request ask = {0};
+    if (symbolize_request_read(request, &ask, &diag) == SONDE_OK &&
+        symbolize_request_read_source(request, &arena, &source, &diag) == SONDE_OK) {
         must(ask.count <= ENGINE_MAX_ADDRESSES && ask.wait_ms <= RPC_MAX_WAIT_MS);
         must(!source.file.build_id || strlen(source.file.build_id) <= 64);
         must(source.file.mapping_count <= RPC_MAX_SYMBOL_MAPPINGS);

@@ -8,13 +8,14 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    Sonde__V1__Capture *facts = NULL;
+    Sonde__V1__Capture *metadata = NULL;
     struct sonde_slice body;
     struct sonde_profile *profile;
-    if (kept_parse((struct sonde_slice){(const char *)data, size}, &facts, &body) != SONDE_OK)
+    if (saved_capture_parse((struct sonde_slice){(const char *)data, size}, &metadata, &body) !=
+        SONDE_OK)
         return 0;
     if (sonde_pprof_read(body, 1 << 20, &profile, NULL) == SONDE_OK)
         sonde_profile_destroy(profile);
-    sonde__v1__capture__free_unpacked(facts, NULL);
+    sonde__v1__capture__free_unpacked(metadata, NULL);
     return 0;
 }

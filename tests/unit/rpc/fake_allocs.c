@@ -32,13 +32,13 @@ sonde_err engine_allocs_stop(struct engine *engine, const struct engine_selector
                              const struct engine_capture_events *events, void *context,
                              struct sonde_diag *diag) {
     const struct engine_allocs_spec spec = {.sample_bytes = 524288};
-    struct engine_facts facts = {.clock = ""};
+    struct engine_facts metadata = {.clock = ""};
     struct engine_target target;
     sonde_err err = engine_find(engine, selector, &target, diag);
     if (err)
         return err;
     pthread_mutex_lock(&lock);
-    events->on_profile(context, fake_allocs(&spec, session.was_started ? 2 : 0), &facts);
+    events->on_profile(context, fake_allocs(&spec, session.was_started ? 2 : 0), &metadata);
     session.is_running = false;
     events->on_end(context, SONDE_OK, NULL);
     pthread_mutex_unlock(&lock);

@@ -81,13 +81,13 @@ static struct engine_facts make_facts(const struct engine_capture *capture, int6
 
 static void give_profile(struct engine_capture *capture, int64_t from_ns) {
     struct engine *engine = capture->engine;
-    struct engine_facts facts = make_facts(capture, from_ns);
+    struct engine_facts metadata = make_facts(capture, from_ns);
     uint32_t first = engine->fresh ? (uint32_t)capture->sequence * engine->stacks : 0;
     capture->events.on_profile(capture->context,
                                capture->is_of_allocs
                                    ? fake_allocs(&capture->allocs, engine->stacks)
                                    : fake_profile(first, engine->stacks, engine->name_len),
-                               &facts);
+                               &metadata);
     capture->sequence++;
 }
 
@@ -464,10 +464,11 @@ sonde_err engine_session_stop(struct engine *engine, const struct engine_selecto
     if (err)
         return err;
     pthread_mutex_lock(&engine->lock);
-    struct engine_facts facts = {.clock = "fake", .samples = engine->session.was_started ? 30 : 0};
-    facts.start_unix_ns = engine->session.info.start_unix_ns;
-    facts.end_unix_ns = facts.start_unix_ns ? facts.start_unix_ns + 5000000 : 0;
-    events->on_profile(context, fake_profile(0, engine->session.was_started ? 3 : 0, 0), &facts);
+    struct engine_facts metadata = {.clock = "fake",
+                                    .samples = engine->session.was_started ? 30 : 0};
+    metadata.start_unix_ns = engine->session.info.start_unix_ns;
+    metadata.end_unix_ns = metadata.start_unix_ns ? metadata.start_unix_ns + 5000000 : 0;
+    events->on_profile(context, fake_profile(0, engine->session.was_started ? 3 : 0, 0), &metadata);
     engine->session.is_running = false;
     events->on_end(context, SONDE_OK, NULL);
     pthread_mutex_unlock(&engine->lock);

@@ -22,10 +22,11 @@ static void end(void) {
     CHECK_INT(system(command), ==, 0);
 }
 
-static struct kept *open_for(uint32_t count, uint64_t bytes) {
-    struct kept *kept = kept_open(&(struct kept_options){captures, count, bytes});
-    CHECK(kept != NULL);
-    return kept;
+static struct saved_captures *open_for(uint32_t count, uint64_t bytes) {
+    struct saved_captures *saved =
+        saved_captures_open(&(struct saved_captures_options){captures, count, bytes});
+    CHECK(saved != NULL);
+    return saved;
 }
 
 /* One sample of `value` nanoseconds. */
@@ -41,39 +42,39 @@ static struct sonde_profile *make(int64_t value) {
     return profile;
 }
 
-static struct kept_draft write_one(struct kept *kept, int64_t value) {
-    Sonde__V1__Capture facts = SONDE__V1__CAPTURE__INIT;
+static struct saved_capture_draft write_one(struct saved_captures *saved, int64_t value) {
+    Sonde__V1__Capture metadata = SONDE__V1__CAPTURE__INIT;
     struct sonde_profile *profile = make(value);
-    struct kept_draft draft = {0};
-    facts.target = (char *)"demo";
-    facts.uuid = (char *)"0123";
-    facts.kind = (char *)"cpu";
-    facts.start_unix_ns = value;
-    facts.id = 77; /* not looked at */
-    CHECK_INT(kept_write(kept, profile, &facts, &draft, NULL), ==, SONDE_OK);
+    struct saved_capture_draft draft = {0};
+    metadata.target = (char *)"demo";
+    metadata.uuid = (char *)"0123";
+    metadata.kind = (char *)"cpu";
+    metadata.start_unix_ns = value;
+    metadata.id = 77; /* not looked at */
+    CHECK_INT(saved_capture_write(saved, profile, &metadata, &draft, NULL), ==, SONDE_OK);
     sonde_profile_destroy(profile);
     return draft;
 }
 
-static uint64_t add(struct kept *kept, int64_t value) {
-    struct kept_draft draft = write_one(kept, value);
+static uint64_t add(struct saved_captures *saved, int64_t value) {
+    struct saved_capture_draft draft = write_one(saved, value);
     const Sonde__V1__Capture *capture;
-    CHECK_INT(kept_add(kept, &draft, &capture, NULL), ==, SONDE_OK);
-    CHECK(!draft.path && !draft.facts);
+    CHECK_INT(saved_captures_add(saved, &draft, &capture, NULL), ==, SONDE_OK);
+    CHECK(!draft.path && !draft.metadata);
     return capture->id;
 }
 
-static size_t count_of(const struct kept *kept) {
+static size_t count_of(const struct saved_captures *saved) {
     size_t count;
-    (void)kept_list(kept, &count);
+    (void)saved_captures_list(saved, &count);
     return count;
 }
 
-static int64_t value_of(const struct kept *kept, uint64_t id) {
+static int64_t value_of(const struct saved_captures *saved, uint64_t id) {
     struct sonde_profile *profile;
     int fd;
-    CHECK_INT(kept_open_file(kept, id, &fd, NULL), ==, SONDE_OK);
-    CHECK_INT(kept_read(fd, &profile, NULL), ==, SONDE_OK);
+    CHECK_INT(saved_captures_open_file(saved, id, &fd, NULL), ==, SONDE_OK);
+    CHECK_INT(saved_capture_read(fd, &profile, NULL), ==, SONDE_OK);
     int64_t total = sonde_profile_total(profile, 1);
     sonde_profile_destroy(profile);
     close(fd);
@@ -92,65 +93,66 @@ static int files(void) {
 
 TEST(a_capture_is_read_as_it_was_written) {
     begin();
-    struct kept *kept = open_for(4, 1 << 20);
-    uint64_t id = add(kept, 4711);
+    struct saved_captures *saved = open_for(4, 1 << 20);
+    uint64_t id = add(saved, 4711);
     CHECK_INT(id, ==, 1);
-    CHECK_STR(kept_find(kept, id)->target, "demo");
-    CHECK_INT(kept_find(kept, id)->size_bytes, >, 20);
-    CHECK_INT(value_of(kept, id), ==, 4711);
-    kept_close(kept);
+    CHECK_STR(saved_captures_find(saved, id)->target, "demo");
+    CHECK_INT(saved_captures_find(saved, id)->size_bytes, >, 20);
+    CHECK_INT(value_of(saved, id), ==, 4711);
+    saved_captures_close(saved);
     end();
 }
 
 TEST(the_oldest_go_when_there_are_too_many) {
     begin();
-    struct kept *kept = open_for(2, 1 << 20);
+    struct saved_captures *saved = open_for(2, 1 << 20);
     for (int64_t i = 1; i <= 5; i++)
-        CHECK_INT(add(kept, i), ==, i);
-    CHECK_INT(count_of(kept), ==, 2);
-    CHECK(!kept_find(kept, 3) && kept_find(kept, 4) && kept_find(kept, 5));
+        CHECK_INT(add(saved, i), ==, i);
+    CHECK_INT(count_of(saved), ==, 2);
+    CHECK(!saved_captures_find(saved, 3) && saved_captures_find(saved, 4) &&
+          saved_captures_find(saved, 5));
     CHECK_INT(files(), ==, 2);
-    kept_close(kept);
+    saved_captures_close(saved);
     end();
 }
 
 TEST(the_oldest_go_when_they_are_too_large_but_the_newest_stays) {
     begin();
-    struct kept *kept = open_for(100, 1000);
+    struct saved_captures *saved = open_for(100, 1000);
     for (int64_t i = 1; i <= 40; i++)
-        add(kept, i);
-    CHECK_INT(count_of(kept), >, 1);
-    CHECK_INT(count_of(kept), <, 40);
-    CHECK(kept_find(kept, 40) != NULL);
-    kept_close(kept);
-    kept = open_for(100, 1);
-    CHECK_INT(count_of(kept), ==, 1);
-    CHECK_INT(value_of(kept, 40), ==, 40);
-    kept_close(kept);
+        add(saved, i);
+    CHECK_INT(count_of(saved), >, 1);
+    CHECK_INT(count_of(saved), <, 40);
+    CHECK(saved_captures_find(saved, 40) != NULL);
+    saved_captures_close(saved);
+    saved = open_for(100, 1);
+    CHECK_INT(count_of(saved), ==, 1);
+    CHECK_INT(value_of(saved, 40), ==, 40);
+    saved_captures_close(saved);
     end();
 }
 
 TEST(captures_and_numbers_survive_a_restart) {
     begin();
-    struct kept *kept = open_for(2, 1 << 20);
+    struct saved_captures *saved = open_for(2, 1 << 20);
     for (int64_t i = 1; i <= 3; i++)
-        add(kept, i * 10);
-    kept_close(kept);
-    kept = open_for(2, 1 << 20);
-    CHECK_INT(count_of(kept), ==, 2);
-    CHECK_INT(kept_find(kept, 2)->start_unix_ns, ==, 20);
-    CHECK_INT(value_of(kept, 3), ==, 30);
-    CHECK_INT(add(kept, 40), ==, 4);
-    kept_close(kept);
+        add(saved, i * 10);
+    saved_captures_close(saved);
+    saved = open_for(2, 1 << 20);
+    CHECK_INT(count_of(saved), ==, 2);
+    CHECK_INT(saved_captures_find(saved, 2)->start_unix_ns, ==, 20);
+    CHECK_INT(value_of(saved, 3), ==, 30);
+    CHECK_INT(add(saved, 40), ==, 4);
+    saved_captures_close(saved);
     end();
 }
 
 TEST(what_is_unfinished_or_broken_is_removed_at_the_next_start) {
     char path[128];
     begin();
-    struct kept *kept = open_for(9, 1 << 20);
-    uint64_t whole = add(kept, 1), cut = add(kept, 2);
-    struct kept_draft draft = write_one(kept, 3);
+    struct saved_captures *saved = open_for(9, 1 << 20);
+    uint64_t whole = add(saved, 1), cut = add(saved, 2);
+    struct saved_capture_draft draft = write_one(saved, 3);
     snprintf(path, sizeof path, "%s/%010d.capture", captures, (int)cut);
     CHECK_INT(truncate(path, 40), ==, 0);
     snprintf(path, sizeof path, "%s/0000000009.capture", captures);
@@ -158,14 +160,14 @@ TEST(what_is_unfinished_or_broken_is_removed_at_the_next_start) {
     CHECK_INT(write(fd, "nonsense", 8), ==, 8);
     close(fd);
     CHECK_INT(files(), ==, 4);
-    kept_close(kept);
-    kept = open_for(9, 1 << 20);
-    CHECK_INT(count_of(kept), ==, 1);
-    CHECK(kept_find(kept, whole) != NULL);
+    saved_captures_close(saved);
+    saved = open_for(9, 1 << 20);
+    CHECK_INT(count_of(saved), ==, 1);
+    CHECK(saved_captures_find(saved, whole) != NULL);
     CHECK_INT(files(), ==, 1);
-    CHECK_INT(add(kept, 4), ==, 10); /* after whatever stood there */
-    kept_draft_drop(&draft);
-    kept_close(kept);
+    CHECK_INT(add(saved, 4), ==, 10); /* after whatever stood there */
+    saved_capture_draft_drop(&draft);
+    saved_captures_close(saved);
     end();
 }
 
@@ -173,69 +175,71 @@ TEST(a_capture_that_is_read_may_be_dropped_meanwhile) {
     struct sonde_profile *profile;
     int fd;
     begin();
-    struct kept *kept = open_for(1, 1 << 20);
-    add(kept, 1);
-    CHECK_INT(kept_open_file(kept, 1, &fd, NULL), ==, SONDE_OK);
-    add(kept, 2);
-    CHECK_INT(kept_read(fd, &profile, NULL), ==, SONDE_OK);
+    struct saved_captures *saved = open_for(1, 1 << 20);
+    add(saved, 1);
+    CHECK_INT(saved_captures_open_file(saved, 1, &fd, NULL), ==, SONDE_OK);
+    add(saved, 2);
+    CHECK_INT(saved_capture_read(fd, &profile, NULL), ==, SONDE_OK);
     CHECK_INT(sonde_profile_total(profile, 1), ==, 1);
     sonde_profile_destroy(profile);
     close(fd);
-    CHECK_INT(kept_open_file(kept, 1, &fd, NULL), ==, SONDE_NOT_FOUND);
-    kept_close(kept);
+    CHECK_INT(saved_captures_open_file(saved, 1, &fd, NULL), ==, SONDE_NOT_FOUND);
+    saved_captures_close(saved);
     end();
 }
 
 TEST(a_draft_that_is_dropped_leaves_no_file) {
     begin();
-    struct kept *kept = open_for(1, 1 << 20);
-    struct kept_draft draft = write_one(kept, 1);
+    struct saved_captures *saved = open_for(1, 1 << 20);
+    struct saved_capture_draft draft = write_one(saved, 1);
     CHECK_INT(files(), ==, 1);
-    kept_draft_drop(&draft);
-    kept_draft_drop(&draft);
+    saved_capture_draft_drop(&draft);
+    saved_capture_draft_drop(&draft);
     CHECK_INT(files(), ==, 0);
-    kept_close(kept);
+    saved_captures_close(saved);
     end();
 }
 
 TEST(nothing_is_kept_without_a_folder_and_the_reason_is_told) {
-    Sonde__V1__Capture facts = SONDE__V1__CAPTURE__INIT;
-    struct kept_draft draft = {0};
+    Sonde__V1__Capture metadata = SONDE__V1__CAPTURE__INIT;
+    struct saved_capture_draft draft = {0};
     struct sonde_diag diag = {0};
     struct sonde_profile *profile = make(1);
-    struct kept *kept = kept_open(&(struct kept_options){NULL, 1, 1 << 20});
-    CHECK_INT(kept_write(kept, profile, &facts, &draft, &diag), ==, SONDE_NOT_AVAILABLE);
+    struct saved_captures *saved =
+        saved_captures_open(&(struct saved_captures_options){NULL, 1, 1 << 20});
+    CHECK_INT(saved_capture_write(saved, profile, &metadata, &draft, &diag), ==,
+              SONDE_NOT_AVAILABLE);
     CHECK(strstr(diag.text, "--data-dir") != NULL);
-    kept_close(kept);
-    kept = kept_open(&(struct kept_options){"/proc/nothing", 1, 1 << 20});
-    CHECK_INT(kept_write(kept, profile, &facts, &draft, &diag), ==, SONDE_IO);
-    kept_close(kept);
+    saved_captures_close(saved);
+    saved = saved_captures_open(&(struct saved_captures_options){"/proc/nothing", 1, 1 << 20});
+    CHECK_INT(saved_capture_write(saved, profile, &metadata, &draft, &diag), ==, SONDE_IO);
+    saved_captures_close(saved);
     sonde_profile_destroy(profile);
 }
 
 TEST(a_capture_larger_than_the_bound_is_refused) {
     struct sonde_diag diag = {0};
-    Sonde__V1__Capture facts = SONDE__V1__CAPTURE__INIT;
-    struct kept_draft draft = {0};
+    Sonde__V1__Capture metadata = SONDE__V1__CAPTURE__INIT;
+    struct saved_capture_draft draft = {0};
     struct sonde_profile *profile = make(1);
     begin();
-    struct kept *kept = open_for(3, 10);
-    CHECK_INT(kept_write(kept, profile, &facts, &draft, &diag), ==, SONDE_TOO_LARGE);
+    struct saved_captures *saved = open_for(3, 10);
+    CHECK_INT(saved_capture_write(saved, profile, &metadata, &draft, &diag), ==, SONDE_TOO_LARGE);
     CHECK_INT(files(), ==, 0);
-    kept_close(kept);
+    saved_captures_close(saved);
     sonde_profile_destroy(profile);
     end();
 }
 
 TEST(a_result_that_comes_again_is_known) {
     begin();
-    struct kept *kept = open_for(4, 1 << 20);
-    add(kept, 5);
-    const Sonde__V1__Capture *first = kept_find(kept, 1);
-    CHECK(kept_find_equal(kept, first) == first);
+    struct saved_captures *saved = open_for(4, 1 << 20);
+    add(saved, 5);
+    const Sonde__V1__Capture *first = saved_captures_find(saved, 1);
+    CHECK(saved_captures_find_equal(saved, first) == first);
     Sonde__V1__Capture other = *first;
     other.start_unix_ns++;
-    CHECK(!kept_find_equal(kept, &other));
-    kept_close(kept);
+    CHECK(!saved_captures_find_equal(saved, &other));
+    saved_captures_close(saved);
     end();
 }

@@ -19,13 +19,13 @@ static struct {
     Sonde__V1__StreamStack *stacks[MOST];
     size_t string_count, frame_count, stack_count;
     uint64_t count, cpu_ns;
-    Sonde__V1__CpuWindow *kept[64]; /* messages whose parts are held above */
+    Sonde__V1__CpuWindow *saved[64]; /* messages whose parts are held above */
     size_t kept_count;
 } reader;
 
 static void forget(void) {
     for (size_t i = 0; i < reader.kept_count; i++)
-        sonde__v1__cpu_window__free_unpacked(reader.kept[i], NULL);
+        sonde__v1__cpu_window__free_unpacked(reader.saved[i], NULL);
     memset(&reader, 0, sizeof reader);
 }
 
@@ -33,7 +33,7 @@ static const Sonde__V1__CpuWindow *take(grpc_slice slice) {
     Sonde__V1__CpuWindow *window =
         sonde__v1__cpu_window__unpack(NULL, GRPC_SLICE_LENGTH(slice), GRPC_SLICE_START_PTR(slice));
     CHECK(window != NULL);
-    reader.kept[reader.kept_count++] = window;
+    reader.saved[reader.kept_count++] = window;
     for (size_t i = 0; i < window->n_strings; i++)
         reader.strings[reader.string_count++] = window->strings[i];
     for (size_t i = 0; i < window->n_frames; i++) {
@@ -60,15 +60,15 @@ static const char *function_of(uint32_t stack, size_t frame) {
 }
 
 static struct rpc_result *make(uint32_t first, uint32_t stacks, uint32_t name_len) {
-    struct engine_facts facts = {.sequence = 5,
-                                 .period_ns = 10,
-                                 .samples = stacks * 10u,
-                                 .dropped = 3,
-                                 .drops = {{"ring_full", 3}, {"contended", 0}},
-                                 .drop_count = 2,
-                                 .truncated = 4,
-                                 .clock = "fake"};
-    return rpc_result_create(NULL, fake_profile(first, stacks, name_len), &facts);
+    struct engine_facts metadata = {.sequence = 5,
+                                    .period_ns = 10,
+                                    .samples = stacks * 10u,
+                                    .dropped = 3,
+                                    .drops = {{"ring_full", 3}, {"contended", 0}},
+                                    .drop_count = 2,
+                                    .truncated = 4,
+                                    .clock = "fake"};
+    return rpc_result_create(NULL, fake_profile(first, stacks, name_len), &metadata);
 }
 
 /* Encodes and reads; gives the last message. */
@@ -157,10 +157,10 @@ static struct sonde_profile *place_all(void) {
 }
 
 TEST(window_tells_whose_code_a_frame_is_and_where_it_lies) {
-    struct engine_facts facts = {.period_ns = 10, .samples = 1, .clock = "fake"};
+    struct engine_facts metadata = {.period_ns = 10, .samples = 1, .clock = "fake"};
     struct window_dictionary dictionary;
     window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
-    pass(&dictionary, rpc_result_create(NULL, place_all(), &facts), NULL, NULL);
+    pass(&dictionary, rpc_result_create(NULL, place_all(), &metadata), NULL, NULL);
     CHECK_INT(reader.stacks[0]->n_frames, ==, PLACES);
     for (uint32_t i = 0; i < PLACES; i++) {
         const Sonde__V1__StreamFrame *frame = &reader.frames[reader.stacks[0]->frames[i]];
@@ -203,8 +203,8 @@ TEST(window_larger_than_a_message_comes_in_parts) {
     CHECK_INT(reader.stack_count, ==, 3000);
     CHECK_INT(reader.count, ==, 30000);
     CHECK_INT(last->n_drops, ==, 1);
-    CHECK_INT(reader.kept[0]->n_drops, ==, 0);
-    CHECK_INT(reader.kept[0]->sequence, ==, last->sequence);
+    CHECK_INT(reader.saved[0]->n_drops, ==, 0);
+    CHECK_INT(reader.saved[0]->sequence, ==, last->sequence);
     window_dictionary_finish(&dictionary);
     forget();
 }
@@ -236,14 +236,14 @@ TEST(window_without_samples_is_a_valid_message) {
 TEST(melting_adds_up_and_remembers_how_many) {
     struct window_dictionary dictionary;
     struct rpc_result *into = make(0, 2, 0), *from = make(1, 2, 0);
-    from->facts.sequence = 6;
-    from->facts.end_unix_ns = 77;
-    rpc_result_melt(into, from);
-    rpc_result_melt(into, make(0, 1, 0));
-    CHECK_INT(into->melted, ==, 2);
-    CHECK_INT(into->facts.samples, ==, 50);
-    CHECK_INT(into->facts.dropped, ==, 9);
-    CHECK_INT(into->facts.drops[0].count, ==, 9);
+    from->metadata.sequence = 6;
+    from->metadata.end_unix_ns = 77;
+    rpc_result_merge(into, from);
+    rpc_result_merge(into, make(0, 1, 0));
+    CHECK_INT(into->merged, ==, 2);
+    CHECK_INT(into->metadata.samples, ==, 50);
+    CHECK_INT(into->metadata.dropped, ==, 9);
+    CHECK_INT(into->metadata.drops[0].count, ==, 9);
     window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
     const Sonde__V1__CpuWindow *window = pass(&dictionary, into, NULL, NULL);
     CHECK_INT(window->merged, ==, 2);
@@ -255,16 +255,16 @@ TEST(melting_adds_up_and_remembers_how_many) {
 
 TEST(melting_into_a_full_profile_counts_what_it_lost) {
     static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
-    struct engine_facts facts = {.clock = ""};
+    struct engine_facts metadata = {.clock = ""};
     struct rpc_result *into =
-        rpc_result_create(NULL, sonde_profile_create(types, 2, 600000), &facts);
-    rpc_result_melt(into, make(1, 100, 50));
+        rpc_result_create(NULL, sonde_profile_create(types, 2, 600000), &metadata);
+    rpc_result_merge(into, make(1, 100, 50));
     CHECK_INT(sonde_profile_total(into->profile, 0), ==, 1000);
-    rpc_result_melt(into, make(101, 5000, 50));
+    rpc_result_merge(into, make(101, 5000, 50));
     uint64_t held = (uint64_t)sonde_profile_total(into->profile, 0);
     CHECK_INT(held, <, 51000);
-    CHECK_INT(into->facts.samples, ==, held);
-    CHECK_STR(into->facts.drops[into->facts.drop_count - 1].cause, "merge_full");
-    CHECK_INT(into->facts.drops[into->facts.drop_count - 1].count + held, ==, 51000);
+    CHECK_INT(into->metadata.samples, ==, held);
+    CHECK_STR(into->metadata.drops[into->metadata.drop_count - 1].cause, "merge_full");
+    CHECK_INT(into->metadata.drops[into->metadata.drop_count - 1].count + held, ==, 51000);
     rpc_result_destroy(into);
 }

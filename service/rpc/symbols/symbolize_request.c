@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/symbols/symbol_query.h"
+#include "service/rpc/symbols/symbolize_request.h"
 
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/methods/params.h"
@@ -18,7 +18,7 @@ static bool has_target(const Sonde__V1__TargetSelector *target) {
     return target && (target->name[0] || target->pid || target->uuid[0]);
 }
 
-bool ask_has_source(const Sonde__V1__SymbolizeRequest *request) {
+bool symbolize_request_has_source(const Sonde__V1__SymbolizeRequest *request) {
     return has_target(request->target) || request->build_id[0] || request->n_mappings > 0;
 }
 
@@ -31,7 +31,7 @@ static sonde_err check_build_id(const char *name, const char *text, struct sonde
 }
 
 static sonde_err read_mappings(const Sonde__V1__SymbolizeRequest *request,
-                               struct sonde_arena *arena, struct ask_source *source,
+                               struct sonde_arena *arena, struct symbolize_source *source,
                                struct sonde_diag *diag) {
     size_t count = request->n_mappings;
     if (count > RPC_MAX_SYMBOL_MAPPINGS)
@@ -59,7 +59,7 @@ static char *keep(struct sonde_arena *arena, const char *text) {
 }
 
 static sonde_err read_target(const Sonde__V1__SymbolizeRequest *request, struct sonde_arena *arena,
-                             struct ask_source *source, struct sonde_diag *diag) {
+                             struct symbolize_source *source, struct sonde_diag *diag) {
     struct engine_selector selector;
     sonde_err err = rpc_selector(request->target, &selector, diag);
     if (err)
@@ -70,9 +70,10 @@ static sonde_err read_target(const Sonde__V1__SymbolizeRequest *request, struct 
     return source->selector.name && source->selector.uuid ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
-sonde_err ask_read_source(const Sonde__V1__SymbolizeRequest *request, struct sonde_arena *arena,
-                          struct ask_source *source, struct sonde_diag *diag) {
-    *source = (struct ask_source){0};
+sonde_err symbolize_request_read_source(const Sonde__V1__SymbolizeRequest *request,
+                                        struct sonde_arena *arena, struct symbolize_source *source,
+                                        struct sonde_diag *diag) {
+    *source = (struct symbolize_source){0};
     if (has_target(request->target) + (request->build_id[0] != 0) + (request->n_mappings > 0) > 1)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "the addresses are of a target, of a build_id or of mappings: say one");
@@ -85,8 +86,8 @@ sonde_err ask_read_source(const Sonde__V1__SymbolizeRequest *request, struct son
                                  : SONDE_OUT_OF_MEMORY;
 }
 
-sonde_err ask_read(const Sonde__V1__SymbolizeRequest *request, struct ask *ask,
-                   struct sonde_diag *diag) {
+sonde_err symbolize_request_read(const Sonde__V1__SymbolizeRequest *request,
+                                 struct symbolize_request *query, struct sonde_diag *diag) {
     struct engine_selector unused;
     sonde_err err = rpc_symbolize_check(request, &unused, diag);
     if (err)
@@ -95,10 +96,10 @@ sonde_err ask_read(const Sonde__V1__SymbolizeRequest *request, struct ask *ask,
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "wait_ms: \"%u\" is not a whole number from 0 to %d", request->wait_ms,
                           RPC_MAX_WAIT_MS);
-    ask->addresses = request->addresses;
-    ask->count = request->n_addresses;
-    ask->return_addresses = request->kind == SONDE__V1__SYMBOLIZE_REQUEST__ADDRESS_KIND__RETURN;
-    ask->wait_ms = request->wait_ms;
+    query->addresses = request->addresses;
+    query->count = request->n_addresses;
+    query->return_addresses = request->kind == SONDE__V1__SYMBOLIZE_REQUEST__ADDRESS_KIND__RETURN;
+    query->wait_ms = request->wait_ms;
     return SONDE_OK;
 }
 
@@ -111,14 +112,15 @@ static int64_t now_ns(void) {
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-static void finish(struct ask *ask, sonde_err err, const struct sonde_diag *diag) {
-    struct rpc_call *call = ask->call;
-    ask->on_done(ask, err, diag);
+static void finish(struct symbolize_request *query, sonde_err err, const struct sonde_diag *diag) {
+    struct rpc_call *call = query->call;
+    query->on_done(query, err, diag);
     rpc_call_drop(call);
 }
 
-static bool should_wait(const struct ask *ask, const struct engine_symbol *symbols, size_t count) {
-    if (ask->hurries || ask->wait_ms == 0 || now_ns() >= ask->deadline_ns)
+static bool should_wait(const struct symbolize_request *query, const struct engine_symbol *symbols,
+                        size_t count) {
+    if (query->hurries || query->wait_ms == 0 || now_ns() >= query->deadline_ns)
         return false;
     for (size_t i = 0; i < count; i++)
         if (symbols[i].is_improving)
@@ -128,64 +130,64 @@ static bool should_wait(const struct ask *ask, const struct engine_symbol *symbo
 
 static void on_symbols(void *context, sonde_err err, const struct sonde_diag *diag,
                        const struct engine_symbol *symbols, size_t count) {
-    struct ask *ask = context;
-    ask->again = !err && should_wait(ask, symbols, count);
-    ask->err = err;
+    struct symbolize_request *query = context;
+    query->again = !err && should_wait(query, symbols, count);
+    query->err = err;
     if (diag)
-        ask->diag = *diag;
-    if (!err && !ask->again)
-        ask->err = ask->pack(ask, symbols, count);
-    loop_post(rpc_call_server(ask->call)->loop, &ask->message);
+        query->diag = *diag;
+    if (!err && !query->again)
+        query->err = query->pack(query, symbols, count);
+    loop_post(rpc_call_server(query->call)->loop, &query->message);
 }
 
-static void put(struct ask *ask) {
-    struct engine *engine = rpc_call_server(ask->call)->engine;
-    const struct ask_source *source = ask->source;
+static void put(struct symbolize_request *query) {
+    struct engine *engine = rpc_call_server(query->call)->engine;
+    const struct symbolize_source *source = query->source;
     struct sonde_diag diag = {0};
     sonde_err err;
     if (source->is_target)
-        err = engine_symbolize(engine, &source->selector, ask->addresses, ask->count,
-                               ask->return_addresses, on_symbols, ask, &diag);
+        err = engine_symbolize(engine, &source->selector, query->addresses, query->count,
+                               query->return_addresses, on_symbols, query, &diag);
     else
-        err = engine_symbolize_files(engine, &source->file, ask->addresses, ask->count,
-                                     ask->return_addresses, on_symbols, ask, &diag);
+        err = engine_symbolize_files(engine, &source->file, query->addresses, query->count,
+                                     query->return_addresses, on_symbols, query, &diag);
     if (err)
-        finish(ask, err, &diag);
+        finish(query, err, &diag);
 }
 
 static void on_pause_over(struct loop_timer *timer) {
-    put(loop_owner(timer, struct ask, timer));
+    put(loop_owner(timer, struct symbolize_request, timer));
 }
 
 static void on_answer(struct loop_message *message) {
-    struct ask *ask = loop_owner(message, struct ask, message);
-    if (!ask->again) {
-        finish(ask, ask->err, &ask->diag);
+    struct symbolize_request *query = loop_owner(message, struct symbolize_request, message);
+    if (!query->again) {
+        finish(query, query->err, &query->diag);
         return;
     }
-    int64_t left_ms = (ask->deadline_ns - now_ns()) / 1000000;
+    int64_t left_ms = (query->deadline_ns - now_ns()) / 1000000;
     uint32_t pause_ms =
-        left_ms < ask->pause_ms ? (uint32_t)(left_ms > 0 ? left_ms : 0) : ask->pause_ms;
-    ask->pause_ms = ask->pause_ms * 2 < LAST_PAUSE_MS ? ask->pause_ms * 2 : LAST_PAUSE_MS;
-    ask->timer.run = on_pause_over;
-    if (ask->hurries)
-        put(ask);
+        left_ms < query->pause_ms ? (uint32_t)(left_ms > 0 ? left_ms : 0) : query->pause_ms;
+    query->pause_ms = query->pause_ms * 2 < LAST_PAUSE_MS ? query->pause_ms * 2 : LAST_PAUSE_MS;
+    query->timer.run = on_pause_over;
+    if (query->hurries)
+        put(query);
     else
-        loop_timer_set(rpc_call_server(ask->call)->loop, &ask->timer, pause_ms + 1);
+        loop_timer_set(rpc_call_server(query->call)->loop, &query->timer, pause_ms + 1);
 }
 
-void ask_start(struct ask *ask) {
-    rpc_call_take(ask->call);
-    ask->message.run = on_answer;
-    ask->pause_ms = FIRST_PAUSE_MS;
-    ask->deadline_ns = now_ns() + (int64_t)ask->wait_ms * 1000000;
-    put(ask);
+void symbolize_request_start(struct symbolize_request *query) {
+    rpc_call_take(query->call);
+    query->message.run = on_answer;
+    query->pause_ms = FIRST_PAUSE_MS;
+    query->deadline_ns = now_ns() + (int64_t)query->wait_ms * 1000000;
+    put(query);
 }
 
-void ask_hurry(struct ask *ask) {
-    ask->hurries = true;
-    if (!ask->timer.is_set)
+void symbolize_request_hurry(struct symbolize_request *query) {
+    query->hurries = true;
+    if (!query->timer.is_set)
         return;
-    loop_timer_clear(rpc_call_server(ask->call)->loop, &ask->timer);
-    put(ask);
+    loop_timer_clear(rpc_call_server(query->call)->loop, &query->timer);
+    put(query);
 }
