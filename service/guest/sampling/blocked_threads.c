@@ -14,28 +14,28 @@
 
 #define MS           1000000ll
 #define LEAST_NS     MS         /* between two rounds */
-#define SHARE        50         /* looks may take one part in so many of a CPU */
-#define LEAST_COST   (MS / 10)  /* but this much in a round */
-#define IDLE_NS      (200 * MS) /* a thread that does not run is looked at so often ... */
+#define SHARE        50         /* looks take at most 1/50 of a CPU */
+#define LEAST_COST   (MS / 10)  /* but may take this long in each round */
+#define IDLE_NS      (200 * MS) /* longest pause between looks at a thread that does not run */
 #define MANY_NS      (1000 * MS)
-#define MANY         2000u /* ... and with so many threads so often */
-#define BATCH        32u   /* looks under one lock */
-#define BELOW        128u  /* red zone */
-#define SMALL_BYTES  (16u << 10)
+#define MANY         2000u       /* from this many threads on, MANY_NS applies */
+#define BATCH        32u         /* looks under one lock */
+#define RED_ZONE     128u        /* bytes in use below sp */
+#define SMALL_BYTES  (16u << 10) /* of stack to copy at first */
 #define LARGE_BYTES  (256u << 10)
-#define TOLD_RECORDS 64u       /* between two tellings of a thread's name */
-#define WAITING_NS   (10 * MS) /* so much waiting for a CPU is worth a record */
+#define NAME_RECORDS 64u       /* between two records of a thread's name */
+#define WAITING_NS   (10 * MS) /* waiting for a CPU is recorded from this much on */
 
-struct place {
-    uint32_t incarnation; /* of the thread; 0 = not looked at */
-    uint32_t generation;
-    int64_t seen_ns, cpu_ns; /* clocks at the last look */
+struct blocked_thread {
+    uint32_t incarnation;    /* of the sampled thread; 0 = not looked at */
+    uint32_t generation;     /* of the module map that pcs were walked with */
+    int64_t seen_ns, cpu_ns; /* wall and CPU clock at the last look */
     int64_t waited_ns;       /* the kernel's count of waiting for a CPU; -1 = none */
-    int64_t waiting_ns;      /* of it, not recorded yet */
-    int64_t loose_ns;        /* off the CPU, place not seen yet */
+    int64_t waiting_ns;      /* the part of it that is not recorded yet */
+    int64_t off_cpu_ns;      /* not recorded yet, because the stack is not known */
     int64_t pause_ns;
-    uint32_t until_told;
-    bool stands; /* the thread has not run since it was seen at pcs */
+    uint32_t until_name;
+    bool is_stack_known; /* pcs is the stack: the thread has not run since it was walked */
     uint16_t depth, gap_at;
     uint8_t end, fp_frames;
     uint64_t pcs[RING_MAX_DEPTH];
@@ -43,13 +43,14 @@ struct place {
 
 static struct {
     _Atomic bool open;
-    int64_t period_ns, round_ns; /* round_ns: of the next one */
-    struct place *places;        /* by number of the thread */
-    int64_t *next_ns;            /* the same; 0 = never */
-    char *copy;
+    int64_t period_ns;
+    int64_t round_ns;               /* when the next round is due */
+    struct blocked_thread *threads; /* by index of the sampled thread */
+    int64_t *next_ns;               /* when each is due; 0 = not looked at */
+    char *copy;                     /* LARGE_BYTES of stack */
     uint32_t cursor;
     uint64_t random;
-} now;
+} state;
 
 static void *reserve(size_t bytes) {
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -57,11 +58,11 @@ static void *reserve(size_t bytes) {
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-static int64_t wall_ns(void) {
+static int64_t now_ns(void) {
     return handler_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Bytes copied; stops at the first page that cannot be read. */
+/* Returns the bytes copied, up to the first page that cannot be read. */
 static int64_t read_memory(uint64_t from, void *to, size_t bytes) {
     struct iovec here = {to, bytes}, there = {(void *)from, bytes};
     return process_vm_readv((pid_t)handler_state.pid, &here, 1, &there, 1, 0);
@@ -74,153 +75,158 @@ static bool read_code(void *context, uint64_t address, void *to, uint32_t len) {
 
 /* ---- Records ---- */
 
-static void tell_name(struct place *place, uint32_t tid) {
+static void push_name(struct blocked_thread *blocked, uint32_t tid) {
     char name[16];
-    if (place->until_told-- > 0)
+    if (blocked->until_name-- > 0)
         return;
     procfs_task_name(tid, name);
-    place->until_told = TOLD_RECORDS;
+    blocked->until_name = NAME_RECORDS;
     if (!ring_push_thread(&handler_state.rings, tid, name, 0, "", 0))
-        place->until_told = 0;
+        blocked->until_name = 0;
 }
 
-static bool push_place(const struct place *place, uint32_t tid, int64_t time_ns, int64_t ns) {
-    uint32_t size = (uint32_t)(sizeof(struct ring_sample) + place->depth * sizeof *place->pcs);
+static bool push_blocked(const struct blocked_thread *blocked, uint32_t tid, int64_t time_ns,
+                         int64_t ns) {
+    uint32_t size = (uint32_t)(sizeof(struct ring_sample) + blocked->depth * sizeof *blocked->pcs);
     struct ring_record *record = ring_reserve(&handler_state.rings, tid, size, (uint64_t)ns);
     if (!record)
         return false;
     struct ring_sample *sample = (struct ring_sample *)record;
     record->kind = RING_RECORD_BLOCKED;
-    record->depth = place->depth;
-    record->generation = place->generation;
+    record->depth = blocked->depth;
+    record->generation = blocked->generation;
     sample->time_ns = (uint64_t)time_ns;
     sample->weight_ns = (uint64_t)ns;
-    sample->end = place->end;
-    sample->fp_frames = place->fp_frames;
-    sample->gap_at = place->gap_at;
-    memcpy(sample->pcs, place->pcs, place->depth * sizeof *place->pcs);
+    sample->end = blocked->end;
+    sample->fp_frames = blocked->fp_frames;
+    sample->gap_at = blocked->gap_at;
+    memcpy(sample->pcs, blocked->pcs, blocked->depth * sizeof *blocked->pcs);
     ring_publish(record, size);
     return true;
 }
 
-/* Time without a place stays loose until there is one, or until the last word. */
-static void record(struct place *place, uint32_t tid, int64_t time_ns, bool is_last) {
-    if (place->waiting_ns > (is_last ? 0 : WAITING_NS)) {
-        tell_name(place, tid);
-        if (ring_push_unseen(&handler_state.rings, tid, (uint64_t)place->waiting_ns,
+/* Time that has no stack yet is kept until the thread's next stack, or recorded without one at the
+ * end (is_last). */
+static void record(struct blocked_thread *blocked, uint32_t tid, int64_t time_ns, bool is_last) {
+    if (blocked->waiting_ns > (is_last ? 0 : WAITING_NS)) {
+        push_name(blocked, tid);
+        if (ring_push_unseen(&handler_state.rings, tid, (uint64_t)blocked->waiting_ns,
                              RING_UNSEEN_WAITING))
-            place->waiting_ns = 0;
+            blocked->waiting_ns = 0;
     }
-    bool has_place = place->depth > 0 && (place->stands || is_last);
-    if (place->loose_ns <= 0 || (!has_place && !is_last))
+    bool has_stack = blocked->depth > 0 && (blocked->is_stack_known || is_last);
+    if (blocked->off_cpu_ns <= 0 || (!has_stack && !is_last))
         return;
-    tell_name(place, tid);
-    if (has_place ? push_place(place, tid, time_ns, place->loose_ns)
-                  : ring_push_unseen(&handler_state.rings, tid, (uint64_t)place->loose_ns,
+    push_name(blocked, tid);
+    if (has_stack ? push_blocked(blocked, tid, time_ns, blocked->off_cpu_ns)
+                  : ring_push_unseen(&handler_state.rings, tid, (uint64_t)blocked->off_cpu_ns,
                                      RING_UNSEEN_ASLEEP))
-        place->loose_ns = 0;
+        blocked->off_cpu_ns = 0;
 }
 
 /* ---- One look ---- */
 
-/* Takes the time since the last look into account. False: the thread is not there any more. */
-static bool advance(struct place *place, uint32_t tid, int64_t time_ns, bool *has_run) {
+/* Adds the time since the last look. False: the thread has ended. */
+static bool advance(struct blocked_thread *blocked, uint32_t tid, int64_t time_ns, bool *has_run) {
     int64_t cpu_ns = handler_clock_ns(THREAD_CPU_CLOCK(tid));
     if (cpu_ns == 0)
         return false;
-    place->loose_ns += time_ns - place->seen_ns - (cpu_ns - place->cpu_ns);
-    *has_run = cpu_ns != place->cpu_ns;
-    place->seen_ns = time_ns;
-    place->cpu_ns = cpu_ns;
+    blocked->off_cpu_ns += time_ns - blocked->seen_ns - (cpu_ns - blocked->cpu_ns);
+    *has_run = cpu_ns != blocked->cpu_ns;
+    blocked->seen_ns = time_ns;
+    blocked->cpu_ns = cpu_ns;
     return true;
 }
 
-/* Of the time off the CPU, what the thread was ready to run. */
-static void take_waiting(struct place *place, uint32_t tid) {
+/* Separates the time that the thread waited for a CPU from the time that it was blocked. */
+static void split_waiting(struct blocked_thread *blocked, uint32_t tid) {
     int64_t waited_ns = procfs_task_waited_ns(tid);
-    int64_t more = waited_ns < 0 || place->waited_ns < 0 ? 0 : waited_ns - place->waited_ns;
-    more = more < place->loose_ns ? more : place->loose_ns;
-    place->waited_ns = waited_ns;
+    int64_t more = waited_ns < 0 || blocked->waited_ns < 0 ? 0 : waited_ns - blocked->waited_ns;
+    more = more < blocked->off_cpu_ns ? more : blocked->off_cpu_ns;
+    blocked->waited_ns = waited_ns;
     if (more <= 0)
         return;
-    place->waiting_ns += more;
-    place->loose_ns -= more;
+    blocked->waiting_ns += more;
+    blocked->off_cpu_ns -= more;
 }
 
-static void walk(struct place *place, uint64_t pc, uint64_t sp, const struct module_map *map) {
+static void walk(struct blocked_thread *blocked, uint64_t pc, uint64_t sp,
+                 const struct module_map *map) {
     struct walk_result walked = {.end = RING_END_BAD_STACK};
-    struct walk_copy copy = {.low = (sp - BELOW) & ~7ull, .bytes = now.copy, .read = read_code};
+    struct walk_copy copy = {
+        .low = (sp - RED_ZONE) & ~7ull, .bytes = state.copy, .read = read_code};
     for (size_t bytes = SMALL_BYTES; bytes <= LARGE_BYTES; bytes *= LARGE_BYTES / SMALL_BYTES) {
-        int64_t got = read_memory(copy.low, now.copy, bytes);
+        int64_t got = read_memory(copy.low, state.copy, bytes);
         copy.high = copy.low + (uint64_t)(got > 0 ? got & ~7ll : 0);
-        walk_from_copy(pc, sp, &map->walk, &copy, place->pcs,
+        walk_from_copy(pc, sp, &map->walk, &copy, blocked->pcs,
                        atomic_load_explicit(&handler_state.max_depth, memory_order_relaxed),
                        &walked);
         if (walked.end != RING_END_BAD_STACK || got < (int64_t)bytes)
             break;
     }
-    place->depth = (uint16_t)walked.depth;
-    place->gap_at = walked.gap_at;
-    place->end = walked.end;
-    place->fp_frames = walked.fp_frames;
-    place->generation = map->generation;
+    blocked->depth = (uint16_t)walked.depth;
+    blocked->gap_at = walked.gap_at;
+    blocked->end = walked.end;
+    blocked->fp_frames = walked.fp_frames;
+    blocked->generation = map->generation;
 }
 
-/* A module that came since the map was read. */
-static void tell_of_miss(const struct place *place, const struct walk_map *map) {
-    if (place->end != RING_END_NO_TABLE && place->fp_frames == 0)
+/* Asks for new maps if a pc is in a module that was loaded since the maps were read. */
+static void report_miss(const struct blocked_thread *blocked, const struct walk_map *map) {
+    if (blocked->end != RING_END_NO_TABLE && blocked->fp_frames == 0)
         return;
-    for (uint32_t i = 0; i < place->depth; i++)
-        if (!walk_map_find(map, (place->pcs[i] & ~RING_PC_EXACT) - (i > 0)))
+    for (uint32_t i = 0; i < blocked->depth; i++)
+        if (!walk_map_find(map, (blocked->pcs[i] & ~RING_PC_EXACT) - (i > 0)))
             atomic_store_explicit(&handler_state.missed, 1, memory_order_release);
 }
 
-/* Where it stands now, if it does: its clock says whether it kept still while it was looked at. */
-static void find_place(struct place *place, uint32_t tid) {
+/* Walks the thread's stack if it is blocked. The result counts if the CPU clock shows that the
+ * thread has not run meanwhile. */
+static void find_stack(struct blocked_thread *blocked, uint32_t tid) {
     const struct module_map *map = atomic_load_explicit(&handler_state.map, memory_order_acquire);
     uint64_t pc, sp;
-    place->stands = false;
-    if (!map || !now.copy || procfs_task_state(tid, &pc, &sp) != PROCFS_BLOCKED || sp < BELOW)
+    blocked->is_stack_known = false;
+    if (!map || !state.copy || procfs_task_state(tid, &pc, &sp) != PROCFS_BLOCKED || sp < RED_ZONE)
         return;
-    place->depth = 0;
-    walk(place, pc, sp, map);
-    place->stands = handler_clock_ns(THREAD_CPU_CLOCK(tid)) == place->cpu_ns;
-    if (place->stands)
-        tell_of_miss(place, &map->walk);
+    blocked->depth = 0;
+    walk(blocked, pc, sp, map);
+    blocked->is_stack_known = handler_clock_ns(THREAD_CPU_CLOCK(tid)) == blocked->cpu_ns;
+    if (blocked->is_stack_known)
+        report_miss(blocked, &map->walk);
     else
-        place->depth = 0;
+        blocked->depth = 0;
 }
 
 static int64_t idle_ns(void) {
     int64_t longest = sampled_threads_count() < MANY ? IDLE_NS : MANY_NS;
-    return longest > now.period_ns ? longest : now.period_ns;
+    return longest > state.period_ns ? longest : state.period_ns;
 }
 
-/* At a random moment between half of the pause and one and a half: work in step with our looks must
- * not always be seen in the same place. */
+/* A random time from half the pause to one and a half: otherwise work in step with the looks would
+ * always be seen at the same point. */
 static int64_t dithered(int64_t pause_ns) {
-    now.random = now.random * 6364136223846793005ull + 1442695040888963407ull;
-    return pause_ns / 2 + (int64_t)((__uint128_t)(uint64_t)pause_ns * (now.random >> 32) >> 32);
+    state.random = state.random * 6364136223846793005ull + 1442695040888963407ull;
+    return pause_ns / 2 + (int64_t)((__uint128_t)(uint64_t)pause_ns * (state.random >> 32) >> 32);
 }
 
 static void look_at(const struct sampled_thread *thread, uint32_t number, int64_t time_ns) {
-    struct place *place = &now.places[number];
+    struct blocked_thread *blocked = &state.threads[number];
     bool has_run;
-    if (place->incarnation != atomic_load(&thread->incarnation) ||
-        !advance(place, thread->tid, time_ns, &has_run)) {
-        now.next_ns[number] = 0;
+    if (blocked->incarnation != atomic_load(&thread->incarnation) ||
+        !advance(blocked, thread->tid, time_ns, &has_run)) {
+        state.next_ns[number] = 0;
         return;
     }
-    if (has_run || !place->stands) {
-        take_waiting(place, thread->tid);
-        find_place(place, thread->tid);
-        place->pause_ns = now.period_ns;
+    if (has_run || !blocked->is_stack_known) {
+        split_waiting(blocked, thread->tid);
+        find_stack(blocked, thread->tid);
+        blocked->pause_ns = state.period_ns;
     } else {
         int64_t longest = idle_ns();
-        place->pause_ns = place->pause_ns * 2 < longest ? place->pause_ns * 2 : longest;
+        blocked->pause_ns = blocked->pause_ns * 2 < longest ? blocked->pause_ns * 2 : longest;
     }
-    record(place, thread->tid, time_ns, false);
-    now.next_ns[number] = time_ns + dithered(place->pause_ns);
+    record(blocked, thread->tid, time_ns, false);
+    state.next_ns[number] = time_ns + dithered(blocked->pause_ns);
 }
 
 /* ---- Rounds ---- */
@@ -228,15 +234,15 @@ static void look_at(const struct sampled_thread *thread, uint32_t number, int64_
 static uint32_t look_at_batch(uint32_t limit, uint32_t left) {
     uint64_t mask;
     uint32_t seen = 0;
-    int64_t time_ns = wall_ns();
+    int64_t time_ns = now_ns();
     sampled_threads_lock(&mask);
     for (uint32_t looks = 0; seen < left && looks < BATCH; seen++) {
-        now.cursor = now.cursor + 1 < limit ? now.cursor + 1 : 0;
-        const struct sampled_thread *thread = &handler_state.threads[now.cursor];
-        if (now.next_ns[now.cursor] == 0 || now.next_ns[now.cursor] > time_ns)
+        state.cursor = state.cursor + 1 < limit ? state.cursor + 1 : 0;
+        const struct sampled_thread *thread = &handler_state.threads[state.cursor];
+        if (state.next_ns[state.cursor] == 0 || state.next_ns[state.cursor] > time_ns)
             continue;
         looks++;
-        look_at(thread, now.cursor, wall_ns());
+        look_at(thread, state.cursor, now_ns());
     }
     sampled_threads_unlock(&mask);
     return seen;
@@ -245,56 +251,56 @@ static uint32_t look_at_batch(uint32_t limit, uint32_t left) {
 void blocked_round(void) {
     uint32_t limit = sampled_threads_limit();
     int64_t begin = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID), cost = 0;
-    int64_t budget = now.period_ns / SHARE > LEAST_COST ? now.period_ns / SHARE : LEAST_COST;
+    int64_t budget = state.period_ns / SHARE > LEAST_COST ? state.period_ns / SHARE : LEAST_COST;
     for (uint32_t seen = 0; seen < limit && cost < budget;) {
         seen += look_at_batch(limit, limit - seen);
         cost = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
     }
-    int64_t pause = dithered(now.period_ns);
-    now.round_ns = wall_ns() + (pause > cost * SHARE ? pause : cost * SHARE);
+    int64_t pause = dithered(state.period_ns);
+    state.round_ns = now_ns() + (pause > cost * SHARE ? pause : cost * SHARE);
 }
 
 int64_t blocked_due_ns(void) {
-    return atomic_load(&now.open) ? now.round_ns : INT64_MAX;
+    return atomic_load(&state.open) ? state.round_ns : INT64_MAX;
 }
 
 bool blocked_is_open(void) {
-    return atomic_load(&now.open);
+    return atomic_load(&state.open);
 }
 
-/* The last word on a thread, or on all of them so far. */
-static void settle(struct place *place, uint32_t tid, bool has_ended) {
-    int64_t time_ns = wall_ns();
+/* Records all time of a thread up to now. */
+static void record_all(struct blocked_thread *blocked, uint32_t tid, bool has_ended) {
+    int64_t time_ns = now_ns();
     bool has_run = false;
-    if (!has_ended && advance(place, tid, time_ns, &has_run) && has_run) {
-        place->stands = false;
-        take_waiting(place, tid);
+    if (!has_ended && advance(blocked, tid, time_ns, &has_run) && has_run) {
+        blocked->is_stack_known = false;
+        split_waiting(blocked, tid);
     }
-    record(place, tid, time_ns, true);
+    record(blocked, tid, time_ns, true);
 }
 
 void blocked_enter(const struct sampled_thread *thread) {
-    if (!atomic_load_explicit(&now.open, memory_order_relaxed))
+    if (!atomic_load_explicit(&state.open, memory_order_relaxed))
         return;
     uint32_t number = sampled_threads_index(thread);
-    struct place *place = &now.places[number];
-    memset(place, 0, offsetof(struct place, pcs));
-    place->incarnation = atomic_load(&thread->incarnation);
-    place->seen_ns = wall_ns();
-    place->cpu_ns = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid));
-    place->waited_ns = procfs_task_waited_ns(thread->tid);
-    now.next_ns[number] = place->seen_ns + now.period_ns / 2;
+    struct blocked_thread *blocked = &state.threads[number];
+    memset(blocked, 0, offsetof(struct blocked_thread, pcs));
+    blocked->incarnation = atomic_load(&thread->incarnation);
+    blocked->seen_ns = now_ns();
+    blocked->cpu_ns = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid));
+    blocked->waited_ns = procfs_task_waited_ns(thread->tid);
+    state.next_ns[number] = blocked->seen_ns + state.period_ns / 2;
 }
 
 void blocked_leave(const struct sampled_thread *thread, bool has_ended) {
     uint32_t number = sampled_threads_index(thread);
-    if (!atomic_load_explicit(&now.open, memory_order_relaxed))
+    if (!atomic_load_explicit(&state.open, memory_order_relaxed))
         return;
-    struct place *place = &now.places[number];
-    if (place->incarnation == atomic_load(&thread->incarnation))
-        settle(place, thread->tid, has_ended);
-    place->incarnation = 0;
-    now.next_ns[number] = 0;
+    struct blocked_thread *blocked = &state.threads[number];
+    if (blocked->incarnation == atomic_load(&thread->incarnation))
+        record_all(blocked, thread->tid, has_ended);
+    blocked->incarnation = 0;
+    state.next_ns[number] = 0;
 }
 
 static void each_thread(void (*visit)(const struct sampled_thread *thread)) {
@@ -307,9 +313,9 @@ static void each_thread(void (*visit)(const struct sampled_thread *thread)) {
 }
 
 static void flush_thread(const struct sampled_thread *thread) {
-    struct place *place = &now.places[sampled_threads_index(thread)];
-    if (place->incarnation == atomic_load(&thread->incarnation))
-        settle(place, thread->tid, false);
+    struct blocked_thread *blocked = &state.threads[sampled_threads_index(thread)];
+    if (blocked->incarnation == atomic_load(&thread->incarnation))
+        record_all(blocked, thread->tid, false);
 }
 
 void blocked_flush(void) {
@@ -318,17 +324,17 @@ void blocked_flush(void) {
 }
 
 void blocked_after_fork(void) {
-    atomic_store(&now.open, false);
+    atomic_store(&state.open, false);
 }
 
 static int reserve_all(void) {
-    if (!now.places)
-        now.places = reserve(SAMPLED_THREADS_MAX * sizeof *now.places);
-    if (!now.next_ns)
-        now.next_ns = reserve(SAMPLED_THREADS_MAX * sizeof *now.next_ns);
-    if (!now.copy)
-        now.copy = reserve(LARGE_BYTES);
-    return now.places && now.next_ns && now.copy ? 0 : ENOMEM;
+    if (!state.threads)
+        state.threads = reserve(SAMPLED_THREADS_MAX * sizeof *state.threads);
+    if (!state.next_ns)
+        state.next_ns = reserve(SAMPLED_THREADS_MAX * sizeof *state.next_ns);
+    if (!state.copy)
+        state.copy = reserve(LARGE_BYTES);
+    return state.threads && state.next_ns && state.copy ? 0 : ENOMEM;
 }
 
 int blocked_open(uint64_t period_ns) {
@@ -336,10 +342,10 @@ int blocked_open(uint64_t period_ns) {
     bool was_open = blocked_is_open();
     if (reserve_all() != 0)
         return ENOMEM;
-    now.period_ns = (int64_t)period_ns > LEAST_NS ? (int64_t)period_ns : LEAST_NS;
-    now.round_ns = wall_ns();
-    now.random = (uint64_t)now.round_ns;
-    atomic_store(&now.open, true);
+    state.period_ns = (int64_t)period_ns > LEAST_NS ? (int64_t)period_ns : LEAST_NS;
+    state.round_ns = now_ns();
+    state.random = (uint64_t)state.round_ns;
+    atomic_store(&state.open, true);
     if (!was_open)
         each_thread(blocked_enter);
     errno = EACCES;
@@ -354,10 +360,10 @@ void blocked_close(void) {
         return;
     blocked_flush();
     uint64_t mask;
-    sampled_threads_lock(&mask); /* a thread that leaves is past its last word */
-    atomic_store(&now.open, false);
+    sampled_threads_lock(&mask); /* waits for blocked_leave of ending threads */
+    atomic_store(&state.open, false);
     sampled_threads_unlock(&mask);
-    madvise(now.places, SAMPLED_THREADS_MAX * sizeof *now.places, MADV_DONTNEED);
-    madvise(now.next_ns, SAMPLED_THREADS_MAX * sizeof *now.next_ns, MADV_DONTNEED);
-    madvise(now.copy, LARGE_BYTES, MADV_DONTNEED);
+    madvise(state.threads, SAMPLED_THREADS_MAX * sizeof *state.threads, MADV_DONTNEED);
+    madvise(state.next_ns, SAMPLED_THREADS_MAX * sizeof *state.next_ns, MADV_DONTNEED);
+    madvise(state.copy, LARGE_BYTES, MADV_DONTNEED);
 }

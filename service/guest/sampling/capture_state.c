@@ -2,13 +2,13 @@
 #include "service/guest/sampling/capture_state.h"
 
 #include "service/guest/guest.h"
-#include "service/guest/heap/alloc_backtrace.h"
 #include "service/guest/link.h"
+#include "service/guest/maps/map_updates.h"
 #include "service/guest/maps/maps_watch.h"
 #include "service/guest/maps/module_map.h"
 #include "service/guest/process/append.h"
 #include "service/guest/process/limits.h"
-#include "service/guest/raw.h"
+#include "service/guest/quiescence.h"
 #include "service/guest/sampling/blocked_threads.h"
 #include "service/guest/sampling/clock.h"
 #include "service/guest/sampling/install.h"
@@ -20,15 +20,15 @@
 #include <string.h>
 #include <time.h>
 
-#define MS           1000000ll
-#define LOOK_NS      (500 * MS)
-#define ACCOUNT_NS   (1000 * MS)
-#define TABLES_NS    (3000 * MS)
-#define DRAIN_NS     (10000 * MS) /* a sonded that has not read all by then keeps its memory */
-#define STUCK_NS     (10000 * MS)
-#define LEAST_PERIOD (50 * 1000ull)
-#define MOST_PERIOD  (10ull * 1000 * 1000 * 1000)
-#define PARTS        16u /* mappings in one frame */
+#define MS            1000000ll
+#define CHECK_NS      (500 * MS) /* between two looks at threads, handlers and the reader */
+#define ACCOUNT_NS    (1000 * MS)
+#define TABLES_NS     (3000 * MS)
+#define DRAIN_NS      (10000 * MS) /* then the rings keep what sonded has not read */
+#define STUCK_NS      (10000 * MS)
+#define QUIESCENCE_MS 1000
+#define LEAST_PERIOD  (50 * 1000ull)
+#define MOST_PERIOD   (10ull * 1000 * 1000 * 1000)
 
 enum stage { IDLE, PREPARING, RUNNING, DRAINING };
 
@@ -38,17 +38,15 @@ static struct {
     uint64_t period_ns, wall_period_ns; /* wall_period_ns 0 = blocked threads are not looked at */
     enum sample_clock wanted;
     struct clock_plan plan;
-    struct maps maps, next_maps;
-    uint64_t generation;
-    int64_t deadline_ns; /* of tables, of draining */
-    int64_t look_ns, account_ns, maps_cost_ns;
-    struct maps_watch watch;
-    int64_t process_start_ns, own_start_ns; /* own: before the preparations */
-    int64_t own_running_ns;                 /* after them */
-    struct handler_cost handlers_before;    /* the capture */
+    int64_t deadline_ns; /* for tables, or for draining */
+    int64_t check_ns, account_ns;
+    int64_t process_start_ns;
+    int64_t own_start_ns;   /* the control thread's CPU clock before the preparations */
+    int64_t own_running_ns; /* and after them */
+    struct handler_cost handlers_before;
     uint64_t read_bytes;
-    int64_t read_ns; /* when sonded read something last */
-} now;
+    int64_t read_ns; /* when sonded last read something */
+} capture;
 
 static int64_t clock_now(void) {
     return handler_clock_ns(CLOCK_MONOTONIC);
@@ -58,14 +56,14 @@ static void send_state(bool running, int os_error) {
     link_out *out = link_message();
     sonde_guest_v1_CpuState *state = &out->message.cpu_state;
     out->which_message = sonde_guest_v1_FromGuest_cpu_state_tag;
-    state->sequence = now.sequence;
+    state->sequence = capture.sequence;
     state->running = running;
-    state->period_ns = now.period_ns;
+    state->period_ns = capture.period_ns;
     state->threads = threads_count();
     state->os_error = os_error;
-    append_text(state->clock, sizeof state->clock, running ? clock_name(now.plan.clock) : "");
-    append_text(state->note, sizeof state->note, now.plan.note);
-    if (now.plan.clock == SAMPLE_CLOCK_PERF)
+    append_text(state->clock, sizeof state->clock, running ? clock_name(capture.plan.clock) : "");
+    append_text(state->note, sizeof state->note, capture.plan.note);
+    if (capture.plan.clock == SAMPLE_CLOCK_PERF)
         threads_note(state->note, sizeof state->note, SAMPLE_CLOCK_TIMER,
                      " threads by timer (RLIMIT_NOFILE)");
     threads_note(state->note, sizeof state->note, SAMPLE_CLOCK_NONE, " threads without a clock");
@@ -74,105 +72,28 @@ static void send_state(bool running, int os_error) {
 
 void capture_suspend(void) {
     int64_t used_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    now.own_start_ns -= used_ns; /* the next thread's clock begins at 0 */
-    now.own_running_ns -= used_ns;
+    capture.own_start_ns -= used_ns; /* the next thread's clock starts at 0 */
+    capture.own_running_ns -= used_ns;
 }
 
 static void send_account(void) {
     struct handler_cost handlers = sampled_threads_handler_cost();
-    uint64_t handler_ns = handler_cost_ns(&now.handlers_before, &handlers);
+    uint64_t handler_ns = handler_cost_ns(&capture.handlers_before, &handlers);
     if (handler_state.rings.header) {
         atomic_store(&handler_state.rings.header->handler_ns, handler_ns);
-        atomic_store(&handler_state.rings.header->handler_count, handlers.count);
+        atomic_store(&handler_state.rings.header->handler_count, handlers.runs);
     }
     link_out *out = link_message();
     sonde_guest_v1_CpuAccount *account = &out->message.cpu_account;
     out->which_message = sonde_guest_v1_FromGuest_cpu_account_tag;
     account->process_cpu_ns =
-        (uint64_t)(handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - now.process_start_ns);
+        (uint64_t)(handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID) - capture.process_start_ns);
     int64_t own_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    account->guest_cpu_ns = handler_ns + (uint64_t)(own_ns - now.own_start_ns);
-    account->control_cpu_ns = (uint64_t)(own_ns - now.own_running_ns);
+    account->guest_cpu_ns = handler_ns + (uint64_t)(own_ns - capture.own_start_ns);
+    account->control_cpu_ns = (uint64_t)(own_ns - capture.own_running_ns);
     account->threads = threads_count();
-    now.account_ns = maps_watch_next(clock_now() + ACCOUNT_NS / 2);
+    capture.account_ns = maps_watch_next(clock_now() + ACCOUNT_NS / 2);
     link_send(-1);
-}
-
-static void add_mapping(sonde_guest_v1_Mapping *mapping, const struct maps_module *module) {
-    mapping->start = module->start;
-    mapping->end = module->end;
-    mapping->offset = module->offset;
-    mapping->device_major = module->device_major;
-    mapping->device_minor = module->device_minor;
-    mapping->inode = module->inode;
-    memcpy(mapping->path, module->path, sizeof mapping->path);
-}
-
-static bool send_maps(void) {
-    for (uint32_t at = 0; at == 0 || at < now.maps.module_count;) {
-        link_out *out = link_message();
-        sonde_guest_v1_Maps *maps = &out->message.maps;
-        out->which_message = sonde_guest_v1_FromGuest_maps_tag;
-        maps->generation = now.generation;
-        for (; at < now.maps.module_count && maps->mappings_count < PARTS; at++)
-            add_mapping(&maps->mappings[maps->mappings_count++], &now.maps.modules[at]);
-        maps->last = at >= now.maps.module_count;
-        if (!link_send(-1))
-            return false;
-        if (maps->last)
-            break;
-    }
-    return true;
-}
-
-/* The stack areas are read by handlers: the old ones may be written again only when none is
- * inside. */
-static bool is_quiet(void) {
-    return handler_is_quiescent(sampled_threads_limit()) && alloc_backtrace_is_quiescent();
-}
-
-static bool wait_quiet(int tries) {
-    for (; tries > 0; tries--) {
-        if (is_quiet())
-            return true;
-        struct timespec moment = {0, 1000000};
-        nanosleep(&moment, NULL);
-    }
-    return false;
-}
-
-/* Reads the maps; a changed set becomes a new generation, is published and sent. */
-/* False when they are not to be had. */
-static bool refresh_maps(bool force) {
-    int64_t begin = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    atomic_store(&guest.reread_maps, false);
-    maps_watch_before(&now.watch);
-    if (!wait_quiet(10) || maps_init(&now.next_maps) != 0 || maps_read(&now.next_maps) != 0)
-        return false;
-    now.maps_cost_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
-    bool changed = force || !maps_same_modules(&now.maps, &now.next_maps);
-    struct maps swap = now.maps;
-    now.maps = now.next_maps;
-    now.next_maps = swap;
-    atomic_store(&handler_state.areas, now.maps.areas);
-    if (!changed)
-        return true;
-    module_map_collect(is_quiet());
-    if (module_map_set_modules(&now.maps, ++now.generation) == 0 && module_map_publish() == 0)
-        send_maps();
-    return true;
-}
-
-static struct maps_reasons reasons(void) {
-    return (struct maps_reasons){.missed = atomic_load(&handler_state.missed) != 0,
-                                 .closed = atomic_load(&guest.reread_maps),
-                                 .running = now.stage == RUNNING};
-}
-
-static void plan_maps(void) {
-    maps_watch_begin(&now.watch, clock_now(), now.maps_cost_ns, reasons());
-    atomic_store(&handler_state.missed, 0);
-    atomic_store(&handler_state.wants_miss, 1);
 }
 
 static enum sample_clock clock_of(sonde_guest_v1_ClockChoice choice) {
@@ -189,163 +110,168 @@ static enum sample_clock clock_of(sonde_guest_v1_ClockChoice choice) {
 }
 
 static void refuse(int os_error) {
-    now.stage = IDLE;
+    capture.stage = IDLE;
     atomic_store(&guest.state, GUEST_IDLE);
-    now.plan.os_error = os_error;
+    capture.plan.os_error = os_error;
     send_state(false, os_error);
 }
 
-/* A faster capture than the rings were made for gets new ones; sonded reads what the old ones hold
- * when it hears of them. */
 static uint64_t fastest_ns(void) {
-    bool is_wall = now.wall_period_ns && now.wall_period_ns < now.period_ns;
-    return is_wall ? now.wall_period_ns : now.period_ns;
+    bool is_wall = capture.wall_period_ns && capture.wall_period_ns < capture.period_ns;
+    return is_wall ? capture.wall_period_ns : capture.period_ns;
 }
 
-static bool rings_too_small(void) {
+/* If a capture needs a higher rate than the rings were sized for, new rings are allocated. sonded
+ * reads what is left in the old ones when it receives the new ones. */
+static bool are_rings_too_small(void) {
     uint32_t count;
     uint64_t bytes = rings_plan(fastest_ns(), limits_cpus(), &count);
     return handler_state.rings.count * handler_state.rings.bytes < count * bytes;
 }
 
-/* Rings and memory for the maps. */
-static int prepare_parts(void) {
-    int error = sampled_threads_open();
-    bool useless = handler_state.rings.header && (rings_fd() < 0 || rings_too_small());
-    if (useless && wait_quiet(10))
-        rings_destroy();
-    bool fresh = !handler_state.rings.header;
-    if (!error && fresh)
-        error = rings_create(fastest_ns(), limits_cpus());
-    if (!error)
-        error = maps_init(&now.maps);
-    if (error || !fresh)
-        return error;
+static bool send_rings(void) {
     link_out *out = link_message();
     out->which_message = sonde_guest_v1_FromGuest_rings_tag;
     out->message.rings.ring_count = handler_state.rings.count;
     out->message.rings.ring_bytes = handler_state.rings.bytes;
-    return link_send(rings_fd()) ? 0 : EPIPE;
+    return link_send(rings_fd());
+}
+
+/* Allocates what a capture needs and sends new rings. */
+static int prepare_memory(void) {
+    int error = sampled_threads_open();
+    bool is_unusable = handler_state.rings.header && (rings_fd() < 0 || are_rings_too_small());
+    if (is_unusable && quiescence_wait(10))
+        rings_destroy();
+    bool is_new = !handler_state.rings.header;
+    if (!error && is_new)
+        error = rings_create(fastest_ns(), limits_cpus());
+    if (!error)
+        error = map_updates_open();
+    if (error || !is_new)
+        return error;
+    return send_rings() ? 0 : EPIPE;
 }
 
 static void prepare(void) {
-    now.plan = (struct clock_plan){.clock = SAMPLE_CLOCK_NONE};
-    now.own_start_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
-    int error = prepare_parts();
-    if (!error && !refresh_maps(true) && now.maps.module_count == 0) {
-        append_text(now.plan.note, sizeof now.plan.note, "it sees no /proc in its chroot");
+    capture.plan = (struct clock_plan){.clock = SAMPLE_CLOCK_NONE};
+    capture.own_start_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    int error = prepare_memory();
+    if (!error && !map_updates_read(true) && map_updates_maps()->module_count == 0) {
+        append_text(capture.plan.note, sizeof capture.plan.note, "no /proc in its chroot");
         error = ENOENT;
     }
     if (error) {
         refuse(error);
         return;
     }
-    now.stage = PREPARING;
+    capture.stage = PREPARING;
     atomic_store(&guest.state, GUEST_PREPARING);
-    now.deadline_ns = clock_now() + TABLES_NS;
-    if (now.maps.main_stack.high)
-        handler_state.main_stack.high = now.maps.main_stack.high;
+    capture.deadline_ns = clock_now() + TABLES_NS;
+    if (map_updates_maps()->main_stack.high)
+        handler_state.main_stack.high = map_updates_maps()->main_stack.high;
 }
 
-/* Chooses a clock that can be armed and whose signal is ours. */
-static int ready_clock(enum sample_clock wanted) {
-    clock_choose(wanted, install_timer_signal(), &now.plan);
-    int error = now.plan.clock == SAMPLE_CLOCK_NONE ? now.plan.os_error : 0;
-    if (!error && now.plan.clock == SAMPLE_CLOCK_PERF)
+/* Chooses a clock that can be armed, and installs its handler. 0 or an errno. */
+static int choose_clock(enum sample_clock wanted) {
+    clock_choose(wanted, install_timer_signal(), &capture.plan);
+    int error = capture.plan.clock == SAMPLE_CLOCK_NONE ? capture.plan.os_error : 0;
+    if (!error && capture.plan.clock == SAMPLE_CLOCK_PERF)
         error = install_handler(CHAIN_TRAP);
-    if (!error && handler_state.timer_signal && now.plan.clock != SAMPLE_CLOCK_PROCESS)
-        error = install_handler(CHAIN_TIMER); /* for threads that get no descriptor, too */
-    if (!error && now.plan.clock == SAMPLE_CLOCK_PROCESS)
+    if (!error && handler_state.timer_signal && capture.plan.clock != SAMPLE_CLOCK_PROCESS)
+        error = install_handler(CHAIN_TIMER); /* threads without a descriptor use it, too */
+    if (!error && capture.plan.clock == SAMPLE_CLOCK_PROCESS)
         error = install_handler(CHAIN_PROF);
     return error;
 }
 
-/* Blocked threads are looked at from now on, or no more; what is known of them is in the rings. */
+/* Starts, changes or ends the observation of blocked threads, after recording what is known of
+ * them. */
 static void adjust_blocked(void) {
     blocked_flush();
-    if (!now.wall_period_ns) {
+    if (!capture.wall_period_ns) {
         blocked_close();
         return;
     }
-    int error = blocked_open(now.wall_period_ns);
-    if (!error || strstr(now.plan.note, "blocked threads"))
+    int error = blocked_open(capture.wall_period_ns);
+    if (!error || strstr(capture.plan.note, "blocked threads"))
         return;
-    append_text(now.plan.note, sizeof now.plan.note, *now.plan.note ? "; " : "");
-    append_text(now.plan.note, sizeof now.plan.note, "stacks of blocked threads: ");
-    append_errno(now.plan.note, sizeof now.plan.note, error);
+    append_text(capture.plan.note, sizeof capture.plan.note, *capture.plan.note ? "; " : "");
+    append_text(capture.plan.note, sizeof capture.plan.note, "stacks of blocked threads: ");
+    append_errno(capture.plan.note, sizeof capture.plan.note, error);
 }
 
 static void start_clocks(void) {
-    int error = ready_clock(now.wanted);
+    int error = choose_clock(capture.wanted);
     if (error) {
         refuse(error);
         return;
     }
-    now.handlers_before = sampled_threads_handler_cost();
-    now.process_start_ns = handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    threads_open(&now.plan, now.period_ns);
-    if (now.plan.clock == SAMPLE_CLOCK_PROCESS)
-        clock_process(now.period_ns);
+    capture.handlers_before = sampled_threads_handler_cost();
+    capture.process_start_ns = handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+    threads_open(&capture.plan, capture.period_ns);
+    if (capture.plan.clock == SAMPLE_CLOCK_PROCESS)
+        clock_process(capture.period_ns);
     adjust_blocked();
-    now.stage = RUNNING;
+    capture.stage = RUNNING;
     atomic_store(&guest.state, GUEST_RUNNING);
-    now.look_ns = clock_now() + LOOK_NS / 5; /* threads that slipped through the first scan */
-    now.account_ns = maps_watch_next(clock_now() + ACCOUNT_NS / 2);
-    now.read_ns = clock_now();
-    plan_maps();
+    capture.check_ns = clock_now() + CHECK_NS / 5; /* soon: the first scan may miss new threads */
+    capture.account_ns = maps_watch_next(clock_now() + ACCOUNT_NS / 2);
+    capture.read_ns = clock_now();
+    map_updates_plan(true);
     send_state(true, 0);
-    now.own_running_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+    capture.own_running_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void stop_clocks(void) {
     blocked_close();
-    if (now.plan.clock == SAMPLE_CLOCK_PROCESS)
+    if (capture.plan.clock == SAMPLE_CLOCK_PROCESS)
         clock_process(0);
     threads_close();
-    wait_quiet(1000);
+    quiescence_wait(QUIESCENCE_MS);
     atomic_store(&handler_state.wants_miss, atomic_load(&guest.keeps_maps));
 }
 
 static void stop(void) {
     stop_clocks();
     send_account();
-    now.stage = DRAINING;
+    capture.stage = DRAINING;
     atomic_store(&guest.state, GUEST_IDLE);
-    now.deadline_ns = clock_now() + DRAIN_NS;
+    capture.deadline_ns = clock_now() + DRAIN_NS;
     send_state(false, 0);
 }
 
 static void change_rate(void) {
-    threads_change(now.period_ns);
-    if (now.plan.clock == SAMPLE_CLOCK_PROCESS)
-        clock_process(now.period_ns);
+    threads_change(capture.period_ns);
+    if (capture.plan.clock == SAMPLE_CLOCK_PROCESS)
+        clock_process(capture.period_ns);
     send_state(true, 0);
 }
 
 void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
-    uint64_t period = config->period_ns, before = now.period_ns;
-    now.sequence = config->sequence;
+    uint64_t period = config->period_ns, before = capture.period_ns;
+    capture.sequence = config->sequence;
     if (period && period < LEAST_PERIOD)
         period = LEAST_PERIOD;
-    now.period_ns = period < MOST_PERIOD ? period : MOST_PERIOD;
-    now.wall_period_ns =
+    capture.period_ns = period < MOST_PERIOD ? period : MOST_PERIOD;
+    capture.wall_period_ns =
         config->wall_period_ns < MOST_PERIOD ? config->wall_period_ns : MOST_PERIOD;
-    if (now.stage == RUNNING && period)
+    if (capture.stage == RUNNING && period)
         adjust_blocked();
-    now.wanted = clock_of(config->clock);
+    capture.wanted = clock_of(config->clock);
     uint32_t depth = config->max_depth;
     atomic_store(&handler_state.max_depth,
                  depth >= 2 && depth < RING_MAX_DEPTH ? depth : RING_MAX_DEPTH);
-    if (period && (now.stage == IDLE || now.stage == DRAINING))
+    if (period && (capture.stage == IDLE || capture.stage == DRAINING))
         prepare();
-    else if (period && now.stage == RUNNING && now.period_ns != before)
+    else if (period && capture.stage == RUNNING && capture.period_ns != before)
         change_rate();
-    else if (now.stage == RUNNING && !period)
+    else if (capture.stage == RUNNING && !period)
         stop();
-    else if (now.stage == RUNNING)
+    else if (capture.stage == RUNNING)
         send_state(true, 0);
     else if (!period) {
-        now.stage = now.stage == PREPARING ? IDLE : now.stage;
+        capture.stage = capture.stage == PREPARING ? IDLE : capture.stage;
         atomic_store(&guest.state, GUEST_IDLE);
         send_state(false, 0);
     }
@@ -353,92 +279,85 @@ void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
 
 void capture_on_table(const sonde_guest_v1_Table *table, int fd) {
     if (module_map_add_table(table->generation, table->start, table->bias, table->bytes, fd) != 0)
-        return; /* the module goes without a table: cut stacks are counted */
+        return; /* the module has no table then; stacks that end there are counted */
 }
 
 void capture_on_tables_done(const sonde_guest_v1_TablesDone *done) {
-    bool wanted = now.stage == PREPARING || now.stage == RUNNING || atomic_load(&guest.keeps_maps);
-    if (done->generation != now.generation || !wanted)
+    bool wanted =
+        capture.stage == PREPARING || capture.stage == RUNNING || atomic_load(&guest.keeps_maps);
+    if (!map_updates_is_current(done->generation) || !wanted)
         return;
-    module_map_collect(is_quiet());
-    module_map_publish();
-    if (now.stage == PREPARING)
+    map_updates_publish();
+    if (capture.stage == PREPARING)
         start_clocks();
 }
 
-/* Somebody went around our sigaction: perf's signals would meet their handler. */
+/* The program has installed a SIGTRAP handler without libc's sigaction. It would receive our ticks,
+ * so the capture continues with timers. */
 static void check_handlers(void) {
-    if (now.plan.clock != SAMPLE_CLOCK_PERF || install_holds(CHAIN_TRAP))
+    if (capture.plan.clock != SAMPLE_CLOCK_PERF || install_holds(CHAIN_TRAP))
         return;
-    int error = ready_clock(SAMPLE_CLOCK_TIMER);
-    append_text(now.plan.note, sizeof now.plan.note, "; SIGTRAP was taken by the program");
+    int error = choose_clock(SAMPLE_CLOCK_TIMER);
+    append_text(capture.plan.note, sizeof capture.plan.note, "; SIGTRAP was taken by the program");
     if (error) {
         stop_clocks();
         refuse(error);
         return;
     }
-    threads_replan(&now.plan);
+    threads_replan(&capture.plan);
     send_state(true, 0);
 }
 
-/* A sonded that reads nothing while records pile up is stuck: hang up rather than tick for
- * nobody. */
+/* Hangs up when sonded has not read anything for STUCK_NS although there are records. */
 static void check_reader(void) {
     uint64_t read = rings_read_bytes();
-    if (read != now.read_bytes || rings_written_bytes() == read)
-        now.read_ns = clock_now();
-    now.read_bytes = read;
-    if (clock_now() - now.read_ns > STUCK_NS)
+    if (read != capture.read_bytes || rings_written_bytes() == read)
+        capture.read_ns = clock_now();
+    capture.read_bytes = read;
+    if (clock_now() - capture.read_ns > STUCK_NS)
         link_close();
 }
 
-static void look(void) {
+static void check(void) {
     threads_look();
     check_handlers();
     check_reader();
-    module_map_collect(is_quiet());
-    now.look_ns = maps_watch_next(clock_now());
-}
-
-static void maps_tick(int64_t time) {
-    if (!maps_watch_wants(&now.watch, time, reasons()))
-        return;
-    refresh_maps(false);
-    plan_maps();
+    module_map_collect(quiescence_reached());
+    capture.check_ns = maps_watch_next(clock_now());
 }
 
 bool capture_has_maps(void) {
     return atomic_load(&handler_state.map) &&
-           (now.stage == RUNNING || atomic_load(&guest.keeps_maps));
+           (capture.stage == RUNNING || atomic_load(&guest.keeps_maps));
 }
 
 void capture_keep_maps(bool wanted) {
-    bool reads_itself = now.stage == PREPARING || now.stage == RUNNING;
-    if (atomic_exchange(&guest.keeps_maps, wanted) || !wanted || reads_itself)
+    bool is_kept_anyway = capture.stage == PREPARING || capture.stage == RUNNING;
+    if (atomic_exchange(&guest.keeps_maps, wanted) || !wanted || is_kept_anyway)
         return;
-    if (maps_init(&now.maps) != 0)
+    if (map_updates_open() != 0)
         return;
-    refresh_maps(true);
-    plan_maps();
+    map_updates_read(true);
+    map_updates_plan(false);
 }
 
 static void run_tick(int64_t time) {
-    maps_tick(time);
-    if (now.stage == RUNNING && time >= now.look_ns)
-        look();
-    if (now.stage == RUNNING && time >= now.account_ns)
+    map_updates_tick(time, true);
+    if (capture.stage == RUNNING && time >= capture.check_ns)
+        check();
+    if (capture.stage == RUNNING && time >= capture.account_ns)
         send_account();
-    if (now.stage == RUNNING && time >= blocked_due_ns())
+    if (capture.stage == RUNNING && time >= blocked_due_ns())
         blocked_round();
 }
 
-/* After the capture: rings, caches and maps cost nothing again. */
-static void rest(void) {
+/* Frees what only a capture needs. */
+static void end_draining(void) {
     if (rings_fd() >= 0 && rings_drained())
         rings_punch();
     if (handler_is_quiescent(sampled_threads_limit()))
         sampled_threads_trim();
-    now.stage = IDLE;
+    capture.stage = IDLE;
 }
 
 static int until(int64_t time) {
@@ -447,53 +366,53 @@ static int until(int64_t time) {
 }
 
 static int64_t next_due(void) {
-    int64_t next = maps_watch_due(&now.watch, reasons());
-    next = now.look_ns < next ? now.look_ns : next;
+    int64_t next = map_updates_due(true);
+    next = capture.check_ns < next ? capture.check_ns : next;
     next = blocked_due_ns() < next ? blocked_due_ns() : next;
-    return now.account_ns < next ? now.account_ns : next;
+    return capture.account_ns < next ? capture.account_ns : next;
 }
 
 int capture_tick(void) {
     int64_t time = clock_now();
-    if (now.stage == PREPARING && time >= now.deadline_ns)
+    if (capture.stage == PREPARING && time >= capture.deadline_ns)
         start_clocks();
-    if (now.stage == RUNNING)
+    if (capture.stage == RUNNING)
         run_tick(time);
-    if (now.stage == DRAINING && (time >= now.deadline_ns || rings_drained()))
-        rest();
+    if (capture.stage == DRAINING && (time >= capture.deadline_ns || rings_drained()))
+        end_draining();
     bool keeps = atomic_load(&guest.keeps_maps);
-    if (keeps && (now.stage == IDLE || now.stage == DRAINING))
-        maps_tick(time);
-    switch (now.stage) {
+    if (keeps && (capture.stage == IDLE || capture.stage == DRAINING))
+        map_updates_tick(time, false);
+    switch (capture.stage) {
     case PREPARING:
-        return until(now.deadline_ns);
+        return until(capture.deadline_ns);
     case RUNNING:
         return until(next_due());
     case DRAINING:
         return 100;
     default:
-        return keeps ? until(maps_watch_due(&now.watch, reasons())) : -1;
+        return keeps ? until(map_updates_due(false)) : -1;
     }
 }
 
-/* The map goes out of sight first: an allocation may walk by it at any moment. */
+/* Unpublishes the map first, since an allocation may walk with it at any moment. */
 void capture_abandon(void) {
     atomic_store(&guest.keeps_maps, false);
-    if (now.stage == RUNNING)
+    if (capture.stage == RUNNING)
         stop_clocks();
-    now.stage = IDLE;
+    capture.stage = IDLE;
     atomic_store(&handler_state.map, NULL);
-    if (!wait_quiet(1000))
-        return; /* a thread is stopped inside a handler: its memory stays */
+    if (!quiescence_wait(QUIESCENCE_MS))
+        return; /* a thread is stopped inside a handler, which may use the memory */
     module_map_clear();
     rings_destroy();
     sampled_threads_trim();
-    now.maps.module_count = 0;
+    map_updates_forget();
 }
 
 void capture_after_fork(void) {
-    now.stage = IDLE;
-    now.maps.module_count = 0;
+    capture.stage = IDLE;
+    map_updates_forget();
     rings_after_fork();
     module_map_after_fork();
 }

@@ -19,10 +19,10 @@
 
 #define SAFE_SPAN_NS 100000u /* perf may repeat a span of this length: a handler run fits in */
 
-static _Atomic int perf_budget; /* descriptors we may still take */
+static _Atomic int perf_budget; /* descriptors that clocks may still use */
 
-/* Not enabled yet: a first phase of 10 us would tick many times before anybody knew the descriptor
- * to set the period with. */
+/* The event is created disabled. With a first phase of 10 us it would tick many times before the
+ * handler knew the descriptor that sets the period. */
 static struct perf_event_attr perf_attr(uint64_t period_ns, bool user_only, uint64_t cookie) {
     return (struct perf_event_attr){
         .type = PERF_TYPE_SOFTWARE,
@@ -48,7 +48,7 @@ static bool perf_kills(void) {
     return seccomp_probe_kills(SYS_perf_event_open, (long)&attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
 }
 
-/* A timer of the thread's CPU clock; `every` 0 = not armed. */
+/* Creates a timer on the thread's CPU clock, not armed: its id or -errno. */
 static long make_timer(uint32_t tid, uint64_t cookie) {
     struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID,
                              .sigev_signo = handler_state.timer_signal};
@@ -74,8 +74,8 @@ const char *clock_name(enum sample_clock clock) {
     return names[clock];
 }
 
-/* Whether perf works for this process, with the kernel's time or without. 0 or an errno. Before
- * Linux 5.18 a blocked SIGTRAP from perf killed the process. */
+/* Whether perf works for this process, with kernel time or without it. 0 or an errno. Before Linux
+ * 5.18 a blocked SIGTRAP from perf killed the process. */
 static int try_perf(bool *user_only) {
     if (!limits_kernel_at_least(5, 18))
         return ENOSYS;
@@ -133,7 +133,7 @@ void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan 
             return;
         }
         if (plan->os_error == ECANCELED)
-            note(plan, "perf refused: a seccomp filter ends who asks for it", 0);
+            note(plan, "perf refused: a seccomp filter kills for perf_event_open", 0);
         else
             note(plan, "perf refused", plan->os_error);
         plan->user_only = false;
@@ -143,7 +143,8 @@ void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan 
         if (plan->os_error == 0) {
             plan->clock = SAMPLE_CLOCK_TIMER;
             note(plan,
-                 "samples at the kernel's tick: its rate at most, blind to work in step with it",
+                 "samples come at the kernel's tick: at most at its rate, and work in step with it "
+                 "is not seen",
                  0);
             return;
         }
@@ -152,7 +153,8 @@ void clock_choose(enum sample_clock wanted, int timer_signal, struct clock_plan 
     if (wanted == SAMPLE_CLOCK_NONE || wanted == SAMPLE_CLOCK_PROCESS) {
         plan->clock = SAMPLE_CLOCK_PROCESS;
         plan->os_error = 0;
-        note(plan, "one clock for all threads, at the kernel's tick: shares of threads are skewed",
+        note(plan,
+             "one clock for all threads, at the kernel's tick: the shares of threads are inexact",
              0);
     }
 }
@@ -182,30 +184,31 @@ static bool arm_timer(struct sampled_thread *thread, uint64_t cookie) {
     return true;
 }
 
-/* When the clock shall tick first, from now; and from which reading of the CPU clock periods are
- * counted. Ticks that would have come before the clock could be armed come at once: they are the
- * thread's start, and no function's that happens to run first. */
-static uint64_t first_tick(struct sampled_thread *thread, const struct unwind_registers *birth) {
+/* Returns the time from now to the first tick, and sets the base from which periods are counted.
+ * Ticks that were due before the clock could be armed are recorded at once, at the thread's start,
+ * so that they do not count for the function that happens to run first. */
+static uint64_t first_tick(struct sampled_thread *thread, const struct unwind_registers *start) {
     int64_t period = (int64_t)thread->period_ns,
             phase = (int64_t)period_phase(thread, thread->period_ns);
-    int64_t cpu = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid)), origin = birth ? 0 : cpu;
+    int64_t cpu = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid)), origin = start ? 0 : cpu;
     int64_t missed = origin + phase > cpu ? 0 : (cpu - origin - phase) / period + 1;
     int64_t next = origin + phase + missed * period;
     int64_t reported = (int64_t)atomic_load(&thread->reported_ns); /* of an earlier rate */
     if (missed)
-        tick_record_start(thread, birth, (uint64_t)(missed * period));
+        tick_record_start(thread, start, (uint64_t)(missed * period));
     atomic_store(&thread->restart_ns, (next - period - reported) | 1);
     return (uint64_t)(next - cpu);
 }
 
-/* Lets the clock run: the first tick after first_ns, the later ones as the handler says. perf's
- * timer would repeat a very short first span, and interrupt the kernel faster than it gets on: so
- * such a one is armed for one tick, and the handler enables it again. Only at a thread's birth,
- * when no handler can be about; others' first span is made longer. */
-static void run(struct sampled_thread *thread, uint64_t first_ns, bool at_birth) {
+/* Starts the clock: the first tick comes after first_ns, later ones after what the handler sets.
+ * perf repeats a span until it is changed, and a very short one would interrupt the thread before
+ * its handler gets to change it. Such a span is armed for one tick, and the handler enables the
+ * event again. This is done only at a thread's start, when no handler can be running; otherwise a
+ * short span is made longer. */
+static void run(struct sampled_thread *thread, uint64_t first_ns, bool is_start) {
     int fd = atomic_load(&thread->fd), timer = atomic_load(&thread->timer);
     thread->one_off_period = true;
-    bool once = at_birth && first_ns < SAFE_SPAN_NS;
+    bool once = is_start && first_ns < SAFE_SPAN_NS;
     if (!once && first_ns < SAFE_SPAN_NS)
         first_ns = SAFE_SPAN_NS;
     if (fd >= 0) {
@@ -221,7 +224,7 @@ static void run(struct sampled_thread *thread, uint64_t first_ns, bool at_birth)
 }
 
 void clock_arm(struct sampled_thread *thread, const struct clock_plan *plan, uint64_t period_ns,
-               const struct unwind_registers *birth) {
+               const struct unwind_registers *start) {
     uint64_t cookie = handler_cookie(thread->incarnation, sampled_threads_index(thread));
     period_begin(thread, period_ns);
     thread->user_only = plan->user_only;
@@ -231,11 +234,11 @@ void clock_arm(struct sampled_thread *thread, const struct clock_plan *plan, uin
     else if (plan->clock != SAMPLE_CLOCK_PERF || !arm_perf(thread, cookie))
         if (!plan->no_perf_fallback)
             arm_timer(thread, cookie);
-    run(thread, first_tick(thread, birth), birth != NULL);
+    run(thread, first_tick(thread, start), start != NULL);
 }
 
-/* The old stream of ticks ends and a new one begins: the part of a period under way is dropped as a
- * thread's last part is, and the new first phase stands for it. */
+/* The old stream of ticks ends and a new one begins. The unfinished period is dropped, as at a
+ * thread's end, and the new random phase makes up for it. */
 void clock_change(struct sampled_thread *thread, uint64_t period_ns) {
     period_begin(thread, period_ns);
     run(thread, first_tick(thread, NULL), false);
@@ -248,7 +251,7 @@ void clock_close(int fd) {
         raw_close(fd);
 }
 
-/* The last tick was signalled before this returns, when the thread's thread calls it. */
+/* If the thread itself calls, its last tick has been delivered when this returns. */
 void clock_disarm(struct sampled_thread *thread) {
     int fd = atomic_exchange(&thread->fd, -1), timer = atomic_exchange(&thread->timer, -1);
     if (fd >= 0) {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* glibc's sigaction under the name we do not interpose. */
+/* glibc's sigaction, under a name that we do not replace. */
 extern int __sigaction(int signal, const struct sigaction *action, struct sigaction *old);
 
 typedef void handler(int, siginfo_t *, void *);
@@ -22,15 +22,16 @@ static int signal_of(enum chain_signal which) {
                                  : handler_state.timer_signal;
 }
 
-/* Writers are rare and quick; with all signals masked none can be interrupted by its own like. */
-static void enter(uint64_t *old_mask) {
+/* Writers are rare and fast. All signals are masked, so that a handler cannot interrupt a writer
+ * and wait for it. */
+static void lock_actions(uint64_t *old_mask) {
     uint64_t all = ~0ull;
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&all, (long)old_mask, 8, 0);
     while (atomic_exchange(&lock, 1))
         raw_call3(SYS_sched_yield, 0, 0, 0);
 }
 
-static void leave(const uint64_t *old_mask) {
+static void unlock_actions(const uint64_t *old_mask) {
     atomic_store(&lock, 0);
     raw_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)old_mask, 0, 8, 0);
 }
@@ -58,7 +59,7 @@ int install_timer_signal(void) {
     return handler_state.timer_signal;
 }
 
-static int take_over(enum chain_signal which) {
+static int install(enum chain_signal which) {
     struct sigaction ours = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART}, old;
     int signal = signal_of(which);
     ours.sa_sigaction = handlers[which];
@@ -70,7 +71,7 @@ static int take_over(enum chain_signal which) {
     if (which == CHAIN_PROF && old.sa_handler != SIG_DFL && old.sa_handler != SIG_IGN)
         return EBUSY;
     struct chain_action chained = from_libc(&old);
-    chain_write(&chains[which], &chained); /* before a signal can need it */
+    chain_write(&chains[which], &chained); /* before our handler can run */
     if (__sigaction(signal, &ours, NULL) != 0)
         return errno;
     atomic_store(&chains[which].ours, true);
@@ -79,9 +80,9 @@ static int take_over(enum chain_signal which) {
 
 int install_handler(enum chain_signal which) {
     uint64_t mask;
-    enter(&mask);
-    int error = take_over(which);
-    leave(&mask);
+    lock_actions(&mask);
+    int error = install(which);
+    unlock_actions(&mask);
     return error;
 }
 
@@ -94,14 +95,14 @@ struct pending {
     uint64_t mask;
 };
 
-static void gather_pending(uint32_t tid, void *context) {
+static void add_pending(uint32_t tid, void *context) {
     struct pending *pending = context;
     pending->mask |= procfs_task_mask(tid, "SigPnd:") | procfs_task_mask(tid, "ShdPnd:");
 }
 
 void install_restore(void) {
     struct pending pending = {0};
-    if (!procfs_each_number("/proc/self/task", gather_pending, &pending))
+    if (!procfs_each_number("/proc/self/task", add_pending, &pending))
         return;
     for (int which = 0; which < CHAIN_COUNT; which++) {
         if (!atomic_load(&chains[which].ours) || !install_holds(which) ||
@@ -109,12 +110,12 @@ void install_restore(void) {
             continue;
         uint64_t mask;
         struct sigaction theirs;
-        enter(&mask);
+        lock_actions(&mask);
         struct chain_action chained = chain_read(&chains[which]);
         to_libc(&chained, &theirs);
         atomic_store(&chains[which].ours, false);
         __sigaction(signal_of(which), &theirs, NULL);
-        leave(&mask);
+        unlock_actions(&mask);
     }
 }
 
@@ -129,27 +130,27 @@ static struct chain *chain_of(int signal) {
     return NULL;
 }
 
-/* The child of a vfork shares our memory but not our handlers: it must talk to the kernel. */
-static bool same_process(void) {
+/* The child of a vfork shares our memory but not our handlers: it must call the kernel. */
+static bool is_own_process(void) {
     return (uint32_t)raw_call3(SYS_getpid, 0, 0, 0) == handler_state.pid;
 }
 
 bool install_virtual(int signal, const struct sigaction *action, struct sigaction *old) {
     struct chain *chain = signal > 0 ? chain_of(signal) : NULL;
-    if (!chain || !same_process())
+    if (!chain || !is_own_process())
         return false;
     struct chain_action next, before;
     if (action)
         next = from_libc(action);
     uint64_t mask;
-    enter(&mask);
+    lock_actions(&mask);
     bool ours = atomic_load(&chain->ours);
     if (ours) {
         before = chain_read(chain);
         if (action)
             chain_write(chain, &next);
     }
-    leave(&mask);
+    unlock_actions(&mask);
     if (ours && old)
         to_libc(&before, old);
     return ours;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Putting our handlers in front of the application's. SIGTRAP (perf), one free real-time signal
- * (timer), SIGPROF (process clock). Once installed a handler stays until sonde_stop, capture or
- * not: a signal that was pending when its clock went away must never meet the default action. What
- * the application had, or sets later through sigaction and signal, is kept in signal/chain.h and
- * gets every signal that is not a tick of ours. */
+ * Installs our signal handlers in front of the application's: SIGTRAP (perf), one unused real-time
+ * signal (timers) and SIGPROF (the process-wide clock). A handler stays installed until sonde_stop,
+ * even without a capture, because a signal that was pending when its clock was disarmed must not
+ * meet the default action. The action that the application had, or sets later, is kept in
+ * signal/chain.h, and gets every signal that is not one of our ticks. */
 #ifndef SONDE_SERVICE_GUEST_SAMPLING_INSTALL_H
 #define SONDE_SERVICE_GUEST_SAMPLING_INSTALL_H
 
@@ -12,22 +12,22 @@
 
 #include <signal.h>
 
-/* A real-time signal that nobody handles, from SIGRTMAX down; chosen once. 0 = none is free.
- * Control thread. */
+/* Chooses, once, the highest real-time signal without a handler. 0 = all have one. Control thread
+ * only. */
 int install_timer_signal(void);
-/* 0 or an errno. EBUSY: SIGPROF is the application's own. Control thread. */
+/* 0 or an errno; EBUSY: the application handles SIGPROF itself. Control thread only. */
 int install_handler(enum chain_signal which);
-/* Whether the kernel still has our handler (somebody may go around our sigaction). Control
- * thread. */
+/* Whether the kernel still has our handler. A program can replace it by a raw system call. Control
+ * thread only. */
 bool install_holds(enum chain_signal which);
-/* Puts the application's actions back where no signal is pending in any thread; others stay.
- * Control thread. */
+/* Restores the application's actions for the signals that are not pending in any thread. Control
+ * thread, or after it has ended. */
 void install_restore(void);
 /* In the child of a fork. */
 void install_after_fork(void);
 
-/* sigaction for the signals above while our handler is in place; false = not ours, ask the
- * kernel. */
+/* sigaction for the application. True: our handler is installed for this signal, so the remembered
+ * action was read and changed. False: call the kernel. Any thread; signal-safe. */
 bool install_virtual(int signal, const struct sigaction *action, struct sigaction *old);
 
 #endif

@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #define STALL_NS      1500000000ull
-#define RECORD_BYTES  400u
-#define LEAST_RATE_HZ 1000u /* a faster capture may join later */
-#define SKEW          2u    /* threads do not spread evenly over rings */
+#define RECORD_BYTES  400u  /* of a sample with 44 frames */
+#define LEAST_RATE_HZ 1000u /* leaves room for a faster capture that joins later */
+#define SKEW          2u    /* busy threads may share a ring */
 
 static struct fds_file memory = FDS_NONE;
 
@@ -35,7 +35,7 @@ static size_t total_bytes(uint32_t count, uint64_t bytes) {
     return RING_PAGE + (size_t)count * (RING_PAGE + bytes);
 }
 
-/* Sealed against shrinking: no side can turn the other's loads into SIGBUS. */
+/* Sealed against shrinking, which would turn the other side's loads into SIGBUS. */
 static int make_memory(size_t total) {
     int fd = memfd_create("sonde-rings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Making and giving back the shared rings (layout: ring.h, writing: signal/push.h). Made at the
- * first capture of a connection, sized for a stall of sonded of 1.5 s at the asked rate; their
- * memory is given back when a capture has ended and sonded has read all. Control thread only. */
+ * Creates and frees the shared rings (layout: ring.h, writing: signal/push.h). They are created at
+ * the first capture of a connection, large enough for 1.5 s of samples at the capture's rate, so
+ * that sonded may stall that long. Their memory is freed when a capture has ended and sonded has
+ * read everything. Control thread only. */
 #ifndef SONDE_SERVICE_GUEST_SAMPLING_RINGS_H
 #define SONDE_SERVICE_GUEST_SAMPLING_RINGS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Fills handler_state.rings; 0 or an errno. Not while any clock is armed. */
+/* Fills handler_state.rings; 0 or an errno. Only while no clock is armed. */
 int rings_create(uint64_t period_ns, uint32_t cpus);
-/* Only after handler_is_quiescent. Accepts that there are none. */
+/* Only after handler_is_quiescent. Does nothing when there are none. */
 void rings_destroy(void);
-/* In the child of a fork: the rings are not mapped there. */
+/* In the child of a fork, where the rings are not mapped. */
 void rings_after_fork(void);
-/* The memfd to send, -1 when there is none, or none any more (fds.h). */
+/* The memfd to send, borrowed; -1 when there is none, or the application has closed it. */
 int rings_fd(void);
-/* What the sizes would be: bytes of each ring, and how many. */
+/* The size that rings_create would choose: returns the bytes of each ring. */
 uint64_t rings_plan(uint64_t period_ns, uint32_t cpus, uint32_t *count);
 
 /* Whether sonded has read everything. */
 bool rings_drained(void);
-/* Gives back the memory of the data. Only when drained and with no clock armed. */
+/* Frees the pages of the data. Only when drained, and while no clock is armed. */
 void rings_punch(void);
-/* Sum of the tails: stands still when sonded is stuck. */
+/* Bytes that sonded has read since rings_create, over all rings. */
 uint64_t rings_read_bytes(void);
-/* Sum of the heads: stands still when nothing is pushed. */
+/* Bytes written since rings_create, over all rings. */
 uint64_t rings_written_bytes(void);
 
 #endif

@@ -11,13 +11,13 @@
 #include <sys/random.h>
 #include <time.h>
 
-#define CHUNK 64u /* caches mapped together: 1 MiB */
+#define CHUNK 64u /* walk caches reserved together, 1 MiB */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct walk_cache *chunks[SAMPLED_THREADS_MAX / CHUNK];
-static uint32_t first_free; /* number + 1; the next one is in `scanned` */
-static uint32_t limit, taken, last_incarnation;
-static struct handler_cost gone;
+static uint32_t first_free; /* index + 1; the next one is in `last_scan` */
+static uint32_t limit, used, last_incarnation;
+static struct handler_cost removed; /* of entries that were removed */
 
 static void *reserve(size_t bytes) {
     void *place = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -46,8 +46,8 @@ int sampled_threads_open(void) {
     return 0;
 }
 
-/* Our own ticks stay as they are: they do not take the lock, and one that is masked comes too late
- * to be told from one that the application had masked. */
+/* Our ticks stay unmasked. They do not take the lock, and a tick that we delay would look like one
+ * that the application has blocked. */
 void sampled_threads_lock(uint64_t *old_mask) {
     uint64_t others = ~(1ull << (SIGTRAP - 1));
     if (handler_state.timer_signal)
@@ -78,7 +78,7 @@ static uint32_t next_incarnation(void) {
     return last_incarnation;
 }
 
-static uint32_t free_number(void) {
+static uint32_t take_free_entry(void) {
     uint32_t number = first_free;
     if (number) {
         first_free = handler_state.threads[number - 1].last_scan;
@@ -87,7 +87,7 @@ static uint32_t free_number(void) {
     return limit < SAMPLED_THREADS_MAX ? ++limit : 0;
 }
 
-/* Threads that begin together must not tick together: two rounds of multiply and shift spread time
+/* Threads that start together must not tick together. Two rounds of multiply and shift spread time
  * and tid over all bits. */
 static uint64_t seed_of(uint32_t tid) {
     uint64_t seed = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC) + tid * 0x9e3779b97f4a7c15ull;
@@ -97,7 +97,7 @@ static uint64_t seed_of(uint32_t tid) {
 }
 
 struct sampled_thread *sampled_threads_add(uint32_t tid) {
-    uint32_t number = tid < HANDLER_TIDS ? free_number() : 0;
+    uint32_t number = tid < HANDLER_TIDS ? take_free_entry() : 0;
     if (!number)
         return NULL;
     struct sampled_thread *thread = &handler_state.threads[number - 1];
@@ -108,7 +108,7 @@ struct sampled_thread *sampled_threads_add(uint32_t tid) {
     thread->fd = thread->timer = -1;
     thread->cache = cache_of(number - 1);
     thread->random = seed_of(tid);
-    taken++;
+    used++;
     atomic_store(&thread->incarnation, next_incarnation());
     atomic_store_explicit(&handler_state.thread_by_tid[tid], (uint16_t)number,
                           memory_order_release);
@@ -118,14 +118,14 @@ struct sampled_thread *sampled_threads_add(uint32_t tid) {
 void sampled_threads_remove(struct sampled_thread *thread) {
     atomic_store(&handler_state.thread_by_tid[thread->tid], 0);
     atomic_store(&thread->incarnation, 0);
-    gone.ns += atomic_load(&thread->handler_ns);
-    gone.count += atomic_load(&thread->handler_runs);
-    gone.preempted += atomic_load(&thread->preempted_runs);
+    removed.ns += atomic_load(&thread->handler_ns);
+    removed.runs += atomic_load(&thread->handler_runs);
+    removed.preempted += atomic_load(&thread->preempted_runs);
     thread->handler_ns = thread->handler_runs = thread->preempted_runs = 0;
     thread->tid = 0;
     thread->last_scan = first_free;
     first_free = sampled_threads_index(thread) + 1;
-    taken--;
+    used--;
 }
 
 uint32_t sampled_threads_limit(void) {
@@ -133,14 +133,14 @@ uint32_t sampled_threads_limit(void) {
 }
 
 uint32_t sampled_threads_count(void) {
-    return taken;
+    return used;
 }
 
 struct handler_cost sampled_threads_handler_cost(void) {
-    struct handler_cost sum = gone;
+    struct handler_cost sum = removed;
     for (uint32_t i = 0; i < limit; i++) {
         sum.ns += atomic_load_explicit(&handler_state.threads[i].handler_ns, memory_order_relaxed);
-        sum.count +=
+        sum.runs +=
             atomic_load_explicit(&handler_state.threads[i].handler_runs, memory_order_relaxed);
         sum.preempted +=
             atomic_load_explicit(&handler_state.threads[i].preempted_runs, memory_order_relaxed);
@@ -150,19 +150,18 @@ struct handler_cost sampled_threads_handler_cost(void) {
 
 uint64_t handler_cost_ns(const struct handler_cost *since, const struct handler_cost *now) {
     uint64_t ns = now->ns - since->ns, preempted = now->preempted - since->preempted;
-    uint64_t count = now->count - since->count;
-    if (count <= preempted)
-        return count * HANDLER_PREEMPTED_NS;
-    return (uint64_t)((__uint128_t)ns * count / (count - preempted));
+    uint64_t runs = now->runs - since->runs;
+    if (runs <= preempted)
+        return runs * HANDLER_PREEMPTED_NS;
+    return (uint64_t)((__uint128_t)ns * runs / (runs - preempted));
 }
 
-/* The threads themselves keep their incarnations: late signals must not meet zeroed memory with a
- * matching number; 0 never matches, so the pages may go. */
+/* A late signal may still find a freed entry, whose incarnation is 0 then and never matches. */
 void sampled_threads_trim(void) {
     for (uint32_t i = 0; i < SAMPLED_THREADS_MAX / CHUNK; i++)
         if (chunks[i])
             madvise(chunks[i], CHUNK * sizeof *chunks[i], MADV_DONTNEED);
-    if (handler_state.threads && taken == 0) {
+    if (handler_state.threads && used == 0) {
         madvise(handler_state.threads, SAMPLED_THREADS_MAX * sizeof *handler_state.threads,
                 MADV_DONTNEED);
         madvise(handler_state.thread_by_tid, HANDLER_TIDS * sizeof *handler_state.thread_by_tid,

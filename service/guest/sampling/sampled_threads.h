@@ -1,43 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The threads of sampled threads (signal/room.h): memory for all of them is reserved once and costs
- * pages only as they are used; a thread is taken when a thread is first seen during a capture and
- * given back when the thread or the capture ends.
+ * The entries of sampled threads (signal/handler_state.h). Memory for all of them is reserved once;
+ * pages are allocated as they are used. A thread gets an entry when it is first seen during a
+ * capture, and loses it when the thread or the capture ends.
  *
- * Everything here wants sampled_threads_lock, which also masks signals, so that no handler of the
- * application can leave by longjmp with the lock held. The tick handlers never take it. */
+ * Everything here needs the lock of sampled_threads_lock. Tick handlers never take it. */
 #ifndef SONDE_SERVICE_GUEST_SAMPLING_SAMPLED_THREADS_H
 #define SONDE_SERVICE_GUEST_SAMPLING_SAMPLED_THREADS_H
 
 #include "service/guest/signal/handler_state.h"
 
-/* Reserves the memory; 0 or an errno. Any number of times. */
+/* Reserves the memory; 0 or an errno. A second call does nothing. Control thread only. */
 int sampled_threads_open(void);
 
+/* Takes the lock and masks all signals but our ticks, so that no handler of the application can
+ * leave by longjmp with the lock held. Any thread; not signal-safe. */
 void sampled_threads_lock(uint64_t *old_mask);
 void sampled_threads_unlock(const uint64_t *old_mask);
-/* In the child of a fork: the lock may have been held by a thread that is not there any more. */
+/* In the child of a fork, where the thread that held the lock may not exist. */
 void sampled_threads_after_fork(void);
 
-/* A thread for tid, not armed yet; NULL when there is none free. The tid must not have one. */
+/* A new entry for thread `tid`, which must not have one. Its clock is not armed. NULL when all
+ * entries are used. */
 struct sampled_thread *sampled_threads_add(uint32_t tid);
-/* Its clock is disarmed. */
+/* Frees an entry, whose clock must be disarmed. */
 void sampled_threads_remove(struct sampled_thread *thread);
-/* Highest thread ever taken + 1, and how many are taken now. */
+/* Highest index ever used + 1. */
 uint32_t sampled_threads_limit(void);
+/* Number of entries in use. */
 uint32_t sampled_threads_count(void);
 static inline uint32_t sampled_threads_index(const struct sampled_thread *thread) {
     return (uint32_t)(thread - handler_state.threads);
 }
 
-/* Handlers of all threads, those given back included. Since the process began. */
+/* Runs of tick handlers, of all threads since the process started. */
 struct handler_cost {
-    uint64_t ns, count, preempted; /* ns: of those that were not preempted */
+    uint64_t ns; /* of the runs that were not preempted */
+    uint64_t runs, preempted;
 };
 struct handler_cost sampled_threads_handler_cost(void);
-/* What ring.h calls handler_ns, between two readings. */
+/* The time of all runs between two readings, as ring.h defines handler_ns. */
 uint64_t handler_cost_ns(const struct handler_cost *since, const struct handler_cost *now);
-/* Gives the pages of unused caches back. Only after handler_is_quiescent with all threads given. */
+/* Frees the pages of unused entries and caches. Only after handler_is_quiescent, with no entry in
+ * use. */
 void sampled_threads_trim(void);
 
 #endif

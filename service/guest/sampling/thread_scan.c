@@ -16,24 +16,25 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#define LOOKS        512u
-#define UNSEEN_LEAST 20000000 /* ns; less is noise of the tick */
+#define CLOCK_READS  512u     /* in one look */
+#define UNSEEN_LEAST 20000000 /* ns; less may be the inexactness of the ticks */
 #define SCAN_PASSES  4u
 
 static struct clock_plan plan;
-static uint32_t scan;   /* number of the scan */
-static uint32_t cursor; /* next thread whose clock is looked at */
-static uint32_t found;  /* new threads of this pass */
+static uint32_t scan;   /* number of the last scan */
+static uint32_t cursor; /* index of the last thread whose clock was read */
+static uint32_t found;  /* new threads in this pass */
 static uint32_t own_tid;
 static bool first_scan;
 
-static bool signal_blocked(const struct sampled_thread *thread) {
+static bool is_signal_blocked(const struct sampled_thread *thread) {
     int signal = thread->clock == SAMPLE_CLOCK_TIMER ? handler_state.timer_signal : SIGTRAP;
     return procfs_task_mask(thread->tid, "SigBlk:") >> (signal - 1) & 1;
 }
 
-/* A thread that was never sampled has not told its name. */
-static bool tell_unseen(const struct sampled_thread *thread, int64_t ns,
+/* Records unseen time, after the name of a thread that was never sampled. False: nothing was
+ * recorded. */
+static bool push_unseen(const struct sampled_thread *thread, int64_t ns,
                         enum ring_unseen_cause cause) {
     char name[16];
     if (ns <= 0)
@@ -47,12 +48,12 @@ static bool tell_unseen(const struct sampled_thread *thread, int64_t ns,
 }
 
 static void report(struct sampled_thread *thread, int64_t due, enum ring_unseen_cause cause) {
-    if (tell_unseen(thread, due, cause))
+    if (push_unseen(thread, due, cause))
         atomic_fetch_add(&thread->reported_ns, (uint64_t)due);
 }
 
-/* CPU time that no record stands for. A thread that was armed but has not ticked yet counts from
- * restart_ns. */
+/* CPU time that no record covers. A thread whose clock has not ticked since it was armed counts
+ * from restart_ns. */
 static int64_t due_now(struct sampled_thread *thread) {
     int64_t cpu = handler_clock_ns(THREAD_CPU_CLOCK(thread->tid));
     int64_t restart = atomic_load(&thread->restart_ns);
@@ -71,7 +72,7 @@ static void add_thread(uint32_t tid) {
     int64_t before = handler_clock_ns(THREAD_CPU_CLOCK(tid));
     clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), NULL);
     if (!first_scan)
-        tell_unseen(thread, before, RING_UNSEEN_SHORT);
+        push_unseen(thread, before, RING_UNSEEN_SHORT);
 }
 
 static void on_task(uint32_t tid, void *context) {
@@ -82,24 +83,24 @@ static void on_task(uint32_t tid, void *context) {
         add_thread(tid);
 }
 
-static void dismiss(struct sampled_thread *thread) {
+static void remove_ended(struct sampled_thread *thread) {
     clock_disarm(thread);
     blocked_leave(thread, true);
     sampled_threads_remove(thread);
 }
 
-/* Threads that ended without a word. */
-static void drop_ended(void) {
+/* Removes threads that ended without threads_leave. */
+static void remove_all_ended(void) {
     for (uint32_t i = 0; i < sampled_threads_limit(); i++) {
         struct sampled_thread *thread = &handler_state.threads[i];
         if (thread->tid && thread->last_scan != scan &&
             raw_call3(SYS_tgkill, handler_state.pid, thread->tid, 0) == -ESRCH)
-            dismiss(thread);
+            remove_ended(thread);
     }
 }
 
-/* A thread made while the directory was read may be missing from it; a second pass finds none, or
- * those. */
+/* A thread that is created while the directory is read may be missed, so passes are repeated until
+ * one finds nothing new. */
 static void scan_tasks(void) {
     for (uint32_t pass = 0; pass < SCAN_PASSES; pass++) {
         scan++;
@@ -109,7 +110,7 @@ static void scan_tasks(void) {
         if (found == 0)
             break;
     }
-    drop_ended();
+    remove_all_ended();
 }
 
 void threads_exclude_self(void) {
@@ -158,22 +159,22 @@ void threads_replan(const struct clock_plan *chosen) {
     sampled_threads_unlock(&mask);
 }
 
-static enum ring_unseen_cause why_unseen(const struct sampled_thread *thread) {
-    if (thread->clock != SAMPLE_CLOCK_NONE && signal_blocked(thread))
+static enum ring_unseen_cause cause_of(const struct sampled_thread *thread) {
+    if (thread->clock != SAMPLE_CLOCK_NONE && is_signal_blocked(thread))
         return RING_UNSEEN_BLOCKED;
     return thread->clock == SAMPLE_CLOCK_PERF && thread->user_only ? RING_UNSEEN_KERNEL
                                                                    : RING_UNSEEN_NO_CLOCK;
 }
 
-/* The last word on a thread: a rest of up to two periods is what a random first phase stands for,
- * more was never shown. */
-static void settle(struct sampled_thread *thread) {
+/* Reports a thread's unseen time at its end. A remainder of up to two periods is normal, since the
+ * first phase is random; more was never sampled. */
+static void report_rest(struct sampled_thread *thread) {
     if (thread->clock == SAMPLE_CLOCK_PROCESS)
         return;
     int64_t due = due_now(thread);
     if (due <= 2 * (int64_t)thread->period_ns + UNSEEN_LEAST)
         return;
-    report(thread, due, why_unseen(thread));
+    report(thread, due, cause_of(thread));
 }
 
 void threads_close(void) {
@@ -182,7 +183,7 @@ void threads_close(void) {
     for (uint32_t i = 0; i < sampled_threads_limit(); i++)
         if (handler_state.threads[i].tid) {
             clock_disarm(&handler_state.threads[i]);
-            settle(&handler_state.threads[i]);
+            report_rest(&handler_state.threads[i]);
         }
     atomic_store(&handler_state.sampling, false);
     for (uint32_t i = 0; i < sampled_threads_limit(); i++)
@@ -191,20 +192,20 @@ void threads_close(void) {
     sampled_threads_unlock(&mask);
 }
 
-/* One thread's CPU clock against its samples. A thread inside a long system call has much due and
- * will show it by itself when it comes out; so only a blocked signal, a missing clock, or kernel
- * time under a user-only clock is reported. */
-static void look_at(struct sampled_thread *thread) {
+/* Compares a thread's CPU clock with its samples. A thread in a long system call has much due and
+ * records it at its end. So time is reported only for a blocked signal, a missing clock, or a clock
+ * that does not tick in the kernel. */
+static void check_clock(struct sampled_thread *thread) {
     uint64_t counted = atomic_load(&thread->counted_ns);
-    bool silent = counted == thread->checked_counted_ns;
+    bool is_silent = counted == thread->checked_counted_ns;
     thread->checked_counted_ns = counted;
-    if (!silent || thread->clock == SAMPLE_CLOCK_PROCESS || atomic_load(&thread->in_handler))
+    if (!is_silent || thread->clock == SAMPLE_CLOCK_PROCESS || atomic_load(&thread->in_handler))
         return;
     int64_t due = due_now(thread);
     if (due <= 4 * (int64_t)thread->period_ns + UNSEEN_LEAST)
         return;
-    if (thread->clock == SAMPLE_CLOCK_NONE || thread->user_only || signal_blocked(thread))
-        report(thread, due, why_unseen(thread));
+    if (thread->clock == SAMPLE_CLOCK_NONE || thread->user_only || is_signal_blocked(thread))
+        report(thread, due, cause_of(thread));
 }
 
 void threads_look(void) {
@@ -212,15 +213,15 @@ void threads_look(void) {
     sampled_threads_lock(&mask);
     scan_tasks();
     uint32_t limit = sampled_threads_limit();
-    for (uint32_t i = 0; i < limit && i < LOOKS; i++) {
+    for (uint32_t i = 0; i < limit && i < CLOCK_READS; i++) {
         cursor = cursor + 1 < limit ? cursor + 1 : 0;
         if (handler_state.threads[cursor].tid)
-            look_at(&handler_state.threads[cursor]);
+            check_clock(&handler_state.threads[cursor]);
     }
     sampled_threads_unlock(&mask);
 }
 
-void threads_enter(struct walk_stack stack, const struct unwind_registers *birth) {
+void threads_enter(struct walk_stack stack, const struct unwind_registers *start) {
     uint64_t mask;
     sampled_threads_lock(&mask);
     uint32_t tid = (uint32_t)raw_gettid();
@@ -231,12 +232,13 @@ void threads_enter(struct walk_stack stack, const struct unwind_registers *birth
         thread->last_scan = scan;
         thread->stack = stack;
         blocked_enter(thread);
-        clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), birth);
+        clock_arm(thread, &plan, atomic_load(&handler_state.period_ns), start);
     }
     sampled_threads_unlock(&mask);
 }
 
-/* A tick that is due by now comes before clock_disarm returns, and finds the thread still there. */
+/* A tick that is due by now is delivered before clock_disarm returns, and finds the entry in
+ * use. */
 void threads_leave(void) {
     uint64_t mask;
     struct sampled_thread *thread = handler_find_thread((uint32_t)raw_gettid());
@@ -246,15 +248,15 @@ void threads_leave(void) {
     thread = handler_find_thread((uint32_t)raw_gettid());
     if (thread) {
         clock_disarm(thread);
-        settle(thread);
+        report_rest(thread);
         blocked_leave(thread, false);
         sampled_threads_remove(thread);
     }
     sampled_threads_unlock(&mask);
 }
 
-/* Takes back a tick that was signalled while the thread had it masked. Another's signal is queued
- * again. */
+/* Takes back a tick that is pending because the thread has the signal blocked. Another SIGTRAP is
+ * queued again. */
 static void take_back_tick(void) {
     uint64_t trap = 1ull << (SIGTRAP - 1);
     struct timespec at_once = {0, 0};
@@ -308,8 +310,8 @@ void threads_note(char *note, size_t size, enum sample_clock clock, const char *
     append_text(note, size, words);
 }
 
-/* The child has no clock and one thread; its copies of the descriptors are closed, the parent's
- * events live on. */
+/* The child has one thread and no clocks. It closes its copies of the descriptors, which does not
+ * affect the parent's events. */
 void threads_after_fork(void) {
     atomic_store(&handler_state.sampling, false);
     blocked_after_fork();

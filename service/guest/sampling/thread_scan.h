@@ -1,46 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which threads are sampled: every one. Those that begin through pthread_create while a capture
- * runs take their thread themselves (interpose.c), at their first instruction, with their stack's
- * bounds; all others, older ones and raw clones, are found by reading /proc/self/task, at the start
- * of a capture and about twice a second. Both ways meet under the threads' lock. */
+ * Gives every thread of the process a sampling clock. A thread created through pthread_create
+ * during a capture gets its clock from its first instruction on, with known stack bounds
+ * (hooks/thread_hooks.c). All others, older threads and raw clones, are found by reading
+ * /proc/self/task, at the start of a capture and about twice a second. Both take
+ * sampled_threads_lock. */
 #ifndef SONDE_SERVICE_GUEST_SAMPLING_THREAD_SCAN_H
 #define SONDE_SERVICE_GUEST_SAMPLING_THREAD_SCAN_H
 
 #include "service/guest/sampling/clock.h"
 
-/* The calling thread is the control thread from now on: never sampled. */
+/* Never samples the calling thread, which is the control thread from now on. */
 void threads_exclude_self(void);
-/* Opens the room and threads every thread there is, with this plan and period. Control thread. */
+/* Starts sampling: gives every thread a clock of this plan and period. Control thread only. */
 void threads_open(const struct clock_plan *plan, uint64_t period_ns);
-/* Another rate from now on. Control thread. */
+/* Changes the period of all clocks. Control thread only. */
 void threads_change(uint64_t period_ns);
-/* Another kind of clock from now on. Control thread. */
+/* Replaces all clocks by those of another plan. Control thread only. */
 void threads_replan(const struct clock_plan *plan);
-/* Closes the room: disarms every clock, reports what no sample showed, gives the threads back.
- * Handlers may still be inside: see handler_is_quiescent. Control thread. */
+/* Stops sampling: disarms every clock, reports CPU time without samples, frees the entries.
+ * Handlers may still be running: see handler_is_quiescent. Control thread only. */
 void threads_close(void);
-/* Looks for new threads and for ended ones; then at the CPU clocks of some: time of threads that
- * gave no sample (a blocked signal, no clock) is reported as RING_RECORD_UNSEEN. At most 512 clock
- * reads a call. Control thread. */
+/* Looks for new and for ended threads. Then reads up to 512 CPU clocks, and reports the time of
+ * threads that cannot be sampled (a blocked signal, no clock) as RING_RECORD_UNSEEN. Control thread
+ * only. */
 void threads_look(void);
 
-/* For threads that begin and end through us, on themselves. stack [0,0) = not known; birth: where
- * the thread stands. */
-void threads_enter(struct walk_stack stack, const struct unwind_registers *birth);
+/* The calling thread starts or ends. stack: [0,0) = not known; start: its registers. Not
+ * signal-safe. */
+void threads_enter(struct walk_stack stack, const struct unwind_registers *start);
 void threads_leave(void);
 
-/* Around exec, on the calling thread: no tick may be on its way when the handlers are gone, or the
- * new program dies of it. The clock stands still from _hold to _release (exec failed). Wait-free;
- * nothing happens in a child of vfork. */
+/* Around exec, on the calling thread: stops its clock and takes back a tick that is pending, which
+ * would kill the new program. _release starts the clock again when exec has failed. Signal-safe;
+ * does nothing harmful in the child of a vfork. */
 void threads_hold_own_clock(void);
 void threads_release_own_clock(void);
 
+/* Number of sampled threads, and of those that have the given clock. Control thread only. */
 uint32_t threads_count(void);
-/* How many threads have which clock, for the note. Control thread. */
 uint32_t threads_with(enum sample_clock clock);
-/* Appends "; COUNT" and the words to a note when there are threads with that clock. */
+/* If there are threads with that clock, appends "; COUNT" and `words` to a note. Control thread
+ * only. */
 void threads_note(char *note, size_t size, enum sample_clock clock, const char *words);
+/* In the child of a fork. */
 void threads_after_fork(void);
 
 #endif

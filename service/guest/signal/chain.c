@@ -9,7 +9,7 @@
 
 struct chain chains[CHAIN_COUNT];
 
-/* The kernel's struct, which glibc does not export. */
+/* The kernel's struct sigaction, which glibc does not export. */
 struct kernel_action {
     uint64_t handler, flags, restorer, mask;
 };
@@ -36,9 +36,9 @@ void chain_write(struct chain *chain, const struct chain_action *action) {
     atomic_fetch_add_explicit(&chain->sequence, 1, memory_order_acq_rel);
 }
 
-/* Ends the process as the kernel would have: the default action, with the signal's own siginfo, at
- * the interrupted instruction (the signal is masked here and strikes when the handler returns). */
-static void die_of(int signal, siginfo_t *info) {
+/* Takes the default action as the kernel would have: with the signal's own siginfo, at the
+ * interrupted instruction, since the signal is masked until this handler returns. */
+static void act_by_default(int signal, siginfo_t *info) {
     struct kernel_action fatal = {.handler = (uint64_t)SIG_DFL};
     raw_call(SYS_rt_sigaction, signal, (long)&fatal, 0, 8, 0);
     raw_call(SYS_rt_tgsigqueueinfo, handler_state.pid, raw_gettid(), signal, (long)info, 0);
@@ -64,10 +64,10 @@ static void reset_once(struct chain *chain) {
 
 void chain_pass_on(struct chain *chain, int signal, siginfo_t *info, void *context) {
     struct chain_action action = chain_read(chain);
-    /* A breakpoint's trap cannot be ignored: the kernel kills. */
-    bool forced = info->si_code > 0;
-    if (action.handler == (uint64_t)SIG_DFL || (action.handler == (uint64_t)SIG_IGN && forced)) {
-        die_of(signal, info);
+    /* The kernel kills a process that ignores a signal which it forces, such as a breakpoint's. */
+    bool is_forced = info->si_code > 0;
+    if (action.handler == (uint64_t)SIG_DFL || (action.handler == (uint64_t)SIG_IGN && is_forced)) {
+        act_by_default(signal, info);
         return;
     }
     if (action.handler == (uint64_t)SIG_IGN)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The application's own idea of the signals we use. While our handler is the kernel's, sigaction
- * and signal (interposed, see service/guest/hooks) read and write these records instead, and a
- * signal that is not one of our ticks is passed on as the kernel would have done it. A record is
- * guarded by a sequence number: written outside handlers, under a lock and with all signals masked;
- * read here without waiting for longer than such a write takes. */
+ * The application's own actions for the signals that we use. While our handler is installed,
+ * sigaction and signal (hooks/signal_hooks.c) read and write these records, and a signal that is
+ * not one of our ticks is handled as the kernel would have done it. A sequence number protects a
+ * record: writers hold a lock with all signals masked; a reader tries again while a write is under
+ * way. */
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_CHAIN_H
 #define SONDE_SERVICE_GUEST_SIGNAL_CHAIN_H
 
@@ -21,7 +21,7 @@ struct chain_action {
 };
 
 struct chain {
-    _Atomic bool ours; /* the kernel's handler is ours */
+    _Atomic bool ours; /* our handler is installed */
     _Atomic uint32_t sequence;
     _Atomic uint64_t handler, flags, mask;
 };
@@ -31,11 +31,12 @@ extern struct chain chains[CHAIN_COUNT];
 /* Any thread; signal-safe. */
 SONDE_SIGSAFE
 struct chain_action chain_read(struct chain *chain);
-/* Under the writers' lock only; signals masked. */
+/* With the lock of sampling/install.c and all signals masked. */
 SONDE_SIGSAFE
 void chain_write(struct chain *chain, const struct chain_action *action);
 
-/* Does with a foreign signal what the application asked for. May not return (default action). */
+/* Handles a signal that is not ours as the application's action says. Signal-safe; does not return
+ * if the action ends the process. */
 SONDE_SIGSAFE
 void chain_pass_on(struct chain *chain, int signal, siginfo_t *info, void *context);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * head is ours and tail is sonded's, but both lie in memory that sonded can write: a wrong value
- * must cost samples, never a store outside the ring. So places are always masked, and a tail ahead
- * of head reads as "full". */
+ * The guest writes head and sonded writes tail, but sonded can write to all of this memory. A wrong
+ * value may cost samples, but must never cause a store outside the ring. So positions are always
+ * masked, and a tail ahead of head means "full". */
 #include "service/guest/signal/push.h"
 
 #include <string.h>
@@ -16,15 +16,15 @@ void ring_publish(struct ring_record *record, uint32_t size) {
     atomic_store_explicit(&record->size, size, memory_order_release);
 }
 
-/* Reserves `size` bytes in one piece, with the rest of the ring before it when that is too
- * short. */
+/* Reserves `size` contiguous bytes. If the rest of the ring is too short, reserves it as well and
+ * fills it with a pad. */
 static struct ring_record *claim(struct ring_control *ring, uint64_t bytes, uint32_t size,
                                  enum ring_drop *cause) {
     char *data = (char *)ring + RING_PAGE;
     uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
     for (uint32_t tries = 0; tries < RING_TRIES; tries++) {
         uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-        uint64_t place = head & (bytes - 1) & ~7ull, rest = bytes - place;
+        uint64_t position = head & (bytes - 1) & ~7ull, rest = bytes - position;
         uint64_t pad = rest < size ? rest : 0;
         if (head - tail > bytes || bytes - (head - tail) < pad + size) {
             *cause = RING_DROP_FULL;
@@ -34,11 +34,11 @@ static struct ring_record *claim(struct ring_control *ring, uint64_t bytes, uint
                                                    memory_order_acq_rel, memory_order_relaxed))
             continue;
         if (pad) {
-            struct ring_record *padding = (struct ring_record *)(data + place);
-            padding->kind = RING_RECORD_PAD; /* only 8 bytes may be there: touch no more */
+            struct ring_record *padding = (struct ring_record *)(data + position);
+            padding->kind = RING_RECORD_PAD; /* the rest may be only 8 bytes: write no more */
             ring_publish(padding, (uint32_t)pad);
         }
-        return (struct ring_record *)(data + (pad ? 0 : place));
+        return (struct ring_record *)(data + (pad ? 0 : position));
     }
     *cause = RING_DROP_CONTENDED;
     return NULL;
@@ -65,7 +65,7 @@ bool ring_push_thread(const struct ring_set *rings, uint32_t tid, const char *na
     record->kind = RING_RECORD_THREAD;
     memcpy(thread->name, name, sizeof thread->name);
     thread->label = label;
-    uint32_t len = 0; /* not counted in the ring: a wild sonded may write there, too */
+    uint32_t len = 0; /* counted here, because sonded can write to the ring */
     while (len < sizeof thread->text - 1 && text[len])
         len++;
     memcpy(thread->text, text, len);

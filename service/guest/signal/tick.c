@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One tick. The clock's signal names the thread; the handler walks the stack into a record of the
- * thread's ring and pays attention to what the tick is worth:
+ * One tick. The cookie of the clock's signal names the thread; the handler walks the stack into a
+ * record of the thread's ring and decides how much CPU time the tick stands for:
  *
  *     CPU time   |----p----|----p----|-------------3p-------------|----p----|
  *     ticks                x         x    (lost in the kernel)    x         x
  *     weight               p         p                            3p        p
  *
- * Ticks get lost: two that fall into one system call become one signal, a thread may block it, a
- * slow clock fires late. So the weight comes from the thread's CPU clock: what is due is its
- * reading less all that was counted before, and a rest below half a period is carried on. That read
- * costs 0.3 us and is left out where nothing can have been lost: the wall clock, which is read
- * anyway, has moved less than one and a half periods. */
+ * Ticks get lost: two that fall into one system call become one signal, a thread may block the
+ * signal, and a slow clock fires late. So the weight comes from the thread's CPU clock: what is due
+ * is its reading minus all that was counted before, rounded to whole periods (period_count); the
+ * rest is carried on. Reading that clock takes 0.3 us. It is skipped if no tick can have been lost,
+ * because the wall clock, which is read in any case, has moved less than one and a half periods. */
 #include "service/guest/signal/tick.h"
 
 #include "service/guest/raw.h"
@@ -27,10 +27,10 @@
 #include <time.h>
 
 #define CODE_PERF  6      /* TRAP_PERF, which this glibc does not name */
-#define LEAST_NS   25000u /* perf's timer must leave us time to get out of here */
-#define PERF_ASYNC 1u     /* TRAP_PERF_FLAG_ASYNC: was blocked when the tick came */
+#define LEAST_NS   25000u /* a shorter period would tick before this handler has returned */
+#define PERF_ASYNC 1u     /* TRAP_PERF_FLAG_ASYNC: the signal was blocked at the tick */
 
-/* What the kernel puts behind si_addr for TRAP_PERF. */
+/* siginfo_t for TRAP_PERF: what follows si_addr. */
 struct perf_info {
     uint64_t head[3];
     uint64_t data;
@@ -42,16 +42,15 @@ static uint64_t now_ns(void) {
     return (uint64_t)handler_clock_ns(CLOCK_MONOTONIC);
 }
 
-/* Whether the tick may stand for something else than one period. */
+/* Whether the tick may stand for more or less than one period. */
 static bool may_differ(const struct sampled_thread *thread, uint64_t gap) {
     return gap > thread->period_ns + thread->period_ns / 2 || thread->until_renewal <= 1 ||
            thread->one_off_period || thread->clock != SAMPLE_CLOCK_PERF ||
            atomic_load_explicit(&thread->restart_ns, memory_order_relaxed);
 }
 
-/* How many periods this tick stands for. 0: it came early, which only perf's clock does, when the
- * hypervisor had the CPU; *due_ns tells how much of a period there is. A thread's first tick is
- * held to its phase exactly: many threads have no other. */
+/* How many periods this tick stands for (period_count). 0: it came early, and *due_ns is the CPU
+ * time since the last period. */
 static uint64_t count_periods(struct sampled_thread *thread, uint64_t now, uint64_t *due_ns) {
     uint64_t gap = now - thread->last_ns;
     thread->last_ns = now;
@@ -68,7 +67,7 @@ static uint64_t count_periods(struct sampled_thread *thread, uint64_t now, uint6
     return period_count(thread, *due_ns);
 }
 
-/* An event that was armed for one tick has stopped at it, and is enabled again. */
+/* Also enables an event again that was armed for one tick. */
 static void set_period(struct sampled_thread *thread, uint64_t period) {
     int fd = atomic_load_explicit(&thread->fd, memory_order_acquire);
     int timer = atomic_load_explicit(&thread->timer, memory_order_acquire);
@@ -90,8 +89,8 @@ static void renew_period(struct sampled_thread *thread) {
     thread->one_off_period = false;
 }
 
-/* Waits for the rest of the period. */
-static void wait_on(struct sampled_thread *thread, uint64_t due_ns) {
+/* Sets the next tick to the end of the period. */
+static void finish_period(struct sampled_thread *thread, uint64_t due_ns) {
     uint64_t rest = thread->period_ns > due_ns ? thread->period_ns - due_ns : 0;
     set_period(thread, rest > LEAST_NS ? rest : LEAST_NS);
     thread->one_off_period = true;
@@ -106,18 +105,18 @@ static bool push_thread(struct sampled_thread *thread, uint64_t weight_ns) {
                             weight_ns);
 }
 
-/* Tells the thread's name and label before its first sample, whenever they have changed, and now
- * and then: sonded may have lost a record. False: it could not, and the sample must be dropped, too
- * (that is counted). */
-static bool announce(struct sampled_thread *thread, uint64_t weight_ns) {
-    bool told = thread->name_sent && thread->sent_label == thread_tags.label &&
-                thread->until_name_repeat-- > 0;
-    if (told && thread->until_name_check-- > 0)
+/* Records the thread's name and label before its first sample, after a change, and now and then in
+ * case sonded has lost them. False: there was no room, and the sample is dropped with the record,
+ * which is counted. */
+static bool push_name(struct sampled_thread *thread, uint64_t weight_ns) {
+    bool is_sent = thread->name_sent && thread->sent_label == thread_tags.label &&
+                   thread->until_name_repeat-- > 0;
+    if (is_sent && thread->until_name_check-- > 0)
         return true;
     char name[16] = "";
     raw_call3(SYS_prctl, PR_GET_NAME, (long)name, 0);
     thread->until_name_check = NAME_CHECK_TICKS;
-    if (told && memcmp(name, thread->name, sizeof name) == 0)
+    if (is_sent && memcmp(name, thread->name, sizeof name) == 0)
         return true;
     memcpy(thread->name, name, sizeof name);
     return thread->name_sent = push_thread(thread, weight_ns);
@@ -166,7 +165,7 @@ static void take_sample(struct sampled_thread *thread, const ucontext_t *context
     walk_from_context(context, &map->walk, thread->cache, &bounds, pcs,
                       atomic_load_explicit(&handler_state.max_depth, memory_order_relaxed),
                       &walked);
-    if (announce(thread, weight_ns))
+    if (push_name(thread, weight_ns))
         push_sample(thread, pcs, &walked, map->generation, now, weight_ns);
     handler_report_miss(&map->walk, pcs, &walked);
 }
@@ -186,13 +185,13 @@ void tick_record_start(struct sampled_thread *thread, const struct unwind_regist
     if (!map)
         return;
     walk_from_registers(birth, &map->walk, thread->cache, &bounds, pcs, RING_MAX_DEPTH, &walked);
-    if (announce(thread, weight_ns))
+    if (push_name(thread, weight_ns))
         push_sample(thread, pcs, &walked, map->generation, now_ns(), weight_ns);
 }
 
-/* Enters the thread unless the signal is a late one. The exchange is ordered before the look at
- * `open`, as the control thread's store to `open` is before its look at `inside`: one of the two
- * sees the other. */
+/* Sets in_handler, unless the signal is a late one. The exchange comes before the load of
+ * `sampling`, as the control thread's store to `sampling` comes before its loads of `in_handler`:
+ * one of the two sees the other. */
 static bool enter(struct sampled_thread *thread, uint32_t incarnation, uint64_t weight_ns) {
     if (atomic_load_explicit(&thread->incarnation, memory_order_acquire) != incarnation)
         return false;
@@ -206,8 +205,8 @@ static bool enter(struct sampled_thread *thread, uint32_t incarnation, uint64_t 
     return false;
 }
 
-/* The wall clock is the only cheap one here; of a handler that lost the CPU in between it tells
- * nothing. Those are counted, and taken for as long as the others are (ring.h). */
+/* Only the wall clock is cheap enough here, and it does not measure a handler that was preempted.
+ * Such runs are counted, and estimated by the mean of the others (ring.h). */
 static void leave(struct sampled_thread *thread, uint64_t since) {
     uint64_t took = now_ns() - since;
     if (took < HANDLER_PREEMPTED_NS)
@@ -218,8 +217,9 @@ static void leave(struct sampled_thread *thread, uint64_t since) {
     atomic_store_explicit(&thread->in_handler, 0, memory_order_release);
 }
 
-/* `late`: the thread had the signal blocked, so what was lost was not spent where it stands now. */
-static void on_tick(uint64_t cookie, const ucontext_t *context, bool late) {
+/* is_late: the thread had the signal blocked, so the time of lost ticks was not spent at the
+ * current pc. */
+static void on_tick(uint64_t cookie, const ucontext_t *context, bool is_late) {
     uint32_t number = cookie & 0xffff;
     if (number >= SAMPLED_THREADS_MAX || !handler_state.threads)
         return;
@@ -230,15 +230,15 @@ static void on_tick(uint64_t cookie, const ucontext_t *context, bool late) {
     uint64_t due_ns = 0, period = thread->period_ns;
     uint64_t periods = count_periods(thread, now, &due_ns);
     if (periods == 0) {
-        wait_on(thread, due_ns);
+        finish_period(thread, due_ns);
         leave(thread, now);
         return;
     }
     thread->is_first_tick = false;
     add(&thread->counted_ns, periods * period);
-    if (periods > 1 && (late || thread->user_only)) {
+    if (periods > 1 && (is_late || thread->user_only)) {
         ring_push_unseen(&handler_state.rings, thread->tid, (periods - 1) * period,
-                         late ? RING_UNSEEN_BLOCKED : RING_UNSEEN_KERNEL);
+                         is_late ? RING_UNSEEN_BLOCKED : RING_UNSEEN_KERNEL);
         periods = 1;
     }
     take_sample(thread, context, now, periods * period);
@@ -271,8 +271,8 @@ void tick_on_timer(int signal, siginfo_t *info, void *context) {
     errno = saved;
 }
 
-/* The process-wide clock: any thread may get the tick, and it stands for what the whole process
- * burned since the last. */
+/* The process-wide clock: any thread may get the tick, which stands for the CPU time of the whole
+ * process since the last one. */
 static void on_process_tick(const ucontext_t *context) {
     uint64_t now = now_ns(), cpu = (uint64_t)handler_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
     uint64_t last = atomic_exchange(&handler_state.process_last_ns, cpu);
@@ -290,11 +290,11 @@ static void on_process_tick(const ucontext_t *context) {
 void tick_on_prof(int signal, siginfo_t *info, void *context) {
     int saved = errno;
     atomic_fetch_add(&handler_state.process_handlers, 1);
-    bool mine = info->si_code == SI_KERNEL;
-    if (mine && atomic_load(&handler_state.sampling))
+    bool is_ours = info->si_code == SI_KERNEL;
+    if (is_ours && atomic_load(&handler_state.sampling))
         on_process_tick(context);
     atomic_fetch_sub(&handler_state.process_handlers, 1);
-    if (!mine)
+    if (!is_ours)
         chain_pass_on(&chains[CHAIN_PROF], signal, info, context);
     errno = saved;
 }

@@ -180,7 +180,7 @@ TEST(without_timers_it_falls_back_to_the_process_clock) {
 }
 
 TEST(e12_a_filter_that_kills_for_perf_does_not_kill) {
-    check_refused(3, "timer", "perf refused: a seccomp filter ends who asks for it", 0.05);
+    check_refused(3, "timer", "perf refused: a seccomp filter kills for perf_event_open", 0.05);
 }
 
 static void check_drop(int past_libc) {
