@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CaptureAllocs, StartAllocs, StopAllocs: windows of allocations, sent as captures of CPU time
- * are. */
+ * CaptureAllocs, StartAllocs, StopAllocs: allocation windows, sent in the same way as CPU
+ * captures. */
 #include "service/rpc/captures/capture_call.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CaptureCpu and StopCpu: progress while it runs, then the result, drawn on a worker and sent in
- * chunks as fast as the reader takes them.
+ * CaptureCpu and StopCpu: progress while the capture runs, then the result, which a worker renders
+ * and the loop sends in chunks as fast as the client reads.
  *
  *     engine thread   on_progress, on_profile, on_end ──post──▶ loop
  *     loop            capture_* below: the newest progress, the result, the end
- *     worker          draw ──post──▶ loop: start, chunks, status
+ *     worker          render ──post──▶ loop: start, chunks, status
  *
- * The capture holds a reference to its call until on_end has come in, and one while it is drawn. */
+ * The capture holds one reference to its call until on_end, and another while a worker renders. */
 #include "service/rpc/captures/capture_call.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/captures/result.h"
@@ -32,16 +32,16 @@ struct progress {
 
 struct capture {
     struct rpc_call *call;
-    struct engine_capture *engine_capture; /* NULL for a session, and after the end */
+    struct engine_capture *engine_capture; /* NULL for sessions and after the end */
     struct rpc_rendering rendering;
-    struct progress *progress; /* the newest that was not sent */
+    struct progress *progress; /* the newest one not sent yet */
     struct rpc_result *result;
     struct loop_message end_message;
     sonde_err end_err, draw_err;
     struct sonde_diag end_diag, draw_diag;
     struct rpc_job job;
     struct save_capture saving;
-    struct sonde_buf drawn; /* the worker's; then */
+    struct sonde_buf drawn; /* written by the worker, then read by the loop */
     struct rpc_chunks chunks;
     bool is_drawn, start_was_sent;
 };
@@ -90,7 +90,7 @@ static void send_start(struct capture *capture) {
     rpc_send(capture->call, &event.base);
 }
 
-/* Sends what is next, when something may be sent. */
+/* Sends the next message unless one is in flight. */
 static void send_next(struct rpc_call *call) {
     struct capture *capture = rpc_call_state(call);
     if (rpc_call_sending(call) || rpc_call_finished(call))
@@ -175,7 +175,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
     struct capture *capture = context;
     struct rpc_result *result = rpc_result_create(capture, profile, metadata);
     if (!result)
-        return; /* on_end finds no result */
+        return; /* on_end then finds no result */
     result->message.run = capture_has_result;
     loop_post(rpc_call_server(capture->call)->loop, &result->message);
 }
@@ -229,7 +229,7 @@ sonde_err rpc_capture_begin(struct rpc_call *call, const struct rpc_rendering *r
     capture->call = call;
     capture->rendering = *rendering;
     rpc_call_set(call, &call_events, capture);
-    rpc_call_take(call); /* until on_end */
+    rpc_call_take(call); /* dropped in on_end */
     if (!saved->note)
         return SONDE_OK;
     sonde_err err =

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Byte strings numbered from 0 in the order of their first appearance: a stream's dictionary of
- * texts, frames or stacks. Bounded.
- * Thread safety: one thread at a time. */
+ * A stream's dictionary of texts, frames or stacks: byte strings numbered from 0 in the order of
+ * their first appearance. Bounded. Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_RPC_CAPTURES_DICTIONARY_H
 #define SONDE_SERVICE_RPC_CAPTURES_DICTIONARY_H
 
@@ -25,8 +24,8 @@ struct dictionary {
 };
 
 void dictionary_init(struct dictionary *dictionary, size_t limit_bytes);
-/* The number of bytes; *is_new tells whether it was given now. DICTIONARY_NONE past the bound or out of
- * memory. */
+/* Returns the string's number; *is_new says whether this call added it. DICTIONARY_NONE past the
+ * bound or when out of memory. */
 uint32_t dictionary_add(struct dictionary *dictionary, const void *bytes, size_t len, bool *is_new);
 void dictionary_finish(struct dictionary *dictionary);
 

@@ -46,7 +46,7 @@ void rpc_metadata_add_drop(struct engine_facts *metadata, const char *cause, uin
         metadata->drops[ENGINE_DROP_CAUSES - 1].count += count;
 }
 
-/* A total of how many samples were asked of the merge and did not arrive. */
+/* The number of samples that the merge should have added but could not. */
 static uint64_t merge_profiles(struct sonde_profile *into, const struct sonde_profile *from) {
     int64_t before = sonde_profile_total(into, 0), wanted = sonde_profile_total(from, 0);
     if (sonde_profile_merge(into, from, 1, NULL) == SONDE_OK)

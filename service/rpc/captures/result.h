@@ -11,21 +11,21 @@ struct rpc_result {
     struct rpc_result *next;
     void *owner;
     struct sonde_profile *profile;
-    struct engine_facts metadata; /* its texts are the two below */
+    struct engine_facts metadata; /* its texts point at the two arrays below */
     char clock[32], budget_note[192];
-    uint32_t merged; /* windows merged into this one */
+    uint32_t merged; /* number of windows merged into this one */
 };
 
-/* Takes profile, also when out of memory (then NULL). */
+/* Takes the profile, even if it returns NULL because it is out of memory. */
 struct rpc_result *rpc_result_create(void *owner, struct sonde_profile *profile,
                                      const struct engine_facts *metadata);
 void rpc_result_destroy(struct rpc_result *result); /* NULL is fine */
 
-/* Adds to the drops under a cause (static text), in a free place or the last one. */
+/* Adds drops under a cause (static text): in a free entry, otherwise in the last one. */
 void rpc_metadata_add_drop(struct engine_facts *metadata, const char *cause, uint64_t count);
 
-/* Melts `from`, the later one, into `into` and destroys it; what does not fit any more is counted
- * as dropped. Any thread. */
+/* Merges `from`, the later window, into `into` and destroys it. Samples that no longer fit count as
+ * dropped. Any thread. */
 void rpc_result_merge(struct rpc_result *into, struct rpc_result *from);
 
 #endif

@@ -30,7 +30,7 @@ sonde_err save_capture_begin(struct save_capture *saving, struct rpc_call *call,
     return SONDE_OK;
 }
 
-/* A session that never ran has a result, but nothing was captured. */
+/* A session whose target never ran has a result with nothing in it: do not save that. */
 static bool is_worth_it(const struct save_capture *saving) {
     return saving->saved && (!saving->is_session || saving->metadata.start_unix_ns != 0);
 }
@@ -40,7 +40,7 @@ void save_capture_write(struct save_capture *saving, const struct sonde_profile 
     static const char *const kinds[ENGINE_MODES] = {
         [ENGINE_WALL] = "wall", [ENGINE_OFF_CPU] = "off-cpu"};
     int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;
-    if (kinds[metadata->mode]) /* of a session it is known now only */
+    if (kinds[metadata->mode]) /* for sessions it is only known now */
         saving->metadata.kind = (char *)kinds[metadata->mode];
     saving->metadata.start_unix_ns = metadata->start_unix_ns;
     saving->metadata.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A result on its way into the store, beside its way to the client: save_capture_begin on the loop before
- * the work starts, save_capture_write on the worker that draws it, save_capture_add on the loop, save_capture_report in the
- * ResultStart, save_capture_finish when the call is freed. All but save_capture_begin do nothing unless it ran. */
+ * Saves a result on disk while it is sent to the client. In order: save_capture_begin on the loop
+ * before the work starts, save_capture_write on the worker that renders the result,
+ * save_capture_add on the loop, save_capture_report for the ResultStart, save_capture_finish when
+ * the call is freed. Without save_capture_begin the others do nothing. */
 #ifndef SONDE_SERVICE_RPC_CAPTURES_SAVE_CAPTURE_H
 #define SONDE_SERVICE_RPC_CAPTURES_SAVE_CAPTURE_H
 
@@ -12,29 +13,29 @@
 #define SAVE_CAPTURE_MAX_NOTE 200
 
 struct save_capture {
-    struct saved_captures *saved; /* NULL: it is not to be kept */
+    struct saved_captures *saved; /* NULL = do not save */
     Sonde__V1__Capture metadata;  /* its strings live in the call's arena */
-    bool is_session;              /* the same result may come again */
+    bool is_session;              /* the same result may be fetched again */
     struct saved_capture_draft draft;
-    Sonde__V1__Capture *reported; /* what became of it, in the call's arena; NULL: it is not kept */
+    Sonde__V1__Capture *reported; /* as saved, in the call's arena; NULL = not saved */
     sonde_err err;
     struct sonde_diag diag;
 };
 
-/* Who and what: kind is a literal. TARGET_* when there is no such target, INVALID_ARGUMENT for a
- * note that is too long. */
+/* Notes the target, the kind (a literal) and the note. TARGET_* if there is no such target,
+ * INVALID_ARGUMENT if the note is too long. */
 SONDE_MUST_USE sonde_err save_capture_begin(struct save_capture *saving, struct rpc_call *call,
                                             const struct engine_selector *selector,
                                             const char *kind, const char *note,
                                             struct sonde_diag *diag);
-/* Worker; profile is borrowed. */
+/* Writes the file. Worker; the profile is borrowed. */
 void save_capture_write(struct save_capture *saving, const struct sonde_profile *profile,
                         const struct engine_facts *metadata);
 void save_capture_add(struct save_capture *saving, struct rpc_call *call);
 void save_capture_report(const struct save_capture *saving, Sonde__V1__ResultStart *start);
 void save_capture_finish(struct save_capture *saving);
 
-/* A copy whose strings live in arena; NULL when out of memory. */
+/* A copy whose strings live in the arena; NULL when out of memory. */
 Sonde__V1__Capture *capture_metadata_dup(struct sonde_arena *arena,
                                          const Sonde__V1__Capture *metadata);
 

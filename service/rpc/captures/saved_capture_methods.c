@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ListCaptures, GetCapture, DiffCaptures. The loop opens the files, so that what is pruned
- * meanwhile stays readable; a worker reads, compares and draws. */
+ * ListCaptures, GetCapture, DiffCaptures. The loop opens the files, so they stay readable if they
+ * are removed in the meantime. A worker reads, compares and renders them. */
 #include "service/rpc/captures/save_capture.h"
 #include "service/rpc/core/chunk.h"
 #include "service/rpc/core/handlers.h"
@@ -47,12 +47,13 @@ void rpc_list_captures(struct rpc_call *call, const ProtobufCMessage *message) {
 struct viewing {
     struct rpc_call *call;
     struct rpc_rendering rendering;
-    const char *sample_type; /* NULL = the profile's own; in the call's message, as the title */
-    int fd, base_fd;         /* base_fd -1: one capture */
+    const char
+        *sample_type; /* NULL = the profile's default; points into the request, like the title */
+    int fd, base_fd;  /* base_fd -1 = no comparison */
     bool growth_only, normalise;
     Sonde__V1__Capture *metadata;
     struct rpc_job job;
-    struct sonde_buf drawn; /* the worker's; then */
+    struct sonde_buf drawn; /* written by the worker, then read by the loop */
     struct rpc_chunks chunks;
     sonde_err err;
     struct sonde_diag diag;
@@ -183,7 +184,7 @@ static void start(struct viewing *viewing, struct rpc_call *call, sonde_err err,
         rpc_finish(call, err, diag);
         return;
     }
-    rpc_call_take(call); /* until on_drawn */
+    rpc_call_take(call); /* dropped in on_drawn */
     rpc_job_start(&viewing->job);
 }
 

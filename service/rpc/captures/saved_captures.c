@@ -20,11 +20,11 @@
 #define UNFINISHED     "unfinished-"
 #define EXTENSION      ".capture"
 #define MAX_PROFILE    (2048ull << 20)
-#define MAX_FILES_READ 100000u /* of a folder that somebody else has filled */
+#define MAX_FILES_READ 100000u /* entries read from a folder that somebody else may have filled */
 
 struct saved_captures {
     char *dir;
-    int dir_error; /* errno of making it */
+    int dir_error; /* errno from creating the folder */
     uint32_t max_count;
     uint64_t max_bytes, bytes, last_id;
     Sonde__V1__Capture **items;
@@ -49,7 +49,7 @@ sonde_err saved_capture_parse(struct sonde_slice file, Sonde__V1__Capture **meta
     return *metadata ? SONDE_OK : SONDE_CORRUPT;
 }
 
-/* False when the facts are too long to be read again. */
+/* False if the metadata would be too long to read back. */
 static bool append_head(struct sonde_buf *out, const Sonde__V1__Capture *metadata) {
     uint8_t packed[MAX_FACTS];
     size_t size = sonde__v1__capture__get_packed_size(metadata);
@@ -137,7 +137,7 @@ static bool parse_name(const char *name, uint64_t *id) {
     return !errno && *id > 0 && strcmp(end, EXTENSION) == 0;
 }
 
-/* NULL when the file is not one of ours, or not whole. */
+/* NULL if the file is not ours or not complete. */
 static Sonde__V1__Capture *read_facts(int dir, const char *name) {
     char head[HEAD_LEN + MAX_FACTS];
     Sonde__V1__Capture *metadata = NULL;
@@ -233,7 +233,7 @@ static sonde_err check_folder(const struct saved_captures *saved, struct sonde_d
     return SONDE_OK;
 }
 
-/* A copy of facts, by packing: it outlives the call it comes from. */
+/* Copies the metadata by packing and unpacking it, because it must outlive its call. */
 static Sonde__V1__Capture *dup_facts(const struct sonde_buf *head) {
     Sonde__V1__Capture *copy;
     struct sonde_slice rest;
@@ -295,7 +295,7 @@ static void sync_folder(const char *dir) {
     close(fd);
 }
 
-/* Under a number that no file has: link, unlike rename, replaces nothing. */
+/* Uses link because, unlike rename, it never replaces an existing file. */
 static int give_number(struct saved_captures *saved, const char *draft_path, uint64_t *id) {
     int error = EEXIST;
     while (error == EEXIST) {

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * StreamCpu. The engine's windows arrive on the loop; a worker melts what has piled up into one and
- * encodes it; the loop sends part after part. One job at a time per stream, so the dictionary and a
- * window belong to one thread at any moment, and no lock is needed.
+ * StreamCpu. The engine's windows arrive on the loop, a worker merges those that have piled up and
+ * encodes the result, and the loop sends it part by part. Each stream has one job at a time, so the
+ * dictionary and each window belong to one thread at any moment and need no lock.
  *
- * A slow reader: while a message is under way, arriving windows melt into one that waits. What is
- * held is the parts of one window, one merged window (bounded, its overflow counted) and, while a
- * worker is late, up to MAX_WAITING windows; past that a window is dropped and counted. */
+ * Slow clients: while a message is in flight, new windows are merged into one that waits. A stream
+ * therefore holds at most the parts of one window, one merged window (bounded; what does not fit is
+ * counted) and, if the worker is late, MAX_WAITING windows. Further windows are dropped and
+ * counted. */
 #include "service/rpc/captures/result.h"
 #include "service/rpc/captures/window.h"
 #include "service/rpc/core/handlers.h"
@@ -29,9 +30,9 @@ struct stream {
     struct window_parts parts;
     size_t part_sent;
     struct rpc_job job;
-    struct rpc_result *in_job; /* the windows the job works on */
+    struct rpc_result *in_job; /* the windows of the running job */
     bool is_working, wants_encoding, has_last;
-    const char *end_reason; /* of the job */
+    const char *end_reason; /* of the running job */
     sonde_err job_err;
     uint64_t lost;
     struct loop_message end_message;
@@ -40,7 +41,7 @@ struct stream {
     struct sonde_diag end_diag;
 };
 
-/* The first melting copies into a profile of our own bound. */
+/* The first merge copies the window into a profile with a bound of our own. */
 static struct rpc_result *make_bounded(struct rpc_result *first) {
     struct sonde_value_type types[SONDE_PROFILE_MAX_TYPES];
     size_t count = sonde_profile_type_count(first->profile);
@@ -146,7 +147,7 @@ static void send_part(struct stream *stream) {
     rpc_send_slice(stream->call, part);
 }
 
-/* The target went without a last window of its own. */
+/* The target ended without a last window. */
 static void send_end(struct stream *stream) {
     Sonde__V1__CpuWindow message = SONDE__V1__CPU_WINDOW__INIT;
     message.last = true;
@@ -155,7 +156,7 @@ static void send_end(struct stream *stream) {
     rpc_send(stream->call, &message.base);
 }
 
-/* Nothing is under way and nothing encoded: what now? */
+/* Nothing is in flight and nothing is encoded: start the next job, or end the stream. */
 static void go_on(struct stream *stream) {
     if (stream->has_last) {
         rpc_finish(stream->call, SONDE_OK, NULL);
@@ -205,7 +206,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
     struct stream *stream = context;
     struct rpc_result *window = rpc_result_create(stream, profile, metadata);
     if (!window)
-        return; /* the gap in `sequence` tells */
+        return; /* clients see the gap in `sequence` */
     window->message.run = stream_has_window;
     loop_post(rpc_call_server(stream->call)->loop, &window->message);
 }
@@ -262,7 +263,7 @@ static struct stream *stream_create(struct rpc_call *call, uint32_t max_windows)
     stream->max_windows = max_windows;
     window_dictionary_init(&stream->dictionary, WINDOW_DICTIONARY_BYTES);
     rpc_call_set(call, &events, stream);
-    rpc_call_take(call); /* until on_end */
+    rpc_call_take(call); /* dropped in on_end */
     return stream;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The encoder goes over the samples once. A location is turned into frames once per window, a
- * sample into a stack key, [thread, tid, frame numbers], which the dictionary numbers; what the
- * dictionary had not seen goes into the message. When the message is large enough it is closed as a
- * part and the next one begun. */
+ * The encoder passes over the samples once. Each location becomes frames once per window. Each
+ * sample becomes a stack key, [thread, tid, frame numbers], which the dictionary numbers; new
+ * entries of the dictionary go into the message. When the message is large enough, it becomes a
+ * part, and the next one begins. */
 #include "service/rpc/captures/window.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
@@ -18,7 +18,7 @@ struct window_mark {
     Sonde__V1__StackCount *count;
 };
 
-/* Interned as bytes: no padding. */
+/* A dictionary key: must not contain padding. */
 struct frame_key {
     uint32_t function, file, line, module;
     uint64_t address;
@@ -40,16 +40,16 @@ struct builder {
     const struct rpc_result *window;
     const struct sonde_profile *profile;
     struct window_parts *parts;
-    struct sonde_arena arena; /* of the part */
+    struct sonde_arena arena; /* of this part */
     struct list strings, frames, stacks, counts;
-    size_t bytes; /* about how large the part is */
+    size_t bytes; /* approximate size of the part */
     struct range *locations;
     uint32_t *numbers; /* frame numbers of the locations */
     size_t number_count, number_capacity;
     uint32_t *key;
     size_t key_capacity;
     size_t count_index, cpu_index;
-    bool has_cpu, is_full, is_short; /* dictionary full; out of memory */
+    bool has_cpu, is_full, is_short; /* the dictionary is full; out of memory */
     uint64_t lost;
 };
 
@@ -94,7 +94,7 @@ static uint32_t add_text(struct builder *builder, const char *text) {
     return number;
 }
 
-/* Index + 1, 0 for none: the form of the optional fields. */
+/* Optional fields hold an index + 1, or 0 for none. */
 static uint32_t add_optional_text(struct builder *builder, const char *text) {
     uint32_t number = *text ? add_text(builder, text) : DICTIONARY_NONE;
     return number == DICTIONARY_NONE ? 0 : number + 1;
@@ -206,7 +206,7 @@ static uint32_t tid_of(const struct sonde_profile *profile, const struct sonde_s
     return 0;
 }
 
-/* Words of the key, 0 when memory or dictionary ran out. */
+/* Returns the key's length in words; 0 if memory or the dictionary ran out. */
 static size_t make_key(struct builder *builder, const struct sonde_sample *sample) {
     size_t words = 2;
     if (!key_reserve(builder, words))
@@ -259,7 +259,7 @@ static struct window_mark *mark_of(struct builder *builder, uint32_t number) {
     return &dictionary->marks[number];
 }
 
-/* Samples of one stack with other labels, such as request ids, add up. */
+/* Samples of one stack that differ only in other labels (request ids) are added up. */
 static void add_count(struct builder *builder, uint32_t number, const struct sonde_sample *sample) {
     struct window_mark *mark = mark_of(builder, number);
     if (!mark)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Arrivals: one request stands open per method, and one for every path that no method has (without
- * it such a client would wait until its own deadline). */
+ * Accepts calls: one request is registered per method, and one for unknown paths. Without the
+ * latter, a client that calls an unknown method would wait until its own deadline. */
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/core/server_state.h"
 
@@ -13,7 +13,7 @@
 struct rpc_request {
     struct loop_tag tag;
     struct rpc_server *server;
-    const struct rpc_method *method; /* NULL = the one for the rest */
+    const struct rpc_method *method; /* NULL = unknown paths */
     void *registered;
     struct rpc_arrival arrival;
     gpr_timespec deadline;
@@ -37,7 +37,7 @@ static void arm(struct rpc_request *request) {
             queue, queue, &request->tag);
 }
 
-/* 0 = none. Far ones are none: nobody plans for them. */
+/* 0 = none. A deadline that is very far away counts as none. */
 static uint64_t monotonic_ns(gpr_timespec deadline) {
     gpr_timespec left = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
     struct timespec now;

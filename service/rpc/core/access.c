@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * May this call be made? Local callers may; others show a token. A certificate has been checked
- * before there is a call at all. A service without a token file looks at no token: a gateway in
- * front of it may have one of its own. */
+ * Access control of a call: local callers are allowed, others need a token. Client certificates
+ * have been checked before a call exists. A server without a token file ignores tokens, because a
+ * gateway in front of it may have a token file of its own. */
 #include "service/rpc/core/server_state.h"
 
 #include <grpc/support/alloc.h>

@@ -19,7 +19,7 @@ static bool is_loopback(const struct sockaddr *address) {
     return address->sa_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&in6->sin6_addr);
 }
 
-/* A name is loopback when everything it stands for is. */
+/* A name is loopback if all its addresses are. */
 static sonde_err look_up(const char *text, struct rpc_address *address, struct sonde_diag *diag) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found = NULL;
     int code = getaddrinfo(address->host, NULL, &hints, &found);

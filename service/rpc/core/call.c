@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A call's batches. Every one refers to the call until its tag comes out:
+ * A call's batches. Each holds a reference to the call until its tag completes:
  *
- *     close    RECV_CLOSE_ON_SERVER, from the start: completes once, tells whether the client went;
- *              part of the status batch where the handler answers before it returns
+ *     close    RECV_CLOSE_ON_SERVER, from the start: completes once and reports a cancellation;
+ *              part of the status batch if the handler answers before it returns
  *     receive  RECV_MESSAGE, methods with many requests only
  *     send     SEND_MESSAGE (the first with SEND_INITIAL_METADATA), one at a time
  *     status   SEND_STATUS_FROM_SERVER, after the last send; also after a cancellation
@@ -34,7 +34,7 @@ struct rpc_call {
     void (*on_closed)(struct rpc_call *call);
     void *state;
     struct sonde_arena arena;
-    sonde_err end_err; /* with is_ending: how it ends once the send is done */
+    sonde_err end_err; /* with is_ending: the status to send when the message in flight has left */
     struct sonde_diag end_diag;
     struct timespec arrived;
     uint64_t deadline_ns;
@@ -85,7 +85,7 @@ void rpc_call_drop(struct rpc_call *call) {
         destroy(call);
 }
 
-/* A refused batch would be a mistake of ours; the call ends, the service does not. */
+/* gRPC refuses a batch only if we made a mistake. That ends this call, not the service. */
 static void start(struct rpc_call *call, const grpc_op *ops, size_t count, struct loop_tag *tag) {
     rpc_call_take(call);
     core_tag_sent(tag);
@@ -95,7 +95,7 @@ static void start(struct rpc_call *call, const grpc_op *ops, size_t count, struc
     gpr_log(GPR_ERROR, "a batch was refused: %s", grpc_call_error_to_string(error));
     grpc_call_cancel(call->call, NULL);
     call->has_ended = true;
-    call->references--; /* the caller holds one */
+    call->references--; /* the caller's reference */
 }
 
 static grpc_op *add_initial_metadata(struct rpc_call *call, grpc_op *op) {
@@ -236,8 +236,8 @@ static void on_status(struct loop_tag *tag, bool ok) {
     rpc_call_drop(loop_owner(tag, struct rpc_call, status_tag));
 }
 
-/* Cancelled: the client went away, its deadline is over, or the service ends it. The work stops,
- * and a status is still owed to the core. */
+/* The call was cancelled: by the client, by its deadline or by the service. Stop the work; gRPC
+ * still expects a status. */
 static void give_up(struct rpc_call *call) {
     if (call->has_ended)
         return;
@@ -272,7 +272,7 @@ static void on_last(struct rpc_call *call) {
     struct sonde_diag diag = {0};
     if (!rpc_call_finished(call) && call->on_closed)
         call->on_closed(call);
-    else if (call->method->kind == RPC_CLIENT_STREAM) /* not one message came */
+    else if (call->method->kind == RPC_CLIENT_STREAM) /* the client sent no message */
         rpc_finish(call,
                    sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "the request message is missing"),
                    &diag);
@@ -280,7 +280,7 @@ static void on_last(struct rpc_call *call) {
         rpc_finish(call, SONDE_OK, NULL);
 }
 
-/* One message of many; NULL is the client's end. */
+/* One of many messages; NULL = the client has sent its last one. */
 static void on_received(struct loop_tag *tag, bool ok) {
     struct rpc_call *call = loop_owner(tag, struct rpc_call, receive_tag);
     struct sonde_diag diag = {0};
@@ -410,7 +410,7 @@ bool rpc_call_finished(const struct rpc_call *call) {
     return call->has_ended || call->is_ending;
 }
 
-/* Names come from clients: none may begin a line of its own. */
+/* Clients choose these texts: a newline in one must not start a new log line. */
 void rpc_call_note(struct rpc_call *call, const char *format, ...) {
     size_t used = strlen(call->note);
     va_list arguments;

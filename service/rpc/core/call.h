@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One call from its arrival to its status: what a method's handler sees.
+ * One RPC, from its arrival to its status, as a method's handler sees it.
  *
- * The call is alive while something refers to it: each batch under way, and whatever the handler
- * took with rpc_call_take (an engine's event to come, a job on a worker). The handler answers with
- * rpc_reply, or with any number of rpc_send and one rpc_finish; after that, or once the client went
- * away, further sends do nothing, so a late event needs no check.
+ * A call lives while something holds a reference to it: each batch in flight, and each reference
+ * that the handler took with rpc_call_take (for an engine event that is still to come, or a job on
+ * a worker). The handler answers with rpc_reply, or with any number of rpc_send and one
+ * rpc_finish. After that, or after the client has gone, sends do nothing, so handlers need not
+ * check before they send.
  *
- * Backpressure: one message is under way at a time. `on_sent` says that it left; a handler holds
- * at most a bounded amount meanwhile. Thread safety: the loop's thread only. */
+ * Backpressure: one message is in flight at a time, and `on_sent` reports that it has left. A
+ * handler buffers only a bounded amount in between. Thread safety: the loop's thread only. */
 #ifndef SONDE_SERVICE_RPC_CORE_CALL_H
 #define SONDE_SERVICE_RPC_CORE_CALL_H
 
@@ -24,14 +25,14 @@ struct rpc_server;
 enum rpc_kind {
     RPC_UNARY,
     RPC_STREAM,
-    RPC_BIDI,          /* an answer, of one or more messages, to each message */
+    RPC_BIDI,          /* each request message gets one or more answers */
     RPC_CLIENT_STREAM, /* one answer to many messages */
 };
 enum rpc_scope { RPC_SCOPE_NONE = 0, RPC_SCOPE_READ = 1, RPC_SCOPE_CONTROL = 2 };
 
-/* One row per method. start gets the decoded request (NULL type checks are its own business); for
- * RPC_BIDI it is called for every message, the next one after its answer has left; for
- * RPC_CLIENT_STREAM too, the next one after rpc_receive. */
+/* One row of the method table. `start` gets the decoded request. RPC_BIDI calls it for every
+ * message, the next one after the answer has left; RPC_CLIENT_STREAM calls it for every message,
+ * the next one after rpc_receive. */
 struct rpc_method {
     const char *path; /* "/sonde.v1.Profiler/GetInfo" */
     enum rpc_kind kind;
@@ -46,55 +47,57 @@ static inline bool rpc_has_many_requests(const struct rpc_method *method) {
 
 /* Any may be NULL. */
 struct rpc_call_events {
-    void (*on_sent)(struct rpc_call *call); /* the message left; the next may be sent */
-    void (*on_gone)(struct rpc_call *call); /* client gone or deadline over: stop the work */
-    void (*on_stop)(struct rpc_call *call); /* the service stops: end what would never end */
-    void (*release)(struct rpc_call *call); /* last: free the state; a last note */
+    void (*on_sent)(struct rpc_call *call); /* the message has left; another may be sent */
+    void (*on_gone)(struct rpc_call *call); /* cancelled or past its deadline: stop the work */
+    void (*on_stop)(struct rpc_call *call); /* the service is stopping: end an endless call */
+    void (*release)(struct rpc_call *call); /* the last event: free the state */
 };
 
 extern const struct rpc_call_events rpc_no_events;
 
-/* The handler's own. */
+/* The handler's events and state. */
 void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, void *state);
-/* For methods with many requests: no message comes any more. The client may have vanished, which
- * on_gone tells later: a message must say itself that it is the last. Without it the call ends. */
+/* For methods with many requests: calls on_closed when the client sends no more messages. A client
+ * that has vanished looks the same at first (on_gone comes later), so the last message must mark
+ * itself. Without an on_closed the call ends. */
 void rpc_call_on_closed(struct rpc_call *call, void (*on_closed)(struct rpc_call *call));
 void *rpc_call_state(const struct rpc_call *call);
 struct rpc_server *rpc_call_server(const struct rpc_call *call);
-/* RPC_CLIENT_STREAM: the message is dealt with, the next one may come. */
+/* RPC_CLIENT_STREAM: the message has been handled; receives the next one. */
 void rpc_receive(struct rpc_call *call);
-/* Memory until the call is freed (of methods with many requests: until the next message). */
+/* Memory that lives as long as the call (with many requests: until the next message). */
 struct sonde_arena *rpc_call_arena(struct rpc_call *call);
 void rpc_call_take(struct rpc_call *call);
 void rpc_call_drop(struct rpc_call *call); /* may free it */
 
-/* When the client gives up, on the monotonic clock; 0 = it said nothing. */
+/* The client's deadline on the monotonic clock; 0 = none. */
 uint64_t rpc_call_deadline_ns(const struct rpc_call *call);
 
-/* Whether the next message must wait for on_sent; and whether nothing more can be sent at all. */
+/* Whether a message is in flight, so that the next one must wait for on_sent; and whether the call
+ * is over, so that nothing more can be sent. */
 bool rpc_call_sending(const struct rpc_call *call);
 bool rpc_call_finished(const struct rpc_call *call);
 
-/* A fact for the log line: " samples=12". */
+/* Appends to the call's log line: " samples=12". */
 void rpc_call_note(struct rpc_call *call, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* message with status OK: a unary answer. */
+/* A unary answer: the message, then status OK. */
 void rpc_reply(struct rpc_call *call, const ProtobufCMessage *message);
 void rpc_reply_slice(struct rpc_call *call, grpc_slice slice); /* takes slice */
-/* One message of a stream; not while rpc_call_sending. */
+/* One message of a stream. Not while rpc_call_sending. */
 void rpc_send(struct rpc_call *call, const ProtobufCMessage *message);
 void rpc_send_slice(struct rpc_call *call, grpc_slice slice); /* takes slice */
-/* The same in several pieces; takes them, not the array. */
+/* The same from several slices; takes the slices but not the array. */
 void rpc_send_slices(struct rpc_call *call, grpc_slice *slices, size_t count);
-/* The status, after a message under way has left. diag may be NULL. */
+/* Ends the call with a status once the message in flight has left. diag may be NULL. */
 void rpc_finish(struct rpc_call *call, sonde_err err, const struct sonde_diag *diag);
 
-/* Any thread: a message packed into a slice of its own. */
+/* The message, packed into a new slice. Any thread. */
 grpc_slice rpc_pack(const ProtobufCMessage *message);
 
-/* Work of a call on a worker: run there, then on_done on the loop. The caller has taken a reference
- * for it and drops it in or after on_done. */
+/* A call's work on a worker: `run` runs there, then `on_done` on the loop. The caller takes a
+ * reference to the call before and drops it in or after on_done. */
 struct rpc_job {
     struct rpc_call *call;
     void (*run)(struct rpc_job *job);

@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-#define CHUNK_FIELD     3 /* of CaptureEvent in profiler.proto */
-#define LENGTH_FOLLOWED 2 /* the wire type of bytes */
+#define CHUNK_FIELD     3 /* CaptureEvent.chunk in profiler.proto */
+#define LENGTH_FOLLOWED 2 /* protobuf's wire type for bytes */
 
-/* On whatever thread of the core let go of the last view. */
+/* Runs on whichever gRPC thread drops the last slice. */
 static void free_bytes(void *bytes) {
     core_tag_came(bytes);
     free(bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes of a result, chunk by chunk, without copying them: a message is the few bytes of a
- * CaptureEvent's head, written here, and a view of the result, which stays until the last view of
- * it has left (also after its call). Loop thread. */
+ * Sends a result in chunks without copying it. A message consists of a CaptureEvent's header, a few
+ * bytes written here, and a slice of the result. The result is freed when its last slice has left,
+ * which may be after the call has ended. Thread safety: loop thread. */
 #ifndef SONDE_SERVICE_RPC_CORE_CHUNK_H
 #define SONDE_SERVICE_RPC_CORE_CHUNK_H
 
@@ -13,7 +13,7 @@
 #define RPC_MAX_CHUNK_BYTES  (512u << 10)
 #define RPC_CHUNK_HEAD_BYTES 6
 
-/* Zeroed = nothing. */
+/* Zeroed = empty. */
 struct rpc_chunks {
     grpc_slice whole;
     size_t sent;
@@ -23,14 +23,14 @@ void rpc_chunks_take(struct rpc_chunks *chunks, struct sonde_buf *bytes);
 void rpc_chunks_finish(struct rpc_chunks *chunks);
 size_t rpc_chunks_size(const struct rpc_chunks *chunks);
 bool rpc_chunks_has_next(const struct rpc_chunks *chunks);
-/* The next one; there must be one. */
+/* Sends the next chunk; there must be one. */
 void rpc_chunks_send(struct rpc_chunks *chunks, struct rpc_call *call);
 
-/* A chunk of the caller's own, at most RPC_MAX_CHUNK_BYTES; taken. */
+/* Sends a chunk of at most RPC_MAX_CHUNK_BYTES; takes the slice. */
 void rpc_send_chunk(struct rpc_call *call, grpc_slice bytes);
 
-/* What stands before the bytes in a CaptureEvent that holds nothing but so many of them; its
- * length. */
+/* Writes the header of a CaptureEvent whose only field is a chunk of `len` bytes. Returns the
+ * header's length. */
 size_t rpc_chunk_head(uint8_t head[RPC_CHUNK_HEAD_BYTES], uint32_t len);
 
 #endif

@@ -4,8 +4,8 @@
 #include <grpc/byte_buffer.h>
 #include <grpc/byte_buffer_reader.h>
 
-/* protobuf-c asks for many small pieces, and a few bytes of input can ask for much more memory than
- * they are: all of it comes from the call's arena, up to a bound. */
+/* protobuf-c allocates many small blocks, and a few bytes of input can make it allocate much more
+ * than their size. All of it comes from the call's arena, which has a limit. */
 static void *arena_alloc(void *context, size_t size) {
     struct sonde_arena *arena = context;
     if (size > RPC_MAX_DECODED_BYTES || arena->total > RPC_MAX_DECODED_BYTES - size)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The handlers that the method table (methods.c) names. */
+ * The handlers that the method table (method_table.c) names. */
 #ifndef SONDE_SERVICE_RPC_CORE_HANDLERS_H
 #define SONDE_SERVICE_RPC_CORE_HANDLERS_H
 
@@ -10,7 +10,7 @@ typedef void rpc_handler(struct rpc_call *call, const ProtobufCMessage *request)
 
 rpc_handler rpc_get_info, rpc_get_command_line;                    /* info.c */
 rpc_handler rpc_list_targets, rpc_watch_targets;                   /* targets.c */
-rpc_handler rpc_capture_cpu, rpc_stop_cpu;                         /* capture.c */
+rpc_handler rpc_capture_cpu, rpc_stop_cpu;                         /* capture_call.c */
 rpc_handler rpc_start_cpu;                                         /* info.c */
 rpc_handler rpc_capture_allocs, rpc_start_allocs, rpc_stop_allocs; /* allocs.c */
 rpc_handler rpc_stream_cpu;                                        /* stream.c */
@@ -19,12 +19,12 @@ rpc_handler rpc_symbolize, rpc_symbolize_stream; /* symbolize.c, symbolize_strea
 rpc_handler rpc_upload_debug_file;               /* upload.c */
 rpc_handler rpc_list_symbol_files;               /* symbol_files.c */
 rpc_handler rpc_evict_symbols;                   /* symbol_files.c */
-rpc_handler rpc_heap_status, rpc_heap_activate;  /* heap.c, as the next five */
+rpc_handler rpc_heap_status, rpc_heap_activate;  /* heap.c, like the next five */
 rpc_handler rpc_heap_deactivate, rpc_heap_reset;
 rpc_handler rpc_list_heap_dumps;
 rpc_handler rpc_get_heap_gdump, rpc_set_heap_gdump;
 rpc_handler rpc_heap_snapshot, rpc_get_heap_dump; /* heap_result.c */
-rpc_handler rpc_list_captures, rpc_get_capture;   /* captures.c, as the next */
+rpc_handler rpc_list_captures, rpc_get_capture;   /* saved_capture_methods.c, like the next */
 rpc_handler rpc_diff_captures;
 rpc_handler rpc_health_check, rpc_health_watch; /* health.c */
 rpc_handler rpc_reflect;                        /* reflection.c */

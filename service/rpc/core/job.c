@@ -14,7 +14,7 @@ static void run(struct engine_work *work) {
     loop_post(loop, &job->done);
 }
 
-/* With every worker's queue full the loop does it itself: slower for all, but nothing is lost. */
+/* If the workers' queues are full, the loop does the work itself: slower, but nothing is lost. */
 void rpc_job_start(struct rpc_job *job) {
     job->work.run = run;
     if (!engine_submit(rpc_call_server(job->call)->engine, &job->work))

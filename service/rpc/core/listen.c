@@ -22,8 +22,8 @@ static sonde_err make_folder(const char *path, struct sonde_diag *diag) {
     return SONDE_OK;
 }
 
-/* The file is removed by whoever held the lock before; a lock on a removed file locks nobody out,
- * so look again whether it is still the one at the path. */
+/* The previous holder removes the lock file when it exits, and a lock on a removed file keeps
+ * nobody out. So check that the locked file is still the one at the path. */
 static int lock_file(const char *path) {
     for (int attempt = 0; attempt < 8; attempt++) {
         struct stat ours, there;
@@ -134,7 +134,7 @@ sonde_err rpc_listen(struct rpc_listeners *listeners, grpc_server *server,
     return err;
 }
 
-/* The socket goes while the lock is still held, so that nobody else's can be meant. */
+/* Remove the socket while the lock is held, so that it cannot be another server's. */
 void rpc_listeners_finish(struct rpc_listeners *listeners) {
     for (size_t i = 0; i < listeners->count; i++) {
         struct rpc_listener *listener = &listeners->items[i];

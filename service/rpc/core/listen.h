@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Addresses: read, judged, locked and bound.
+ * Parses, checks, locks and binds the addresses of the server.
  *
- * gRPC unlinks a unix path and binds it again, so that a second server would silently take it from
- * the first: whoever holds the lock on PATH.lock is the one who serves PATH. */
+ * gRPC unlinks a unix socket's path before it binds, so a second server would silently take the
+ * path from the first. Therefore each server first locks PATH.lock; only its holder may bind
+ * PATH. */
 #ifndef SONDE_SERVICE_RPC_CORE_LISTEN_H
 #define SONDE_SERVICE_RPC_CORE_LISTEN_H
 
@@ -26,7 +27,7 @@ struct rpc_listeners {
     size_t count;
 };
 
-/* unix:PATH or HOST:PORT taken apart. */
+/* The parts of unix:PATH or HOST:PORT. */
 struct rpc_address {
     const char *path; /* NULL for TCP; points into the text */
     char host[256];   /* without brackets */
@@ -34,14 +35,14 @@ struct rpc_address {
     bool is_loopback;
 };
 
-/* SONDE_INVALID_ARGUMENT with a sentence. Looks names up, so it may wait. */
+/* SONDE_INVALID_ARGUMENT. Resolves host names, so it may block. */
 SONDE_MUST_USE sonde_err rpc_address_parse(const char *text, struct rpc_address *address,
                                            struct sonde_diag *diag);
 
 SONDE_MUST_USE sonde_err rpc_listen(struct rpc_listeners *listeners, grpc_server *server,
                                     const struct rpc_server_options *options,
                                     struct sonde_diag *diag);
-/* Removes sockets and locks that are ours. After the server is destroyed. */
+/* Removes our sockets and locks. Call it after the server has been destroyed. */
 void rpc_listeners_finish(struct rpc_listeners *listeners);
 
 #endif

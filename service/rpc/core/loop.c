@@ -9,13 +9,14 @@
 
 struct loop {
     grpc_completion_queue *queue;
-    grpc_channel *nowhere; /* a channel that fails every call: its call only wakes us */
+    grpc_channel
+        *nowhere; /* a channel that cannot connect; its call only serves to wake the queue */
     grpc_call *waker;
     struct loop_tag wake;
     pthread_mutex_t lock; /* guards first, last, woken */
     struct loop_message *first, **last;
     bool woken;
-    struct loop_timer *timers; /* the soonest first */
+    struct loop_timer *timers; /* earliest first */
 };
 
 static struct loop_message *take_messages(struct loop *loop) {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A completion queue as an event loop: tags, messages from other threads, timers.
+ * An event loop over one gRPC completion queue: tags, messages from other threads, timers.
  *
- * gRPC's C core gives no alarm and no way to post, and needs neither: the next timer is the
- * deadline of grpc_completion_queue_next, and an empty batch on a call that goes nowhere completes
- * at once, which wakes the queue from any thread.
+ * The C core has neither alarms nor a way to post to a queue. Timers work by passing the earliest
+ * one as the deadline of grpc_completion_queue_next. To wake the queue from another thread, an
+ * empty batch is started on a call of a channel that cannot connect; it completes at once.
  *
- * Thread safety: everything on the loop's thread, only loop_post from any thread. */
+ * Thread safety: loop_post from any thread, everything else on the loop's thread. */
 #ifndef SONDE_SERVICE_RPC_CORE_LOOP_H
 #define SONDE_SERVICE_RPC_CORE_LOOP_H
 
@@ -18,7 +18,7 @@
 
 struct loop;
 
-/* What a batch carries; embedded in the caller's struct. */
+/* The tag of a batch, embedded in the caller's struct. */
 struct loop_tag {
     void (*run)(struct loop_tag *tag, bool ok);
 };
@@ -42,11 +42,11 @@ void loop_destroy(struct loop *loop);
 
 grpc_completion_queue *loop_queue(struct loop *loop);
 
-/* Runs until loop_close was called and every tag has come out. */
+/* Runs until loop_close has been called and every tag has completed. */
 void loop_run(struct loop *loop);
 void loop_close(struct loop *loop);
 
-/* Runs message->run on the loop, in the order of posting. Not after loop_close. */
+/* Runs message->run on the loop, in posting order. Not after loop_close. */
 void loop_post(struct loop *loop, struct loop_message *message);
 
 void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t delay_ms);

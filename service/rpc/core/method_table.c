@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The method table. A new method is a new row and a handler; unknown paths, decoding, access,
- * cancellation and the log line are the same for all. */
+ * The method table. A new method needs a row and a handler. Decoding, access control, cancellation
+ * and the log line are common to all methods. */
 #include "proto/grpc/health/v1/health.pb-c.h"
 #include "proto/grpc/reflection/v1alpha/reflection.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The server's life. The end, in order: no new calls and the endless ones told (on the loop), the
- * core counts down to its last call, the engine's last events come in, the queue is closed, the
- * thread joined; only then can everything be freed. */
+ * Start and shutdown of the server. Shutdown happens in this order: refuse new calls and end the
+ * endless ones (on the loop), wait until gRPC has no calls left, wait for the engine's last events,
+ * close the queue, join the thread. Only then is everything freed. */
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/captures/saved_captures.h"
@@ -19,10 +19,11 @@
 #define DEFAULT_CAPTURES      64
 #define DEFAULT_CAPTURE_BYTES (256ull << 20)
 #define MIN_TOKEN             16
-/* Above it clients queue, instead of seeing a refusal: more than calls are let in. */
+/* Above this limit gRPC makes clients wait instead of refusing them, so it is larger than
+ * RPC_MAX_CALLS. */
 #define MAX_STREAMS_PER_CONNECTION (2 * RPC_MAX_CALLS)
 
-/* Only what is wrong, in one line. */
+/* Logs only errors, one line each. */
 static void on_core_log(gpr_log_func_args *args) {
     if (args->severity >= GPR_LOG_SEVERITY_ERROR)
         fprintf(stderr, "grpc: %s\n", args->message);
@@ -39,8 +40,9 @@ static grpc_server *create_core(void) {
         {GRPC_ARG_KEEPALIVE_TIME_MS, 30000},
         {GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000},
         {GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1},
-        /* Pings are answered, and one that reads no answers is read no more. To punish too many
-         * makes the core collect an error for each: seconds of our thread and 70 MB a flood. */
+        /* Never punish pings: gRPC would record an error for each one, and a flood of them would
+         * cost seconds of this thread and 70 MB. A client that does not read its answers is not
+         * read from either. */
         {GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0},
         {GRPC_ARG_ENABLE_CHANNELZ, 0},
     };
@@ -72,7 +74,7 @@ static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
     return err;
 }
 
-/* gRPC's threads and ours inherit the mask: signals are the program's main thread's business. */
+/* gRPC's threads and ours inherit this mask: only the main thread handles signals. */
 static sonde_err start(struct rpc_server *server, const struct rpc_server_options *options,
                        struct sonde_diag *diag) {
     const struct saved_captures_options saved = {
@@ -102,7 +104,7 @@ static sonde_err start(struct rpc_server *server, const struct rpc_server_option
     return SONDE_OK;
 }
 
-/* "/var/lib/sonde" of "/var/lib/sonde/captures"; NULL when there is none. */
+/* "/var/lib/sonde" for "/var/lib/sonde/captures"; NULL if there is none. */
 static char *folder_of(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash && slash > path ? strndup(path, (size_t)(slash - path)) : NULL;
@@ -197,7 +199,7 @@ void rpc_server_stop(struct rpc_server *server, unsigned grace_ms) {
     server->thread_runs = false;
 }
 
-/* A server whose creation failed has no thread: its end runs here. */
+/* If creation failed there is no thread, so shutdown runs here. */
 static void stop_unstarted(struct rpc_server *server) {
     if (server->core_is_down)
         return;

@@ -3,11 +3,13 @@
  * The gRPC service: sonde.v1.Profiler, grpc.health.v1.Health and server reflection, over one
  * engine.
  *
- * One thread runs everything (loop.h); what takes long runs on the engine's workers. Addresses are
- * `unix:PATH` and `HOST:PORT` (port 0 = the kernel chooses). Who is let in: on unix sockets (the
- * folder's permissions guard them) and loopback everybody; anywhere else a token, a client
- * certificate, or the explicit `insecure`. A service that knows tokens wants every token that is
- * sent to be right, wherever it is sent, so a gateway may pass its clients' tokens on.
+ * One thread runs everything (loop.h); slow work runs on the engine's workers. Addresses are
+ * `unix:PATH` and `HOST:PORT` (port 0 = the kernel chooses).
+ *
+ * Access control: unix sockets (guarded by the permissions of their directory) and loopback accept
+ * everybody. Other addresses require a token, a client certificate, or the explicit `insecure`. A
+ * server with a token file checks every token it receives, on any address, so that a gateway can
+ * pass on the tokens of its clients.
  *
  * Life: the engine must outlive the server. Thread safety: one thread at a time per server. */
 #ifndef SONDE_SERVICE_RPC_CORE_SERVER_H
@@ -27,39 +29,42 @@ struct rpc_server_options {
     const char *const *addresses;
     size_t address_count; /* 1..16 */
     /* Lines `TOKEN` or `TOKEN read` or `TOKEN read,control`, '#' comments; not readable by others.
-     * No scope means all. read: look and capture; control: also start and stop sessions. */
+     * Without a scope a token may do everything. read: view and capture; control: also start and
+     * stop sessions. */
     const char *token_file;
     bool token_everywhere; /* ask for a token on unix sockets and loopback too */
-    /* PEM. TLS on every TCP address when cert_file is set; with client_ca_file clients must show a
+    /* PEM. TLS on every TCP address if cert_file is set; with client_ca_file, clients need a
      * certificate that it signed. */
     const char *cert_file, *key_file, *client_ca_file;
-    bool insecure;            /* other addresses than loopback without token and certificate */
-    bool redact_command_line; /* GetCommandLine answers argument 0 alone */
-    /* Where captures are kept (kept.h), and how many; NULL: nowhere; 0: 64 and 256 MiB. */
+    bool insecure;            /* allow other addresses than loopback without token or certificate */
+    bool redact_command_line; /* GetCommandLine returns only argument 0 */
+    /* Where captures are saved (NULL = nowhere), how many (0 = 64) and how many bytes (0 = 256
+     * MiB). See captures/saved_captures.h. */
     const char *captures_dir;
     uint32_t captures;
     uint64_t capture_bytes;
     unsigned unix_mode; /* of unix sockets; 0 = 0600 */
-    /* One line per answered call, without newline, from the server's thread; NULL = none. */
+    /* Called on the server's thread with one line, without newline, per finished call; may be
+     * NULL. */
     void (*log)(void *context, const char *line);
     void *log_context;
 };
 
-/* Binds every address and answers from then on. SONDE_INVALID_ARGUMENT (an address, a file),
- * SONDE_PERMISSION_DENIED (an open address without token, certificate or `insecure`),
- * SONDE_NOT_AVAILABLE (another process serves that unix socket), SONDE_IO. */
+/* Binds every address and starts to serve. SONDE_INVALID_ARGUMENT (an address, a file),
+ * SONDE_PERMISSION_DENIED (an address that others can reach, without token, certificate or
+ * `insecure`), SONDE_NOT_AVAILABLE (another process serves that unix socket), SONDE_IO. */
 SONDE_MUST_USE sonde_err rpc_server_create(const struct rpc_server_options *options,
                                            struct rpc_server **server, struct sonde_diag *diag);
 
-/* The address as it is bound, in the form it was given: "unix:/run/x.sock", "127.0.0.1:41234".
- * NULL past the last. Valid until rpc_server_destroy. */
+/* The bound address, in the form it was given: "unix:/run/x.sock", "127.0.0.1:41234". NULL past
+ * the last. Valid until rpc_server_destroy. */
 const char *rpc_server_address(const struct rpc_server *server, size_t index);
 
-/* Refuses new calls, ends the endless streams at once (UNAVAILABLE), gives the others grace_ms,
- * then cancels them; returns when no call is left and the sockets are gone. */
+/* Refuses new calls, ends endless streams at once (UNAVAILABLE) and cancels the other calls after
+ * grace_ms. Returns when no call is left and the sockets have been removed. */
 void rpc_server_stop(struct rpc_server *server, unsigned grace_ms);
 
-/* Stops with no grace when that has not been done; NULL is fine. */
+/* Stops without grace if rpc_server_stop has not been called. NULL is fine. */
 void rpc_server_destroy(struct rpc_server *server);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the service's files share among themselves: the server, its calls and its table. */
+ * Internal to service/rpc: the server, its calls and the method table. */
 #ifndef SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 #define SONDE_SERVICE_RPC_CORE_SERVER_STATE_H
 
@@ -13,7 +13,7 @@
 
 #define RPC_MAX_CALLS         4096
 #define RPC_MAX_REQUEST_BYTES (4u << 20)
-#define RPC_MAX_DECODED_BYTES (32u << 20) /* a decoded request with its small parts */
+#define RPC_MAX_DECODED_BYTES (32u << 20) /* a decoded request with all its submessages */
 
 struct rpc_request;
 
@@ -24,7 +24,7 @@ struct rpc_server {
     struct sonde_tokens *tokens; /* NULL = none */
     struct saved_captures *saved;
     struct rpc_listeners listeners;
-    struct rpc_request *requests; /* one per method and one for what nobody knows */
+    struct rpc_request *requests; /* one per method, and one for unknown methods */
     size_t request_count;
     struct rpc_call *calls;
     uint32_t call_count, streams_running, heap_deltas;
@@ -42,7 +42,7 @@ struct rpc_server {
     void *log_context;
 };
 
-/* What arrived, before it is a call: moved into it. */
+/* An incoming request; it is moved into its call. */
 struct rpc_arrival {
     grpc_call *call;
     grpc_metadata_array metadata;
@@ -50,31 +50,32 @@ struct rpc_arrival {
     uint64_t deadline_ns; /* on the monotonic clock; 0 = none */
 };
 
-/* methods.c: the table. */
+/* method_table.c */
 extern const struct rpc_method rpc_methods[];
 extern const size_t rpc_method_count;
-const char *rpc_service_name(size_t index); /* every service served; NULL past the last */
+const char *rpc_service_name(size_t index); /* the services we serve; NULL past the last */
 
 /* accept.c */
 SONDE_MUST_USE sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag);
 void rpc_accept_start(struct rpc_server *server);
 void rpc_accept_finish(struct rpc_server *server);
 
-/* call.c. method NULL: nobody knows it. */
+/* call.c. method NULL: unknown. */
 void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
                     struct rpc_arrival *arrival);
 void rpc_call_stop(struct rpc_call *call);
 
 struct rpc_call *rpc_call_next(struct rpc_call *call);
 
-/* access.c: may this call be made? authorization is the value sent, data NULL when none was. */
+/* access.c: checks whether this call is allowed. authorization is the header's value; its data is
+ * NULL if there was none. */
 SONDE_MUST_USE sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
                                     struct sonde_slice authorization,
                                     const struct rpc_method *method, struct sonde_diag *diag);
 /* Borrowed from metadata. */
 struct sonde_slice rpc_authorization(const grpc_metadata_array *metadata);
 
-/* decode.c: bounded; the message lives in arena. payload may be NULL. */
+/* decode.c: decodes with bounds; the message lives in the arena. payload may be NULL. */
 SONDE_MUST_USE sonde_err rpc_decode(grpc_byte_buffer *payload,
                                     const ProtobufCMessageDescriptor *type,
                                     struct sonde_arena *arena, ProtobufCMessage **message,

@@ -63,7 +63,7 @@ bool rpc_spool_has_next(const struct rpc_spool *spool) {
     return spool->sent < spool->len;
 }
 
-/* Read and not mapped: a disk that fails is an error here, and would be a signal there. */
+/* pread, not mmap: a failing disk returns an error here, but would raise SIGBUS on a mapping. */
 sonde_err rpc_spool_send(struct rpc_spool *spool, struct rpc_call *call, struct sonde_diag *diag) {
     uint64_t left = spool->len - spool->sent;
     size_t wanted = left < RPC_MAX_CHUNK_BYTES ? (size_t)left : RPC_MAX_CHUNK_BYTES;

@@ -29,7 +29,7 @@ void rpc_text_copy(char *out, size_t size, const char *text) {
     out[at] = 0;
 }
 
-/* Whether all of it is ASCII, as most names are, eight bytes at a time. */
+/* Most names are ASCII; this checks eight bytes at a time. */
 static bool is_ascii(const char *text, size_t len) {
     uint64_t word, high = 0;
     size_t at = 0;

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text from outside, made fit for a protobuf string: clients in several languages refuse messages
- * whose strings are not UTF-8. Thread safety: any thread. */
+ * Converts text from outside to valid UTF-8 for protobuf strings, because clients in several
+ * languages reject messages with other strings. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_RPC_CORE_TEXT_H
 #define SONDE_SERVICE_RPC_CORE_TEXT_H
 
 #include "api/bytes.h"
 
-/* The text itself when it is UTF-8, otherwise a copy in the arena with every other byte as \xNN.
- * NULL gives "". Never NULL: out of memory gives "". */
+/* Returns the text itself if it is UTF-8, otherwise a copy in the arena with each invalid byte
+ * written as \xNN. Returns "" for NULL and when out of memory, never NULL. */
 const char *rpc_text(struct sonde_arena *arena, const char *text);
-/* The same into a caller's memory, cut to fit at a character's end. */
+/* The same into the caller's memory, cut between characters if it does not fit. */
 void rpc_text_copy(char *out, size_t size, const char *text);
 
 #endif

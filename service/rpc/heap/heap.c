@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The heap methods with one answer: each is a request to the engine, whose event is carried to the
- * loop and put into words there. */
+ * The unary heap methods. Each sends a request to the engine; the engine's event is posted to the
+ * loop, which builds the answer. */
 #include "service/engine/heap/heap.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
@@ -129,7 +129,7 @@ static void on_heap(void *context, sonde_err err, const struct sonde_diag *diag,
     loop_post(rpc_call_server(answer->call)->loop, &answer->message);
 }
 
-/* The request's selector is filled from target. */
+/* Fills the request's selector from the target. */
 static void ask(struct rpc_call *call, const Sonde__V1__TargetSelector *target,
                 struct engine_heap_request *request, void (*reply)(struct answer *)) {
     struct sonde_diag diag = {0};

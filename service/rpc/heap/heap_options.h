@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a client wants to see of a heap, read from its request and judged before anything starts;
- * and the drawing of it. Thread safety: any thread. */
+ * The options of a heap request, parsed and checked before anything starts, and the rendering of
+ * its answer. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_RPC_HEAP_HEAP_OPTIONS_H
 #define SONDE_SERVICE_RPC_HEAP_HEAP_OPTIONS_H
 
@@ -9,16 +9,16 @@
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/engine/heap/heap.h"
 
-/* Strings are the request's. */
+/* The strings point into the request. */
 struct heap_options {
     const struct sonde_format_info *info;
-    const char *title, *sample_type; /* NULL = the profile's own */
-    const char *name;                /* of a kept dump; NULL = the heap now */
-    const char *base;                /* of a kept dump to compare with; NULL = none */
-    uint32_t delta_ms;               /* to compare with the heap so long before; 0 = not */
+    const char *title, *sample_type; /* NULL = the profile's default */
+    const char *name;                /* of a periodic dump; NULL = the heap now */
+    const char *base;                /* the periodic dump to compare with; NULL = none */
+    uint32_t delta_ms;               /* compare with the heap this long before; 0 = do not */
     uint64_t older_than_ms;          /* 0 = all */
     bool merge_threads, raw, all_one, growth_only, require_active;
-    bool ended; /* of a process that has ended */
+    bool ended; /* the process has ended */
 };
 
 SONDE_MUST_USE sonde_err heap_options_of_snapshot(const Sonde__V1__HeapSnapshotRequest *request,
@@ -32,12 +32,13 @@ static inline bool heap_options_compares(const struct heap_options *options) {
     return options->base || options->delta_ms > 0;
 }
 
-/* May these two be compared? SONDE_INVALID_ARGUMENT, or SONDE_NOT_AVAILABLE for a delta. */
+/* Checks that the two can be compared. SONDE_INVALID_ARGUMENT, or SONDE_NOT_AVAILABLE for a
+ * delta. */
 SONDE_MUST_USE sonde_err heap_options_check_epochs(const struct heap_options *options,
                                                    uint64_t base, uint64_t now,
                                                    struct sonde_diag *diag);
-/* Takes both profiles; base may be NULL. *samples: how many the drawing has. What is large goes to
- * the sink, its end to out. */
+/* Renders the answer and takes both profiles; base may be NULL. *samples is the number of samples.
+ * A large result goes to the sink, except its last bytes, which go to out. */
 SONDE_MUST_USE sonde_err heap_options_draw(const struct heap_options *options,
                                            struct sonde_profile *base, struct sonde_profile *now,
                                            const struct sonde_draw_sink *sink,

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * HeapSnapshot and GetHeapDump: the engine brings the dump or its profile, a worker draws it, and
- * it leaves in chunks as fast as the reader takes them.
+ * HeapSnapshot and GetHeapDump: the engine provides the dump or its profile, a worker renders it,
+ * and the loop sends it in chunks as fast as the client reads.
  *
- *     [base ──▶ wait delta_ms ──▶] dump or snapshot ──▶ draw ──▶ start, chunks, status
+ *     [base ──▶ wait delta_ms ──▶] dump or snapshot ──▶ render ──▶ start, chunks, status
  *
- * A difference brings its base first. The call is held by one reference from the start until the
- * drawing is done, whatever it waits for. */
+ * A difference fetches its base first. One reference keeps the call alive from the start until the
+ * rendering is done. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/engine/heap/heap.h"
 #include "service/rpc/core/chunk.h"
@@ -26,7 +26,7 @@ struct delivery {
     struct rpc_call *call;
     struct heap_options options;
     struct engine_selector target;
-    char uuid[33]; /* of the target, when it is asked twice */
+    char uuid[33]; /* of the target, if it is asked twice */
     struct loop_message message;
     struct loop_timer timer;
     struct engine_heap_result base, result;
@@ -34,9 +34,9 @@ struct delivery {
     sonde_err err;
     struct sonde_diag diag;
     struct rpc_job job;
-    struct sonde_buf drawn; /* the worker's; then */
+    struct sonde_buf drawn; /* written by the worker, then read by the loop */
     struct rpc_chunks chunks;
-    struct rpc_spool spool; /* instead of them when it is large */
+    struct rpc_spool spool; /* used instead for large results */
     uint64_t samples;
 };
 
@@ -78,7 +78,7 @@ static void send_next(struct rpc_call *call) {
         rpc_finish(call, SONDE_OK, NULL);
 }
 
-/* The end of the work, good or bad. */
+/* The work is over, with or without success. */
 static void end_work(struct delivery *delivery) {
     if (delivery->err) {
         rpc_finish(delivery->call, delivery->err, &delivery->diag);
@@ -143,7 +143,7 @@ static sonde_err ask(struct delivery *delivery) {
     return engine_heap_get(engine, &query, on_result, delivery, &delivery->diag);
 }
 
-/* A worker may have the answer, and write into the delivery, before the question's call is over. */
+/* A worker may answer, and write to the delivery, before this function has returned. */
 static void ask_again(struct delivery *delivery) {
     sonde_err err = ask(delivery);
     if (!err)
@@ -194,7 +194,7 @@ static void has_result(struct loop_message *message) {
         has_all(delivery);
 }
 
-/* ---- The end before the end ---- */
+/* ---- Cancellation ---- */
 
 static void stop_waiting(struct rpc_call *call, sonde_err err) {
     struct delivery *delivery = rpc_call_state(call);
@@ -228,13 +228,13 @@ static void release(struct rpc_call *call) {
 
 /* ---- Requests ---- */
 
-/* Both of the two are asked of the same process, whatever has its name by then. */
+/* Both requests must reach the same process, even if another one has its name by then. */
 static sonde_err pin_target(struct delivery *delivery, struct sonde_diag *diag) {
     struct rpc_server *server = rpc_call_server(delivery->call);
     struct engine_target found;
     if (!heap_options_compares(&delivery->options))
         return SONDE_OK;
-    if (delivery->options.ended) { /* nobody else comes by its uuid */
+    if (delivery->options.ended) { /* uuids are never reused */
         delivery->wants_base = true;
         return SONDE_OK;
     }
@@ -271,7 +271,7 @@ static void get(struct rpc_call *call, const struct heap_options *options,
     rpc_call_set(call, &events, delivery);
     rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), target->name),
                   (int)target->pid);
-    rpc_call_take(call); /* until end_work */
+    rpc_call_take(call); /* dropped in end_work */
     sonde_err err = pin_target(delivery, &diag);
     if (err)
         rpc_finish(call, err, &diag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GetBacktraces: the engine answers on a worker, where the whole message is packed; only its bytes
- * cross to the loop. */
+ * GetBacktraces: the engine answers on a worker, which packs the whole message; only its bytes are
+ * passed to the loop. */
 #include "service/engine/backtraces/backtraces.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
@@ -23,7 +23,7 @@ struct answer {
     uint64_t longest_stop_ns;
 };
 
-/* Messages of one kind, and the pointers to them that protobuf-c wants. */
+/* Messages of one type, and the array of pointers to them that protobuf-c needs. */
 static void **make_messages(struct sonde_arena *arena, size_t count, size_t size) {
     void **pointers = sonde_arena_alloc(arena, (count + 1) * sizeof *pointers);
     char *messages = pointers ? sonde_arena_alloc(arena, (count + 1) * size) : NULL;

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#define NAMED 100 /* threads of one stack that are told one by one */
+#define NAMED 100 /* threads of one stack that are listed one by one */
 
 static int by_threads(const void *a, const void *b) {
     const struct engine_thread_stack *left = *(const struct engine_thread_stack *const *)a;
@@ -26,7 +26,7 @@ static int by_threads(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* Text from the process: what is no UTF-8 and what would spoil a terminal, as \xNN. */
+/* Text from the process; invalid UTF-8 and control characters are written as \xNN. */
 static void put(struct sonde_buf *out, const char *text) {
     struct sonde_arena arena = {0};
     for (const char *at = rpc_text(&arena, text); *at; at++)
@@ -96,7 +96,7 @@ static void put_frame(const struct engine_thread_frame *frame, uint32_t number,
     sonde_buf_putc(out, '\n');
 }
 
-/* The threads of a stack (0 = those that have none), next[i] being the one after thread i. */
+/* Writes the threads of one stack (0 = threads without a stack); next[i] follows thread i. */
 static void put_threads(const struct engine_backtraces *from, uint32_t first, const uint32_t *next,
                         uint32_t count, struct sonde_buf *out) {
     uint32_t told = 0;
@@ -112,7 +112,7 @@ static void put_stack(const struct engine_thread_stack *stack, struct sonde_buf 
         put_frame(&stack->frames[i], i, out);
 }
 
-/* Lists of threads by stack, in order: first[s] and next[i] count from 1. */
+/* Links the threads of each stack in order; first[s] and next[i] count from 1. */
 static uint32_t link_threads(const struct engine_backtraces *from, uint32_t *first,
                              uint32_t *next) {
     uint32_t without = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * grpc.health.v1: serving until the stop begins. A watcher is told once, waits, and is told again
- * when the service stops. */
+ * grpc.health.v1: SERVING until shutdown begins. Watch sends the status at once and again at
+ * shutdown. */
 #include "proto/grpc/health/v1/health.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -45,7 +45,7 @@ static void on_stop(struct rpc_call *call) {
     rpc_finish(call, sonde_fail(&diag, SONDE_UNAVAILABLE, "the service is stopping"), &diag);
 }
 
-/* The state is the request itself, which lives as long as the call. */
+/* The state is the request, which lives as long as the call. */
 void rpc_health_watch(struct rpc_call *call, const ProtobufCMessage *message) {
     static const struct rpc_call_events events = {.on_stop = on_stop};
     rpc_call_set(call, &events, (void *)message);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The short answers: what this service is, how a target was started, and the start of a session. */
+ * GetInfo, GetCommandLine and StartCpu. */
 #include "api/options.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
@@ -55,7 +55,7 @@ void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *request) {
     rpc_reply(call, &info.base);
 }
 
-/* argv as the engine gives it, NUL-separated, cut into a list. */
+/* Splits the engine's NUL-separated argv into a list. */
 static sonde_err split_arguments(struct sonde_arena *arena, struct sonde_slice joined,
                                  Sonde__V1__CommandLine *line) {
     size_t count = 1;

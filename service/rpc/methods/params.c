@@ -187,14 +187,14 @@ sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request, struct eng
     return err;
 }
 
-/* Bytes between samples, or a probability instead of it. */
+/* The average bytes between samples, or a probability instead. */
 static sonde_err check_density(uint64_t sample_bytes, double probability,
                                struct engine_allocs_spec *spec, struct sonde_diag *diag) {
     if (sample_bytes > ENGINE_ALLOCS_MAX)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "sample_bytes: \"%llu\" is not a whole number from 1 to %u",
                           (unsigned long long)sample_bytes, ENGINE_ALLOCS_MAX);
-    if (!(probability >= 0 && probability <= 1)) /* not a number, too */
+    if (!(probability >= 0 && probability <= 1)) /* also false for NaN */
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "probability: \"%g\" is not a number above 0 and up to 1", probability);
     if (sample_bytes && probability > 0)

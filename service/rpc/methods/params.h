@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests judged before anything starts: bounds, defaults, and the sentence that names the field,
+ * Checks requests before anything starts: bounds, defaults, and error messages that name the field,
  * the value and the bounds. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_RPC_METHODS_PARAMS_H
 #define SONDE_SERVICE_RPC_METHODS_PARAMS_H
@@ -13,39 +13,40 @@
 #define RPC_MAX_FREQUENCY_HZ     10000
 #define RPC_MAX_DURATION_MS      3600000
 
-/* value, or fallback for 0; bounds low..high. `name: "value" is not a whole number from ...` */
+/* Sets *value to `sent`, or to `fallback` if that is 0; low..high are allowed. The error message is
+ * `name: "value" is not a whole number from ...`. */
 SONDE_MUST_USE sonde_err rpc_number(const char *name, uint64_t sent, uint64_t fallback,
                                     uint64_t low, uint64_t high, uint32_t *value,
                                     struct sonde_diag *diag);
-/* NULL selects nothing. The strings of selector are the message's. */
+/* NULL selects nothing. The selector's strings point into the message. */
 SONDE_MUST_USE sonde_err rpc_selector(const Sonde__V1__TargetSelector *message,
                                       struct engine_selector *selector, struct sonde_diag *diag);
 
 struct rpc_rendering {
     enum sonde_format format;
     const struct sonde_format_info *info;
-    struct sonde_draw_options options; /* the title is the message's */
+    struct sonde_draw_options options; /* the title points into the message */
 };
 
-/* For CPU profiles. NULL is the default format. */
+/* For CPU profiles. NULL = the default format. */
 SONDE_MUST_USE sonde_err rpc_rendering(const Sonde__V1__Rendering *message,
                                        struct rpc_rendering *rendering, struct sonde_diag *diag);
 
-/* For a profile that has yet to be read: every form that is drawn. */
+/* For a profile that has not been read yet: allows every rendered format. */
 SONDE_MUST_USE sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message,
                                            struct rpc_rendering *rendering,
                                            struct sonde_diag *diag);
 
-/* For windows of allocations. sample_type "" is the profile's own. */
+/* For allocation windows. sample_type "" = the profile's default. */
 SONDE_MUST_USE sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *message,
                                               const char *sample_type,
                                               struct rpc_rendering *rendering,
                                               struct sonde_diag *diag);
-/* What is asked for, over what suits the profile. */
+/* The profile's defaults, overridden by what the request asks for. */
 struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
                                            const struct sonde_draw_options *wanted);
 
-/* Whole requests. The answers borrow the message's strings. */
+/* Whole requests. The results borrow the message's strings. */
 SONDE_MUST_USE sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
                                           struct engine_cpu_spec *spec,
                                           struct rpc_rendering *rendering, struct sonde_diag *diag);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Server reflection, v1 and v1alpha (their messages are the same): the descriptors of the four
- * served files are in the binary as one FileDescriptorSet. To split it nobody needs
- * descriptor.proto: the set's field 1 is a file, whose field 1 is its name and field 2 its package.
- * No file imports another, so a file is its whole closure. */
+ * Server reflection, v1 and v1alpha (their messages are equal). The binary contains the descriptors
+ * of the four files it serves as one FileDescriptorSet. Splitting that set takes no generated code:
+ * field 1 of the set is a file, whose field 1 is its name and field 2 its package. No file imports
+ * another, so the closure of a file is the file itself. */
 #include "proto/grpc/reflection/v1alpha/reflection.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -33,7 +33,8 @@ static bool take_varint(struct span *span, uint64_t *value) {
     return false;
 }
 
-/* The next length-delimited field; other kinds end the walk (they come after what we look for). */
+/* The next length-delimited field. Fields of other types end the loop; they follow all fields that
+ * matter here. */
 static bool take_field(struct span *span, uint64_t *number, struct span *body) {
     uint64_t tag, len;
     if (!take_varint(span, &tag) || (tag & 7) != 2 || !take_varint(span, &len) ||
@@ -68,7 +69,8 @@ static size_t length(struct span span) {
     return (size_t)(span.end - span.at);
 }
 
-/* A name declared at the top of the file: messages and services hold it as field 1, enums too. */
+/* Whether the file declares this name at top level. The name is field 1 of messages, enums and
+ * services. */
 static bool declares(const struct file *file, const char *name, size_t len) {
     uint64_t number, inner;
     struct span body, text;
@@ -79,7 +81,7 @@ static bool declares(const struct file *file, const char *name, size_t len) {
     return false;
 }
 
-/* "sonde.v1.Profiler.GetInfo" is in the file whose package is "sonde.v1" and which has Profiler. */
+/* "sonde.v1.Profiler.GetInfo" is in the file of package "sonde.v1" that declares Profiler. */
 static bool has_symbol(const struct file *file, const char *symbol) {
     size_t package = length(file->package);
     if (strncmp(symbol, (const char *)file->package.at, package) != 0 || symbol[package] != '.')

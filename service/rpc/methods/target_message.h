@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's structs as messages. What a message points to lives in the arena or in the struct it
+ * Converts the engine's structs to messages. A message points into the arena or into the struct it
  * was made from. */
 #ifndef SONDE_SERVICE_RPC_METHODS_TARGET_MESSAGE_H
 #define SONDE_SERVICE_RPC_METHODS_TARGET_MESSAGE_H
@@ -11,7 +11,7 @@
 
 /* NULL when out of memory. */
 Sonde__V1__Target *rpc_target(struct sonde_arena *arena, const struct engine_target *target);
-/* Those with a count; *count says how many. */
+/* The causes whose count is not 0; *count is their number. */
 Sonde__V1__Drop **rpc_drops(struct sonde_arena *arena, const struct engine_drop *drops,
                             size_t drop_count, size_t *count);
 

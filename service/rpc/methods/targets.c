@@ -2,9 +2,9 @@
  *
  * ListTargets and WatchTargets.
  *
- * What a slow watcher has not read yet is a queue that cannot grow past the targets there are: a
- * target that goes before its arrival was told is forgotten, so the queue holds at most one
- * arrival per living target and one departure per target that the client was told of. */
+ * The queue of a slow watcher stays bounded: if a target leaves before its arrival was sent, both
+ * events are removed. So the queue holds at most one arrival per attached target and one
+ * departure per target that the client knows. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -33,15 +33,15 @@ void rpc_list_targets(struct rpc_call *call, const ProtobufCMessage *request) {
 struct watch;
 
 struct change {
-    struct loop_message message; /* while on its way to the loop */
-    struct change *next;         /* while waiting for the reader */
+    struct loop_message message; /* while it is posted to the loop */
+    struct change *next;         /* while it waits to be sent */
     struct watch *watch;
     Sonde__V1__TargetEvent__Kind kind;
     struct engine_target target;
 };
 
-/* Holds one reference to its call, until everything posted before engine_unwatch returned has come
- * in: messages arrive in order, so a last one of our own tells. */
+/* Holds one reference to its call until every event posted before engine_unwatch returned has
+ * arrived. Messages arrive in order, so a last message of our own marks that point. */
 struct watch {
     struct rpc_call *call;
     struct engine_watch *engine_watch;
@@ -67,7 +67,7 @@ static void send_next(struct rpc_call *call) {
     free(change);
 }
 
-/* Forgets the arrival of a target that goes before it was told. */
+/* Removes the unsent arrival of a target that has left. */
 static bool cancel_out(struct watch *watch, const struct change *gone) {
     for (struct change **at = &watch->first; *at; at = &(*at)->next) {
         struct change *change = *at;
@@ -97,7 +97,7 @@ static void on_change(struct loop_message *message) {
     }
 }
 
-/* On an engine thread. */
+/* Runs on an engine thread. */
 static void on_target(void *context, bool attached, const struct engine_target *target) {
     struct watch *watch = context;
     struct change *change = calloc(1, sizeof *change);

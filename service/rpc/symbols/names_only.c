@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Within one answer the engine gives equal names mostly by the same pointer: that is what they are
- * known by, so no name is read twice. */
+ * Within one answer the engine mostly returns equal names as the same pointer. So names are
+ * compared by their pointers, and none is read twice. */
 #include "service/rpc/symbols/names_only.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
@@ -10,7 +10,7 @@
 #include "service/rpc/core/text.h"
 #include "service/symbol/symbol.h"
 
-#define LIMIT_BYTES ((size_t)1 << 30) /* of pointers and their numbers */
+#define LIMIT_BYTES ((size_t)1 << 30) /* from pointers to their numbers */
 
 struct reply {
     struct sonde_arena arena;
@@ -25,7 +25,7 @@ static size_t count_frames(const struct engine_symbol *symbols, size_t count) {
     return frames;
 }
 
-/* Room for as many names as there are frames. */
+/* Makes room for one name per frame. */
 static bool make_room(struct reply *reply, size_t count, size_t frames) {
     Sonde__V1__SymbolizeResponse *message = &reply->message;
     message->frame_counts = sonde_arena_alloc(&reply->arena, count * sizeof(uint32_t) + 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What Symbolize answers to who asks for names only: each name once, and numbers. A name of a
- * template has hundreds of bytes, and a thousand addresses share a few hundred names.
- * Thread safety: any thread. */
+ * The answer to a Symbolize request with names_only: each name once, and one number per frame.
+ * Names of C++ templates have hundreds of bytes, and a thousand addresses share a few hundred
+ * names. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_RPC_SYMBOLS_NAMES_ONLY_H
 #define SONDE_SERVICE_RPC_SYMBOLS_NAMES_ONLY_H
 

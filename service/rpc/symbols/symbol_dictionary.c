@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A message is filled address by address until it is large enough; then what the tables gained
- * meanwhile goes along as "new". When a table is full, all begin anew with the message that did not
- * fit. */
+ * A message is filled address by address until it is large enough. Then the entries that the tables
+ * gained in the meantime are added as "new". When a table is full, all tables are cleared and start
+ * again with the message that did not fit. */
 #include "service/rpc/symbols/symbol_dictionary.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME_BYTES   6  /* of a frame's entries, about */
-#define ADDRESS_BYTES 14 /* of an address's */
+#define FRAME_BYTES   6  /* approximate size of a frame's entries */
+#define ADDRESS_BYTES 14 /* and of an address's */
 #define CACHE         4096u
 
-/* By the pointers of a batch, in which equal names are one string. */
+/* Keyed by pointers: within a batch, equal names are the same pointer. */
 struct cached {
     const char *name, *system_name, *file;
     uint32_t function;
@@ -28,8 +28,8 @@ struct part {
     struct sonde_arena arena;
     Sonde__V1__SymbolBatch message;
     size_t frame_capacity, bytes;
-    uint32_t strings, functions, modules; /* known before this message */
-    const struct engine_symbol *last;     /* whose module was looked up last */
+    uint32_t strings, functions, modules; /* sizes before this message */
+    const struct engine_symbol *last;     /* the address whose module was looked up last */
     uint32_t last_module;
     struct cached *cache;
 };
@@ -100,7 +100,7 @@ static bool same_module(const struct engine_symbol *a, const struct engine_symbo
            a->quality == b->quality && a->kind == b->kind;
 }
 
-/* Number + 1; 0 = in none, DICTIONARY_NONE when a table is full. */
+/* The module's number + 1; 0 = in no module, DICTIONARY_NONE when a table is full. */
 static uint32_t module_number(struct part *part, const struct engine_symbol *symbol) {
     if (!symbol->module[0] && !symbol->build_id[0])
         return 0;
@@ -145,7 +145,7 @@ static bool grow_frames(struct part *part, size_t more) {
     return true;
 }
 
-/* SONDE_TOO_LARGE when a table is full. What was added for the address then counts for nothing. */
+/* SONDE_TOO_LARGE when a table is full; entries already added for the address are then unused. */
 static sonde_err add_address(struct part *part, const struct engine_symbol *symbol) {
     Sonde__V1__SymbolBatch *message = &part->message;
     uint32_t count = symbol->frame_count < SYMBOL_TABLES_MAX_FRAMES ? symbol->frame_count
@@ -273,7 +273,8 @@ static sonde_err part_end(struct part *part, struct symbol_parts *parts) {
 /* --- a batch -----------------------------------------------------------------------------------
  */
 
-/* One message of as many as fit; *done moves on. SONDE_TOO_LARGE when a table is full. */
+/* Packs as many addresses as fit into one message and advances *done. SONDE_TOO_LARGE when a table
+ * is full. */
 static sonde_err pack_part(struct part *part, const struct engine_symbol *symbols, size_t count,
                            size_t *done, struct symbol_parts *parts) {
     size_t at = *done;
@@ -318,7 +319,7 @@ sonde_err symbol_tables_pack(struct symbol_tables *tables, const struct engine_s
         symbol_tables_init(tables, limit);
         memset(cache, 0, CACHE * sizeof *cache);
         err = try_part(tables, true, cache, symbols, count, &done, parts);
-        if (err == SONDE_TOO_LARGE) /* one message alone is over the bound */
+        if (err == SONDE_TOO_LARGE) /* a single message exceeds the bound */
             err = SONDE_OUT_OF_MEMORY;
     } while (!err && done < count);
     free(cache);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tables of a SymbolizeStream: strings, functions and modules that a stream's client knows
- * already, and answers packed into messages that refer to them. Thread safety: one thread at a
- * time. */
+ * The dictionary of a SymbolizeStream: the strings, functions and modules that its client has
+ * received, and the packing of answers into messages that refer to them. Thread safety: one thread
+ * at a time. */
 #ifndef SONDE_SERVICE_RPC_SYMBOLS_SYMBOL_DICTIONARY_H
 #define SONDE_SERVICE_RPC_SYMBOLS_SYMBOL_DICTIONARY_H
 
@@ -13,9 +13,9 @@
 #include <grpc/slice.h>
 
 #define SYMBOL_TABLES_LIMIT      ((size_t)64 << 20)
-#define SYMBOL_TABLES_PART       ((size_t)512 << 10) /* about so many bytes of a message */
-#define SYMBOL_TABLES_ADDRESSES  8192u               /* of a message */
-#define SYMBOL_TABLES_MAX_FRAMES 64u                 /* of an address */
+#define SYMBOL_TABLES_PART       ((size_t)512 << 10) /* approximate size of a message */
+#define SYMBOL_TABLES_ADDRESSES  8192u               /* per message */
+#define SYMBOL_TABLES_MAX_FRAMES 64u                 /* per address */
 
 struct symbol_tables {
     struct dictionary strings, functions, modules;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ListSymbolFiles and EvictSymbols: both read the disk, so both are jobs. */
+ * ListSymbolFiles and EvictSymbols. Both read the disk, so both run on a worker. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Symbolize: the engine answers on a worker, where the whole response is packed; only its bytes
- * cross to the loop. */
+ * Symbolize: the engine answers on a worker, which packs the whole response; only its bytes are
+ * passed to the loop. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * SymbolizeStream: batch after batch over one set of tables. A batch is answered whole before the
- * next is read, so what is held is one batch and its answer. */
+ * SymbolizeStream: many batches over one dictionary. Each batch is answered completely before the
+ * next is read, so a stream holds one batch and its answer. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -50,7 +50,7 @@ static void on_gone(struct rpc_call *call) {
         symbolize_request_hurry(&stream->query);
 }
 
-/* A stream might go on for ever: it ends between two batches. */
+/* A stream has no end of its own: at shutdown it ends between two batches. */
 static void on_stop(struct rpc_call *call) {
     struct sonde_diag diag = {0};
     sonde_err err = sonde_fail(&diag, SONDE_UNAVAILABLE, "the service is stopping");

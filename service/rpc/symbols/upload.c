@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * UploadDebugFile: each message is written on a worker before the next is read, so a slow disk
- * slows the sender down. The announced size says which message is the last: the end of a stream
- * looks the same when the client has vanished. */
+ * UploadDebugFile: a worker writes each message before the next is read, so a slow disk slows the
+ * sender down. The announced size marks the last message, because a client that has vanished ends
+ * its stream in the same way. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -15,7 +15,7 @@ struct receiving {
     struct rpc_job job;
     struct symbol_upload *upload;
     uint64_t size;
-    ProtobufCBinaryData chunk; /* of the message at hand */
+    ProtobufCBinaryData chunk; /* of the current message */
     bool is_kept;
     struct symbol_file file;
     sonde_err err;
