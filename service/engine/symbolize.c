@@ -6,6 +6,7 @@
 #include "service/engine/symbolize.h"
 #include "service/engine/find_target.h"
 #include "service/symbol/files/files.h"
+#include "service/symbol/locate/proc_maps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,45 +36,22 @@ static void job_free(struct symbolize_job *job) {
     free(job);
 }
 
-/* "start-end r-xp offset major:minor inode path"; false for what is not executable. */
-static bool parse_line(char *line, struct symbol_mapping *mapping) {
-    unsigned long long start, end, offset, inode;
-    unsigned major, minor;
-    char permissions[5];
-    int path_at = 0;
-    line[strcspn(line, "\n")] = 0;
-    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, permissions, &offset, &major,
-               &minor, &inode, &path_at) < 7 ||
-        permissions[2] != 'x')
-        return false;
-    *mapping = (struct symbol_mapping){
-        .start = start,
-        .end = end,
-        .offset = offset,
-        .device_major = major,
-        .device_minor = minor,
-        .inode = inode,
-        .path = path_at ? line + path_at : "",
-    };
-    return true;
-}
-
 struct generation *symbolize_read_maps(pid_t pid, const struct generation *known) {
-    char path[64], *line = NULL;
+    char *text = NULL;
     size_t size = 0;
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    FILE *file = fopen(path, "re");
+    FILE *file = proc_maps_open(pid);
     struct generation *generation = file ? generation_create(0) : NULL;
-    for (int i = 0; generation && i < MAX_MAPS_LINES && getline(&line, &size, file) > 0; i++) {
-        struct symbol_mapping mapping;
-        if (parse_line(line, &mapping) && generation_add(generation, &mapping) != SONDE_OK)
+    for (int i = 0; generation && i < MAX_MAPS_LINES && getline(&text, &size, file) > 0; i++) {
+        struct proc_maps_line line;
+        if (proc_maps_parse(text, &line) && line.is_executable &&
+            generation_add(generation, &line.mapping) != SONDE_OK)
             break;
     }
     if (generation)
         generation_sort(generation, known);
     if (file)
         fclose(file);
-    free(line);
+    free(text);
     return generation;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rust goes before C++: a legacy Rust name (_ZN..17h<16 hex>E) is also a valid C++ name and would
- * come out as "S$LT$T$GT$::get::hba1a...". libiberty's callback forms keep their state on the
- * stack, so a callback that has seen enough may leave by longjmp: that is what bounds the names
- * whose back references double with every letter. */
+ * Rust's demangler runs before C++'s, because a legacy Rust name (_ZN..17h<16 hex>E) is also a
+ * valid C++ name, which would become "S$LT$T$GT$::get::hba1a...". libiberty's callback functions
+ * keep their state on the stack, so the callback can leave with longjmp when it has enough text.
+ * That bounds names whose back references double the output with every letter. */
 #include "service/symbol/demangle.h"
 
 #include "api/utf8.h"
@@ -13,8 +13,8 @@
 #include <setjmp.h>
 #include <string.h>
 
-/* libiberty's own limit fits names of up to 1024 bytes; a little longer ones are real (templates)
- * and their recursion still fits a thread's stack. */
+/* libiberty's recursion limit suits names of up to 1024 bytes. Templates have longer names; up to
+ * 2048 bytes, their recursion fits on a thread's stack without that limit. */
 #define PLAIN_LIMIT   1024u
 #define MANGLED_LIMIT 2048u
 
@@ -22,7 +22,8 @@
 
 static const char *const suffixes[] = {"isra", "constprop",  "part",  "cold", "lto_priv",
                                        "llvm", "localalias", "clone", "warm", "__uniq"};
-/* Parts of a coroutine: only after mangled names, since Go's functions may be called so. */
+/* Parts of a coroutine. They count only after mangled names, because Go functions have such
+ * names. */
 static const char *const coroutine_suffixes[] = {"resume", "destroy", "cleanup", "actor"};
 
 static bool is_suffix(const char *name, const char *word, size_t len) {
@@ -42,13 +43,13 @@ static bool is_number(const char *word, size_t len) {
     return len > 0;
 }
 
-/* Where the last ".word" of name[0..len) begins; 0 = none. */
+/* The offset of the last ".word" of name[0..len); 0 = none. */
 static size_t last_word(const char *name, size_t len) {
     const char *dot = len > 1 ? memrchr(name + 1, '.', len - 1) : NULL;
     return dot ? (size_t)(dot - name) : 0;
 }
 
-/* One suffix less: ".known", ".known.7"; the same length when there is none. */
+/* The length without the last suffix, ".known" or ".known.7"; the same length if there is none. */
 static size_t without_suffix(const char *name, size_t len) {
     size_t dot = last_word(name, len), end = dot;
     if (dot == 0)
@@ -113,7 +114,7 @@ void symbol_clean(const char *name, size_t len, struct sonde_buf *to) {
 /* --- demangling ------------------------------------------------------------------------------- */
 
 struct output {
-    char text[SYMBOL_NAME_MAX + 1]; /* one more than is shown: so that the cut is noticed */
+    char text[SYMBOL_NAME_MAX + 1]; /* one more than allowed, to notice a longer result */
     size_t len;
     jmp_buf full;
 };

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From addresses to names, in two planes joined by file identity (shared spec: symbols).
+ * Resolves addresses to function names, files and lines, in two steps.
  *
- * Normalise, while the process lives: a mapping of a target becomes a symbol_module, which holds
- * the mapped file open and knows its build-id and segments, so that it can be named after the
- * process is gone. Resolve, without the process: (module, ELF vaddr) to frames through an immutable
- * table per file, built once, cached on disk, mapped read-only.
+ * While the process exists, a mapping of it becomes a symbol_module. The module holds the mapped
+ * file open and has its build-id and segments, so that the second step works after the process is
+ * gone. Later, (module, ELF vaddr) pairs are resolved to frames, using tables that are built once
+ * per file, cached on disk and mapped read-only.
  *
- * ELF bytes are hostile. Symbols and DWARF are read by a worker process that has given up its
- * rights; here only headers and notes are, every read bounded, so that a broken file costs its own
- * names.
- * Thread safety: any thread for everything here; building a table blocks the calling thread (call
- * from a worker), and equal concurrent requests for one file build it once. */
+ * ELF files are untrusted. A worker process without privileges reads their symbols and DWARF; this
+ * process only reads their headers and notes, with every read bounded. A damaged file loses its own
+ * names and nothing else. Thread safety: any thread. Building a table blocks the calling thread;
+ * concurrent requests for one file build it once. */
 #ifndef SONDE_SERVICE_SYMBOL_SYMBOL_H
 #define SONDE_SERVICE_SYMBOL_SYMBOL_H
 
@@ -24,26 +23,25 @@ struct symbol_store;
 struct symbol_module;
 
 struct symbol_options {
-    const char *cache_dir;   /* tables live here as <identity>.names; NULL = no disk cache */
-    uint64_t cache_bytes;    /* bound of the directory; 0 = 1 GiB; oldest use goes first */
+    const char *cache_dir;   /* for tables and uploads; NULL = no disk cache */
+    uint64_t cache_bytes;    /* limit of all tables; 0 = 1 GiB; the least recently used go first */
     const char *debug_roots; /* ':'-separated; NULL = "/usr/lib/debug" */
-    uint64_t upload_bytes;   /* bound of all uploads (files.h); 0 = 16 GiB */
-    /* The program that reads symbols and DWARF, started with SYMBOL_WORKER_ARGUMENT (worker.h);
-     * "/proc/self/exe" for a program whose main knows it. NULL = names only, read in this process:
-     * no inlined functions, files and lines. */
+    uint64_t upload_bytes;   /* limit of all uploads (files/files.h); 0 = 16 GiB */
+    /* The program to run as a worker (worker/worker.h); "/proc/self/exe" if this program's main
+     * supports it. NULL = no inlined functions, files and lines; this process reads symbols. */
     const char *worker;
-    /* Servers to ask for debug files that are missing (fetch.h), separated by blanks; NULL or "" =
-     * none. Needs cache_dir and worker, whose main knows symbol_fetch_is_asked. */
+    /* URLs of debuginfod servers (debuginfod/debuginfod.h), separated by blanks; NULL or "" = none.
+     * Needs cache_dir and a worker whose main supports it. */
     const char *debuginfod;
 };
 
 SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *options,
                                              struct symbol_store **store, struct sonde_diag *diag);
-/* Ends what runs and starts nothing more: who waits for a table goes without. */
+/* Kills running workers and starts no more. Threads that wait for a table stop waiting. */
 void symbol_store_end(struct symbol_store *store);
 void symbol_store_destroy(struct symbol_store *store); /* after the last module was released */
 
-/* How many tables this store has made, rather than found on disk. */
+/* The number of tables that this store has built instead of loading them from disk. */
 uint64_t symbol_store_tables_built(const struct symbol_store *store);
 
 /* One executable mapping, as in /proc/PID/maps. */
@@ -54,15 +52,14 @@ struct symbol_mapping {
     const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
 };
 
-/* Opens the file behind a mapping of a live process (the spec's order: map_files, /proc/PID/root,
- * plain path; accepted only when device and inode or the build-id fit). Equal files give the same
- * module. Never fails for want of a file: such a module has no fd and answers addresses with no
- * name. The caller releases it. */
+/* Opens the file behind a mapping of a live process (locate/locate.h). Mappings of the same file
+ * have the same module. If there is no file, the module has no fd and resolves to no names. The
+ * caller releases it. */
 SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                                             const struct symbol_mapping *mapping,
                                             struct symbol_module **module, struct sonde_diag *diag);
-/* The running kernel, from /proc/kallsyms, once per store; vaddr is the address. Its reason is
- * KERNEL_HIDDEN when it shows zeros: then nothing has a name. */
+/* The running kernel, from /proc/kallsyms, read once per store; a vaddr is the address itself. If
+ * kallsyms shows zeros instead of addresses, nothing has a name and the reason is KERNEL_HIDDEN. */
 SONDE_MUST_USE sonde_err symbol_module_open_kernel(struct symbol_store *store,
                                                    struct symbol_module **module,
                                                    struct sonde_diag *diag);
@@ -78,8 +75,7 @@ enum symbol_module_kind {
 };
 
 enum symbol_module_kind symbol_module_kind(const struct symbol_module *module);
-/* Memory of one process that no ELF file is behind: what a JIT compiler made, as far as anybody
- * runs it. */
+/* Whether this is memory of one process without an ELF file. If it is executed, it is JIT code. */
 bool symbol_module_is_memory(const struct symbol_module *module);
 const char *
 symbol_module_path(const struct symbol_module *module); /* as mapped, "[vdso]", "[anon]" */
@@ -87,17 +83,17 @@ const char *symbol_module_base_name(const struct symbol_module *module);
 const char *
 symbol_module_build_id(const struct symbol_module *module); /* lower-case hex, "" = none */
 int symbol_module_fd(const struct symbol_module *module);   /* borrowed; -1 = none */
-/* runtime address - ELF vaddr for a mapping of this module (spec: section 2). False when no segment
- * fits. */
+/* Sets *bias to runtime address - ELF vaddr for a mapping of this module. False if the mapping
+ * matches no executable segment. */
 bool symbol_module_bias(const struct symbol_module *module, const struct symbol_mapping *mapping,
                         uint64_t *bias);
 
-/* Why a module has no names, or fewer than one would wish. */
+/* Why a module has no names, or only some. */
 enum symbol_reason {
     SYMBOL_REASON_NONE = 0,
-    SYMBOL_REASON_ANONYMOUS,       /* no file: anonymous memory and no perf map */
+    SYMBOL_REASON_ANONYMOUS,       /* anonymous memory without a perf map or jitdump */
     SYMBOL_REASON_NO_FILE,         /* the file could not be opened */
-    SYMBOL_REASON_BINARY_REPLACED, /* deleted, or another file is at its path now */
+    SYMBOL_REASON_BINARY_REPLACED, /* the file was deleted, or its path is another file now */
     SYMBOL_REASON_NOT_ELF,
     SYMBOL_REASON_STRIPPED,      /* only exported functions have names */
     SYMBOL_REASON_KERNEL_HIDDEN, /* kptr_restrict shows zeros */
@@ -105,26 +101,26 @@ enum symbol_reason {
 enum symbol_reason symbol_module_reason(const struct symbol_module *module);
 const char *symbol_reason_text(enum symbol_reason reason); /* "BINARY_REPLACED"; "" for none */
 
-/* Whether its full table is on the way; cheap. */
+/* Whether its line table is being built; cheap. */
 bool symbol_module_is_converting(struct symbol_module *module);
-/* A sentence when the last conversion failed; false when there is nothing to say. */
+/* Why the last worker run failed, as a sentence; false if it did not. */
 #define SYMBOL_SENTENCE 160
 bool symbol_module_failure(struct symbol_module *module, char text[SYMBOL_SENTENCE]);
 
 enum symbol_quality { SYMBOL_NONE, SYMBOL_EXPORTS_ONLY, SYMBOL_NAMES, SYMBOL_FULL };
 
-/* name and system_name live as long as the arena of the call; "" = unknown. */
+/* Strings are in the arena of the call. */
 struct symbol_frame {
-    const char *name;        /* demangled, clone suffix folded */
-    const char *system_name; /* as linked */
+    const char *name;        /* demangled, without the clone suffix; "" = unknown */
+    const char *system_name; /* the linkage name; "" = unknown */
     const char *file;        /* "" = unknown */
     uint32_t line;           /* 0 = unknown */
-    uint64_t offset;         /* of the address from the symbol's start */
+    uint64_t offset;         /* address - start of the symbol */
 };
 
 struct symbol_query {
-    struct symbol_module *module; /* NULL gives no frames */
-    uint64_t vaddr; /* looked up as it is: the caller has subtracted 1 from return addresses */
+    struct symbol_module *module; /* NULL = no frames */
+    uint64_t vaddr;               /* of a return address: minus 1 */
 };
 
 struct symbol_answer {
@@ -132,24 +128,22 @@ struct symbol_answer {
     uint32_t frame_count;              /* 0 = no name */
     enum symbol_quality quality;
     bool is_folded; /* several functions share this code */
-    /* Without frames: "[libx.so]+0x1230", where the function begins that holds the code; NULL =
-     * not known either. In the arena. */
+    /* Without frames: the start of the function, as "[libx.so]+0x1230"; NULL = unknown. */
     const char *place;
-    uint64_t place_offset; /* of the address from there */
+    uint64_t place_offset; /* address - that start */
 };
 
-/* Frames as profiles show them: the answer's own, or, of a function without a name, one called by
- * its place, which is made in *unnamed. Gives their number. */
+/* The frames that profiles show: the answer's frames, or, if it only has a place, a frame with that
+ * name, which is stored in *unnamed. Returns their number. */
 uint32_t symbol_answer_frames(const struct symbol_answer *answer, struct symbol_frame *unnamed,
                               const struct symbol_frame **frames);
 
-/* count answers, one a query, at once: with what is there. Where a file has DWARF that nobody has
- * converted yet, names are given and the conversion begins. SONDE_OUT_OF_MEMORY is the only
- * failure. */
+/* Writes an answer for each query without waiting for line tables. Missing line tables start to be
+ * built, and the answers come from symbol tables. The only error is SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err symbol_resolve(struct symbol_store *store,
                                         const struct symbol_query *queries, size_t count,
                                         struct sonde_arena *arena, struct symbol_answer *answers);
-/* The same, but waits up to wait_ms for full tables of the queries' modules. */
+/* The same, but waits up to wait_ms for line tables. */
 SONDE_MUST_USE sonde_err symbol_resolve_wait(struct symbol_store *store,
                                              const struct symbol_query *queries, size_t count,
                                              uint32_t wait_ms, struct sonde_arena *arena,

@@ -4,6 +4,7 @@
 #include "api/profile/jemalloc.h"
 #include "api/profile/memory.h"
 #include "service/engine/target.h"
+#include "service/symbol/locate/proc_maps.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,39 +30,19 @@ struct naming {
 
 /* ---- Mappings ---- */
 
-static bool parse_line(char *line, struct symbol_mapping *mapping) {
-    unsigned long long start, end, offset, inode;
-    unsigned major, minor;
-    char permissions[5];
-    int path_at = 0;
-    if (sscanf(line, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, permissions, &offset, &major,
-               &minor, &inode, &path_at) < 7 ||
-        permissions[2] != 'x')
-        return false;
-    *mapping = (struct symbol_mapping){
-        .start = start,
-        .end = end,
-        .offset = offset,
-        .device_major = major,
-        .device_minor = minor,
-        .inode = inode,
-        .path = path_at ? line + path_at : "",
-    };
-    return true;
-}
-
 struct generation *heap_mappings(struct sonde_slice lines) {
     struct generation *mapped = generation_create(0);
     const char *at = lines.data, *end = lines.data + lines.len;
     for (uint32_t i = 0; mapped && i < MAX_LINES && at < end; i++) {
         const char *feed = memchr(at, '\n', (size_t)(end - at)), *stop = feed ? feed : end;
-        struct symbol_mapping mapping;
-        char line[MAX_LINE];
-        size_t len = (size_t)(stop - at) < sizeof line ? (size_t)(stop - at) : sizeof line - 1;
-        memcpy(line, at, len);
-        line[len] = 0;
+        struct proc_maps_line line;
+        char text[MAX_LINE];
+        size_t len = (size_t)(stop - at) < sizeof text ? (size_t)(stop - at) : sizeof text - 1;
+        memcpy(text, at, len);
+        text[len] = 0;
         at = stop + 1;
-        if (parse_line(line, &mapping) && generation_add(mapped, &mapping) != SONDE_OK)
+        if (proc_maps_parse(text, &line) && line.is_executable &&
+            generation_add(mapped, &line.mapping) != SONDE_OK)
             break;
     }
     if (mapped)

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define SYMBOL_FETCH_ARGUMENT    "--symbol-fetch" /* followed by the server's URL and the build-id */
+#define SYMBOL_FETCH_ARGUMENT    "--symbol-fetch" /* then the server's URL and the build-id */
 #define SYMBOL_FETCH_SERVERS     8u
 #define SYMBOL_FETCH_WAITING     64u
 #define SYMBOL_FETCH_BYTES       ((uint64_t)2 << 30)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The process that asks one server for one file. It loads libcurl with dlopen, so the service
- * starts without libcurl and its forty libraries, and runs where libcurl is not installed.
+ * starts without libcurl and its dozens of libraries, and runs where libcurl is not installed.
  *
  * Debian's libdebuginfod (0.188) was tried instead, against servers that misbehave:
  *
@@ -9,10 +9,11 @@
  *          had written 320 MB when the time was over, and 2.7 MB of gzip became a file of 600 MB.
  *   time   There is no connect timeout: a server that drops packets takes all of
  *          DEBUGINFOD_MAXTIME. Redirects are not limited either: 487 in 0.3 s. A transfer below
- *          100 kB/s is cut after DEBUGINFOD_TIMEOUT, so a slow but steady server cannot be told from
- *          one that stalls.
- *   errors HTTP 403, 429, 500 and 503 and a truncated body all return -ENOENT, as 404 does. A server
- *          that fails could not be told from one that lacks the file, so it would never be paused.
+ *          100 kB/s is cut after DEBUGINFOD_TIMEOUT, so a slow but steady server cannot be told
+ *          from one that stalls.
+ *   errors HTTP 403, 429, 500 and 503 and a truncated body all return -ENOENT, as 404 does. A
+ *          server that fails could not be told from one that lacks the file, so it would never
+ *          be paused.
  *
  * RLIMIT_FSIZE and a kill would bound size and time from outside. The errors would remain, and the
  * worker would need a directory to write to; now it can only write to one open file. */

@@ -4,6 +4,7 @@
  * to the process's user, because everyone can write to /tmp. */
 #include "service/symbol/jit/perf_map.h"
 #include "service/symbol/locate/locate.h"
+#include "service/symbol/locate/proc_maps.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -74,13 +75,14 @@ static bool is_dump(const char *path, pid_t inner, pid_t outer) {
 }
 
 /* Opens it by /proc/PID/map_files, which also works for a deleted file, else by its path. */
-static int open_mapped(pid_t pid, const char *range, const char *path) {
+static int open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
     char link[128];
     struct stat info;
-    snprintf(link, sizeof link, "/proc/%d/map_files/%s", (int)pid, range);
+    snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)pid,
+             (unsigned long long)mapping->start, (unsigned long long)mapping->end);
     int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
-        fd = symbol_open_no_link(pid, path);
+        fd = symbol_open_no_link(pid, mapping->path);
     if (fd >= 0 && (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))) {
         close(fd);
         fd = -1;
@@ -90,16 +92,14 @@ static int open_mapped(pid_t pid, const char *range, const char *path) {
 
 /* Opens the first jitdump that the process has mapped executable. */
 static int find_mapped(pid_t pid, pid_t inner) {
-    char path[64], line[PATH_MAX + 128], range[64], rights[8];
-    int fd = -1, at;
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    FILE *maps = fopen(path, "re");
-    while (maps && fd < 0 && fgets(line, sizeof line, maps)) {
-        line[strcspn(line, "\n")] = 0;
-        if (sscanf(line, "%63s %7s %*s %*s %*s %n", range, rights, &at) == 2 && rights[2] == 'x' &&
-            is_dump(line + at, inner, pid))
-            fd = open_mapped(pid, range, line + at);
-    }
+    char text[PATH_MAX + 128];
+    struct proc_maps_line line;
+    int fd = -1;
+    FILE *maps = proc_maps_open(pid);
+    while (maps && fd < 0 && fgets(text, sizeof text, maps))
+        if (proc_maps_parse(text, &line) && line.is_executable &&
+            is_dump(line.mapping.path, inner, pid))
+            fd = open_mapped(pid, &line.mapping);
     if (maps)
         fclose(maps);
     return fd;

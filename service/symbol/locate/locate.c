@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/locate/locate.h"
 
+#include "service/symbol/locate/proc_maps.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -18,7 +20,8 @@
 
 /* --- opening ---------------------------------------------------------------------------------- */
 
-/* Only regular files, and without waiting for a pipe's other end or taking a terminal. */
+/* Opens regular files only. O_NONBLOCK and O_NOCTTY make it harmless to try a FIFO or a
+ * terminal. */
 static int open_regular(int directory, const char *path, int flags) {
     int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags);
     struct stat info;
@@ -29,7 +32,7 @@ static int open_regular(int directory, const char *path, int flags) {
     return fd;
 }
 
-/* Absolute links inside the other root must be followed inside it: that is what openat2 is for. */
+/* Uses openat2, so that absolute symbolic links are followed inside the other root. */
 static int open_beneath(const char *root, const char *path, int flags) {
     int directory = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
@@ -73,7 +76,7 @@ uint64_t symbol_process_start(pid_t pid) {
     if (fd >= 0)
         close(fd);
     text[len > 0 ? len : 0] = 0;
-    const char *at = strrchr(text, ')'); /* the name before it may hold anything */
+    const char *at = strrchr(text, ')'); /* the name before it can contain any character */
     for (int field = 2; at && field < 22; field++)
         at = strchr(at + 1, ' ');
     return at ? strtoull(at + 1, NULL, 10) : 0;
@@ -81,59 +84,44 @@ uint64_t symbol_process_start(pid_t pid) {
 
 /* --- identity --------------------------------------------------------------------------------- */
 
-/* What the process's memory says: the first bytes of the file as they are mapped. */
+/* The build-id in the process's memory, where the file's first bytes are mapped. */
 struct memory_identity {
-    bool is_known; /* the maps still hold the mapping */
+    bool is_known; /* the process still has the mapping */
     uint8_t build_id[ELF_BUILD_ID_MAX];
     size_t build_id_len;
 };
 
-struct maps_line {
-    uint64_t start, end, offset, inode;
-    unsigned major, minor;
-};
-
-static bool parse_line(const char *text, struct maps_line *line) {
-    unsigned long long start, end, offset, inode;
-    char rights[8];
-    if (sscanf(text, "%llx-%llx %7s %llx %x:%x %llu", &start, &end, rights, &offset, &line->major,
-               &line->minor, &inode) != 7)
-        return false;
-    line->start = start;
-    line->end = end;
-    line->offset = offset;
-    line->inode = inode;
-    return true;
+static bool same_file(const struct symbol_mapping *a, const struct symbol_mapping *b) {
+    return a->inode == b->inode && a->device_major == b->device_major &&
+           a->device_minor == b->device_minor;
 }
 
-static bool same_file(const struct maps_line *line, const struct symbol_mapping *mapping) {
-    return line->inode == mapping->inode && line->major == mapping->device_major &&
-           line->minor == mapping->device_minor;
-}
-
-/* Finds the mapping again, and below it the nearest one of the same file's first bytes. */
-static bool find_header(pid_t pid, const struct symbol_mapping *mapping, struct maps_line *header) {
-    char path[64], text[PATH_MAX + 128];
+/* Finds the nearest mapping of the file's first bytes, at or below the given one. False if the
+ * process no longer has the given mapping. */
+static bool find_header(pid_t pid, const struct symbol_mapping *mapping,
+                        struct symbol_mapping *header) {
+    char text[PATH_MAX + 128];
     bool still_there = false;
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    FILE *maps = fopen(path, "re");
-    *header = (struct maps_line){0};
+    FILE *maps = proc_maps_open(pid);
+    *header = (struct symbol_mapping){0};
     while (maps && fgets(text, sizeof text, maps)) {
-        struct maps_line line;
-        if (!parse_line(text, &line) || !same_file(&line, mapping) || line.start > mapping->start)
+        struct proc_maps_line line;
+        if (!proc_maps_parse(text, &line) || !same_file(&line.mapping, mapping) ||
+            line.mapping.start > mapping->start)
             continue;
-        if (line.offset == 0)
-            *header = line;
-        still_there |= mapping->start >= line.start && mapping->start < line.end;
+        if (line.mapping.offset == 0)
+            *header = line.mapping;
+        still_there |= mapping->start < line.mapping.end;
     }
     if (maps)
         fclose(maps);
+    header->path = "";
     return still_there;
 }
 
 static void read_memory(pid_t pid, const struct symbol_mapping *mapping,
                         struct memory_identity *identity) {
-    struct maps_line header;
+    struct symbol_mapping header;
     char path[64];
     *identity = (struct memory_identity){.is_known = find_header(pid, mapping, &header)};
     if (!identity->is_known || header.end == 0)
@@ -174,11 +162,11 @@ struct search {
     const struct symbol_mapping *mapping;
     struct memory_identity memory;
     bool memory_read;
-    bool saw_other; /* a file was there, but another one */
+    bool saw_other; /* a path led to another file */
 };
 
-/* `by_kernel`: the kernel itself led from the mapping to the file, so that it is enough that the
- * mapping is still there. overlayfs shows another device in the maps than in stat. */
+/* Returns fd if it is the mapped file. `by_kernel`: fd was opened by the mapping itself, so it is
+ * enough that the mapping still exists. (On overlayfs, maps and stat show different devices.) */
 static int accept(struct search *search, int fd, bool by_kernel) {
     if (fd < 0 || has_inode(fd, search->mapping))
         return fd;
@@ -200,7 +188,7 @@ static int try_map_files(struct search *search) {
     return accept(search, open_regular(AT_FDCWD, path, 0), true);
 }
 
-/* A deleted program is still reachable here without privileges. */
+/* A deleted program can be opened this way without privileges. */
 static int try_exe(struct search *search) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/exe", (int)search->pid);
@@ -234,16 +222,16 @@ int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
 
 int symbol_vdso_open(uint64_t *size) {
     char text[PATH_MAX + 128];
-    struct maps_line line = {0};
-    FILE *maps = fopen("/proc/self/maps", "re");
+    struct proc_maps_line line = {0};
+    FILE *maps = proc_maps_open(getpid());
     bool found = false;
     while (maps && !found && fgets(text, sizeof text, maps))
-        found = strstr(text, "[vdso]") && parse_line(text, &line);
+        found = proc_maps_parse(text, &line) && strcmp(line.mapping.path, "[vdso]") == 0;
     if (maps)
         fclose(maps);
+    size_t len = found ? line.mapping.end - line.mapping.start : 0;
     int fd = found ? memfd_create("sonde-vdso", MFD_CLOEXEC) : -1;
-    size_t len = line.end - line.start;
-    if (fd >= 0 && write(fd, (const void *)(uintptr_t)line.start, len) != (ssize_t)len) {
+    if (fd >= 0 && write(fd, (const void *)(uintptr_t)line.mapping.start, len) != (ssize_t)len) {
         close(fd);
         fd = -1;
     }

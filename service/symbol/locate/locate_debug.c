@@ -36,7 +36,7 @@ static bool crc_fits(int fd, uint32_t wanted) {
     return len == 0 && (uint32_t)crc == wanted;
 }
 
-/* The build-id decides where both files have one; the checksum of the link otherwise. */
+/* Compares build-ids if both files have one, else the checksum of the debuglink. */
 static bool fits(const struct wanted *wanted, int fd) {
     struct elf_input input;
     struct elf_file elf = {0};
@@ -51,7 +51,7 @@ static bool fits(const struct wanted *wanted, int fd) {
     return good;
 }
 
-/* Opened in the process's root first, then in ours. */
+/* Tries the path in the process's root, then in ours. */
 static int try_path(const struct wanted *wanted, const char *path) {
     pid_t roots[2] = {wanted->pid, 0};
     for (int i = wanted->pid ? 0 : 1; i < 2; i++) {
@@ -66,7 +66,7 @@ static int try_path(const struct wanted *wanted, const char *path) {
     return -1;
 }
 
-/* Calls try_path with root + middle + name for each of the ':'-separated roots. */
+/* Tries root + rest for each of the ':'-separated roots. */
 static int try_roots(const struct wanted *wanted, const char *roots, const char *rest) {
     char path[PATH_MAX];
     for (const char *at = roots; *at;) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Text without a file. Some programs copy their own code into anonymous huge pages and map them in
- * its place: what is left of the file are the neighbours.
+ * Finds the file of code in anonymous memory. Some programs copy their code into anonymous huge
+ * pages and map these at the original addresses, between the remaining mappings of the file:
  *
  *     file, r--   |   anonymous, r-x   |   file, r--
  *
- * A neighbour of the same object says where the object was loaded, its file says what would lie in
- * the gap, and memory says whether it does: only code that is the file's, byte for byte where it is
- * looked at, has the file's names. */
+ * A neighbouring mapping gives the file and its load address, and hence the code that should be in
+ * the anonymous memory. The file is accepted if samples of that code match the memory. */
 #include "service/symbol/locate/locate.h"
+#include "service/symbol/locate/proc_maps.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PAGE        4096u
-#define LEAST_BYTES (2u << 20) /* a huge page; smaller memory is a compiler's, and there is much */
-#define LOOKS       4u         /* places that are compared */
-#define LOOK_BYTES  64u
+#define PAGE         4096u
+#define MIN_BYTES    (2u << 20) /* a huge page; smaller code is JIT code */
+#define SAMPLES      4u         /* places that are compared */
+#define SAMPLE_BYTES 64u
 
 struct neighbour {
     struct symbol_mapping mapping; /* inode 0 = none */
@@ -27,47 +27,24 @@ struct neighbour {
     bool is_executable;
 };
 
-struct maps_line {
-    struct symbol_mapping mapping;
-    bool is_executable;
-};
-
-/* The path lies in the line. */
-static bool parse_line(char *text, struct maps_line *line) {
-    unsigned long long start, end, offset, inode;
-    char rights[8];
-    int at = 0;
-    text[strcspn(text, "\n")] = 0;
-    if (sscanf(text, "%llx-%llx %7s %llx %x:%x %llu %n", &start, &end, rights, &offset,
-               &line->mapping.device_major, &line->mapping.device_minor, &inode, &at) < 7)
-        return false;
-    line->mapping.start = start;
-    line->mapping.end = end;
-    line->mapping.offset = offset;
-    line->mapping.inode = inode;
-    line->mapping.path = text + at;
-    line->is_executable = rights[2] == 'x';
-    return true;
-}
-
-static void note(struct neighbour *neighbour, const struct maps_line *line) {
+static void note(struct neighbour *neighbour, const struct proc_maps_line *line) {
     neighbour->mapping = line->mapping;
     neighbour->is_executable = line->is_executable;
     snprintf(neighbour->path, sizeof neighbour->path, "%s", line->mapping.path);
     neighbour->mapping.path = neighbour->path;
 }
 
-/* The nearest file below the mapping with nothing but memory between, else the nearest above. */
+/* Finds the nearest file mapping below, with only anonymous memory between, else the nearest
+ * above. */
 static bool find_neighbour(pid_t pid, const struct symbol_mapping *wanted,
                            struct neighbour *neighbour) {
-    char path[64], text[PATH_MAX + 128];
-    struct maps_line line;
+    char text[PATH_MAX + 128];
+    struct proc_maps_line line;
     uint64_t reach = 0;
     bool passed = false, found = false;
     neighbour->mapping = (struct symbol_mapping){0};
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    FILE *maps = fopen(path, "re");
-    while (maps && !found && fgets(text, sizeof text, maps) && parse_line(text, &line)) {
+    FILE *maps = proc_maps_open(pid);
+    while (maps && !found && fgets(text, sizeof text, maps) && proc_maps_parse(text, &line)) {
         if (line.mapping.start != reach) {
             if (passed)
                 break;
@@ -84,7 +61,7 @@ static bool find_neighbour(pid_t pid, const struct symbol_mapping *wanted,
     return found;
 }
 
-/* Where the object was loaded, by the segment that the neighbour shows. */
+/* The load address, by the segment that the neighbour maps. */
 static bool find_bias(const struct elf_file *elf, const struct neighbour *neighbour,
                       uint64_t *bias) {
     for (uint32_t i = 0; i < elf->segment_count; i++) {
@@ -102,7 +79,7 @@ static bool find_bias(const struct elf_file *elf, const struct neighbour *neighb
     return false;
 }
 
-/* The executable segment that the memory would be a part of. */
+/* The executable segment that contains the memory, given the bias. */
 static const Elf64_Phdr *find_text(const struct elf_file *elf, const struct symbol_mapping *mapping,
                                    uint64_t bias) {
     uint64_t start = mapping->start - bias, end = mapping->end - bias;
@@ -122,11 +99,11 @@ static bool is_equal(const struct elf_file *elf, const Elf64_Phdr *text,
     uint64_t first = mapping->start - bias, last = mapping->end - bias;
     first = first < text->p_vaddr ? text->p_vaddr : first;
     last = last > text->p_vaddr + text->p_filesz ? text->p_vaddr + text->p_filesz : last;
-    if (last < first + LOOK_BYTES)
+    if (last < first + SAMPLE_BYTES)
         return false;
-    for (uint64_t i = 0; i < LOOKS; i++) {
-        uint64_t vaddr = first + (last - first - LOOK_BYTES) / (LOOKS - 1) * i;
-        char here[LOOK_BYTES], there[LOOK_BYTES];
+    for (uint64_t i = 0; i < SAMPLES; i++) {
+        uint64_t vaddr = first + (last - first - SAMPLE_BYTES) / (SAMPLES - 1) * i;
+        char here[SAMPLE_BYTES], there[SAMPLE_BYTES];
         if (!elf_read(&elf->input, vaddr - text->p_vaddr + text->p_offset, here, sizeof here) ||
             pread(memory, there, sizeof there, (off_t)(vaddr + bias)) != (ssize_t)sizeof there ||
             memcmp(here, there, sizeof here) != 0)
@@ -157,7 +134,7 @@ int symbol_locate_remapped(pid_t pid, const struct symbol_mapping *mapping, uint
                            char path[PATH_MAX]) {
     struct neighbour neighbour;
     enum symbol_reason reason;
-    if (mapping->end - mapping->start < LEAST_BYTES || !find_neighbour(pid, mapping, &neighbour))
+    if (mapping->end - mapping->start < MIN_BYTES || !find_neighbour(pid, mapping, &neighbour))
         return -1;
     int fd = symbol_locate_file(pid, &neighbour.mapping, &reason);
     if (fd >= 0 && fits(fd, pid, mapping, &neighbour, bias)) {
