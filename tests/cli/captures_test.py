@@ -58,7 +58,7 @@ def test_a_saved_capture_is_written_in_the_format_of_the_extension():
         with open(os.path.join(FOLDER, "saved" + extension), "rb") as file:
             check.equal(file.read(len(start)), start)
     check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed")[0], "capture=1")
-    check.contains(sonde("captures", "9", status=1)[1], "there is no capture 9")
+    check.contains(sonde("captures", "9", status=1)[1], "capture 9 not found")
     assert not os.path.exists(os.path.join(FOLDER, "sonde.svg"))
 
 
@@ -69,7 +69,7 @@ def test_diff_compares_captures_and_files():
     sonde("diff", "1", "file.pb.gz", "-o", "diff.svg")
     with open(os.path.join(FOLDER, "diff.svg"), encoding="utf-8") as drawn:
         check.contains(drawn.read(), "hot_function")
-    check.contains(sonde("diff", "1", "9", status=1)[1], "there is no capture 9")
+    check.contains(sonde("diff", "1", "9", status=1)[1], "capture 9 not found")
 
 
 def test_live_prints_one_table_per_window_without_a_terminal():

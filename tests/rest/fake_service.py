@@ -47,7 +47,7 @@ REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
     "NOT_AVAILABLE": (grpc.StatusCode.FAILED_PRECONDITION, "start it with MALLOC_CONF=prof:true,prof_active:false"),
     "NO_HEAP": (grpc.StatusCode.FAILED_PRECONDITION, "it does not use jemalloc", "NOT_AVAILABLE"),
     "NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "there is no such dump"),
-    "NO_CAPTURE": (grpc.StatusCode.NOT_FOUND, "there is no capture 9 (any more); the list tells", "NOT_FOUND"),
+    "NO_CAPTURE": (grpc.StatusCode.NOT_FOUND, "capture 9 not found; run `sonde captures` for a list", "NOT_FOUND"),
     "IO": (grpc.StatusCode.INTERNAL, "no space left on the device"),
     "NOBODY_KNOWS": (grpc.StatusCode.DATA_LOSS, "\x01\x1b[31m" * 100),
     "INTERNAL": (grpc.StatusCode.INTERNAL, "a <b>mistake</b>\tinside"),

@@ -138,7 +138,7 @@ TEST(a_kept_capture_comes_in_every_form) {
     CHECK_INT(get(1, SONDE__V1__FORMAT__HEAPSNAPSHOT, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK_INT(get(1, SONDE__V1__FORMAT__JEMALLOC, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK_INT(get(2, SONDE__V1__FORMAT__COLLAPSED, &diag), ==, SONDE_NOT_FOUND);
-    CHECK(strstr(diag.text, "no capture 2") != NULL);
+    CHECK(strstr(diag.text, "capture 2 not found") != NULL);
     setup_end(&setup);
 }
 

@@ -360,7 +360,7 @@ sonde_err saved_captures_open_file(const struct saved_captures *saved, uint64_t 
     if (*fd >= 0)
         return SONDE_OK;
     return sonde_fail(diag, SONDE_NOT_FOUND,
-                      "there is no capture %llu (any more); the list of captures tells",
+                      "capture %llu not found; run `sonde captures` for a list",
                       (unsigned long long)id);
 }
 
