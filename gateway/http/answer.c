@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers, whole and streamed. h2o's rules that this file keeps: bytes given to h2o_send live until
- * `proceed`, and no other send may come before it; after FINAL or ERROR neither `proceed` nor
- * `stop` is called, but the last bytes must live until the pool is cleared (`sending` does). */
+ * Answers, whole and streamed. h2o requires that the bytes passed to h2o_send live until `proceed`,
+ * and that no other send comes before it. After FINAL or ERROR it calls neither `proceed` nor
+ * `stop`, but the last bytes must live until the request's pool is cleared, as `sending` does. */
 #include "gateway/http/http_server.h"
 #include "gateway/request/negotiate.h"
 
@@ -25,7 +25,7 @@ static void add_header(h2o_req_t *req, const char *name, const char *value) {
                           own.base, own.len);
 }
 
-/* The same for names that h2o knows. */
+/* The same for a name that h2o has a token for. */
 static void add_known(h2o_req_t *req, const h2o_token_t *name, const char *value) {
     h2o_iovec_t own = h2o_strdup(&req->pool, value, SIZE_MAX);
     h2o_add_header(&req->pool, &req->res.headers, name, NULL, own.base, own.len);
@@ -92,7 +92,7 @@ static void send_whole(struct http_request *request, const struct http_answer *a
     h2o_req_t *req = request->req;
     http_request_answered(request);
     begin(request, answer, gzip);
-    if (!is_head(request) || request->sending.len) /* HEAD: what GET would send, if it is known */
+    if (!is_head(request) || request->sending.len) /* HEAD sends GET's length if it is known */
         req->res.content_length = request->sending.len;
     h2o_start_response(req, &request->generator);
     h2o_iovec_t bytes = sending(request);
@@ -144,7 +144,7 @@ void http_request_release_slices(struct http_request *request) {
         release(request->release_context);
 }
 
-/* The last send of a stream, when nothing is in flight. */
+/* The last send of a stream. Nothing may be in flight. */
 static void finish(struct http_request *request) {
     bool cut = request->cutting;
     request->sending.len = 0;

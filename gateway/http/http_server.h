@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the files of this folder share: server, listener, connection, request. */
+ * Types and functions that the files of this folder share. */
 #ifndef SONDE_GATEWAY_HTTP_HTTP_SERVER_H
 #define SONDE_GATEWAY_HTTP_HTTP_SERVER_H
 
@@ -21,13 +21,13 @@ struct listener {
     const char *unix_path; /* removed at the end */
 };
 
-/* Hangs on the socket's on_close, so that it is found from every request of the connection. */
+/* Stored in the socket's on_close.data, where every request of the connection finds it. */
 struct connection {
     struct http_server *server;
     const struct listener *listener;
     enum http_trust trust;
-    char peer[64];         /* address without port; known even when the peer is gone */
-    uint64_t wasted_until; /* h2o_now; see watch.c */
+    char peer[64];         /* address without port; valid after the peer has gone, too */
+    uint64_t wasted_until; /* in h2o_now's time; see watch.c */
 };
 
 struct http_server {
@@ -36,18 +36,18 @@ struct http_server {
     h2o_context_t context;
     h2o_loop_t *loop;
     h2o_multithread_receiver_t posts;
-    h2o_timeout_t watch; /* the interval at which requests are looked at */
+    h2o_timeout_t watch; /* the interval of watch.c */
     struct listener listeners[HTTP_MAX_LISTENERS];
     size_t listener_count;
     SSL_CTX *ssl; /* NULL = no TLS */
     uint32_t connections;
     uint32_t requests;
-    struct http_request *first; /* all that h2o still holds */
+    struct http_request *first; /* requests that h2o has not freed yet */
     bool accepting;
     atomic_int stops;
     h2o_multithread_message_t wake; /* sent by http_server_stop */
     atomic_flag wake_sent;
-    h2o_timeout_entry_t abandon; /* runs abandon_all in the loop */
+    h2o_timeout_entry_t abandon; /* runs on_abandon in the loop */
 };
 
 struct our_handler {
@@ -57,14 +57,14 @@ struct our_handler {
 
 enum request_state { REQUEST_WAITING, REQUEST_STREAMING, REQUEST_ANSWERED };
 
-/* Lives in the h2o request's pool; dispose_request is its end. */
+/* Allocated in the h2o request's pool; dispose_request frees what it owns. */
 struct http_request {
     h2o_generator_t generator;
     h2o_req_t *req;
     struct http_server *server;
-    struct http_request *next, **link; /* among the server's */
+    struct http_request *next, **link; /* in the server's list */
     enum request_state state;
-    bool in_flight; /* a send is on its way: no other may follow */
+    bool in_flight; /* a send has not completed; the next one must wait */
     bool ending, cutting;
     h2o_timeout_entry_t watch, skipped;
     uint64_t taken, moved_at; /* what the peer had when it was seen to take something, and when */
@@ -99,7 +99,7 @@ void http_request_release_slices(struct http_request *request);
 /* watch.c */
 void http_watch_start(struct http_request *request);
 bool http_watch_is_wasteful(const struct connection *connection);
-void http_watch_wasted(struct http_request *request); /* an HTTP/2 request was taken back */
+void http_watch_wasted(struct http_request *request); /* the client reset an HTTP/2 request */
 /* log.c */
 void http_log_register(struct http_server *server, h2o_pathconf_t *path);
 void http_headers_register(struct http_server *server, h2o_pathconf_t *path);

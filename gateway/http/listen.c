@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Addresses and sockets. */
+ * Listeners: parses their addresses, binds them and accepts connections. */
 #include "gateway/http/http_server.h"
 
 #include <arpa/inet.h>
@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #define BACKLOG          1024
-#define ACCEPTS_PER_WAKE 16 /* so that a flood of connections cannot starve the open ones */
-#define BODIES_BYTES     (512u << 20) /* of all connections: above 128 of them each may send less */
+#define ACCEPTS_PER_WAKE 16 /* keeps a flood of new connections from starving the open ones */
+#define BODIES_BYTES     (512u << 20) /* for all connections: with over 128, each gets less */
 
-/* h2o holds a body in memory until it is whole, and asks this limit when its head has come. */
+/* h2o buffers a whole body. It reads the limit when the request's headers are complete. */
 static void count_connections(struct http_server *server, int change) {
     server->connections += (uint32_t)change;
     uint32_t share = BODIES_BYTES / (server->connections ? server->connections : 1);
@@ -124,7 +124,7 @@ static bool is_loopback(const struct sockaddr *address) {
            (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr) && v6->sin6_addr.s6_addr[12] == 127);
 }
 
-/* "HOST:PORT" or "[V6]:PORT" taken apart in place. */
+/* Splits "HOST:PORT" or "[V6]:PORT" in place. */
 static bool split_address(char *text, char **host, char **port) {
     char *colon = strrchr(text, ':');
     if (!colon || colon == text || !colon[1])
@@ -196,7 +196,7 @@ static sonde_err listen_tcp(struct listener *listener, const char *text, int *fd
     return SONDE_OK;
 }
 
-/* A socket file that nobody answers at is a dead server's and may be replaced. */
+/* A socket file that refuses connections was left by a dead server and may be replaced. */
 static bool is_stale(const struct sockaddr_un *address) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     bool refused = fd >= 0 && connect(fd, (const void *)address, sizeof *address) != 0 &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens to every answer, our own and h2o's: security headers before it leaves, one line when
- * it has ended. The line never holds a header's value. */
+ * Adds the security headers to every answer, ours and h2o's, and logs one line when it has ended.
+ * The line never contains a header's value. */
 #include "gateway/http/http_server.h"
 
 #include <time.h>
@@ -19,7 +19,7 @@ struct our_logger {
     struct http_server *server;
 };
 
-/* Of literals: nothing is copied. */
+/* name and value are literals and are not copied. */
 static void set_if_missing(h2o_req_t *req, const char *name, size_t name_len, const char *value,
                            size_t value_len) {
     if (h2o_find_header_by_str(&req->res.headers, name, name_len, -1) < 0)
@@ -51,7 +51,7 @@ void http_headers_register(struct http_server *server, h2o_pathconf_t *path) {
     filter->server = server;
 }
 
-/* Printable and without blanks, so that a line splits at blanks. */
+/* Escapes spaces and unprintable bytes, so that a log line can be split at spaces. */
 static void escape(char *out, size_t size, h2o_iovec_t text) {
     size_t used = 0;
     for (size_t i = 0; i < text.len && used + 5 < size; i++) {

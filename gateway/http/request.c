@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One request, from h2o's hands into ours. h2o_req_t dies with its pool at any moment once the
- * client is gone, and before an answer has started nobody is told. So our request is allocated in
- * that pool with a dispose callback: it runs exactly once in all cases, and that is where "gone"
- * comes from. */
+ * One request. h2o frees its h2o_req_t at any time once the client has gone, and does not report
+ * that before an answer has started. So our request is allocated in the h2o request's pool, with a
+ * dispose callback that runs exactly once in every case. That callback reports on_gone. */
 #include "gateway/http/http_server.h"
 
 #include <stdarg.h>
@@ -17,7 +16,7 @@ struct connection *http_connection_of(h2o_req_t *req) {
     return sock ? sock->on_close.data : NULL;
 }
 
-/* The request's place in h2o's per-request variables, which only CGI would read. */
+/* Our request is stored in h2o's per-request variables, which only CGI handlers read. */
 static h2o_iovec_t *variable(h2o_req_t *req) {
     return h2o_req_getenv(req, H2O_STRLIT("SONDE_REQUEST"), 1);
 }
@@ -34,14 +33,14 @@ static void unlink_request(struct http_request *request) {
     request->server->requests--;
 }
 
-/* From here on nobody but h2o owns the request. */
+/* From here on only h2o owns the request. */
 void http_request_answered(struct http_request *request) {
     request->state = REQUEST_ANSWERED;
     request->on_gone = NULL;
     request->on_ready = NULL;
 }
 
-static void tell_gone(struct http_request *request) {
+static void report_gone(struct http_request *request) {
     void (*on_gone)(void *) = request->on_gone;
     request->on_gone = NULL;
     request->on_ready = NULL;
@@ -56,15 +55,15 @@ static void dispose_request(void *memory) {
     unlink_request(request);
     if (request->req->version >= 0x200 && request->state != REQUEST_ANSWERED)
         http_watch_wasted(request);
-    tell_gone(request);
+    report_gone(request);
     sonde_gzip_writer_destroy(request->gzip);
     sonde_buf_finish(&request->sending);
     http_request_release_slices(request);
 }
 
-/* The owner is told, then the connection is made to end. */
+/* Reports on_gone, then ends the answer and the connection. */
 void http_request_abandon(struct http_request *request, int status) {
-    tell_gone(request);
+    report_gone(request);
     if (request->state == REQUEST_STREAMING) {
         http_stream_cut(request);
         return;
@@ -103,7 +102,8 @@ struct sonde_slice http_request_method(const struct http_request *request) {
     return slice_of(request->req->input.method);
 }
 
-/* input.path, not path_normalized: h2o would decode and resolve dots, and paths match exactly. */
+/* Uses input.path, because path_normalized is decoded and has its dots resolved; our paths must
+ * match exactly. */
 struct sonde_slice http_request_path(const struct http_request *request) {
     h2o_iovec_t path = request->req->input.path;
     if (request->req->input.query_at != SIZE_MAX)
@@ -123,7 +123,7 @@ struct sonde_slice http_request_body(const struct http_request *request) {
     return slice_of(request->req->entity);
 }
 
-/* h2o fills in its own host's name where the client said none. */
+/* h2o fills in its own host's name if the client sent none. */
 struct sonde_slice http_request_authority(const struct http_request *request) {
     const h2o_req_t *req = request->req;
     if (req->hostconf && req->input.authority.base == req->hostconf->authority.hostport.base)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * TLS for the TCP listeners: 1.2 or newer, no renegotiation, ALPN. A client certificate is asked
- * for but not demanded, because a token does as well; who it is, is noted on the connection during
- * the handshake and judged at the request, where a refusal can be told in words. */
+ * TLS for the TCP listeners: 1.2 or newer, no renegotiation, ALPN. A client certificate is
+ * optional, because a token is enough. The handshake stores the certificate's trust in the
+ * connection. The request is refused later, because only an HTTP answer can say why. */
 #include "gateway/http/http_server.h"
 
 #include <openssl/err.h>
@@ -11,7 +11,7 @@
 
 static const h2o_iovec_t only_http1[] = {{(char *)"http/1.1", 8}, {NULL, 0}};
 
-/* h2o keeps its socket behind the BIO; ours hangs on the socket. */
+/* h2o stores its socket in the BIO; our connection is in the socket's on_close.data. */
 static struct connection *connection_of(X509_STORE_CTX *store) {
     SSL *ssl = X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx());
     h2o_socket_t *sock = ssl ? BIO_get_data(SSL_get_rbio(ssl)) : NULL;
@@ -58,7 +58,7 @@ static sonde_err load(struct http_server *server, struct sonde_diag *diag) {
         return openssl_failed(diag, "file of --tls-client-ca");
     SSL_CTX_set_client_CA_list(server->ssl, SSL_load_client_CA_file(options->client_ca_file));
     SSL_CTX_set_verify(server->ssl, SSL_VERIFY_PEER, on_verify);
-    /* A resumed session would skip the verification that notes who the client is. */
+    /* A resumed session would skip on_verify, which sets the trust. */
     SSL_CTX_set_session_cache_mode(server->ssl, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_options(server->ssl, SSL_OP_NO_TICKET);
     SSL_CTX_set_num_tickets(server->ssl, 0);

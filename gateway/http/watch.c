@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every request is looked at twice a second, for what h2o does not notice.
+ * Checks every request twice a second for clients that h2o does not notice.
  *
- * Gone: in HTTP/1 h2o stops reading once a request is complete, so a vanished client would be seen
- * only at the next write. The socket is asked whether its peer has closed (POLLRDHUP sees it behind
- * pipelined bytes, too).
+ * Gone: h2o stops reading from an HTTP/1 connection once a request is complete, so it would notice
+ * a closed connection only at the next write. poll with POLLRDHUP shows that the peer has closed,
+ * also behind pipelined bytes.
  *
- * Stalled: h2o waits for ever for a reader that takes nothing. What the peer has acknowledged must
- * grow while something is on its way; after a minute without, the connection ends.
+ * Stalled: h2o waits forever for a client that does not read. While a send is in flight the number
+ * of acknowledged bytes must grow; after a minute without growth the connection is shut down.
  *
- * Wasteful: an HTTP/2 client may take requests back as fast as it sends them, within any limit of
- * streams (rapid reset, 2023), and each has become a call by then. A connection has a budget of
- * requests it may take back; past it its requests are no longer handled and it is shut down. */
+ * Wasteful: an HTTP/2 client can reset requests as fast as it sends them without exceeding any
+ * limit on streams (the rapid reset attack of 2023), and each has started an RPC by then. A
+ * connection has a budget of resets. Past it, new requests are refused and the connection is shut
+ * down. */
 #include "gateway/http/http_server.h"
 
 #include <linux/sockios.h>
@@ -35,7 +36,7 @@ static bool peer_has_closed(int fd) {
     return poll(&peer, 1, 0) == 1 && (peer.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
-/* A number that changes whenever the peer takes something. */
+/* A number that changes whenever the peer receives something. */
 static uint64_t taken_by(int fd) {
     struct tcp_info info;
     socklen_t len = sizeof info;
@@ -61,7 +62,7 @@ static void on_watch(h2o_timeout_entry_t *entry) {
     int fd = socket_of(request);
     h2o_timeout_link(request->server->loop, &request->server->watch, entry);
     if (is_stalled(request, fd))
-        shutdown(fd, SHUT_RDWR); /* h2o hears of it in its next turn */
+        shutdown(fd, SHUT_RDWR); /* h2o notices in its next run */
     else if (request->req->version < 0x200 && request->state != REQUEST_ANSWERED &&
              !request->in_flight && peer_has_closed(fd))
         http_request_abandon(request, 499);
@@ -72,7 +73,7 @@ void http_watch_start(struct http_request *request) {
     h2o_timeout_link(request->server->loop, &request->server->watch, &request->watch);
 }
 
-/* The budget as a moment: each request that was taken back moves it on, and it may lie so far ahead
+/* The budget is a time: each reset moves it forward, and it may be at most WASTE_BURST resets ahead
  * of now. */
 bool http_watch_is_wasteful(const struct connection *connection) {
     uint64_t now = h2o_now(connection->server->loop);
