@@ -47,7 +47,8 @@ struct http_server {
     atomic_int stops;
     h2o_multithread_message_t wake; /* sent by http_server_stop */
     atomic_flag wake_sent;
-    h2o_timeout_entry_t abandon; /* runs on_abandon in the loop */
+    h2o_timeout_entry_t abandon;    /* runs on_abandon in the loop */
+    struct http_server *next_ended; /* destroyed servers */
 };
 
 struct our_handler {
@@ -67,7 +68,7 @@ struct http_request {
     bool in_flight; /* a send has not completed; the next one must wait */
     bool ending, cutting;
     h2o_timeout_entry_t watch, skipped;
-    uint64_t taken, moved_at; /* what the peer had when it was seen to take something, and when */
+    uint64_t taken, moved_at; /* bytes acknowledged, and when that number last changed */
     void (*on_gone)(void *context);
     void *gone_context;
     void (*on_ready)(void *context);

@@ -174,7 +174,7 @@ void http_server_run(struct http_server *server, uint32_t grace_ms, bool (*busy)
 }
 
 /* h2o cannot close the remaining connections, so its context stays until the process exits. The
- * pointer keeps leak checkers quiet. */
+ * list keeps leak checkers quiet. */
 static struct http_server *ended;
 
 void http_server_destroy(struct http_server *server) {
@@ -182,6 +182,6 @@ void http_server_destroy(struct http_server *server) {
         return;
     http_listen_close(server);
     http_tls_destroy(server);
+    server->next_ended = ended;
     ended = server;
-    (void)ended;
 }

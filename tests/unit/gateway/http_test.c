@@ -19,16 +19,23 @@ static struct {
     struct http_server *server;
     struct http_request *request;
     struct http_post post;
-    uint32_t ready;
+    bool answers; /* else requests wait until the server stops */
+    uint32_t ready, gone;
 } scene;
 
 static void on_ready(void *context) {
     scene.ready++;
 }
 
+static void on_gone(void *context) {
+    scene.gone++;
+}
+
 static void on_request(void *context, struct http_request *request) {
     scene.request = request;
-    http_server_post(scene.server, &scene.post);
+    http_request_on_gone(request, on_gone, NULL);
+    if (scene.answers)
+        http_server_post(scene.server, &scene.post);
 }
 
 static void on_post(void *context, struct http_post *post) {
@@ -79,9 +86,10 @@ static void read_all(int fd) {
  * room. */
 TEST(an_answer_posted_during_the_request_leaves_no_poll_behind) {
     open_server();
+    scene.answers = true;
     int fd = connect_client("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     for (int i = 0; scene.ready == 0 && i < MAX_TURNS; i++)
-        http_server_turn(scene.server, 0);
+        http_server_turn(scene.server, 1);
     CHECK_INT(scene.ready, ==, 1);
     read_all(fd);
     for (int i = 0; i < 10; i++)
@@ -89,5 +97,21 @@ TEST(an_answer_posted_during_the_request_leaves_no_poll_behind) {
     close(fd);
     while (http_server_turn(scene.server, 1))
         ;
+    close_server();
+}
+
+TEST(a_server_that_stops_answers_503_to_requests_that_wait) {
+    char answer[64] = "";
+    open_server();
+    int fd = connect_client("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    for (int i = 0; !scene.request && i < MAX_TURNS; i++)
+        http_server_turn(scene.server, 1);
+    CHECK(scene.request != NULL);
+    http_server_stop(scene.server);
+    http_server_run(scene.server, 0, NULL);
+    CHECK_INT(scene.gone, ==, 1);
+    CHECK_INT(read(fd, answer, sizeof answer - 1), >, 0);
+    CHECK(strncmp(answer, "HTTP/1.1 503 ", 13) == 0);
+    close(fd);
     close_server();
 }
