@@ -107,15 +107,15 @@ static enum dwarf_role role_of(uint64_t tag) {
 struct attribute {
     uint16_t name;
     uint8_t slot;
-    uint8_t roles; /* who wants it, a bit each */
+    uint8_t roles; /* the roles that need it, one bit each */
 };
 
 #define FOR(role) (1u << ROLE_##role)
-#define EVERYBODY 0xffu
+#define ALL_ROLES 0xffu
 #define CODE      (FOR(UNIT) | FOR(FUNCTION) | FOR(INLINED))
 
 static const struct attribute attributes[] = {
-    {AT_sibling, SLOT_SIBLING, EVERYBODY},
+    {AT_sibling, SLOT_SIBLING, ALL_ROLES},
     {AT_name, SLOT_NAME, FOR(SCOPE) | FOR(FUNCTION)},
     {AT_stmt_list, SLOT_STMT_LIST, FOR(UNIT)},
     {AT_low_pc, SLOT_LOW_PC, CODE},
@@ -140,7 +140,7 @@ static const struct attribute attributes[] = {
     {AT_GNU_addr_base, SLOT_ADDR_BASE, FOR(UNIT)},
 };
 
-/* SLOT_NONE = nobody wants it of a DIE in that role. */
+/* The slot of an attribute; SLOT_NONE = not needed in that role. */
 static enum dwarf_slot slot_of(uint64_t name, enum dwarf_role role) {
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (attributes[i].name == name)
@@ -170,7 +170,7 @@ static bool add_op(struct dwarf_abbrevs *abbrevs, struct dwarf_op op) {
     return true;
 }
 
-/* The attributes of one abbreviation; false when the table ends or its sums are absurd. */
+/* Compiles one abbreviation. False if the table ends early or a skip is absurdly long. */
 static bool read_ops(struct cursor *cursor, struct dwarf_abbrevs *abbrevs,
                      struct dwarf_abbrev *abbrev) {
     abbrev->first_op = abbrevs->op_count;

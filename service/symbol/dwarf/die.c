@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * DIEs and what their values mean. */
+ * Reads DIEs and interprets their values. */
 #include "service/symbol/dwarf/constants.h"
 #include "service/symbol/dwarf/unit.h"
 
@@ -19,7 +19,7 @@ static uint64_t read_string(const struct dwarf_unit *unit, struct cursor *cursor
     return offset;
 }
 
-/* Forms whose size is in their bytes. */
+/* Forms whose size depends on their bytes. */
 static uint64_t read_long_form(const struct dwarf_unit *unit, struct cursor *cursor,
                                uint64_t form) {
     switch (form) {
@@ -65,10 +65,10 @@ static void read_op(const struct dwarf_unit *unit, struct cursor *cursor, const 
                     struct dwarf_die *die) {
     uint64_t form = op->form, number;
     if (form == FORM_indirect)
-        form = cursor_uleb(cursor); /* indirect again is no form of a known size: it fails */
+        form = cursor_uleb(cursor); /* a second FORM_indirect fails */
     if (form == FORM_implicit_const)
         number = (uint64_t)op->constant;
-    else if (op->size == 4) /* offsets and references, mostly */
+    else if (op->size == 4) /* the most common size */
         number = cursor_uint(cursor, 4);
     else
         number = dwarf_form_read(unit, cursor, form);

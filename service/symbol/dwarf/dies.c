@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One pass over the DIEs of a unit. Most of them are of no interest and cost one look at their
- * abbreviation and one addition; a whole subtree of no interest is jumped over when its DIE says
- * where it ends (GCC does), else stepped through. */
+ * The pass over the DIEs of a unit. Most DIEs are of no interest and cost one lookup of their
+ * abbreviation and one addition. A subtree of no interest is skipped by its DIE's sibling
+ * attribute, which GCC writes, else DIE by DIE. */
 #include "service/symbol/dwarf/walk.h"
 
 #include "service/symbol/dwarf/constants.h"
@@ -11,11 +11,11 @@
 
 #define MAX_DEPTH 512
 
-/* An open DIE. */
+/* A DIE whose children are being read. */
 struct frame {
-    uint32_t parent; /* entry around; DWARF_NO_ENTRY = outside of functions */
-    uint32_t opened; /* entry that ends with this DIE, or DWARF_NO_ENTRY */
-    uint32_t scope;  /* its own, DWARF_NO_SCOPE = the unit itself */
+    uint32_t parent; /* the innermost entry; DWARF_NO_ENTRY = outside of functions */
+    uint32_t opened; /* the entry of this DIE, or DWARF_NO_ENTRY */
+    uint32_t scope;  /* the innermost scope; DWARF_NO_SCOPE = the unit */
     bool has_scope;  /* functions below it are members of scope */
 };
 
@@ -29,14 +29,14 @@ struct pass {
     struct dwarf_die die;
 };
 
-static uint64_t place_of(const struct pass *pass) {
+static uint64_t offset_of(const struct pass *pass) {
     return (uint64_t)(pass->cursor.at - pass->info);
 }
 
-/* --- stepping over ---------------------------------------------------------------------------- */
+/* --- skipping ---------------------------------------------------------------------------- */
 
-/* Over the attributes of a DIE without interest, and over what is below it when it says where that
- * ends; else true: its children come next. */
+/* Skips the attributes of a DIE of no interest, and its children if it has a sibling attribute.
+ * Returns whether its children come next. */
 static bool enters(struct pass *pass, const struct dwarf_abbrev *abbrev) {
     if (!abbrev->has_children) {
         if (abbrev->op_count > 0)
@@ -46,13 +46,13 @@ static bool enters(struct pass *pass, const struct dwarf_abbrev *abbrev) {
         return false;
     }
     dwarf_die_rest(pass->unit, &pass->cursor, abbrev, &pass->die);
-    uint64_t sibling = dwarf_die_sibling(pass->unit, &pass->die, place_of(pass));
+    uint64_t sibling = dwarf_die_sibling(pass->unit, &pass->die, offset_of(pass));
     if (sibling)
         pass->cursor.at = pass->info + sibling;
     return sibling == 0;
 }
 
-/* The next DIE's abbreviation; NULL at the end of a list of children, and when it is broken. */
+/* The next DIE's abbreviation; NULL at the end of a list of children, or if it is damaged. */
 static const struct dwarf_abbrev *next(struct pass *pass) {
     uint64_t code = cursor_uleb(&pass->cursor);
     if (code == 0)
@@ -63,11 +63,11 @@ static const struct dwarf_abbrev *next(struct pass *pass) {
     return abbrev;
 }
 
-/* Behind all that is below a DIE whose attributes were read. */
+/* Skips the children of a DIE whose attributes were read. */
 static void skip_children(struct pass *pass, const struct dwarf_die *die) {
     if (!die->abbrev->has_children)
         return;
-    uint64_t sibling = dwarf_die_sibling(pass->unit, die, place_of(pass));
+    uint64_t sibling = dwarf_die_sibling(pass->unit, die, offset_of(pass));
     if (sibling) {
         pass->cursor.at = pass->info + sibling;
         return;
@@ -137,7 +137,7 @@ static struct dwarf_entry *add_inlined(struct pass *pass, uint32_t parent) {
     return entry;
 }
 
-/* Where the function is entered: as it says, else its low pc, else the start of its first range. */
+/* The entry address: DW_AT_entry_pc, else DW_AT_low_pc, else the start of the first range. */
 static bool find_start(const struct pass *pass, struct dwarf_entry *entry) {
     static const enum dwarf_slot slots[] = {SLOT_ENTRY_PC, SLOT_LOW_PC};
     for (int i = 0; i < 2; i++)
@@ -193,7 +193,7 @@ static void visit_function(struct pass *pass, const struct frame *around) {
         skip_children(pass, &pass->die);
         return;
     }
-    if (code == HAS_CODE) /* else abstract: a lambda inside it may have code */
+    if (code == HAS_CODE) /* otherwise it is abstract, but a lambda inside it can have code */
         frame.parent = frame.opened = pass->walk->entries.count - 1;
     open_frame(pass, frame);
 }
@@ -254,7 +254,7 @@ static void close_frame(struct pass *pass) {
 }
 
 static void step(struct pass *pass) {
-    uint64_t offset = place_of(pass);
+    uint64_t offset = offset_of(pass);
     const struct dwarf_abbrev *abbrev = next(pass);
     if (!abbrev) {
         close_frame(pass);
@@ -271,7 +271,8 @@ static void step(struct pass *pass) {
         visit(pass, (enum dwarf_role)abbrev->role);
 }
 
-/* Elsewhere a function without a linkage name is called just that, wherever it is declared. */
+/* Scopes are part of names in C++; in other languages, a function without a linkage name is known
+ * by its plain name. */
 static bool is_cpp(const struct dwarf_die *root) {
     if (!dwarf_die_has(root, SLOT_LANGUAGE))
         return false;

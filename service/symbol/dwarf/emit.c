@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From entries to the builder. A function inside a function (a lambda's) stands among the entries
- * of the outer one, which jumps over it: each is told by itself. */
+ * Passes the entries of a unit to the builder. The entries of a nested function (a lambda's) are
+ * among those of the outer function. The outer function skips them, because they are added as a
+ * function of their own. */
 #include "service/symbol/dwarf/walk.h"
 
 static void add_ranges(struct dwarf_walk *walk, const struct dwarf_entry *entry) {

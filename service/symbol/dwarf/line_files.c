@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of a line table. Up to version 4 two lists of strings, counted from 1; since version 5 two
- * tables that describe their own columns, counted from 0. Paths are put together only for files
- * that some code came from. */
+ * The directories and files of a line table. Up to version 4 they are two lists of strings,
+ * numbered from 1; since version 5, two tables that describe their own columns, numbered from 0.
+ * The path of a file is built when the first row refers to it. */
 #include "service/symbol/dwarf/constants.h"
 #include "service/symbol/dwarf/lines.h"
 
@@ -80,7 +80,7 @@ static bool read_columns(struct cursor *cursor, struct column columns[MAX_COLUMN
     return !cursor->failed;
 }
 
-/* Strings of a line table that lie in it, in .debug_str or in .debug_line_str. */
+/* Reads a string, which is inline, in .debug_str or in .debug_line_str. */
 static const char *read_path(struct dwarf_lines *lines, struct cursor *cursor, uint64_t form) {
     struct dwarf_unit unit = *lines->unit;
     unit.shape = lines->shape;
@@ -133,7 +133,7 @@ bool dwarf_lines_read_files(struct dwarf_lines *lines, struct cursor *cursor) {
 
 /* --- paths ------------------------------------------------------------------------------------ */
 
-/* One more part at the end, after a slash; what does not fit makes the path unknown. */
+/* Appends a part of a path. If it does not fit, the path becomes unknown. */
 static void push(char *path, size_t size, const char *part) {
     size_t len = strlen(path);
     if (part[0] == 0)
@@ -143,8 +143,8 @@ static void push(char *path, size_t size, const char *part) {
         path[0] = 0;
 }
 
-/* Each part is relative to the one before: where the compiler ran, the first directory, the file's
- * directory, its name. The last absolute one begins the path. */
+/* Each part is relative to the one before: the compiler's directory, the first directory, the
+ * file's directory, its name. The path begins with the last absolute part. */
 static uint32_t add_path(struct dwarf_lines *lines, const struct dwarf_source *source,
                          struct line_table_builder *builder) {
     const char *first = lines->directory_count > 0 ? lines->directories[0] : "";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The line program. Its rows go into runs, from a row to the next one of its sequence with a higher
- * address; of several rows at one address the last one counts. */
+ * Runs line programs. A row applies up to the next row of its sequence with a higher address; of
+ * several rows at one address, the last one counts. */
 #include "service/symbol/dwarf/lines.h"
 
 #include "service/symbol/dwarf/constants.h"
@@ -63,7 +63,7 @@ void dwarf_lines_finish(struct dwarf_lines *lines) {
     *lines = (struct dwarf_lines){0};
 }
 
-/* --- runs ------------------------------------------------------------------------------------- */
+/* --- rows ------------------------------------------------------------------------------------- */
 
 struct machine {
     struct dwarf_lines *lines;
@@ -71,14 +71,14 @@ struct machine {
     struct line_table_builder *builder;
     uint64_t base;
     size_t range;            /* the one used last */
-    uint64_t address, file;  /* of the row that is made */
-    uint32_t op_index, line; /* the line wraps as it may */
-    bool has_row;            /* a run has begun: */
+    uint64_t address, file;  /* registers of the line program */
+    uint32_t op_index, line; /* line may wrap around */
+    bool has_row;            /* there is a pending row: */
     uint64_t run_address, run_file;
     uint32_t run_line;
 };
 
-/* The first range that ends after the address, from the one used last on where that helps. */
+/* The first range that ends after the address. Tries the one used last first. */
 static size_t find_range(const struct machine *machine, uint64_t address) {
     const struct dwarf_range *ranges = machine->ranges->items;
     size_t low = 0, high = machine->ranges->count, at = machine->range;
@@ -106,7 +106,7 @@ static void clip(struct machine *machine, uint64_t start, uint64_t end, uint32_t
     }
 }
 
-/* The run ends where the row at hand begins. */
+/* Adds the pending row, which ends at the current address. */
 static void end_run(struct machine *machine) {
     if (!machine->has_row || machine->run_address >= machine->address ||
         machine->run_address < machine->base)
@@ -123,7 +123,7 @@ static void end_run(struct machine *machine) {
 static inline void add_row(struct machine *machine) {
     if (machine->has_row && machine->run_file == machine->file &&
         machine->run_line == machine->line && machine->run_address <= machine->address)
-        return; /* goes on as it was */
+        return; /* the pending row continues */
     end_run(machine);
     machine->has_row = true;
     machine->run_address = machine->address;
@@ -169,7 +169,7 @@ static void run_extended(struct machine *machine, struct cursor *cursor) {
         machine->address = cursor_uint(&inner, (unsigned)(len - 1));
         machine->op_index = 0;
         break;
-    default: /* files defined in the middle, discriminators, what others added */
+    default: /* DW_LNE_define_file, discriminators, vendor extensions */
         break;
     }
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a function is called: its linkage name where one stands in the chain of its origins, else
- * its name with the scopes around its declaration. */
+ * The names of functions: the linkage name if one of a function's origins has it, else the plain
+ * name with the scopes of its declaration. */
 #include "service/symbol/dwarf/walk.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_HOPS     8 /* a hostile file may make the chain a circle */
+#define MAX_HOPS     8 /* a malicious file can have a cycle */
 #define MAX_SCOPE    1024
 #define MAX_NAME     512
 #define DIE_FUEL     64
@@ -41,7 +41,7 @@ static uint32_t recall(const struct dwarf_memo *memo, uint64_t key) {
     return DWARF_NO_FUNCTION;
 }
 
-/* The key is new. Without memory it is not remembered. */
+/* Adds a new key, unless out of memory. */
 static void remember(struct dwarf_memo *memo, uint64_t key, uint32_t function) {
     if (memo->count >= LARGEST_MEMO)
         dwarf_memo_forget(memo);
@@ -60,7 +60,7 @@ static void remember(struct dwarf_memo *memo, uint64_t key, uint32_t function) {
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* A linker keeps one copy of a text: its place is looked up instead of its bytes. */
+/* Looks up the name by its address: linkers merge equal strings, so that mostly suffices. */
 static uint32_t function_of_linkage(struct dwarf_walk *walk, const char *name) {
     uint64_t hash = (uint64_t)(uintptr_t)name * 0x9e3779b97f4a7c15ull;
     struct dwarf_name_place *place = &walk->places[hash >> 40 & (DWARF_NAME_PLACES - 1)];
@@ -87,7 +87,7 @@ static uint32_t function_of_scoped(struct dwarf_walk *walk, struct dwarf_unit *u
     return line_table_add_function(walk->builder, text, 0);
 }
 
-/* The next DIE of the chain, in `unit` at `offset`; false at its end. */
+/* Finds the DIE that this one refers to as its origin. False if there is none. */
 static bool follow(const struct dwarf_die *die, struct dwarf_unit **unit, uint64_t *offset,
                    struct dwarf_unit *own) {
     enum dwarf_slot slot = dwarf_die_has(die, SLOT_ORIGIN) ? SLOT_ORIGIN : SLOT_SPECIFICATION;
@@ -126,7 +126,7 @@ uint32_t dwarf_entry_name(struct dwarf_walk *walk, struct dwarf_unit *unit,
     struct dwarf_die die;
     if (!entry->origin)
         return resolve(walk, unit, unit, entry->offset);
-    if (entry->parent == DWARF_NO_ENTRY) { /* of a constructor's copies each has its own name */
+    if (entry->parent == DWARF_NO_ENTRY) { /* each variant of a constructor has its own name */
         if (dwarf_die_at(unit, entry->offset, &die) &&
             (dwarf_die_has(&die, SLOT_LINKAGE_NAME) || dwarf_die_has(&die, SLOT_NAME)))
             return resolve(walk, unit, unit, entry->offset);

@@ -3,7 +3,7 @@
  *     version, columns, units, slots | ids u64[slots] | rows u32[slots]
  *     | section of each column u32 | offsets u32[units][columns] | sizes u32[units][columns]
  *
- * A slot holds an id and the number of its row, counted from 1; 0 = free. */
+ * A slot has an id and the number of its row, counted from 1; 0 = free. */
 #include "service/symbol/dwarf/package.h"
 
 #include "service/elf/cursor.h"
@@ -35,7 +35,7 @@ static bool open_index(struct sonde_slice bytes, struct index *index) {
            HEADER + (uint64_t)index->slots * 12 + cells * 4 <= bytes.len;
 }
 
-/* The row of an id, counted from 0; UINT32_MAX = not there. */
+/* The row of an id, counted from 0; UINT32_MAX = not found. */
 static uint32_t find_row(const struct index *index, uint64_t id, uint64_t *fuel) {
     uint64_t mask = index->slots - 1, at = id & mask, step = (id >> 32 & mask) | 1;
     for (uint32_t i = 0; i<index->slots && * fuel> 0; i++, at = (at + step) & mask, --*fuel) {
@@ -48,7 +48,7 @@ static uint32_t find_row(const struct index *index, uint64_t id, uint64_t *fuel)
     return UINT32_MAX;
 }
 
-/* What a column's number means; DWARF_SECTION_COUNT = nothing that we read. */
+/* The section of a column; DWARF_SECTION_COUNT = none of ours. */
 static enum dwarf_section section_of(uint32_t version, uint64_t column) {
     switch (column) {
     case 1:

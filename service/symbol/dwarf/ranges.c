@@ -19,7 +19,7 @@ static void add(struct dwarf_ranges *ranges, uint64_t start, uint64_t end) {
     ranges->items[ranges->count++] = (struct dwarf_range){start, end};
 }
 
-/* DWARF 2 to 4: pairs of addresses. (0, 0) ends; a first of all ones makes the second the base. */
+/* DWARF 2 to 4: pairs of addresses. (0, 0) ends the list; (-1, ADDRESS) sets the base. */
 static void add_pairs(struct dwarf_ranges *ranges, const struct dwarf_unit *unit, uint64_t offset) {
     struct cursor cursor = cursor_at(unit->ranges, offset, UINT64_MAX);
     uint8_t size = unit->shape.address_size;
@@ -43,7 +43,7 @@ static uint64_t indexed(const struct dwarf_unit *unit, struct cursor *cursor) {
     return address;
 }
 
-/* One entry of a DWARF 5 list; false at its end. */
+/* Adds one entry of a DWARF 5 list. False at the end of the list. */
 static bool add_entry(struct dwarf_ranges *ranges, const struct dwarf_unit *unit,
                       struct cursor *cursor, uint64_t *base) {
     uint8_t kind = cursor_u8(cursor), size = unit->shape.address_size;
@@ -92,7 +92,7 @@ static void add_list(struct dwarf_ranges *ranges, const struct dwarf_unit *unit,
         continue;
 }
 
-/* The place of the list with that index. */
+/* The offset of the list with that index. */
 static uint64_t list_offset(const struct dwarf_unit *unit, uint64_t index) {
     uint64_t offset = unit->rnglists_base + index * unit->shape.offset_size;
     struct cursor cursor = cursor_at(unit->file->of[DWARF_RNGLISTS], offset, UINT64_MAX);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where the code of a DIE is: low to high, .debug_ranges (DWARF 2 to 4) or .debug_rnglists (5).
- * Thread safety: one thread. */
+ * The address ranges of a DIE: from low_pc to high_pc, in .debug_ranges (DWARF 2 to 4) or in
+ * .debug_rnglists (5). Thread safety: one thread. */
 #ifndef SONDE_SERVICE_SYMBOL_DWARF_RANGES_H
 #define SONDE_SERVICE_SYMBOL_DWARF_RANGES_H
 
@@ -16,11 +16,11 @@ struct dwarf_ranges {
     size_t count, capacity;
 };
 
-/* Appends the DIE's ranges that are not empty, in the order of the file. A broken list gives what
- * came before the damage. */
+/* Appends the DIE's ranges in the order of the file, without empty ones. Of a damaged list, the
+ * ranges before the damage count. */
 void dwarf_ranges_add(struct dwarf_ranges *ranges, const struct dwarf_unit *unit,
                       const struct dwarf_die *die);
-/* Sorts them and makes one of those that touch. */
+/* Sorts the ranges and joins those that touch or overlap. */
 void dwarf_ranges_merge(struct dwarf_ranges *ranges);
 void dwarf_ranges_finish(struct dwarf_ranges *ranges);
 

@@ -8,12 +8,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define GNU_HEADER    12u /* "ZLIB" and the size, big-endian: sections called .zdebug_* */
+#define GNU_HEADER    12u /* of .zdebug_* sections: "ZLIB" and the big-endian size */
 #define FILE_LIMIT    ((uint64_t)16 << 30)
 #define MEMORY_LIMIT  ((uint64_t)1 << 30)
 #define PAGE          4096u
 #define METHOD_STORED 0u
-#define METHOD_ZSTD   2u /* newer than the header that names the others */
+#define METHOD_ZSTD   2u /* ELFCOMPRESS_ZSTD, which older elf.h lack */
 
 static const char *const names[DWARF_SECTION_COUNT] = {
     [DWARF_INFO] = "info",         [DWARF_ABBREV] = "abbrev",
@@ -23,14 +23,14 @@ static const char *const names[DWARF_SECTION_COUNT] = {
     [DWARF_RNGLISTS] = "rnglists", [DWARF_CU_INDEX] = "cu_index",
 };
 
-/* One section on its way from the file into its slice. */
+/* A section in the file. */
 struct part {
     struct sonde_slice from;
-    uint64_t len, offset; /* inflated: its length, its place */
+    uint64_t len, offset; /* its length when decompressed, and its offset in `inflated` */
     uint32_t method;
 };
 
-/* Which of our sections a name means, DWARF_SECTION_COUNT = none. */
+/* The section with that name; DWARF_SECTION_COUNT = none of ours. */
 static enum dwarf_section section_of(const char *name, enum dwarf_kind kind, bool *is_gnu_packed) {
     *is_gnu_packed = strncmp(name, ".zdebug_", 8) == 0;
     if (!*is_gnu_packed && strncmp(name, ".debug_", 7) != 0)
@@ -56,7 +56,7 @@ static struct sonde_slice cut_front(struct sonde_slice slice, size_t len) {
     return (struct sonde_slice){slice.data + len, slice.len - len};
 }
 
-/* False when the section does not lie in the file or its compression header is broken. */
+/* False if the section is not inside the file or its compression header is damaged. */
 static bool describe(const struct elf_input *input, const Elf64_Shdr *section, bool is_gnu_packed,
                      struct part *part) {
     if (section->sh_offset > input->size || section->sh_size > input->size - section->sh_offset)
@@ -100,7 +100,7 @@ static sonde_err find_parts(const struct elf_file *elf, enum dwarf_kind kind,
     return parts[DWARF_INFO].from.len > 0 ? SONDE_OK : SONDE_NOT_FOUND;
 }
 
-/* Gives each compressed part its place. */
+/* Assigns an offset to each compressed section. */
 static sonde_err plan(struct part parts[DWARF_SECTION_COUNT], uint64_t limit, uint64_t *total) {
     *total = 0;
     for (int i = 0; i < DWARF_SECTION_COUNT; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Split DWARF: the linked file has a skeleton with lines, addresses and an id; functions are in a
- * package beside the file, else in the .dwo file that the skeleton names. */
+ * Split DWARF: the linked file has a skeleton unit with lines, addresses and an id. The functions
+ * are in the package beside the file, else in the .dwo file that the skeleton names. */
 #include "service/symbol/dwarf/constants.h"
 #include "service/symbol/dwarf/package.h"
 #include "service/symbol/dwarf/walk.h"
@@ -30,7 +30,7 @@ static sonde_err open_named(const struct dwarf_unit *skeleton, struct dwarf_sect
     return err;
 }
 
-/* The unit in the file that has the skeleton's id. */
+/* Finds the unit with the skeleton's id. */
 static bool find_unit(struct dwarf_file *file, const struct dwarf_unit *skeleton,
                       struct dwarf_unit *unit) {
     for (uint64_t at = 0; dwarf_unit_header(file, at, unit); at = unit->end) {
@@ -47,7 +47,7 @@ static bool walk_file(struct dwarf_walk *walk, struct dwarf_file *file,
     struct dwarf_unit unit;
     for (int i = 0; i < DWARF_SECTION_COUNT; i++)
         walk->fuel += file->of[i].len * FUEL_PER_BYTE;
-    dwarf_memo_forget(&walk->memo); /* offsets mean another file now */
+    dwarf_memo_forget(&walk->memo); /* its keys are offsets in another file */
     bool good = find_unit(file, skeleton, &unit);
     if (good) {
         good = dwarf_dies_read(&unit, walk);
@@ -73,7 +73,7 @@ bool dwarf_split_walk(struct dwarf_walk *walk, const struct dwarf_unit *skeleton
     dwarf_file_init(&file, &cut, &walk->fuel);
     bool good = walk_file(walk, &file, skeleton);
     dwarf_file_finish(&file);
-    if (own.file) /* other names may come to the places of this file's */
+    if (own.file) /* the next file can be mapped at the same addresses */
         memset(walk->places, 0, sizeof walk->places);
     dwarf_sections_finish(&own);
     return good;

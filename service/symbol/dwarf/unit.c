@@ -55,7 +55,8 @@ static uint64_t base_of(const struct dwarf_die *die, enum dwarf_slot slot, uint6
     return dwarf_die_has(die, slot) ? die->values[slot].number : otherwise;
 }
 
-/* A split unit's own sections begin with a header that version 4 does not have. */
+/* Without a base attribute, a unit's part of a section begins after a header; version 4 has
+ * none. */
 static void find_own_bases(struct dwarf_unit *unit) {
     const struct dwarf_file *file = unit->file;
     uint64_t header = unit->shape.version < 5 ? 0 : unit->shape.offset_size == 8 ? 16 : 8;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units of .debug_info and the DIEs in them. A file is its sections; a unit is a run of .debug_info
- * with its abbreviations and the bases of its indexed forms; a DIE is read into slots. What one
- * value means (a string, an address, another DIE) needs the unit it stands in.
+ * Units of .debug_info and their DIEs. A unit is a part of .debug_info with its abbreviations and
+ * the bases of its indexed forms. A DIE is read into slots. To interpret a value (as a string, an
+ * address or another DIE), its unit is needed.
  *
- * Nothing here believes a number: offsets are looked at before use, and everything that may be read
- * more than once is paid for from the file's fuel, some dozens of times its size, so that a hostile
- * file ends early instead of taking quadratic time. Thread safety: one thread per file. */
+ * No number is trusted: offsets are checked before use. Everything that can be read more than once
+ * consumes the file's fuel, which is a small multiple of its size. So a malicious file ends the
+ * walk early instead of taking quadratic time. Thread safety: one thread per file. */
 #ifndef SONDE_SERVICE_SYMBOL_DWARF_UNIT_H
 #define SONDE_SERVICE_SYMBOL_DWARF_UNIT_H
 
@@ -19,38 +19,38 @@ struct dwarf_unit;
 
 struct dwarf_file {
     struct sonde_slice of[DWARF_SECTION_COUNT];
-    struct dwarf_file *alt; /* what dwz moved elsewhere; NULL = none */
+    struct dwarf_file *alt; /* the file that dwz moved shared DWARF to; NULL = none */
     uint64_t *fuel;
     bool is_split;
     struct dwarf_abbrev_cache abbrevs;
-    uint64_t *starts; /* of all units, once a reference between units asked */
+    uint64_t *starts; /* of all units; NULL until the first reference between units */
     uint32_t start_count;
-    struct dwarf_unit **opened; /* beside starts: units that references led to */
+    struct dwarf_unit **opened; /* parallel to starts: units opened for references, or NULL */
     size_t opened_count, opened_bytes;
 };
 
 struct dwarf_value {
-    uint64_t number; /* constant, offset, index or address, as the form says */
+    uint64_t number; /* a constant, offset, index or address, depending on the form */
     uint16_t form;
 };
 
 struct dwarf_die {
     uint64_t offset;
     const struct dwarf_abbrev *abbrev;
-    uint32_t present; /* a bit per slot */
+    uint32_t present; /* one bit per slot */
     struct dwarf_value values[SLOT_COUNT];
 };
 
 struct dwarf_unit {
     struct dwarf_file *file;
-    uint64_t offset, first, end; /* in .debug_info: header, first DIE, behind the last */
+    uint64_t offset, first, end; /* in .debug_info: header, first DIE, end */
     uint64_t abbrev_offset, dwo_id;
     struct dwarf_shape shape;
     uint8_t type;
     const struct dwarf_abbrevs *abbrevs;
     struct dwarf_die root;
-    struct sonde_slice str_offsets, addresses; /* from their bases on */
-    struct sonde_slice ranges;                 /* .debug_ranges from its base on */
+    struct sonde_slice str_offsets, addresses; /* the sections from the unit's bases on */
+    struct sonde_slice ranges;                 /* .debug_ranges from the unit's base on */
     uint64_t rnglists_base, low_pc;
     struct dwarf_scopes scopes;
     bool has_scopes;
@@ -68,34 +68,35 @@ static inline bool dwarf_fuel_take(uint64_t *fuel, uint64_t amount) {
 
 void dwarf_file_init(struct dwarf_file *file, const struct dwarf_sections *sections,
                      uint64_t *fuel);
-/* Forgets tables and units when they have become large; between two units only. */
+/* Frees tables and opened units if they have become large. Call it between two units. */
 void dwarf_file_trim(struct dwarf_file *file);
 void dwarf_file_finish(struct dwarf_file *file);
 
-/* Reads a header; false at the end of the section or when nothing more can be found in it. Of a
- * unit in a version or shape that is not known `shape.version` is 0. */
+/* Reads a unit's header. False at the end of the section, and after damage that hides the next
+ * unit. shape.version is 0 if the unit's version or sizes are not supported. */
 bool dwarf_unit_header(struct dwarf_file *file, uint64_t offset, struct dwarf_unit *unit);
-/* Reads abbreviations and the first DIE. Of a split unit `skeleton` is the one in the linked file
- * (its bases and its low_pc count), else NULL. */
+/* Reads the unit's abbreviations and root DIE. `skeleton` is a split unit's skeleton, whose bases
+ * and low_pc apply; otherwise NULL. */
 bool dwarf_unit_open(struct dwarf_unit *unit, const struct dwarf_unit *skeleton);
-/* The open unit around an offset of file's .debug_info; NULL when there is none. Borrowed until the
- * file is trimmed. `own` is a unit to look at first, NULL = none. */
+/* Opens the unit that contains an offset of the file's .debug_info. NULL if there is none. It is
+ * valid until the file is trimmed. `own` is a unit to try first; NULL = none. */
 struct dwarf_unit *dwarf_unit_at(struct dwarf_file *file, uint64_t offset, struct dwarf_unit *own);
 
-/* The rest of a DIE whose code was read. */
+/* Reads the attributes of a DIE whose code was read. */
 void dwarf_die_rest(const struct dwarf_unit *unit, struct cursor *cursor,
                     const struct dwarf_abbrev *abbrev, struct dwarf_die *die);
-/* The DIE at an offset within the unit; false when there is none. */
+/* Reads the DIE at an offset of the unit. False if there is none. */
 bool dwarf_die_at(const struct dwarf_unit *unit, uint64_t offset, struct dwarf_die *die);
-/* Steps over a DIE without looking at it. */
+/* Skips the attributes of a DIE. */
 void dwarf_die_skip(const struct dwarf_unit *unit, struct cursor *cursor,
                     const struct dwarf_abbrev *abbrev);
-/* Reads one value, or steps over it. */
+/* Reads one value. Blocks are skipped and read as 0. */
 uint64_t dwarf_form_read(const struct dwarf_unit *unit, struct cursor *cursor, uint64_t form);
-/* Behind the DIE's children, as it says itself; 0 = unknown. `at` is behind the DIE. */
+/* The offset after the DIE's children, by its sibling attribute; 0 = unknown. `at` is the offset
+ * after its attributes. */
 uint64_t dwarf_die_sibling(const struct dwarf_unit *unit, const struct dwarf_die *die, uint64_t at);
 
-/* NULL when there is none, or when it is longer than 64 KiB. */
+/* NULL if the value is not a string, or one of more than 64 KiB. */
 const char *dwarf_value_string(const struct dwarf_unit *unit, struct dwarf_value value);
 const char *dwarf_die_string(const struct dwarf_unit *unit, const struct dwarf_die *die,
                              enum dwarf_slot slot);
@@ -104,7 +105,7 @@ bool dwarf_value_address(const struct dwarf_unit *unit, struct dwarf_value value
                          uint64_t *address);
 /* The address with that index in .debug_addr. */
 bool dwarf_unit_address(const struct dwarf_unit *unit, uint64_t index, uint64_t *address);
-/* Where a reference leads; false for references to type units and outside of a unit. */
+/* The target of a reference. False for references to type units or outside the unit. */
 bool dwarf_value_reference(const struct dwarf_unit *unit, struct dwarf_value value,
                            struct dwarf_file **file, uint64_t *offset);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Units in turn. What was read is not kept: pages of the file go back to the kernel after some
- * megabytes, so that the memory does not grow with the file. */
+ * Walks the units one after the other. Every few megabytes, the pages of the file are returned to
+ * the kernel, so that memory does not grow with the file. */
 #include "service/symbol/dwarf/walk.h"
 
 #include "service/symbol/dwarf/constants.h"
@@ -20,7 +20,7 @@ static bool walk_open_unit(struct dwarf_walk *walk, struct dwarf_unit *unit) {
     walk->entries.count = 0;
     walk->ranges.count = 0;
     walk->unit_ranges.count = 0;
-    if (unit->shape.version > 2) /* which had no lists of ranges: units told a part of theirs */
+    if (unit->shape.version > 2) /* in version 2, a unit's low and high pc can miss code */
         dwarf_ranges_add(&walk->unit_ranges, unit, &unit->root);
     dwarf_ranges_merge(&walk->unit_ranges);
     if (dwarf_lines_open(&walk->lines, unit))
@@ -32,7 +32,7 @@ static bool walk_open_unit(struct dwarf_walk *walk, struct dwarf_unit *unit) {
     return whole;
 }
 
-/* False when something of it had to be left out. */
+/* False if some of it could not be read. */
 static bool walk_unit(struct dwarf_walk *walk, struct dwarf_unit *unit,
                       struct dwarf_scopes *scopes) {
     if (unit->type == UT_type || unit->type == UT_split_type || unit->type == UT_partial)
@@ -42,7 +42,7 @@ static bool walk_unit(struct dwarf_walk *walk, struct dwarf_unit *unit,
     uint16_t tag = unit->root.abbrev->tag;
     if (tag == TAG_partial_unit || tag == TAG_type_unit)
         return true;
-    unit->scopes = *scopes; /* for its memory */
+    unit->scopes = *scopes; /* reuses the memory */
     bool whole = walk_open_unit(walk, unit);
     *scopes = unit->scopes;
     dwarf_scopes_clear(scopes);

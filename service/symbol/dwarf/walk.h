@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the parts of the walk share: walk.c (units), dies.c (one pass over the DIEs of a unit),
- * names.c, emit.c, split.c. A unit is read in two steps. The pass over its DIEs notes functions
- * with code and inlined calls, in the order they come, with where their names stand; then names are
- * looked up and the builder is told. So a name may stand behind its use, and a DIE that nobody asks
- * for is never looked at again. */
+ * The internals of the walk, shared by walk.c (units), dies.c (the pass over the DIEs of a unit),
+ * names.c, emit.c and split.c. A unit is read in two steps. The pass over its DIEs collects the
+ * functions with code and the inlined calls as entries, each with the offset of its name. Then the
+ * names are looked up and the entries go to the builder. That way a name can come after its use,
+ * and DIEs that no entry refers to are read only once. */
 #ifndef SONDE_SERVICE_SYMBOL_DWARF_WALK_H
 #define SONDE_SERVICE_SYMBOL_DWARF_WALK_H
 
@@ -18,14 +18,14 @@
 /* A function with code, or a call inlined into one. */
 struct dwarf_entry {
     uint64_t offset;           /* its DIE */
-    struct dwarf_file *origin; /* where its name stands, NULL = with it */
+    struct dwarf_file *origin; /* the file of the DIE that has its name; NULL = its own DIE */
     uint64_t origin_offset;
-    uint64_t start; /* of a function: where it is entered */
+    uint64_t start; /* the entry address of a function */
     uint64_t call_file;
     uint32_t call_line;
     uint32_t first_range, range_count;
-    uint32_t parent; /* DWARF_NO_ENTRY = a function */
-    uint32_t end;    /* behind the last entry inside */
+    uint32_t parent; /* DWARF_NO_ENTRY = this is a function */
+    uint32_t end;    /* the entry after the last one inside this one */
     uint32_t depth, node;
 };
 
@@ -44,7 +44,8 @@ struct dwarf_memo {
     struct hash_index index; /* of items */
 };
 
-/* Function names by their place in memory, which for a linker is their text. */
+/* Function numbers by the address of their names. Linkers store a string once, so its address
+ * stands for its text. */
 #define DWARF_NAME_PLACES 16384u
 struct dwarf_name_place {
     const char *name;
@@ -57,7 +58,6 @@ struct dwarf_walk {
     struct dwarf_file main, alt;
     const struct dwarf_sections *package;
     bool may_open;
-    bool is_broken; /* the unit at hand */
     struct dwarf_lines lines;
     struct dwarf_ranges unit_ranges, ranges;
     struct dwarf_entries entries;
@@ -65,18 +65,18 @@ struct dwarf_walk {
     struct dwarf_name_place places[DWARF_NAME_PLACES];
 };
 
-/* One pass over the DIEs of an open unit: fills entries, ranges and the unit's scopes. `walk` NULL:
- * scopes only. False when the DIEs end in a way they should not. */
+/* Passes over the DIEs of an open unit and fills entries, ranges and the unit's scopes; with `walk`
+ * NULL, scopes only. False if the DIEs are damaged. */
 bool dwarf_dies_read(struct dwarf_unit *unit, struct dwarf_walk *walk);
-/* Tells the builder of all entries. */
+/* Passes all entries to the builder. */
 void dwarf_entries_emit(struct dwarf_walk *walk, struct dwarf_unit *unit);
-/* The function that an entry stands for. */
+/* The builder's number of an entry's function. */
 uint32_t dwarf_entry_name(struct dwarf_walk *walk, struct dwarf_unit *unit,
                           const struct dwarf_entry *entry);
 void dwarf_memo_init(struct dwarf_memo *memo);
 void dwarf_memo_forget(struct dwarf_memo *memo);
 void dwarf_memo_finish(struct dwarf_memo *memo);
-/* Walks what the skeleton stands for; false when it cannot be found. */
+/* Walks the split unit of a skeleton. False if it cannot be found or read. */
 bool dwarf_split_walk(struct dwarf_walk *walk, const struct dwarf_unit *skeleton);
 
 #endif
