@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the test cases of a Bazel run: count_tests.py EVENTS STATUS. Reads the run's build events and each test's log,
+"""Counts the test cases of a Bazel run: count_tests.py EVENTS STATUS [STRAY...]. Reads the run's build events and each test's log,
 prints what was skipped and why, and ends in the line "N passed, N failed, N skipped".
 
 A test that skips prints "SKIP: NAME: REASON". On the reference image (SONDE_REFERENCE_IMAGE=1, see test.sh) it counts as
-failed unless a line of tests/skips.txt is "NAME: REASON", or a pattern of it."""
+failed unless a line of tests/skips.txt is "NAME: REASON", or a pattern of it; so do stray files that a test has left."""
 
 import fnmatch
 import json
@@ -86,6 +86,9 @@ def main():
             print(f"{label}: FAILED")
         judge_skips(label, counts, skips, allowed)
         total = [a + b for a, b in zip(total, counts)]
+    for stray in sys.argv[3:] if allowed is not None else []:
+        print(f"{stray}: FAILED: a test wrote it outside of its own folder")
+        total[1] += 1
     status = int(sys.argv[2])
     if status != 0 and total[1] == 0:
         total[1] = 1  # the build itself failed

@@ -12,7 +12,7 @@ FOLDER = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
 ALLOWED = "jemallocs_own_names_are_seen: malloc is not jemalloc's"
 
 
-def count(logs, status=0, reference="1", results=()):
+def count(logs, status=0, reference="1", results=(), strays=()):
     """Runs it over {label: log}; a log that begins with "!" is of a test that failed."""
     events = []
     for label, log in [*results, *logs.items()]:
@@ -25,7 +25,7 @@ def count(logs, status=0, reference="1", results=()):
     path = os.path.join(FOLDER, "events")
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(map(json.dumps, events)))
-    done = subprocess.run(["/usr/bin/python3", "bazel/count_tests.py", path, str(status)], capture_output=True, text=True,
+    done = subprocess.run(["/usr/bin/python3", "bazel/count_tests.py", path, str(status), *strays], capture_output=True, text=True,
                           env={**os.environ, "SONDE_REFERENCE_IMAGE": reference}, check=False)
     return done.returncode, done.stdout
 
@@ -49,6 +49,14 @@ def test_the_second_attempt_counts_and_is_mentioned():
     first = [("//a", "!0 passed, 1 failed\n")]
     check.equal(count({"//a": "1 passed, 0 failed\n"}, results=first),
                 (0, "//a: needed a second run\n1 passed, 0 failed, 0 skipped\n"))
+
+
+def test_files_outside_of_the_tests_own_folders_have_failed():
+    logs = {"//a": "3 passed, 0 failed\n"}
+    status, out = count(logs, strays=["/var/lib/sonde"])
+    check.equal((status, out.splitlines()[-1]), (1, "3 passed, 1 failed, 0 skipped"))
+    check.contains(out, "/var/lib/sonde: FAILED")
+    check.equal(count(logs, reference="0", strays=["/var/lib/sonde"])[0], 0)
 
 
 def test_a_listed_skip_is_printed_with_its_reason():

@@ -56,7 +56,7 @@ REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
 
 
 def load_messages(proto):
-    folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+    folder = tempfile.mkdtemp(prefix="x.")
     root = os.path.abspath(proto)[:-len("sonde/v1/profiler.proto")]
     subprocess.run(["protoc", f"-I{root}", f"--python_out={folder}", os.path.abspath(proto)], check=True)
     sys.path.insert(0, folder)

@@ -3,6 +3,7 @@
  * The C client on its own: restarts, absence, loops of its caller, ends in every order. */
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -213,12 +214,12 @@ static void make_identity(const char *folder, char *cert, char *key) {
 }
 
 TEST(client_and_service_show_each_other_certificates) {
-    char folder[] = "/tmp/x.XXXXXX", cert[64], key[64];
+    char folder[32], cert[64], key[64];
     const char *addresses[] = {"127.0.0.1:0"};
     struct rpc_server *server = NULL;
     struct client *client = NULL, *nobody = NULL;
     struct sonde_diag diag = {0};
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(mkdtemp(temporary_template(folder, sizeof folder)) != NULL);
     make_identity(folder, cert, key);
     struct engine *engine = fake_engine_create();
     struct rpc_server_options options = {.engine = engine,

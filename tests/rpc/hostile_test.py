@@ -28,7 +28,7 @@ EMPTY = bytes(5)  # gRPC's frame of an empty message
 
 class Server:
     def __init__(self):
-        self.folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+        self.folder = tempfile.mkdtemp(prefix="x.")
         self.path = f"{self.folder}/rpc"
         self.child = subprocess.Popen([FAKE_SERVER, "--grpc", f"unix:{self.path}", "--stacks", "2000", "--fresh"],
                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)

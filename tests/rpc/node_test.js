@@ -12,7 +12,7 @@ const [server, proto, example] = process.argv.slice(2).map((name) => path.resolv
 const { connect, metadata, Dictionary } = require(example);
 
 function startServer() {
-    const folder = fs.mkdtempSync("/tmp/x.");
+    const folder = fs.mkdtempSync(`${require("os").tmpdir()}/x.`);
     const child = spawn(server, ["--grpc", `unix:${folder}/rpc.sock`], { stdio: ["ignore", "pipe", "inherit"] });
     return new Promise((resolve, reject) => {
         child.on("error", reject);

@@ -29,7 +29,7 @@ class Server:
     """The fake server as a process, with a folder of its own."""
 
     def __init__(self, *args, tcp=False, addresses=None):
-        self.folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+        self.folder = tempfile.mkdtemp(prefix="x.")
         self.path = os.path.join(self.folder, "rpc.sock")
         self.args = args
         self.addresses = addresses or (["127.0.0.1:0"] if tcp else ["unix:" + self.path])
@@ -293,7 +293,7 @@ class Ends(Case):
 
 class Tokens(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+        self.folder = tempfile.mkdtemp(prefix="x.")
         self.addCleanup(shutil.rmtree, self.folder)
         tokens = make_secret(self.folder, f"{READ} read\n{CONTROL} read,control\n")
         self.server = Server("--token-file", tokens, "--token-everywhere", "--log", tcp=True)
@@ -396,7 +396,7 @@ class Reflection(Case):
 @unittest.skipUnless(shutil.which("openssl"), "no openssl program")
 class Tls(unittest.TestCase):
     def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+        self.folder = tempfile.mkdtemp(prefix="x.")
         self.addCleanup(shutil.rmtree, self.folder)
 
     def path(self, name):

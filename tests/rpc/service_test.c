@@ -3,6 +3,7 @@
  * The service and the C client, over the fake engine. */
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
@@ -435,8 +436,8 @@ TEST(open_address_needs_token_certificate_or_a_word) {
 TEST(server_that_cannot_start_leaves_nothing) {
     struct sonde_diag diag = {0};
     struct rpc_server *server = NULL;
-    char folder[] = "/tmp/x.XXXXXX", address[64];
-    CHECK(mkdtemp(folder) != NULL);
+    char folder[64], address[64];
+    CHECK(mkdtemp(temporary_template(folder, sizeof folder)) != NULL);
     snprintf(address, sizeof address, "unix:%s/a.sock", folder);
     const char *addresses[] = {address, "nonsense"};
     struct rpc_server_options options = {.addresses = addresses, .address_count = 2};

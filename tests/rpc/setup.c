@@ -2,6 +2,7 @@
 #include "tests/rpc/setup.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -26,8 +27,7 @@ void setup_serve(struct setup *setup) {
 void setup_begin(struct setup *setup) {
     struct sonde_diag diag = {0};
     memset(setup, 0, sizeof *setup);
-    snprintf(setup->folder, sizeof setup->folder, "/tmp/x.XXXXXX");
-    CHECK(mkdtemp(setup->folder) != NULL);
+    CHECK(mkdtemp(temporary_template(setup->folder, sizeof setup->folder)) != NULL);
     snprintf(setup->address, sizeof setup->address, "unix:%s/rpc.sock", setup->folder);
     snprintf(setup->captures, sizeof setup->captures, "%s/captures", setup->folder);
     setup->engine = fake_engine_create();

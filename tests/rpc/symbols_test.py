@@ -39,7 +39,7 @@ class Sonded:
     """One service in a folder of its own, until the end of a with block."""
 
     def __init__(self, *flags):
-        self.folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+        self.folder = tempfile.mkdtemp(prefix="x.")
         env = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
         self.process = subprocess.Popen(
             [SONDED, "--socket", self.path("guest"), "--grpc", "unix:" + self.path("grpc"), "--data-dir",
@@ -249,7 +249,7 @@ class DebugServer:
 
 
 def test_debug_files_come_from_a_server_that_was_named():
-    folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+    folder = tempfile.mkdtemp(prefix="x.")
     program = Program(folder)
     with DebugServer(program.build_id, program.debug) as server, Sonded("--debuginfod", server.url) as sonded:
         def ask():
@@ -268,11 +268,12 @@ def test_debug_files_come_from_a_server_that_was_named():
 
 
 def test_a_debuginfod_address_that_is_none_is_refused():
+    folder = tempfile.mkdtemp(prefix="x.")
     for url in ("nonsense", "file:///etc"):
-        done = subprocess.run([SONDED, "--debuginfod", url, "--socket", "@x", "--data-dir", "/tmp/x.none"], text=True,
+        done = subprocess.run([SONDED, "--debuginfod", url, "--socket", "@x", "--data-dir", folder], text=True,
                               capture_output=True, timeout=20, check=False)
         assert done.returncode != 0 and "debuginfod" in done.stderr, done
-    shutil.rmtree("/tmp/x.none", ignore_errors=True)
+    shutil.rmtree(folder)
 
 
 def test_requests_that_contradict_themselves_are_refused():

@@ -59,7 +59,7 @@ class Process:
 
 class Stage:
     def __init__(self, options):
-        self.folder = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+        self.folder = tempfile.mkdtemp(prefix="x.")
         guest = f"{self.folder}/guest"
         self.address = f"unix:{self.folder}/grpc"
         self.sonded = Process("sonded", [options.sonded, "--socket", guest, "--grpc", self.address, "--data-dir",

@@ -21,7 +21,7 @@ import tempfile
 import time
 
 RUNFILES = os.getcwd()
-FOLDER = tempfile.mkdtemp(prefix="x.", dir="/tmp")
+FOLDER = tempfile.mkdtemp(prefix="x.")
 CONCURRENCIES = (1, 16, 64)
 RESULT_STACKS, RESULT_NAME = 20000, 4000  # 80 MB of collapsed text
 RATIOS = {"p50_over_go": (1, "p50_us"), "rps_16_over_go": (16, "rps"), "rps_64_over_go": (64, "rps"),

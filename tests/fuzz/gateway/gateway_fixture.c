@@ -5,6 +5,7 @@
 #include "gateway/reply/svg_policy.h"
 #include "gateway/routes.h"
 #include "tests/fuzz/gateway/service.h"
+#include "tests/unit/temporary.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -18,7 +19,7 @@
 #define WAIT_MS   20   /* for timeouts of the loop, once nothing else happens */
 
 static struct gateway gateway;
-static char folder[] = "/tmp/x.XXXXXX", path[64];
+static char folder[64], path[64];
 
 static void remove_folder(void) {
     unlink(path);
@@ -44,7 +45,7 @@ static void start_gateway(void) {
     static char address[80];
     struct sonde_diag diag = {0};
     signal(SIGPIPE, SIG_IGN);
-    if (!mkdtemp(folder))
+    if (!mkdtemp(temporary_template(folder, sizeof folder)))
         fail("no folder");
     snprintf(path, sizeof path, "%s/s", folder);
     snprintf(address, sizeof address, "unix:%s", path);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/options.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -85,8 +86,8 @@ TEST(an_unknown_flag_and_a_missing_value_are_told) {
 }
 
 TEST(flag_beats_environment_beats_file) {
-    char path[] = "/tmp/options.XXXXXX";
-    int fd = mkstemp(path);
+    char path[64];
+    int fd = mkstemp(temporary_template(path, sizeof path));
     const char *text = "# settings\nsocket = /from/file\nrate=7\n\nother-program = 1\n";
     CHECK_INT(write(fd, text, strlen(text)), ==, strlen(text));
     close(fd);

@@ -2,6 +2,7 @@
 #include "clients/cli/run/executable.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -19,8 +20,7 @@ static struct executable_symbols symbols_of(const char *path) {
 
 static const char *write_file(const void *bytes, size_t len, mode_t mode) {
     static char path[64];
-    snprintf(path, sizeof path, "/tmp/x.XXXXXX");
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary_template(path, sizeof path));
     CHECK_INT(write(fd, bytes, len), ==, (ssize_t)len);
     fchmod(fd, mode);
     close(fd);

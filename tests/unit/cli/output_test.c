@@ -2,6 +2,7 @@
 #include "clients/cli/output.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -15,8 +16,7 @@ static char folder[64];
 /* Creates a directory and returns the path of a file in it. */
 static const char *fresh_path(void) {
     static char path[128];
-    snprintf(folder, sizeof folder, "/tmp/x.XXXXXX");
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(mkdtemp(temporary_template(folder, sizeof folder)) != NULL);
     snprintf(path, sizeof path, "%s/result", folder);
     return path;
 }

@@ -3,6 +3,7 @@
 
 #include "tests/unit/check.h"
 #include "tests/unit/engine/fake_guest.h"
+#include "tests/unit/temporary.h"
 
 #include <ftw.h>
 #include <stdio.h>
@@ -143,8 +144,7 @@ const char *collect_comment(const struct sonde_profile *profile, const char *sta
 }
 
 void place_make(struct place *place) {
-    snprintf(place->dir, sizeof place->dir, "/tmp/engine.XXXXXX");
-    CHECK(mkdtemp(place->dir) != NULL);
+    CHECK(mkdtemp(temporary_template(place->dir, sizeof place->dir)) != NULL);
     snprintf(place->socket, sizeof place->socket, "%s/run/guest.sock", place->dir);
     snprintf(place->data, sizeof place->data, "%s/data", place->dir);
 }

@@ -3,7 +3,7 @@
 # sonded as a program: its one line on stdout, its answers to signals, to a second one, and to wrong settings.
 set -u
 sonded=$PWD/service/sonded
-dir=$(mktemp -d /tmp/sonded.XXXXXX)
+dir=$(mktemp -d)
 pids=()
 failed=0
 finish() {

@@ -3,6 +3,7 @@
  * The HTTP server without a gateway: what h2o asks of its callers. */
 #include "gateway/http/http.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -51,8 +52,7 @@ static void open_server(void) {
     struct sonde_diag diag = {0};
     signal(SIGPIPE, SIG_IGN);
     memset(&scene, 0, sizeof scene);
-    strcpy(scene.folder, "/tmp/x.XXXXXX");
-    CHECK(mkdtemp(scene.folder) != NULL);
+    CHECK(mkdtemp(temporary_template(scene.folder, sizeof scene.folder)) != NULL);
     snprintf(scene.path, sizeof scene.path, "%s/s", scene.folder);
     snprintf(address, sizeof address, "unix:%s", scene.path);
     const struct http_options options = {

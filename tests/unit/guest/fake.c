@@ -3,6 +3,7 @@
 
 #include "tests/unit/check.h"
 #include "tests/unit/guest/fake_tables.h"
+#include "tests/unit/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,8 +41,7 @@ static void bind_path(struct fake *fake) {
 }
 
 void fake_open(struct fake *fake) {
-    snprintf(fake->folder, sizeof fake->folder, "/tmp/x.XXXXXX");
-    CHECK(mkdtemp(fake->folder));
+    CHECK(mkdtemp(temporary_template(fake->folder, sizeof fake->folder)) != NULL);
     snprintf(fake->path, sizeof fake->path, "%s/guest", fake->folder);
     bind_path(fake);
     signal(SIGPIPE, SIG_IGN);

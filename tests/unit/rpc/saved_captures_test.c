@@ -2,6 +2,7 @@
 #include "service/rpc/captures/saved_captures.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +12,7 @@
 static char folder[64], captures[80];
 
 static void begin(void) {
-    strcpy(folder, "/tmp/x.XXXXXX");
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(mkdtemp(temporary_template(folder, sizeof folder)) != NULL);
     snprintf(captures, sizeof captures, "%s/captures", folder);
 }
 

@@ -2,6 +2,7 @@
 #include "service/rpc/core/secret_files.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -13,9 +14,9 @@ static sonde_err read_with_mode(const char *path, int fd, unsigned mode, struct 
 }
 
 TEST(a_secret_that_everybody_may_read_is_refused) {
-    char path[] = "/tmp/x.XXXXXX";
+    char path[64];
     struct sonde_buf out = {0};
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary_template(path, sizeof path));
     CHECK_INT(write(fd, "secret", 6), ==, 6);
     sonde_err open_err = read_with_mode(path, fd, 0644, &out);
     sonde_err closed_err = read_with_mode(path, fd, 0640, &out);

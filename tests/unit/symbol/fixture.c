@@ -2,6 +2,7 @@
 #include "tests/unit/symbol/fixture.h"
 
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -30,8 +31,7 @@ static void clean_up(void) {
 
 const char *fixture_dir(void) {
     if (directory[0] == 0) {
-        snprintf(directory, sizeof directory, "/tmp/x.symbol.XXXXXX");
-        CHECK(mkdtemp(directory));
+        CHECK(mkdtemp(temporary_template(directory, sizeof directory)) != NULL);
         atexit(clean_up);
     }
     return directory;

@@ -2,6 +2,7 @@
  *
  * E22: the share of code bytes that tables cover, held at what it was measured to be. */
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 #include "tests/unit/unwind/coverage.h"
 
 #include <stdio.h>
@@ -37,9 +38,11 @@ TEST(a_big_cxx_library_is_covered) {
     check_file("/usr/lib/x86_64-linux-gnu/libgrpc.so.29", 0.999, 0);
 }
 
+#define PATH_BYTES 64
+
 static void compile(const char *flags, char *path) {
     char line[512];
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary_template(path, PATH_BYTES));
     close(fd);
     snprintf(line, sizeof line,
              "echo 'static int __attribute__((noinline)) f(int a) { return a * 2; } int main(int "
@@ -51,7 +54,7 @@ static void compile(const char *flags, char *path) {
 }
 
 TEST(a_program_with_debug_frame_alone_is_covered) {
-    char path[] = "/tmp/coverage.XXXXXX";
+    char path[PATH_BYTES];
     compile("-nostartfiles -shared -fPIC -g -fno-asynchronous-unwind-tables -fno-unwind-tables",
             path);
     check_file(path, 0.999, 0);
@@ -59,7 +62,7 @@ TEST(a_program_with_debug_frame_alone_is_covered) {
 }
 
 TEST(a_stripped_program_is_covered) {
-    char path[] = "/tmp/coverage.XXXXXX";
+    char path[PATH_BYTES];
     compile("-nostartfiles -shared -fPIC -s", path);
     check_file(path, 0.999, 0);
     unlink(path);

@@ -10,6 +10,7 @@
  * parent copies what the child has on it, so that the walker's loads find the child's words. */
 #include "service/guest/ring.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 #include "tests/unit/unwind/modules.h"
 #include "tests/unit/unwind/work.h"
 
@@ -250,8 +251,8 @@ TEST(at_every_instruction_the_walk_is_libunwinds) {
 }
 
 static void step_compiled(const char *compiler_and_flags) {
-    char path[] = "/tmp/step.XXXXXX", line[512];
-    int fd = mkstemp(path);
+    char path[64], line[512];
+    int fd = mkstemp(temporary_template(path, sizeof path));
     close(fd);
     snprintf(
         line, sizeof line,

@@ -3,6 +3,7 @@
  * What dumps of ended processes is kept, and that those of living ones are left alone. */
 #include "service/engine/heap/dump_retention.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,8 +19,7 @@ static char dir[64];
 static const struct heap_sweep_limits wide = {24 * HOUR_NS, 100, 1 << 30};
 
 static void begin(void) {
-    snprintf(dir, sizeof dir, "/tmp/sonde-sweep.XXXXXX");
-    CHECK(mkdtemp(dir) != NULL);
+    CHECK(mkdtemp(temporary_template(dir, sizeof dir)) != NULL);
 }
 
 static void end(void) {

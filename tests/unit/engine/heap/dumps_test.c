@@ -3,6 +3,7 @@
  * The directory of kept dumps. */
 #include "service/engine/heap/dumps.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -20,8 +21,7 @@ static char base[32], dir[64];
 static struct heap_dumps dumps;
 
 static void begin(void) {
-    snprintf(base, sizeof base, "/tmp/sonde-dumps.XXXXXX");
-    CHECK(mkdtemp(base) != NULL);
+    CHECK(mkdtemp(temporary_template(base, sizeof base)) != NULL);
     snprintf(dir, sizeof dir, "%s/heap/1-abc", base);
     CHECK_INT(heap_dumps_open(&dumps, dir), ==, SONDE_OK);
 }

@@ -3,6 +3,7 @@
  * Debian's redis-server, which was never built for this. */
 #include "api/draw/draw.h"
 #include "tests/unit/engine/heap/stage.h"
+#include "tests/unit/temporary.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +21,7 @@ static void load(const char *what) {
 static void begin(struct stage *stage) {
     if (access("/usr/bin/redis-server", X_OK) != 0)
         check_skip("no redis-server here");
-    snprintf(folder, sizeof folder, "/tmp/sonde-redis.XXXXXX");
-    CHECK(mkdtemp(folder) != NULL);
+    CHECK(mkdtemp(temporary_template(folder, sizeof folder)) != NULL);
     snprintf(path, sizeof path, "%s/redis.sock", folder);
     const char *const command[] = {"redis-server", "--port", "0",     "--unixsocket", path,
                                    "--save",       "",       "--dir", folder,         NULL};

@@ -2,6 +2,7 @@
  *
  * A server that gives up its privileges as those do that keep one of them. */
 #include "tests/unit/guest/subject/subject.h"
+#include "tests/unit/temporary.h"
 
 #include <dirent.h>
 #include <grp.h>
@@ -70,10 +71,11 @@ static void *work_in_jail(void *unused) {
 
 void verb_jail(int threads) {
     pthread_t ids[8];
-    char folder[] = "/tmp/subject.XXXXXX";
+    char folder[64];
     subject_say("ready", 0, 0);
     subject_wait();
-    int failed = !mkdtemp(folder) || chdir(folder) != 0 || rmdir(folder) != 0 || chroot(".") != 0;
+    int failed = !mkdtemp(temporary_template(folder, sizeof folder)) || chdir(folder) != 0 ||
+                 rmdir(folder) != 0 || chroot(".") != 0;
     for (int i = 0; i < threads; i++)
         failed += pthread_create(&ids[i], NULL, work_in_jail, NULL) != 0;
     subject_say("jailed", failed, access("/proc/self", F_OK));

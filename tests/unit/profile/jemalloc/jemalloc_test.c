@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/profile/jemalloc.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -105,8 +106,8 @@ static char *read_file(const char *path, size_t *len) {
 
 /* 3 sigma for lg 16: small blocks about 1/sqrt(64 MB / 64 KiB) = 3 %, so 10 % in all. */
 TEST(a_real_dump_of_a_known_live_set_is_estimated_well) {
-    char path[] = "/tmp/sonde-heap.XXXXXX", command[256];
-    close(mkstemp(path));
+    char path[64], command[256];
+    close(mkstemp(temporary_template(path, sizeof path)));
     snprintf(
         command, sizeof command,
         "MALLOC_CONF=prof:true,lg_prof_sample:16 tests/unit/profile/jemalloc/known_live_set %s",

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs a test in a folder of its own (.bazelrc: --run_under): whatever it and the programs it starts write by default goes
+# there and is removed afterwards. The path is short, for unix sockets; other users may pass through it.
+folder=$(mktemp -d /tmp/t.XXXXXX) || exit 1
+chmod 711 "$folder"
+mkdir -m 700 "$folder/home" "$folder/run"
+export TMPDIR=$folder HOME=$folder/home XDG_RUNTIME_DIR=$folder/run SONDE_DATA_DIR=$folder/data
+unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME
+"$@"
+status=$?
+rm -rf "$folder"
+exit $status
