@@ -13,6 +13,8 @@
  *     5570b0aa2000-5570b0aa3000 r-xp 00001000 fe:00 10954152   /usr/bin/x */
 #include "api/profile/jemalloc.h"
 
+#include "api/maps_line.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +22,7 @@
 
 #define MAX_DEPTH 512
 #define MAX_LINE  16384
-#define MAX_PATH  1024
+#define MAX_PATH  1023u
 
 enum value { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE, VALUES };
 
@@ -174,17 +176,17 @@ static sonde_err read_stacks(struct reader *reader) {
 
 /* Only what can hold code. Lines that are no mapping are passed over, as jeprof does. */
 static sonde_err add_mapping(struct reader *reader, const char *line) {
-    struct sonde_mapping mapping = {0};
-    char rights[8], path[MAX_PATH] = "";
-    int fields = sscanf(line, "%lx-%lx %7s %lx %*s %*s %1023[^\n]", &mapping.start, &mapping.limit,
-                        rights, &mapping.offset, path);
-    size_t count = sonde_profile_mapping_count(reader->profile);
-    if (fields < 4 || !strchr(rights, 'x') || mapping.start >= mapping.limit)
+    struct sonde_maps_line parsed;
+    if (!sonde_maps_line_parse(line, strlen(line), &parsed) || !parsed.is_executable)
         return SONDE_OK;
+    struct sonde_mapping mapping = {
+        .start = parsed.start, .limit = parsed.end, .offset = parsed.offset};
+    size_t path_len = parsed.path_len < MAX_PATH ? parsed.path_len : MAX_PATH;
+    size_t count = sonde_profile_mapping_count(reader->profile);
     if (count > 0 && sonde_profile_mapping(reader->profile, (uint32_t)count)->limit > mapping.start)
         return corrupt(reader, "mappings that overlap or are not in order");
     uint32_t id;
-    sonde_err err = sonde_profile_string(reader->profile, path, strlen(path), &mapping.filename);
+    sonde_err err = sonde_profile_string(reader->profile, parsed.path, path_len, &mapping.filename);
     return err ? err : sonde_profile_add_mapping(reader->profile, &mapping, &id);
 }
 

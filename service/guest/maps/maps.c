@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/maps/maps.h"
 
+#include "api/maps_line.h"
 #include "service/guest/process/chroot.h"
 #include "service/guest/raw.h"
 
@@ -41,65 +42,33 @@ void maps_finish(struct maps *maps) {
     *maps = (struct maps){0};
 }
 
-struct text {
-    const char *at, *end;
-};
-
-/* Reads a number in the given base and the separator that must follow it. */
-static bool take_number(struct text *text, unsigned base, char separator, uint64_t *number) {
-    *number = 0;
-    const char *start = text->at;
-    for (; text->at < text->end; text->at++) {
-        char byte = *text->at;
-        unsigned value = byte >= '0' && byte <= '9'   ? (unsigned)(byte - '0')
-                         : byte >= 'a' && byte <= 'f' ? (unsigned)(byte - 'a') + 10
-                                                      : 16;
-        if (value >= base)
-            break;
-        *number = *number * base + value;
-    }
-    if (text->at == start || text->at == text->end || *text->at != separator)
-        return false;
-    text->at++;
-    return true;
-}
-
-static void add_module(struct maps *maps, const struct maps_module *module, struct text path) {
+static void add_module(struct maps *maps, const struct sonde_maps_line *line) {
     if (maps->module_count == MAPS_MODULES) {
         maps->truncated = true;
         return;
     }
     struct maps_module *place = &maps->modules[maps->module_count++];
-    size_t len = (size_t)(path.end - path.at);
-    if (len > MAPS_PATH - 1)
-        len = MAPS_PATH - 1;
-    *place = *module;
-    memcpy(place->path, path.at, len);
-    place->path[len] = 0;
+    size_t len = line->path_len < MAPS_PATH ? line->path_len : MAPS_PATH - 1;
+    *place = (struct maps_module){.start = line->start,
+                                  .end = line->end,
+                                  .offset = line->offset,
+                                  .inode = line->inode,
+                                  .device_major = line->device_major,
+                                  .device_minor = line->device_minor};
+    memcpy(place->path, line->path, len);
 }
 
-void maps_add_line(struct maps *maps, const char *line, size_t len) {
-    struct text text = {line, line + len};
-    struct maps_module module = {0};
-    uint64_t major, minor;
-    if (!take_number(&text, 16, '-', &module.start) || !take_number(&text, 16, ' ', &module.end) ||
-        text.end - text.at < 5 || module.end <= module.start)
+void maps_add_line(struct maps *maps, const char *text, size_t len) {
+    struct sonde_maps_line line;
+    if (!sonde_maps_line_parse(text, len, &line))
         return;
-    const char *access = text.at;
-    text.at += 5;
-    if (!take_number(&text, 16, ' ', &module.offset) || !take_number(&text, 16, ':', &major) ||
-        !take_number(&text, 16, ' ', &minor) || !take_number(&text, 10, ' ', &module.inode))
-        return;
-    module.device_major = (uint32_t)major;
-    module.device_minor = (uint32_t)minor;
-    while (text.at < text.end && *text.at == ' ')
-        text.at++;
-    if (access[2] == 'x')
-        add_module(maps, &module, text);
-    if (access[0] == 'r' && access[1] == 'w' && maps->areas->count < MAPS_AREAS)
-        maps->areas->areas[maps->areas->count++] = (struct walk_stack){module.start, module.end};
-    if (text.end - text.at == 7 && memcmp(text.at, "[stack]", 7) == 0)
-        maps->main_stack = (struct walk_stack){module.start, module.end};
+    struct walk_stack area = {line.start, line.end};
+    if (line.is_executable)
+        add_module(maps, &line);
+    if (line.is_readable && line.is_writable && maps->areas->count < MAPS_AREAS)
+        maps->areas->areas[maps->areas->count++] = area;
+    if (sonde_maps_line_has_path(&line, "[stack]"))
+        maps->main_stack = area;
 }
 
 /* Adds the complete lines of buffer, moves the rest to its start and returns the length of the

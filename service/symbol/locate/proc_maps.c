@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/locate/proc_maps.h"
 
+#include "api/maps_line.h"
+
 #include <string.h>
 
 bool proc_maps_parse(char *text, struct proc_maps_line *line) {
-    unsigned long long start, end, offset, inode;
-    unsigned major, minor;
-    char permissions[5];
-    int path_at = 0;
-    text[strcspn(text, "\n")] = 0;
-    if (sscanf(text, "%llx-%llx %4s %llx %x:%x %llu %n", &start, &end, permissions, &offset, &major,
-               &minor, &inode, &path_at) < 7)
+    struct sonde_maps_line fields;
+    size_t len = strcspn(text, "\n");
+    text[len] = 0; /* ends the path, too */
+    if (!sonde_maps_line_parse(text, len, &fields))
         return false;
+    line->is_executable = fields.is_executable;
     line->mapping = (struct symbol_mapping){
-        .start = start,
-        .end = end,
-        .offset = offset,
-        .device_major = major,
-        .device_minor = minor,
-        .inode = inode,
-        .path = path_at ? text + path_at : "",
+        .start = fields.start,
+        .end = fields.end,
+        .offset = fields.offset,
+        .device_major = fields.device_major,
+        .device_minor = fields.device_minor,
+        .inode = fields.inode,
+        .path = fields.path,
     };
-    line->is_executable = permissions[2] == 'x';
     return true;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Parses /proc/PID/maps, and the copy of it in heap dumps. Thread safety: any thread. */
+ * /proc/PID/maps, and the copy of it in heap dumps, as symbol_mappings; the parser is
+ * api/maps_line.h. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_SYMBOL_LOCATE_PROC_MAPS_H
 #define SONDE_SERVICE_SYMBOL_LOCATE_PROC_MAPS_H
 
@@ -13,7 +14,7 @@ struct proc_maps_line {
     bool is_executable;
 };
 
-/* Parses one line, from which it cuts the newline. False if the line is malformed. */
+/* Parses a line, from which it cuts the newline. False if it is malformed or its mapping empty. */
 bool proc_maps_parse(char *text, struct proc_maps_line *line);
 
 /* Opens the maps of a process; the caller closes the file. NULL on failure. */
