@@ -17,7 +17,7 @@ struct shared_walk {
     _Atomic uint64_t state; /* grows at each take and return: odd = in use */
     uint64_t pcs[WALKED_PCS];
     struct walk_cache cache;
-    struct walk_trail trail;
+    struct walk_memo memo;
 };
 
 static struct shared_walk slots[ALLOC_BACKTRACE_CACHES];
@@ -58,7 +58,7 @@ static uint32_t walk_callers(struct shared_walk *slot, const struct walk_map *ma
     struct walk_stack extra;
     struct walk_result walked;
     bounds_find_call(here->value[UNWIND_REG_RSP], &own_stack, &extra, &bounds);
-    walk_from_call(here, map, &slot->cache, &slot->trail, &bounds, slot->pcs, WALKED_PCS, &walked);
+    walk_from_call(here, map, &slot->cache, &slot->memo, &bounds, slot->pcs, WALKED_PCS, &walked);
     handler_report_miss(map, slot->pcs, &walked);
     *has_exact = walked.has_exact;
     return walked.gap_at ? walked.gap_at : walked.depth;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fast half of the walker. A frame's chain of dependent loads is: cache slot -> return address
- * -> next cache slot; everything else (tag check, bounds, rbp, storing the pc) hangs beside it and
- * is predicted. So a slot holds tag and hot rule in 16 bytes of one line, it is found by the low
- * bits of the pc alone, and a frame whose CFA is rsp or rbp plus a number, nearly every frame,
- * never leaves the loop. The others take one step of walk_slow.c. */
+ * The fast half of the walker. The chain of dependent loads is: cache slot, return address, next
+ * cache slot. Everything else (tag check, bounds, rbp, storing the pc) runs beside that chain and
+ * is predicted. So a slot holds tag and hot rule in 16 bytes of one cache line and is found by the
+ * low bits of the pc alone. Nearly every frame has a CFA of rsp or rbp plus a number and never
+ * leaves the loop; each of the others takes one step of walk_slow.c. */
 #include "service/guest/signal/walk_memo.h"
 
 #include <string.h>
@@ -41,8 +41,8 @@ const struct walk_module *walk_map_find(const struct walk_map *map, uint64_t add
     return find_module(map, address);
 }
 
-/* How many of count rising bytes are <= limit: eight at a time. In `above` the top bit of each byte
- * that is > limit is set; bytes past the end count as such (they are readable: UNWIND_SLACK). */
+/* Counts how many of `count` rising bytes are <= limit, eight at a time. In `above` the top bit of
+ * each byte > limit is set, and of each byte past the end, which is readable (UNWIND_SLACK). */
 WALK_INLINE uint32_t count_up_to(const uint8_t *bytes, uint32_t count, uint8_t limit) {
     const uint64_t tops = 0x8080808080808080ull;
     uint64_t limits = limit * 0x0101010101010101ull;
@@ -60,7 +60,7 @@ WALK_INLINE uint32_t count_up_to(const uint8_t *bytes, uint32_t count, uint8_t l
     return found;
 }
 
-/* Rule number of key in its module's table; key must be within text_bytes of text. */
+/* The number of key's rule in its module's table; key must be in the table's text. */
 WALK_INLINE uint32_t rule_of(const struct walk_module *module, uint64_t key) {
     uint32_t at = (uint32_t)(key - module->text);
     const uint32_t *page = module->pages + at / UNWIND_PAGE;
@@ -89,13 +89,12 @@ static uint64_t look_up_hot(const struct walk_map *map, uint64_t key) {
     return module->hot[rule_of(module, key)];
 }
 
-/* The generation in the bits of a tag that no key has; never 0, so that an empty slot fits nothing.
- */
+/* The generation, in the bits that no key uses. Never 0, so an empty slot matches no key. */
 WALK_INLINE uint64_t tag_of(const struct walk_map *map) {
     return ((map->generation & 0x7fff) | 0x8000) << 48;
 }
 
-/* Tags repeat after 32,768 generations: then the slots are emptied. */
+/* Tags repeat after 32,768 generations, so then all slots are emptied. */
 static void renew_cache(struct walk_cache *cache, uint64_t epoch) {
     for (uint32_t i = 0; i < WALK_CACHE_SLOTS; i++)
         cache->slots[i].tag = 0;
@@ -112,16 +111,15 @@ static __attribute__((noinline)) uint64_t fill_slot(struct walk_cache *cache,
     return rule;
 }
 
-/* Where a walk is. The loop keeps copies in registers. */
+/* A position in a walk. The loop keeps a copy in registers. */
 struct place {
     uint64_t pc, sp, bp;
     uint64_t key; /* what to look up for pc */
     uint8_t kind; /* of the rule that stopped the loop */
 };
 
-/* Whether a frame's function saves rbp is what branch predictors know least, so there is no branch:
- * where it is not saved the return address is loaded in its place, and dropped. All bits or none.
- */
+/* All bits if the rule saves rbp, else none. Branch predictors guess this badly, so the loop has no
+ * branch for it: if rbp is not saved, the loop loads the return address again and drops it. */
 WALK_INLINE uint64_t saves_rbp(uint64_t rule) {
     return (int16_t)(rule >> 16) < UNWIND_LOST ? ~0ull : 0;
 }
@@ -130,23 +128,24 @@ WALK_INLINE uint64_t place_of_rbp(uint64_t rule, uint64_t cfa) {
     return cfa - 8 + (((uint64_t)(int64_t)(int16_t)(rule >> 16) + 8) & saves_rbp(rule));
 }
 
-/* Frames of the simple kinds, until one is not, or leaves the stack, or the pcs are full: place and
- * walk->at then are as before that frame. False when a load faulted. trail NULL: without. */
-WALK_INLINE bool run_with(struct walk *walk, struct walk_cache *cache, struct place *place,
-                          struct trail_walk *trail) {
+/* Walks frames of the simple kinds. Stops before a frame of another kind or outside the stack, or
+ * when the pcs are full; place and walk->at are those of that frame. False if a load faulted. memo
+ * may be NULL. */
+WALK_INLINE bool run_frames(struct walk *walk, struct walk_cache *cache, struct place *place,
+                            struct memo_walk *memo) {
     const uint64_t tag = tag_of(walk->map);
     uint64_t *out = walk->pcs + walk->at, *const limit = walk->pcs + walk->max;
     uint64_t pc = place->pc, sp = place->sp, bp = place->bp, key = place->key;
     bool loaded = true;
     uint8_t kind = UNWIND_CFA_NONE;
     while (out < limit) {
-        if (trail && trail_meets(trail, key, sp, bp)) {
-            uint32_t from = trail->at;
-            const struct walk_trail_step *step =
-                trail_go(trail, walk, out, (uint64_t)(limit - out));
-            out += trail->at - from;
-            pc = trail->at > from ? out[-1] : pc;
-            key = step->key, sp = step->sp, bp = step->bp;
+        if (memo && memo_has(memo, key, sp, bp)) {
+            uint32_t from = memo->at;
+            const struct walk_memo_frame *known =
+                memo_reuse(memo, walk, out, (uint64_t)(limit - out));
+            out += memo->at - from;
+            pc = memo->at > from ? out[-1] : pc;
+            key = known->key, sp = known->sp, bp = known->bp;
             if (out == limit)
                 break;
         }
@@ -160,7 +159,7 @@ WALK_INLINE bool run_with(struct walk *walk, struct walk_cache *cache, struct pl
         uint64_t cfa = sp;
         if (kind == UNWIND_CFA_RBP) {
             cfa = bp;
-            __asm__("" : "+r"(cfa)); /* stay a branch, which is predicted: a move would wait */
+            __asm__("" : "+r"(cfa)); /* keep the branch: a conditional move would wait for both */
         }
         cfa += (uint64_t)((int64_t)rule >> 32);
         uint64_t rbp_place = place_of_rbp(rule, cfa);
@@ -170,29 +169,30 @@ WALK_INLINE bool run_with(struct walk *walk, struct walk_cache *cache, struct pl
         loaded = walk_load(cfa - 8, &caller) && walk_load(rbp_place, &saved);
         if (WALK_UNLIKELY(!loaded || !walk_is_code(caller)))
             break;
-        if (trail)
-            trail_note(trail, &(struct walk_trail_step){key, sp, bp, rbp_place});
+        if (memo)
+            memo_add(memo, &(struct walk_memo_frame){key, sp, bp, rbp_place});
         *out++ = pc = caller;
         bp ^= (bp ^ saved) & saves_rbp(rule);
         sp = cfa, key = pc - 1;
     }
-    if (trail)
-        trail_note(trail, &(struct walk_trail_step){.key = key, .sp = sp, .bp = bp});
+    if (memo)
+        memo_add(memo, &(struct walk_memo_frame){.key = key, .sp = sp, .bp = bp});
     walk->at = (uint32_t)(out - walk->pcs);
     *place = (struct place){pc, sp, bp, key, kind};
     return loaded;
 }
 
 static bool run(struct walk *walk, struct walk_cache *cache, struct place *place) {
-    return run_with(walk, cache, place, NULL);
+    return run_frames(walk, cache, place, NULL);
 }
 
-static bool run_on_trail(struct walk *walk, struct walk_cache *cache, struct place *place,
-                         struct trail_walk *trail) {
-    return run_with(walk, cache, place, trail);
+static bool run_with_memo(struct walk *walk, struct walk_cache *cache, struct place *place,
+                          struct memo_walk *memo) {
+    return run_frames(walk, cache, place, memo);
 }
 
-/* The one frame that stopped run. Frame 0 has all its registers; of the others three are known. */
+/* Steps over the frame that stopped the loop. Of frame 0 all registers are known, of others three.
+ */
 static enum unwind_step rare_step(struct walk *walk, const struct unwind_registers *first,
                                   struct place *place) {
     struct unwind_registers registers;
@@ -212,8 +212,8 @@ static enum unwind_step rare_step(struct walk *walk, const struct unwind_registe
     return step;
 }
 
-/* False when a rule wants registers that are not kept here. */
-static bool walk_fast(struct walk *walk, struct walk_cache *cache, struct trail_walk *trail,
+/* False if a rule needs a register that this walk does not keep. */
+static bool walk_fast(struct walk *walk, struct walk_cache *cache, struct memo_walk *memo,
                       const struct unwind_registers *first) {
     struct place place = {first->value[UNWIND_REG_RIP], first->value[UNWIND_REG_RSP],
                           first->value[UNWIND_REG_RBP], first->value[UNWIND_REG_RIP],
@@ -222,7 +222,7 @@ static bool walk_fast(struct walk *walk, struct walk_cache *cache, struct trail_
     uint64_t mark;
     do {
         walk->end = RING_END_BAD_STACK;
-        bool loaded = trail ? run_on_trail(walk, cache, &place, trail) : run(walk, cache, &place);
+        bool loaded = memo ? run_with_memo(walk, cache, &place, memo) : run(walk, cache, &place);
         if (!loaded || !walk_has_room(walk))
             return true;
         if (WALK_LIKELY(place.kind == UNWIND_CFA_END)) {
@@ -245,7 +245,7 @@ static void reverse(uint64_t *from, uint64_t *to) {
     }
 }
 
-/* Turns the ring of root-most pcs so that it reads in order, and tells how it ended. */
+/* Rotates the ring of root-most pcs into order and fills in the result. */
 void walk_finish(struct walk *walk, struct walk_result *result) {
     uint32_t half = walk->max / 2, ring = walk->max - half;
     *result = (struct walk_result){.depth = walk->at,
@@ -255,13 +255,13 @@ void walk_finish(struct walk *walk, struct walk_result *result) {
                                    .frames = walk->at};
     if (walk->laps == 0)
         return;
-    if (walk->laps == 1 && walk->at == half) { /* the root was the last that fitted */
+    if (walk->laps == 1 && walk->at == half) { /* the root was the last pc that fit */
         result->depth = result->frames = walk->max;
         return;
     }
     result->end = RING_END_DEPTH;
     result->frames = walk->at + walk->laps * ring;
-    if (walk->laps > WALK_MAX_FRAMES / ring) { /* no root: what the ring holds is some middle */
+    if (walk->laps > WALK_MAX_FRAMES / ring) { /* no root: the ring holds frames from the middle */
         result->depth = half;
         return;
     }
@@ -279,7 +279,7 @@ void walk_start(struct walk *walk, const struct unwind_registers *first) {
     walk->pcs[walk->at++] = first->value[UNWIND_REG_RIP] & ~RING_PC_EXACT;
 }
 
-static void walk_all(struct walk *walk, struct walk_cache *cache, struct trail_walk *trail,
+static void walk_all(struct walk *walk, struct walk_cache *cache, struct memo_walk *memo,
                      const struct unwind_registers *first, struct walk_result *result) {
     uint64_t epoch = walk->map->generation >> 15;
     if (WALK_UNLIKELY(cache->epoch != epoch))
@@ -291,7 +291,7 @@ static void walk_all(struct walk *walk, struct walk_cache *cache, struct trail_w
     walk_start(walk, first);
     if (walk_is_code(first->value[UNWIND_REG_RIP]) &&
         walk_enter_stack(walk, first->value[UNWIND_REG_RSP]) &&
-        !walk_fast(walk, cache, trail, first)) {
+        !walk_fast(walk, cache, memo, first)) {
         walk_start(walk, first);
         if (walk_enter_stack(walk, first->value[UNWIND_REG_RSP]))
             walk_slowly(walk, first, NULL, NULL);
@@ -307,14 +307,14 @@ void walk_from_registers(const struct unwind_registers *registers, const struct 
 }
 
 void walk_from_call(const struct unwind_registers *registers, const struct walk_map *map,
-                    struct walk_cache *cache, struct walk_trail *trail,
+                    struct walk_cache *cache, struct walk_memo *memo,
                     const struct walk_bounds *bounds, uint64_t *pcs, uint32_t max_depth,
                     struct walk_result *result) {
     struct walk walk = {.map = map, .bounds = bounds, .pcs = pcs, .max = max_depth};
-    struct trail_walk on;
-    trail_begin(&on, trail, map);
+    struct memo_walk on;
+    memo_begin(&on, memo, map);
     walk_all(&walk, cache, &on, registers, result);
-    trail_end(&on);
+    memo_end(&on);
 }
 
 void walk_from_context(const ucontext_t *context, const struct walk_map *map,
@@ -328,7 +328,8 @@ void walk_from_context(const ucontext_t *context, const struct walk_map *map,
     walk.alternate.low = (uint64_t)context->uc_stack.ss_sp;
     walk.alternate.high = walk.alternate.low + context->uc_stack.ss_size;
     uint64_t sp = registers.value[UNWIND_REG_RSP];
-    if (sp < walk.alternate.low || sp >= walk.alternate.high) /* not on it: it may be gone by now */
+    if (sp < walk.alternate.low ||
+        sp >= walk.alternate.high) /* not in use, so it may be unmapped by now */
         walk.alternate.high = walk.alternate.low;
     walk_all(&walk, cache, NULL, &registers, result);
 }

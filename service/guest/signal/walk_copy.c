@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Blocked threads. The kernel tells where one stands (/proc/self/task/TID/syscall: rip and rsp) but
- * not its rbp, and libc's wrappers of system calls neither use nor save rbp: so in code with frame
- * pointers the first frame above libc has a CFA that nobody can tell.
+ * Stacks of blocked threads. /proc/self/task/TID/syscall has rip and rsp of such a thread but not
+ * rbp, and libc's wrappers of system calls neither use nor save rbp. So in code with frame pointers
+ * the CFA of the first frame above libc is unknown.
  *
  *     rsp ─▶ | locals, spilled registers ... | saved rbp | return address | caller's frame ...
- *                                            ▲ rbp of this frame: to be found
+ *                                            ▲ rbp of this frame: the search looks for it
  *
- * What stands at rbp + 8 must be the return address of a call of the function that rip is in. Old
- * return addresses of ended calls may lie among the locals, but they return from other functions:
- * a direct call names its target, which is checked; a call through a pointer is believed only when
- * the saved rbp beside it is a place further up the stack, or none at all (0, as at a root). */
+ * At rbp + 8 is the return address of a call of the function that rip is in. Among the locals there
+ * may be old return addresses of calls that have returned, but those called other functions: a
+ * direct call names its target, which is checked. A call through a pointer is accepted only if the
+ * saved rbp beside it points further up the stack or is 0, as at a root. */
 #include "service/guest/signal/walk_shared.h"
 #include "service/unwind/step/call_site.h"
 
 #define SEARCH_BYTES   (32u << 10)
-#define FUNCTION_BYTES (64u << 10) /* a direct call's target lies at most so far before rip */
+#define FUNCTION_BYTES (64u << 10) /* the largest distance of rip from its function's entry */
 #define STUB_BYTES     8u
 
-/* jmp *n(%rip), perhaps behind endbr64 or bnd: a stub of the procedure linkage table, whose way
- * cannot be seen here. */
+/* Whether `target` is jmp *n(%rip), perhaps after endbr64 or bnd: a stub of the procedure linkage
+ * table. Where it jumps is not known here. */
 static bool is_stub(const struct walk_copy *copy, uint64_t target) {
     uint8_t code[STUB_BYTES];
     if (!copy->read(copy->context, target, code, STUB_BYTES))
@@ -29,7 +29,7 @@ static bool is_stub(const struct walk_copy *copy, uint64_t target) {
     return at[0] == 0xff && at[1] == 0x25;
 }
 
-/* Whether `target` is where a call of the function that holds key may go: its entry, or a stub. */
+/* Whether a call of `target` may be a call of the function that holds key: its entry, or a stub. */
 static bool may_call(const struct walk_map *map, const struct walk_copy *copy, uint64_t target,
                      uint64_t key) {
     const struct unwind_rule *there = walk_look_up(map, target).rule;
@@ -53,12 +53,12 @@ static enum verdict judge(const struct walk *walk, const struct walk_copy *copy,
     return unwind_is_pointer_call(before) ? POINTER_CALL : NO_CALL;
 }
 
-/* Whether a saved rbp leads on: to a place further up in the stack, or to none. */
-static bool leads_on(const struct walk *walk, uint64_t place, uint64_t bp) {
+/* Whether a saved rbp is plausible: further up the stack, or none. */
+static bool is_plausible(const struct walk *walk, uint64_t place, uint64_t bp) {
     return bp <= 1 || (bp % 8 == 0 && bp > place && bp - walk->low <= walk->span);
 }
 
-/* rbp of the frame under way, whose CFA is rbp + offset. */
+/* Searches for rbp of the current frame, whose CFA is rbp + offset. */
 static bool find_pointer(struct walk *walk, const struct walk_copy *copy,
                          struct unwind_registers *registers, uint64_t key, uint64_t offset) {
     uint64_t sp = registers->value[UNWIND_REG_RSP];
@@ -68,7 +68,7 @@ static bool find_pointer(struct walk *walk, const struct walk_copy *copy,
         if (!walk_load_bounded(walk, top, &pc) || !walk_load_bounded(walk, top - 8, &saved))
             return false;
         enum verdict verdict = judge(walk, copy, pc, key);
-        if (verdict == NO_CALL || (verdict == POINTER_CALL && !leads_on(walk, bp, saved)))
+        if (verdict == NO_CALL || (verdict == POINTER_CALL && !is_plausible(walk, bp, saved)))
             continue;
         registers->value[UNWIND_REG_RBP] = bp;
         registers->known |= 1u << UNWIND_REG_RBP;

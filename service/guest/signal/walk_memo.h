@@ -1,90 +1,91 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A walk beside the way of the last one (walk.h). Frames are dependent loads, each rule's address
- * from the return address before it; words that are known beforehand are independent ones, and the
- * rules need not be read: 2 ns a frame, and no cold line of cache or table.
+ * A walk that reuses the frames of the thread's last walk (walk.h). An ordinary walk is a chain of
+ * dependent loads: each rule is found by the return address before it. With the memo the addresses
+ * of all words are known beforehand, so their loads are independent, and rules need not be read:
+ * 2 ns a frame, and no cold line of cache or table.
  *
- * A step is a frame: what came before it (key, sp, bp), and where rbp was saved in it. What comes
- * after it is the next step's beginning: below its sp stands the return address, behind its key.
- * Same key, sp and bp mean the same rule, and so the same two places; same words in them mean the
- * same next step. */
+ * A frame's key, sp and bp determine its rule, and so where its return address and rbp are saved.
+ * If those two words are what they were, the next frame is what it was: the return address is at
+ * the next frame's sp - 8, and is the next frame's key + 1. */
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_WALK_MEMO_H
 #define SONDE_SERVICE_GUEST_SIGNAL_WALK_MEMO_H
 
 #include "service/guest/signal/walk_shared.h"
 
-/* What a walk knows of its trail. */
-struct trail_walk {
-    struct walk_trail *trail;
-    struct walk_way *fresh, *old;
-    uint32_t at;   /* in old: where it may be met again */
-    bool is_whole; /* all that comes is the old way's end: fresh has what differs before it */
+/* One walk's use of its memo. */
+struct memo_walk {
+    struct walk_memo *memo;
+    struct walk_memo_path *fresh, *old; /* this walk's path, the last walk's */
+    uint32_t at;                        /* the frame of `old` that this walk may reach next */
+    bool is_same; /* the rest is the rest of `old`; `fresh` has only what comes before */
 };
 
-WALK_INLINE void trail_begin(struct trail_walk *on, struct walk_trail *trail,
-                             const struct walk_map *map) {
-    *on = (struct trail_walk){trail, &trail->ways[1 - trail->which], &trail->ways[trail->which], 0,
-                              false};
-    if (trail->generation != map->generation)
+WALK_INLINE void memo_begin(struct memo_walk *on, struct walk_memo *memo,
+                            const struct walk_map *map) {
+    *on =
+        (struct memo_walk){memo, &memo->paths[1 - memo->last], &memo->paths[memo->last], 0, false};
+    if (memo->generation != map->generation)
         on->old->count = 0;
-    trail->generation = map->generation;
+    memo->generation = map->generation;
     on->fresh->count = 0;
 }
 
-/* A walk that was not fast leaves what it has: each step holds for itself. */
-WALK_INLINE void trail_end(struct trail_walk *on) {
-    if (on->is_whole)
+/* A path that differs only at its leaf is updated in place. A walk that had to leave the fast loop
+ * keeps the frames it has: each of them holds for itself. */
+WALK_INLINE void memo_end(struct memo_walk *on) {
+    if (on->is_same)
         for (uint32_t i = 0; i < on->fresh->count; i++)
-            on->old->steps[i] = on->fresh->steps[i];
+            on->old->frames[i] = on->fresh->frames[i];
     else
-        on->trail->which = 1 - on->trail->which;
+        on->memo->last = 1 - on->memo->last;
 }
 
-WALK_INLINE void trail_note(struct trail_walk *on, const struct walk_trail_step *step) {
-    if (!on->is_whole && on->fresh->count < WALK_TRAIL_STEPS)
-        on->fresh->steps[on->fresh->count++] = *step;
+WALK_INLINE void memo_add(struct memo_walk *on, const struct walk_memo_frame *frame) {
+    if (!on->is_same && on->fresh->count < WALK_MEMO_FRAMES)
+        on->fresh->frames[on->fresh->count++] = *frame;
 }
 
-/* Whether the walk is where the last one was; stacks grow downwards, so places rise. */
-WALK_INLINE bool trail_meets(struct trail_walk *on, uint64_t key, uint64_t sp, uint64_t bp) {
-    const struct walk_way *old = on->old;
-    while (on->at + 1 < old->count && old->steps[on->at].sp < sp)
+/* Whether the old path has this frame. Stacks grow downwards, so sp rises along a path. */
+WALK_INLINE bool memo_has(struct memo_walk *on, uint64_t key, uint64_t sp, uint64_t bp) {
+    const struct walk_memo_path *old = on->old;
+    while (on->at + 1 < old->count && old->frames[on->at].sp < sp)
         on->at++;
-    const struct walk_trail_step *step = &old->steps[on->at];
-    return on->at + 1 < old->count && step->sp == sp && step->key == key && step->bp == bp;
+    const struct walk_memo_frame *frame = &old->frames[on->at];
+    return on->at + 1 < old->count && frame->sp == sp && frame->key == key && frame->bp == bp;
 }
 
-/* Steps from `step` on whose words are what they were, up to `last`: their callers are written to
- * `out`. A function of its own: it wants all registers. */
-static __attribute__((noinline)) const struct walk_trail_step *
-trail_follow(const struct walk_trail_step *step, const struct walk_trail_step *last, uint64_t low,
+/* Writes the callers of the frames from `frame` to `last` to `out`, as long as their saved words
+ * are unchanged, and returns the frame it stopped at. Not inlined, since it needs all registers. */
+static __attribute__((noinline)) const struct walk_memo_frame *
+memo_compare(const struct walk_memo_frame *frame, const struct walk_memo_frame *last, uint64_t low,
              uint64_t span, uint64_t *out) {
-    for (; step < last; step++) {
-        uint64_t place = step[1].sp - 8, rbp_place = step->rbp_place, caller, saved;
+    for (; frame < last; frame++) {
+        uint64_t place = frame[1].sp - 8, rbp_place = frame->rbp_place, caller, saved;
         if (rbp_place != place &&
-            (rbp_place - low > span || !walk_load(rbp_place, &saved) || saved != step[1].bp))
+            (rbp_place - low > span || !walk_load(rbp_place, &saved) || saved != frame[1].bp))
             break;
         if (WALK_UNLIKELY(place - low > span || !walk_load(place, &caller) ||
-                          caller != step[1].key + 1))
+                          caller != frame[1].key + 1))
             break;
         *out++ = caller;
     }
-    return step;
+    return frame;
 }
 
-/* Goes along from where trail_meets as far as every word is what it was: writes the callers, at
- * most `room`, and returns the step that was come to. The last step of a way is its end. */
-WALK_INLINE const struct walk_trail_step *trail_go(struct trail_walk *on, const struct walk *walk,
-                                                   uint64_t *out, uint64_t room) {
-    const struct walk_way *old = on->old;
-    const struct walk_trail_step *from = &old->steps[on->at], *end = &old->steps[old->count - 1];
-    const struct walk_trail_step *last = room < (uint64_t)(end - from) ? from + room : end;
-    const struct walk_trail_step *step = trail_follow(from, last, walk->low, walk->span, out);
-    on->is_whole = on->fresh->count == on->at && step == end;
-    for (; !on->is_whole && from < step; from++)
-        trail_note(on, from);
-    on->at = (uint32_t)(step - old->steps);
-    return step;
+/* After memo_has: writes the callers that are unchanged, at most max, and returns the frame it
+ * reached. */
+WALK_INLINE const struct walk_memo_frame *memo_reuse(struct memo_walk *on, const struct walk *walk,
+                                                     uint64_t *out, uint64_t max) {
+    const struct walk_memo_path *old = on->old;
+    const struct walk_memo_frame *from = &old->frames[on->at], *end = &old->frames[old->count - 1];
+    const struct walk_memo_frame *last = max < (uint64_t)(end - from) ? from + max : end;
+    const struct walk_memo_frame *frame = memo_compare(from, last, walk->low, walk->span, out);
+    on->is_same = on->fresh->count == on->at && frame == end;
+    for (; !on->is_same && from < frame; from++)
+        memo_add(on, from);
+    on->at = (uint32_t)(frame - old->frames);
+    return frame;
 }
 
 #endif

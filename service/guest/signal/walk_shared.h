@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the two files of the walker share; nobody else includes it. */
+ * What the files of the walker share. Only they and tests include it. */
 #ifndef SONDE_SERVICE_GUEST_SIGNAL_WALK_SHARED_H
 #define SONDE_SERVICE_GUEST_SIGNAL_WALK_SHARED_H
 
@@ -15,23 +15,23 @@
 #define WALK_NULL_PAGE     4096u
 #define WALK_USER_END      (1ull << 47)
 #define WALK_UNKNOWN_STACK (1u << 20) /* how far an unknown stack is followed */
-#define WALK_LOST          1u /* value of a register that is lost: no stack has that address */
+#define WALK_LOST          1u         /* the value of a lost rbp, an address in no stack */
 
-/* The rule of a pc in no table, beside those of enum unwind_cfa. */
+/* The rule of a pc without a table, in addition to enum unwind_cfa. */
 #define WALK_CFA_POINTER 0x40u
 
-/* One walk: where it is, what it may read, what it has written. */
+/* One walk: its position, what it may read, and what it has written. */
 struct walk {
     const struct walk_map *map;
     const struct walk_bounds *bounds;
-    struct walk_stack alternate; /* the one frame 0 is on, if it is; else empty */
-    uint64_t low;                /* of the stack under way: loads stay in [low, low + span + 8) */
+    struct walk_stack alternate; /* empty unless frame 0 is on it */
+    uint64_t low;                /* the current stack: loads stay in [low, low + span + 8) */
     uint64_t span;
-    uint64_t delta; /* of a copied stack: the copy's place less the stack's own; otherwise 0 */
+    uint64_t delta; /* a copied stack: the copy's address - the stack's own; otherwise 0 */
     uint64_t *pcs;
     uint32_t max, at;
     uint32_t laps;     /* how often the root-most half was filled */
-    uint32_t switches; /* of stacks */
+    uint32_t switches; /* how often the stack changed */
     uint8_t end;
     uint8_t fp_frames;
     bool has_exact;
@@ -39,8 +39,8 @@ struct walk {
 
 #define WALK_ALWAYS_KNOWN (1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RBP | 1u << UNWIND_REG_RIP)
 
-/* One load with its entry in the table of faults: two offsets, from the entry to the load and to
- * where it goes on. */
+/* A load with an entry in the table of faults, which has the offsets from itself to the load and to
+ * the code that runs after a fault. */
 WALK_INLINE bool walk_load(uint64_t address, uint64_t *value) {
     __asm__ goto("1: movq %[from], %[to]\n\t"
                  ".pushsection walk_faults, \"a\"\n\t"
@@ -56,12 +56,12 @@ fault:
     return false;
 }
 
-/* Whether 8 bytes at address lie in the stack under way, and not below sp. */
+/* Whether 8 bytes at address are in the current stack and not below sp. */
 WALK_INLINE bool walk_holds(const struct walk *walk, uint64_t sp, uint64_t address) {
     return address >= sp && address - walk->low <= walk->span;
 }
 
-/* The loads of whole rules, which know of copied stacks. */
+/* Loads for walks by whole rules, which may be of copied stacks. */
 WALK_INLINE bool walk_load_stack(const struct walk *walk, uint64_t address, uint64_t *value) {
     return walk_load(address + walk->delta, value);
 }
@@ -74,8 +74,8 @@ WALK_INLINE bool walk_is_code(uint64_t pc) {
     return pc - WALK_NULL_PAGE < WALK_USER_END - WALK_NULL_PAGE;
 }
 
-/* Begins another lap through the root-most half when the pcs are full. False when there were laps
- * enough. */
+/* If the pcs are full, starts another lap through the root-most half. False after WALK_MAX_FRAMES.
+ */
 WALK_INLINE bool walk_has_room(struct walk *walk) {
     if (WALK_LIKELY(walk->at < walk->max))
         return true;
@@ -83,7 +83,7 @@ WALK_INLINE bool walk_has_room(struct walk *walk) {
     return ++walk->laps <= WALK_MAX_FRAMES / (walk->max - walk->max / 2);
 }
 
-/* False, with walk->end set, when the pc ends the walk. There must be room. */
+/* Adds a pc, for which there must be room. False, with walk->end set, if the pc ends the walk. */
 WALK_INLINE bool walk_push(struct walk *walk, uint64_t pc, uint64_t mark) {
     if (WALK_UNLIKELY(!walk_is_code(pc))) {
         walk->end = pc == 0 ? RING_END_ROOT : RING_END_BAD_STACK;
@@ -94,10 +94,10 @@ WALK_INLINE bool walk_push(struct walk *walk, uint64_t pc, uint64_t mark) {
     return true;
 }
 
-/* Chooses the stack that holds sp; false when it is unknown. */
+/* Makes the stack that holds sp the current one; false if it is unknown. */
 WALK_HIDDEN bool walk_enter_stack(struct walk *walk, uint64_t sp);
-/* address is not where the next frame can be in the stack under way. True when it is in another
- * known stack, which then is under way. */
+/* For an address where the current stack cannot have the next frame: if it is in another known
+ * stack, makes that one current and returns true. */
 WALK_HIDDEN bool walk_change_stack(struct walk *walk, uint64_t address);
 
 struct walk_position {
@@ -118,7 +118,7 @@ typedef bool walk_on_need(struct walk *walk, const void *context,
 WALK_HIDDEN void walk_slowly(struct walk *walk, const struct unwind_registers *first,
                              walk_on_need *on_need, const void *context);
 
-/* The two ends of every walk. */
+/* How every walk begins and ends. */
 WALK_HIDDEN void walk_start(struct walk *walk, const struct unwind_registers *first);
 WALK_HIDDEN void walk_finish(struct walk *walk, struct walk_result *result);
 

@@ -20,7 +20,7 @@ static const struct walk_stack *stack_of(const struct walk *walk, uint64_t addre
     return NULL;
 }
 
-/* Below sp nothing but the red zone is the stack's. */
+/* Of the bytes below sp only the red zone is in use. */
 static void use_stack(struct walk *walk, const struct walk_stack *stack, uint64_t sp) {
     walk->low = sp - stack->low > UNWIND_RED_ZONE ? sp - UNWIND_RED_ZONE : stack->low;
     walk->span = stack->high - 8 - walk->low;
@@ -84,7 +84,7 @@ enum unwind_step walk_step(struct walk *walk, struct unwind_registers *registers
     uint32_t wanted;
     bool had_rbp = unwind_is_known(registers, UNWIND_REG_RBP);
     enum unwind_step step = unwind_step(&access_of_walk, walk, registers, key, &wanted);
-    walk->end = ends[step];
+    walk->end = ends[step]; /* for other steps it is not read */
     walk->fp_frames += step == UNWIND_STEP_POINTER && walk->fp_frames < 255;
     if (had_rbp && !unwind_is_known(registers, UNWIND_REG_RBP)) {
         registers->value[UNWIND_REG_RBP] = WALK_LOST;
@@ -108,10 +108,11 @@ void walk_slowly(struct walk *walk, const struct unwind_registers *first, walk_o
     } while (walk_has_room(walk) && walk_push(walk, registers.value[UNWIND_REG_RIP], mark));
 }
 
-/* Made by walk_load; the linker gives the bounds of a section with a C name. */
+/* The entries that walk_load makes. The linker defines the bounds of a section whose name is a C
+ * identifier. */
 struct walk_fault {
-    int32_t load;   /* offset from this field to the instruction */
-    int32_t resume; /* offset from this field to where it goes on */
+    int32_t load;   /* offset from this field to the load */
+    int32_t resume; /* offset from this field to the code that runs after a fault */
 };
 extern WALK_HIDDEN const struct walk_fault __start_walk_faults[], __stop_walk_faults[];
 

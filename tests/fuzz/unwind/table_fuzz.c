@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static uint64_t stack[WORDS];
 static struct walk_cache cache;
-static struct walk_trail trail;
+static struct walk_memo memo;
 
 static void walk_with(const struct unwind_header *header, size_t size) {
     static uint64_t generation;
@@ -35,7 +35,7 @@ static void walk_with(const struct unwind_header *header, size_t size) {
             start.value[number] = (uint64_t)(stack + (mix >> number) % WORDS);
         start.value[UNWIND_REG_RIP] = TEXT + mix % (header->text_bytes + 64);
         walk_from_registers(&start, &map, &cache, &bounds, pcs, 32, &result);
-        walk_from_call(&start, &map, &cache, &trail, &bounds, same, 32, &again);
+        walk_from_call(&start, &map, &cache, &memo, &bounds, same, 32, &again);
         if (memcmp(&result, &again, sizeof again) != 0 || memcmp(pcs, same, result.depth * 8) != 0)
             abort();
         if (result.depth == 0 || result.depth > 32 || result.end >= RING_END_COUNT)

@@ -46,13 +46,13 @@ void use_rules(const struct unwind_rule *rules, uint32_t count) {
     bounds = (struct walk_bounds){{(uint64_t)stack, (uint64_t)(stack + WORDS)}, NULL, 0, false};
 }
 
-/* The same walk beside the last ones gives the same, however those went. */
-static void walk_beside_the_trail(const struct unwind_registers *registers, uint32_t max) {
-    static struct walk_trail trail;
+/* Walks again with a memo of other walks; the result must not differ. */
+static void walk_with_memo(const struct unwind_registers *registers, uint32_t max) {
+    static struct walk_memo memo;
     struct walk_result again;
     uint64_t same[256];
     memset(same, 0xee, sizeof same);
-    walk_from_call(registers, &map, &cache, &trail, &bounds, same, max, &again);
+    walk_from_call(registers, &map, &cache, &memo, &bounds, same, max, &again);
     CHECK(memcmp(&again, &result, sizeof again) == 0);
     CHECK(memcmp(same, pcs, sizeof same) == 0);
 }
@@ -66,7 +66,7 @@ void walk_at(uint64_t pc, const uint64_t *sp, const uint64_t *bp, uint32_t max) 
     memset(pcs, 0xee, sizeof pcs);
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, max, &result);
     for (int i = 1; i < MADE_UP_WALKS; i++)
-        walk_beside_the_trail(&registers, max);
+        walk_with_memo(&registers, max);
 }
 
 const struct unwind_rule end_rule = {.cfa = UNWIND_CFA_END};

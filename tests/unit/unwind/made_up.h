@@ -31,7 +31,7 @@ struct unwind_rule rsp_rule(int32_t offset);
 
 /* Function n gets rules[n], those behind CFA = rsp + 8; a rule of kind NONE is a gap. A new
  * generation, an empty stack, and bounds that know it. */
-#define MADE_UP_WALKS 3 /* of each walk_at: by itself, and twice beside the trail of all before */
+#define MADE_UP_WALKS 3 /* of each walk_at: once without a memo, twice with one */
 void use_rules(const struct unwind_rule *rules, uint32_t count);
 void walk_at(uint64_t pc, const uint64_t *sp, const uint64_t *bp, uint32_t max);
 

@@ -74,13 +74,12 @@ static void registers_of(const struct user_regs_struct *from, struct unwind_regi
 }
 
 /* As a thread's heap samples: each walk beside the one before, one instruction earlier. */
-static void check_beside_the_trail(const struct unwind_registers *start,
-                                   const struct walk_bounds *bounds, const uint64_t *pcs,
-                                   const struct walk_result *result) {
-    static struct walk_trail trail;
+static void check_with_memo(const struct unwind_registers *start, const struct walk_bounds *bounds,
+                            const uint64_t *pcs, const struct walk_result *result) {
+    static struct walk_memo memo;
     struct walk_result again;
     uint64_t same[DEPTH];
-    walk_from_call(start, &modules.map, &cache, &trail, bounds, same, DEPTH, &again);
+    walk_from_call(start, &modules.map, &cache, &memo, bounds, same, DEPTH, &again);
     CHECK_INT(again.depth, ==, result->depth);
     CHECK_INT(again.end, ==, result->end);
     CHECK(memcmp(same, pcs, result->depth * sizeof *pcs) == 0);
@@ -99,7 +98,7 @@ static bool walk_ours(pid_t child, const struct user_regs_struct *registers, uin
     struct unwind_registers start;
     registers_of(registers, &start);
     walk_from_registers(&start, &modules.map, &cache, &bounds, pcs, DEPTH, result);
-    check_beside_the_trail(&start, &bounds, pcs, result);
+    check_with_memo(&start, &bounds, pcs, result);
     return true;
 }
 

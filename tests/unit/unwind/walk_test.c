@@ -373,7 +373,7 @@ TEST(a_lost_rbp_is_not_used) {
     CHECK_INT(result.end, ==, RING_END_BAD_STACK);
 }
 
-/* walk_at compares each with the same walk beside the trail of the others. */
+/* walk_at compares each walk with one that has a memo of those before. */
 TEST(stacks_that_change_a_little_are_walked_as_they_are_now) {
     struct unwind_rule by_rbp = rule_of(UNWIND_CFA_RBP, 6, 16), saves = rsp_rule(32);
     by_rbp.saved[UNWIND_RBP] = -16;
