@@ -10,7 +10,7 @@
 struct install_row {
     const char *name;
     int access;
-    const char *beside[3]; /* relative to the directory of this program */
+    const char *paths[3]; /* relative to the directory of this program */
 };
 
 static const struct install_row rows[INSTALLED_COUNT] = {
@@ -53,8 +53,8 @@ sonde_err install_find(enum installed file, char path[PATH_MAX], struct sonde_di
         return SONDE_OK;
     char folder[PATH_MAX];
     bool known = own_folder(folder);
-    for (size_t i = 0; known && i < 3 && row->beside[i]; i++)
-        if (is_there(row, folder, row->beside[i], path))
+    for (size_t i = 0; known && i < 3 && row->paths[i]; i++)
+        if (is_there(row, folder, row->paths[i], path))
             return SONDE_OK;
     return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                       "%s not found next to sonde; install all of Sonde into one prefix, or set "

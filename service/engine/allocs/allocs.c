@@ -243,11 +243,11 @@ static sonde_err judge(const struct heap *heap, const sonde_guest_v1_HeapAnswer 
                    ? sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s sent no table", name)
                    : heap_judge(heap, answer, diag);
     if (!answer->accumulates)
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "the jemalloc of %s does not count what was freed, and our own sampler "
-                          "cannot stand in for it; start it with "
-                          "MALLOC_CONF=prof:true,prof_active:false,prof_accum:true",
-                          name);
+        return sonde_fail(
+            diag, SONDE_NOT_AVAILABLE,
+            "the jemalloc of %s does not count freed memory, and Sonde's sampler cannot wrap it; "
+            "start it with MALLOC_CONF=prof:true,prof_active:false,prof_accum:true",
+            name);
     return sonde_fail(diag, SONDE_NOT_AVAILABLE,
                       "allocations of %s are counted by its jemalloc while heap profiling is on; "
                       "switch it on first (HeapActivate)",

@@ -23,10 +23,10 @@ static void describe(const struct allocs_window *window, char *text, size_t size
     else if (spec->probability > 0)
         snprintf(how, sizeof how, "each allocation with probability %g", spec->probability);
     else
-        snprintf(how, sizeof how, "one sample in %llu bytes",
+        snprintf(how, sizeof how, "one sample per %llu bytes",
                  (unsigned long long)spec->sample_bytes);
-    snprintf(text, size, "backend: our own sampler in the place of the malloc of %s, %s",
-             window->allocator, how);
+    snprintf(text, size, "backend: Sonde's sampler on the malloc of %s, %s", window->allocator,
+             how);
 }
 
 static sonde_err build_from_table(struct allocs_window *window, struct sonde_profile **profile,

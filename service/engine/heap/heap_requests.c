@@ -31,16 +31,16 @@ static void line_to_set(const struct heap *heap, const sonde_guest_v1_HeapAnswer
 static void explain_ours(const sonde_guest_v1_HeapAnswer *answer, char *text, size_t size) {
     if (answer->interposed && answer->program_imports == 0)
         snprintf(text, size,
-                 "; the program itself calls no malloc that could be replaced: only its libraries "
-                 "are seen");
+                 "; the program itself imports no malloc, so only allocations of its libraries are "
+                 "seen");
     else if (answer->interposable)
         snprintf(text, size,
-                 "; or activate with backend=interposed: our own sampler stands in for the malloc "
-                 "of %s without a restart, and sees what is allocated from then on",
+                 "; or activate with backend=interposed: Sonde's sampler wraps the malloc of %s "
+                 "without a restart and sees allocations made from then on",
                  answer->allocator);
     else if (answer->in_program)
         snprintf(text, size,
-                 "; its malloc is part of the program, our own sampler cannot stand in for it");
+                 "; its malloc is part of the program, so Sonde's sampler cannot wrap it");
 }
 
 static void explain(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {

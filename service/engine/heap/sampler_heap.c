@@ -66,8 +66,8 @@ void table_reading_init(struct table_reading *reading, const struct heap *heap) 
     if (heap->base)
         atomic_fetch_add_explicit(&heap->base->refs, 1, memory_order_relaxed);
     snprintf(reading->comment, sizeof reading->comment,
-             "backend: our own sampler in the place of malloc, one sample in %llu bytes; sees what "
-             "was allocated since its activation",
+             "backend: Sonde's sampler, one sample per %llu bytes; sees allocations made after it "
+             "was switched on",
              (unsigned long long)reading->mean);
 }
 

@@ -80,8 +80,8 @@ TEST(a_window_has_what_was_freed_in_it_and_nothing_of_before) {
     CHECK_INT(window.collected.facts[0].samples, >=, OBJECTS);
     CHECK_INT(window.collected.facts[0].dropped, ==, 0);
     CHECK_INT(window.collected.facts[0].period_ns, ==, 0);
-    CHECK_STR(collect_comment(profile, "backend: our own sampler"),
-              "backend: our own sampler in the place of the malloc of libc.so.6, every allocation");
+    CHECK_STR(collect_comment(profile, "backend: Sonde's sampler"),
+              "backend: Sonde's sampler on the malloc of libc.so.6, every allocation");
     CHECK(collect_sum(profile, "hold_small") >= 64000);
     CHECK(collect_sum(profile, "main") >= OBJECTS);
     window_finish(&window);
@@ -127,7 +127,7 @@ TEST(a_window_by_probability_takes_small_ones_as_often) {
     engine_capture_finish(window.capture);
     const struct sonde_profile *profile = window_result(&window);
     CHECK_NEAR(objects_of(profile), OBJECTS, 5 * sqrt(OBJECTS * 9));
-    CHECK(collect_comment(profile, "backend: our own sampler")[0]);
+    CHECK(collect_comment(profile, "backend: Sonde's sampler")[0]);
     window_finish(&window);
     stage_finish(&stage);
 }
