@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Addresses in a profile lie inside the call, one before the return address; in a dump the leaf
- * does, and the others are return addresses (api/profile/jemalloc.h).
+ * In a profile, every address is inside the call: one before the return address. In a dump, only
+ * the leaf is; the others are return addresses (api/profile/jemalloc.h).
  *
- * Readers of dumps scale each stack by 1 / (1 - exp(-(bytes / objects) / R)). Ours are estimates
- * already, so what is written is divided by that first: they get back what we know, mixed sizes
- * included. */
+ * Readers of dumps multiply each stack by 1 / (1 - exp(-(bytes / objects) / R)). Our numbers are
+ * estimates already, so they are divided by that factor before they are written. A reader then gets
+ * back what we know, even for stacks with mixed sizes. */
 #include "service/engine/allocs/alloc_report.h"
 
 #include "api/hash_index.h"
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #define MAX_MAPS_BYTES ((size_t)16 << 20)
-/* Frames that are kept together: allocators give larger memory back to the system at once. */
+/* Number of frames per block: allocators return larger blocks to the system at once. */
 #define PIECE       (1u << 18)
 #define MOST_PIECES (ALLOC_STACK_BYTES / sizeof(uint64_t) / (PIECE - ALLOC_MAX_DEPTH) + 1)
 
@@ -51,7 +51,7 @@ static bool has_any(const struct alloc_sum *sum, bool live) {
 
 /* ---- A profile ---- */
 
-/* The locations of the pcs that were met so far: most stacks share most of theirs. */
+/* The locations of the pcs seen so far. Most stacks share most of theirs. */
 struct known_pc {
     uint64_t pc;
     uint32_t location; /* id in the raw profile */
@@ -60,20 +60,20 @@ struct known_pc {
 struct known_pcs {
     struct known_pc *items;
     uint32_t count, capacity;
-    struct hash_index index; /* of items, by pc */
+    struct hash_index index; /* index of items by pc */
 };
 
-/* Stacks are copied out of the table once, as raw locations; when all those are named, the profile
- * adopts them, and samples are made of them. */
+/* Stacks are copied out of the table once, as raw locations. When all locations are named, the
+ * profile adopts the stacks and samples are built from them. */
 struct building {
     const struct alloc_report *report;
     struct generation *mapped;
     struct sonde_profile *raw; /* mappings and locations */
     struct known_pcs known;
     uint32_t *pieces[MOST_PIECES];       /* stacks of each sum, one after the other */
-    uint32_t piece_count, adopted_count; /* the first ones are the profile's */
-    uint8_t *depths;                     /* by the sum's number; 0 = not in the report */
-    uint32_t stack_count;                /* in the report */
+    uint32_t piece_count, adopted_count; /* the profile owns the first ones */
+    uint8_t *depths;                     /* per sum; 0 = not in the report */
+    uint32_t stack_count;                /* number in the report */
     struct heap_located named;
     uint32_t allocator; /* the location "[allocator]"; 0 = not needed yet */
     bool has_trimmed;
@@ -103,7 +103,7 @@ static sonde_err add_mappings(struct building *building) {
     return err;
 }
 
-/* Index + 1 of the mapping that holds the address, which is its id; 0 = none. */
+/* The id (index + 1) of the mapping that contains the address; 0 = none. */
 static uint32_t mapping_of(const struct generation *mapped, uint64_t address) {
     uint32_t low = 0, high = mapped->count;
     while (low < high) {
@@ -116,7 +116,7 @@ static uint32_t mapping_of(const struct generation *mapped, uint64_t address) {
     return low < mapped->count && mapped->mappings[low]->start <= address ? low + 1 : 0;
 }
 
-/* 0 = not known. */
+/* 0 = unknown. */
 static inline uint32_t find_known(const struct known_pcs *known, uint64_t pc) {
     struct hash_probe probe = hash_probe(hash_index_words(&known->index, pc, 0));
     uint32_t number;
@@ -150,7 +150,7 @@ static sonde_err locate_new(struct building *building, uint64_t pc, uint32_t *id
     uint64_t address = inside_call(pc);
     struct sonde_location location = {.mapping = mapping_of(building->mapped, address),
                                       .address = address};
-    *id = find_known(&building->known, pc); /* the same pc may be in the stack twice */
+    *id = find_known(&building->known, pc); /* the same pc may occur twice in the stack */
     if (*id)
         return SONDE_OK;
     sonde_err err = sonde_profile_add_location(building->raw, &location, id);
@@ -161,9 +161,9 @@ static int64_t whole(double value) {
     return value >= 9e18 ? INT64_MAX : (int64_t)(value + 0.5);
 }
 
-/* ---- Its stacks ---- */
+/* ---- The profile's stacks ---- */
 
-/* Where the next stack lies; the same for whoever asks for the same depths. */
+/* Where the next stack goes. The same sequence of depths always gives the same places. */
 struct cursor {
     uint32_t piece, used;
 };
@@ -180,8 +180,8 @@ static uint32_t *place_at(struct building *building, struct cursor *cursor) {
                                                  : NULL;
 }
 
-/* Writes the location of each known pc, and 0 for the others. True when all are known: nearly
- * always, so a snapshot spends its time in this loop. */
+/* Writes the location of each known pc, and 0 for the others. Returns whether all are known, which
+ * is nearly always true; a snapshot spends its time in this loop. */
 static bool locate_known(const struct known_pcs *known, const uint64_t *pcs, uint32_t depth,
                          uint32_t *ids) {
     const struct known_pcs local = *known;
@@ -225,9 +225,9 @@ static sonde_err gather(struct building *building) {
     return err;
 }
 
-/* ---- Its samples ---- */
+/* ---- The profile's samples ---- */
 
-/* What a stack without any code of the program's becomes, as in sonde_memory_trim. */
+/* The location of stacks that consist of allocator frames only, as in sonde_memory_trim. */
 static sonde_err make_allocator(struct building *building) {
     static const char name[] = "[allocator]";
     struct sonde_profile *profile = building->named.profile;
@@ -263,15 +263,15 @@ static sonde_err add_trimmed(struct building *building, const struct alloc_sum *
     return err ? err : add_sample(building, sum, &building->allocator, 1, true);
 }
 
-/* In place. */
+/* Works in place. */
 static void name_stack(const struct building *building, uint32_t *stack, uint32_t depth) {
     const uint32_t *names = building->named.locations;
     for (uint32_t *end = stack + depth; stack < end; stack++)
         *stack = names[*stack];
 }
 
-/* Those with the allocator's frames taken off, or the others, which come first: all are named then.
- */
+/* Adds either the stacks without allocator frames or those from which such frames were removed. The
+ * former come first, because their frames are named by then. */
 static sonde_err add_some(struct building *building, bool trimmed) {
     const struct alloc_sums *sums = building->report->sums;
     const bool *is_allocator = building->named.is_allocator;
@@ -306,7 +306,7 @@ static sonde_err adopt_pieces(struct building *building) {
     return err;
 }
 
-/* The table has each stack once, so only those that were cut can be equal to others. */
+/* The table has each stack once, so only stacks that were trimmed can be equal to others. */
 static sonde_err add_samples(struct building *building) {
     sonde_err err = sonde_profile_expect_samples(building->named.profile, building->stack_count);
     if (!err)
@@ -363,7 +363,7 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
 
 /* ---- A dump ---- */
 
-/* What a reader's scaling makes the estimate of. */
+/* The number that a reader's scaling turns into our estimate. */
 static void bias(double mean, double objects, double bytes, uint64_t raw[2]) {
     double size = objects > 0 ? bytes / objects : 0;
     double chance = mean >= 1 && size > 0 ? -expm1(-size / mean) : 1;

@@ -8,10 +8,10 @@
 #include <sys/stat.h>
 
 #define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW)
-#define MOST_WEIGHT 1e15 /* objects that one sample may stand for */
+#define MOST_WEIGHT 1e15 /* most objects that one sample may stand for */
 #define MOST_SIZE   (1ull << 48)
-#define TRIES       3   /* at an entry that changes while it is read */
-#define AHEAD       16u /* reads that memory is asked for early */
+#define TRIES       3   /* retries of an entry that changes while it is read */
+#define AHEAD       16u /* how far ahead memory is prefetched */
 
 struct alloc_view {
     _Atomic uint32_t refs;
@@ -89,7 +89,7 @@ uint64_t alloc_view_samples(const struct alloc_view *view) {
 
 /* ---- Stacks ---- */
 
-/* NULL when it does not lie in the memory of stacks. */
+/* NULL if it is not inside the memory of the stacks. */
 static const struct alloc_stack *stack_at(const struct alloc_view *view, uint32_t place) {
     uint64_t at = place * 8ull;
     if (place == 0 || at + sizeof(struct alloc_stack) > ALLOC_STACK_BYTES)
@@ -114,7 +114,7 @@ uint32_t alloc_view_stack(const struct alloc_view *view, uint32_t place,
 
 static double estimate(const _Atomic uint64_t *bits) {
     double value = alloc_double(atomic_load_explicit(bits, memory_order_relaxed));
-    return value >= 0 && value < 1e18 ? value : 0; /* not a number is neither */
+    return value >= 0 && value < 1e18 ? value : 0; /* false for NaN */
 }
 
 static void read_stack(const struct alloc_view *view, uint32_t place, struct alloc_sums *sums) {
@@ -129,7 +129,7 @@ static void read_stack(const struct alloc_view *view, uint32_t place, struct all
     sum->samples = atomic_load_explicit(&stack->samples, memory_order_relaxed);
 }
 
-/* Rising: three passes over 11 bits each. */
+/* Radix sort, ascending: three passes over 11 bits each. */
 static void sort_places(uint32_t *places, uint32_t *room, uint32_t count) {
     for (unsigned shift = 0; shift < 33; shift += 11) {
         uint32_t starts[2048] = {0}, sum = 0;
@@ -152,7 +152,7 @@ static void prefetch_stack(const struct alloc_view *view, uint32_t place) {
     __builtin_prefetch(view->base + ALLOC_STACKS_AT + place % (ALLOC_STACK_BYTES / 8) * 8ull);
 }
 
-/* In the order in which they lie in memory: that of the slots misses every cache at each. */
+/* Visits the stacks in memory order; in slot order every access would miss the cache. */
 static sonde_err read_stacks(const struct alloc_view *view, struct alloc_sums *sums) {
     const _Atomic uint32_t *slots = (const _Atomic uint32_t *)(view->base + ALLOC_SLOTS_AT);
     uint32_t *places = malloc(2 * ALLOC_STACK_SLOTS * sizeof *places), count = 0;
@@ -175,7 +175,7 @@ static sonde_err read_stacks(const struct alloc_view *view, struct alloc_sums *s
 
 /* ---- Live blocks ---- */
 
-/* Word by word, none before the version that was read before and none after the one read next. */
+/* Copies word by word, ordered after the first read of the version and before the second. */
 static void copy_words(const struct alloc_entry *entry, struct alloc_entry *copy) {
     const _Atomic uint64_t *from = (const _Atomic uint64_t *)entry;
     for (size_t i = 0; i < sizeof *copy / sizeof *from; i++) {
@@ -184,7 +184,7 @@ static void copy_words(const struct alloc_entry *entry, struct alloc_entry *copy
     }
 }
 
-/* False when nothing lives there. */
+/* False if the entry is not a live block. */
 static bool copy_entry(const struct alloc_entry *entry, struct alloc_entry *copy) {
     for (int i = 0; i < TRIES; i++) {
         uint64_t before = atomic_load_explicit(&entry->version, memory_order_acquire);
@@ -240,7 +240,7 @@ sonde_err alloc_view_read(const struct alloc_view *view, const struct alloc_choi
         sums->count = 0;
         return SONDE_OUT_OF_MEMORY;
     }
-    memset(sums->items, 0, bytes); /* calloc would fetch fresh pages, which cost more */
+    memset(sums->items, 0, bytes); /* calloc would use fresh pages, which are slower */
     sonde_err err = read_stacks(view, sums);
     if (!err && choice->live)
         read_live(view, choice->born_before_ns, sums);

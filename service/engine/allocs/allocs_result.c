@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a window saw: the difference of two readings of our sampler's table, or of two dumps of a
- * jemalloc that counts all allocations. In dumps each stack is scaled by its own R before anything
- * is subtracted. */
+ * The result of an allocation window: the difference of two readings of Sonde's sampler, or of two
+ * dumps of a jemalloc that counts all allocations (prof_accum). In dumps, each stack is scaled
+ * before anything is subtracted. */
 #include "service/engine/allocs/alloc_report.h"
 #include "service/engine/allocs/allocs.h"
 #include "service/engine/heap/dump_profile.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Our own sampler ---- */
+/* ---- Sonde's sampler ---- */
 
 static void describe(const struct allocs_window *window, char *text, size_t size) {
     const struct engine_allocs_spec *spec = &window->spec;
@@ -39,7 +39,7 @@ static sonde_err build_from_table(struct allocs_window *window, struct sonde_pro
     alloc_sums_subtract(&sums, &window->before);
     describe(window, comment, sizeof comment);
     struct sonde_buf maps = {0};
-    alloc_report_read_maps(window->pid, &maps); /* libraries may have come meanwhile */
+    alloc_report_read_maps(window->pid, &maps); /* libraries may have been loaded since */
     struct alloc_report report = {
         .view = window->view,
         .sums = &sums,
@@ -102,7 +102,7 @@ static sonde_err copy_mappings(const struct sonde_profile *from, struct sonde_pr
     return err;
 }
 
-/* Everything is told apart in `from`, so ids stay. */
+/* `from` has no duplicates, so ids stay the same. */
 static sonde_err copy_totals(const struct sonde_profile *from, struct sonde_profile *into) {
     uint32_t unused;
     sonde_err err = copy_mappings(from, into);
@@ -115,7 +115,7 @@ static sonde_err copy_totals(const struct sonde_profile *from, struct sonde_prof
         int64_t values[] = {sample.values[0] > 0 ? sample.values[0] : 0,
                             sample.values[1] > 0 ? sample.values[1] : 0};
         sample.values = values;
-        sample.sampled = 0; /* it was about what is in use */
+        sample.sampled = 0; /* it described the memory in use */
         sample.label_count = 0;
         if (values[0] > 0 || values[1] > 0)
             err = sonde_profile_add_sample(into, &sample);
@@ -126,7 +126,7 @@ static sonde_err copy_totals(const struct sonde_profile *from, struct sonde_prof
 static sonde_err subtract(struct sonde_profile *after, const struct sonde_profile *before,
                           struct sonde_profile **profile, struct sonde_diag *diag) {
     if (sonde_profile_type_count(after) != 4)
-        return SONDE_OK; /* nothing was counted at all */
+        return SONDE_OK; /* jemalloc did not count at all */
     sonde_err err = sonde_profile_type_count(before) == 4
                         ? sonde_profile_merge(after, before, -1, diag)
                         : SONDE_OK;

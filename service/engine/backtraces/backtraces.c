@@ -23,15 +23,15 @@ struct backtraces_job {
     void *context;
 };
 
-/* Threads that are still to be looked at, and what CPU time each had used at the first look. */
+/* The threads still to be walked, and the CPU time each had used at the first look. */
 struct left {
     bool is_left, is_seen;
     uint64_t cpu_ns;
 };
 
-/* Who ran for some time while we looked is at work, and may be stopped. Who is only about to run,
- * or to sleep, is looked at again; in the end he is stopped, too, unless a capture's ticks might
- * hit him then in a call. */
+/* A thread that has used CPU time since the first look is working and may be stopped. A thread that
+ * is just starting to run or to sleep is looked at again. In the last round it is stopped, too,
+ * unless a capture is running, whose tick could then hit the thread inside a system call. */
 static bool may_stop(const struct backtraces *all, const struct engine_thread *thread,
                      const struct left *left, int round) {
     bool is_busy = left->is_seen && thread->cpu_ns - left->cpu_ns >= BUSY_NS;
@@ -59,7 +59,7 @@ static uint32_t walk_round(struct backtraces *all, struct left *lefts, int round
     return running;
 }
 
-/* Those that have ended are left out. */
+/* Skips threads that have ended. */
 static void walk_all(struct backtraces *all) {
     struct left *left = sonde_arena_alloc(&all->arena, (all->thread_count + 1) * sizeof *left);
     struct timespec moment = {0, ROUND_PAUSE_NS};
@@ -85,7 +85,8 @@ static void *trace(void *context) {
     return NULL;
 }
 
-/* Tracing is a thread's business, and its end lets go of whatever it still holds. */
+/* ptrace belongs to a thread; when that thread exits, the kernel releases whatever it still
+ * traces. */
 static sonde_err walk_on_tracer(struct backtraces *all) {
     pthread_t tracer;
     if (pthread_create(&tracer, NULL, trace, all) != 0)

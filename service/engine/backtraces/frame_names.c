@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names for the frames of all stacks: every pc once, in one batch. */
+ * Names the frames of all stacks: each pc once, in one batch. */
 #include "service/engine/backtraces/backtraces_request.h"
 
 #include <stdio.h>
@@ -11,9 +11,9 @@
 
 struct naming {
     struct backtraces *all;
-    uint64_t *pcs; /* the different ones, rising */
+    uint64_t *pcs; /* the distinct ones, ascending */
     uint32_t count;
-    struct symbol_query *queries; /* of each pc; module NULL = none */
+    struct symbol_query *queries; /* one per pc; module NULL = none */
     struct symbol_answer *answers;
 };
 
@@ -26,8 +26,8 @@ static int by_value(const void *a, const void *b) {
     return (left > right) - (left < right);
 }
 
-/* A stack's first pc is exact, whatever its mark: the same number may be exact here and a return
- * address there. */
+/* The first pc of a stack is exact, the others are return addresses; the same number may be both in
+ * different stacks. */
 static uint64_t pc_at(const struct backtraces_stack *stack, uint32_t at) {
     return stack->pcs[at] | (at == 0 && !is_note(stack->pcs[0]) ? UNWIND_REMOTE_EXACT : 0);
 }
@@ -96,7 +96,7 @@ static struct engine_thread_frame note_frame(struct backtraces *all, uint64_t pc
     return frame;
 }
 
-/* The frames of one pc, innermost first. Returns how many. */
+/* Writes the frames of one pc, innermost first, and returns their number. */
 static uint32_t frames_of(struct naming *naming, uint64_t pc, struct engine_thread_frame *frames) {
     const struct symbol_answer *answer = answer_of(naming, pc);
     struct backtraces_place *place = backtraces_code_at(&naming->all->code, inside_of(pc));

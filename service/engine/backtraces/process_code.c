@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Code and memory of a process as a walk wants them: its mappings as /proc shows them now, their
- * tables fetched when the first frame lies there, and the words of the stack under way. */
+ * The code and memory that a stack walk needs: the process's mappings as /proc shows them now, the
+ * unwind table of a mapping from its first frame on, and the words of the current stack. */
 #include "service/engine/backtraces/backtraces_request.h"
 #include "service/engine/symbolize.h"
 
@@ -59,7 +59,7 @@ struct backtraces_place *backtraces_code_at(struct backtraces_code *code, uint64
     return &code->places[code->last];
 }
 
-/* Opens the file and maps its table. Without one the code is left by its frame pointer. */
+/* Opens the file and maps its unwind table. Code without one is unwound by frame pointers. */
 static void open_place(struct backtraces_code *code, struct backtraces_place *place) {
     int memfd = -1;
     place->is_open = true;
@@ -95,7 +95,7 @@ void backtraces_code_live(struct backtraces_code *code, uint64_t sp) {
     code->is_live = true;
 }
 
-/* Doubles what is there of the stack, until it holds `offset`. */
+/* Doubles the copied part of the stack until it contains `offset`. */
 static bool extend(struct backtraces_code *code, uint64_t offset) {
     while (code->stack_bytes < offset + 8) {
         size_t want = code->stack_bytes ? code->stack_bytes : FIRST_READ;
@@ -110,8 +110,8 @@ static bool extend(struct backtraces_code *code, uint64_t offset) {
     return true;
 }
 
-/* The stack from its copy; anything else (another stack, the code before a return address) as it is
- * now. */
+/* Reads the stack from its copy, and anything else (another stack, the code before a return
+ * address) from the live process. */
 static bool read_word(void *context, uint64_t address, uint64_t *word) {
     struct backtraces_code *code = context;
     uint64_t offset = address - code->stack_at;

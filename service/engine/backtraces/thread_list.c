@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What /proc says of threads: who there is, what each is called, does and has used. */
+ * Reads the threads of a process from /proc: their names, states and CPU times. */
 #include "service/engine/backtraces/backtraces_request.h"
 
 #include <dirent.h>
@@ -80,7 +80,7 @@ sonde_err backtraces_list(struct backtraces *all, struct sonde_diag *diag) {
     return err;
 }
 
-/* "tid (name) state ppid ..."; the name may hold anything, also ") R 1". */
+/* "tid (name) state ppid ..."; the name may contain anything, even ") R 1". */
 static bool parse_status(struct backtraces *all, struct engine_thread *thread, char *text) {
     static const uint64_t tick_ns = 1000000000ull;
     char *open = strchr(text, '('), *close = strrchr(text, ')');
@@ -104,7 +104,7 @@ bool backtraces_read(struct backtraces *all, struct engine_thread *thread) {
     if (read_file(all, thread->tid, "stat", text, sizeof text) <= 0 ||
         !parse_status(all, thread, text))
         return false;
-    /* "run_ns wait_ns slices": exact where ticks are not. */
+    /* "run_ns wait_ns slices": exact, unlike the tick counts in stat. */
     if (read_file(all, thread->tid, "schedstat", text, sizeof text) > 0) {
         uint64_t cpu_ns = strtoull(text, NULL, 10);
         thread->cpu_ns = cpu_ns ? cpu_ns : thread->cpu_ns;

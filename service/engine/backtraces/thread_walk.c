@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One thread's stack. A blocked thread is walked as it sleeps, and that counts if it slept on; only
- * when its registers are needed, or when it runs, is it stopped. Where it may not be stopped the
- * frame is searched for. */
+ * Walks one thread's stack. A blocked thread is walked while it sleeps, and the result counts if it
+ * did not wake up in between. It is stopped only if its registers are needed or if it runs. If it
+ * may not be stopped, the walk searches the stack for the first frame. */
 #include "service/engine/backtraces/backtraces_request.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIES 4 /* a thread that wakes and sleeps again in mid-look */
+#define TRIES 4 /* for a thread that wakes up and sleeps again while we look */
 
-/* The thread waits in a call that a stop would end, or a capture's tick after one; and its rbp
- * cannot be seen without. */
+/* The thread waits in a system call that a stop (or a capture's tick after one) would end with
+ * EINTR, and its rbp cannot be read without a stop. */
 #define FROM_SEARCH "a frame was found by search"
 
 /* --- Equal stacks are stored once ---------------------------------------------------------------
@@ -39,7 +39,7 @@ static bool add_stack(struct backtraces *all, uint32_t hash, const uint64_t *pcs
     return true;
 }
 
-/* The number of the stack + 1; 0 when out of memory. */
+/* Returns the stack's number + 1, or 0 when out of memory. */
 static uint32_t intern(struct backtraces *all, const uint64_t *pcs, uint32_t count) {
     uint32_t hash = hash_index_data(&all->stack_index, pcs, count * sizeof *pcs), number;
     struct hash_probe probe = hash_probe(hash);
@@ -70,7 +70,8 @@ static bool note_of(enum unwind_remote_end end, uint64_t *note) {
     return true;
 }
 
-/* Leaf-most and root-most halves of what is too deep, and why the walk ended before the root. */
+/* Keeps the halves of a too deep stack nearest to the leaf and the root, and notes why a walk ended
+ * before the root. */
 static uint32_t keep_walk(struct backtraces *all, const struct unwind_remote_walk *walk) {
     uint64_t *pcs = walk->pcs;
     uint32_t count = walk->count, most = all->spec.max_depth, half = most / 2;
@@ -126,7 +127,7 @@ static bool walk_stopped(struct backtraces *all, struct engine_thread *thread) {
     return true;
 }
 
-/* What a look without a stop gave. */
+/* The result of a walk without a stop. */
 enum outcome { WALKED, MOVED, WANTS_STOP };
 
 static enum outcome walk_blocked(struct backtraces *all, struct engine_thread *thread,

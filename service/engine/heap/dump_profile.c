@@ -11,9 +11,10 @@
 #include <string.h>
 
 #define MAX_LINE  4096u
-#define MAX_LINES 65536u /* of mappings */
-#define MAX_NAMES 64u    /* inlined into one address */
-/* For inlined functions and lines that are being made: the first heap of a program has them too. */
+#define MAX_LINES 65536u /* most mappings */
+#define MAX_NAMES 64u    /* most functions inlined at one address */
+/* How long to wait for line tables that are being built, so that even the first heap profile of a
+ * program has inlined functions and lines. */
 #define LINES_WAIT_MS 1500u
 
 struct naming {
@@ -23,7 +24,7 @@ struct naming {
     const struct sonde_profile *from;
     struct sonde_profile *into;
     struct sonde_arena arena;
-    struct symbol_query *queries; /* one a location, in their order */
+    struct symbol_query *queries; /* one per location, in the same order */
     struct symbol_answer *answers;
     uint32_t *mappings, *locations; /* old id → new id */
 };
@@ -114,7 +115,7 @@ static bool is_program(const struct naming *naming, uint32_t id) {
     return mapping && mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE;
 }
 
-/* The program first, as pprof's tools expect. */
+/* pprof's tools expect the main program first. */
 static sonde_err add_mappings(struct naming *naming) {
     size_t count = sonde_profile_mapping_count(naming->from);
     sonde_err err = SONDE_OK;
@@ -164,7 +165,7 @@ static sonde_err add_sample(struct naming *naming, size_t index) {
     for (uint32_t i = 0; i < sample.location_count; i++)
         stack[i] = naming->locations[sample.locations[i]];
     sample.locations = stack;
-    sample.label_count = 0; /* such a dump has none */
+    sample.label_count = 0; /* such dumps have none */
     return sonde_profile_add_sample(naming->into, &sample);
 }
 
@@ -184,13 +185,14 @@ static sonde_err rebuild(struct naming *naming) {
     return err;
 }
 
-/* ---- The allocator's own frames ---- */
+/* ---- The allocator's frames ---- */
 
 static bool begins(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-/* Whether the allocator is a library of its own, so that its module tells its frames. */
+/* Whether the allocator is a library of its own, so that its frames are recognized by their
+ * module. */
 static bool has_library(const struct sonde_profile *profile) {
     for (uint32_t id = 1; id <= sonde_profile_mapping_count(profile); id++) {
         const char *path =
@@ -211,8 +213,8 @@ static bool is_any(const char *name, const char *const *list, size_t count, bool
 
 #define COUNT(list) (sizeof list / sizeof list[0])
 
-/* By the module; what lies between it and the caller, and an allocator that is part of the program,
- * by the function's name. */
+/* Recognizes allocator frames by their module. Functions between the allocator and its caller, and
+ * an allocator that is linked into the program, are recognized by name. */
 static bool is_allocator(void *context, const struct sonde_profile *profile,
                          const struct sonde_location *location) {
     static const char *const doors[] = {"malloc",  "calloc",         "realloc",
@@ -264,7 +266,8 @@ static sonde_err name(struct engine *engine, pid_t pid, const struct sonde_profi
     return err;
 }
 
-/* Our own sampler begins at the allocator's caller: only what lies between is to be told. */
+/* Sonde's sampler starts at the allocator's caller, so only wrappers around it have to be
+ * recognized. */
 static sonde_err tell_allocators(struct heap_located *located) {
     size_t count = sonde_profile_location_count(located->profile);
     bool is_built_in = false;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From an allocator's dump to a profile for renderers: read and unbiased (api/profile/jemalloc.h),
- * every address named by the files that the dump says were mapped, and the allocator's own frames
- * taken off the leaf. The dump is hostile text. Thread safety: a worker. */
+ * Turns a jemalloc dump into a profile: parses it and corrects the sampling bias
+ * (api/profile/jemalloc.h), names every address using the files that the dump lists as mapped, and
+ * removes the allocator's frames from the leaf. The dump is hostile text. Thread safety: a
+ * worker. */
 #ifndef SONDE_SERVICE_ENGINE_HEAP_DUMP_PROFILE_H
 #define SONDE_SERVICE_ENGINE_HEAP_DUMP_PROFILE_H
 
@@ -14,21 +15,22 @@
 
 #include <sys/types.h>
 
-/* The executable ones of lines as in /proc/PID/maps, sorted; NULL when out of memory. */
+/* The executable mappings of lines in the format of /proc/PID/maps, sorted; NULL when out of
+ * memory. */
 struct generation *heap_mappings(struct sonde_slice lines);
 
-/* *profile is the caller's to destroy, NULL on failure. pid: whose files they are. The dump's text
- * is let go as soon as it is read: dump is empty afterwards. */
+/* The caller destroys *profile, which is NULL on failure. pid is the process whose files are named.
+ * The dump's text is freed as soon as it has been parsed, so `dump` is empty afterwards. */
 SONDE_MUST_USE sonde_err heap_profile_build(struct engine *engine, pid_t pid,
                                             struct heap_text *dump, struct sonde_profile **profile,
                                             struct sonde_diag *diag);
 
-/* Addresses named without their samples: raw has mappings and locations with addresses that lie
- * inside `mapped`. The profile has raw's types, and room for the samples. */
+/* Names addresses without samples: `raw` has mappings, and locations with addresses inside
+ * `mapped`. The new profile has the types of `raw`; its samples are added later. */
 struct heap_located {
     struct sonde_profile *profile;
-    uint32_t *locations; /* raw's id → its id there */
-    bool *is_allocator;  /* by its id there: between malloc and the program's code */
+    uint32_t *locations; /* id in raw → id in the new profile */
+    bool *is_allocator;  /* by the new id: a frame between malloc and the program's code */
 };
 SONDE_MUST_USE sonde_err heap_profile_locate(struct engine *engine, pid_t pid,
                                              const struct sonde_profile *raw,

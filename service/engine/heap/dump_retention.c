@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_DIRECTORIES 16384u /* looked at in one go */
-#define MAX_LINES       8      /* of a state file, until the one that says whose it is */
+#define MAX_DIRECTORIES 16384u /* most directories per pass */
+#define MAX_LINES       8 /* lines of a state file to search for the one that names its process */
 #define NS_PER_S        1000000000ll
 #define NAME_BYTES      64u
 
@@ -34,7 +34,7 @@ bool heap_sweep_parse_name(const char *name, int32_t *pid) {
     return *pid > 0 && rest[1] != 0 && rest[1 + strspn(rest + 1, "0123456789abcdef")] == 0;
 }
 
-/* ---- Who lives ---- */
+/* ---- Living processes ---- */
 
 uint64_t heap_sweep_ticks(int32_t pid) {
     char path[64], text[1024];
@@ -54,7 +54,7 @@ uint64_t heap_sweep_ticks(int32_t pid) {
     return ticks;
 }
 
-/* From the state file; 0 = it does not say. */
+/* From the state file; 0 = unknown. */
 static uint64_t remembered_ticks(int dir, const char *name) {
     struct heap_memory memory = {0};
     char path[NAME_BYTES + 8];
@@ -70,14 +70,14 @@ static uint64_t remembered_ticks(int dir, const char *name) {
     return memory.ticks;
 }
 
-/* One that began at another time is another process with the same pid. */
+/* A process with another start time only has the same pid. */
 bool heap_sweep_is_alive(int dir, const char *name, int32_t pid) {
     uint64_t began = heap_sweep_ticks(pid);
     uint64_t remembered = began ? remembered_ticks(dir, name) : 0;
     return began != 0 && (remembered == 0 || remembered == began);
 }
 
-/* ---- What is there ---- */
+/* ---- Directories ---- */
 
 static uint64_t bytes_in(int dir, const char *name) {
     uint64_t bytes = 0;
@@ -94,7 +94,7 @@ static uint64_t bytes_in(int dir, const char *name) {
     return bytes;
 }
 
-/* False when it is none, or one of a living process. */
+/* False if it is not such a directory, or if its process lives. */
 static bool read_leftover(int dir, const char *name, struct leftover *leftover) {
     struct stat folder;
     int32_t pid;
@@ -129,7 +129,7 @@ static bool is_ours(const char *name) {
            strcmp(name, "state") == 0 || strcmp(name, "state.new") == 0;
 }
 
-/* What holds a file of somebody else stays. */
+/* A directory with files of somebody else stays. */
 static bool remove_directory(int dir, const char *name) {
     int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
     DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;

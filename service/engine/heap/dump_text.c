@@ -11,8 +11,8 @@
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_WRITE)
 #define BLOCK      512
 
-/* Sealed against being cut and written, so that no page goes away; and without holes, because a
- * page that is to be made may be refused. */
+/* The memfd must be sealed against shrinking and writing, so that no page can vanish. It must have
+ * no holes either, because allocating a page could fail. */
 static bool may_be_mapped(int fd, size_t *size) {
     struct stat file;
     int seals = fcntl(fd, F_GET_SEALS);
@@ -53,7 +53,7 @@ static sonde_err copy(int fd, struct sonde_buf *text, struct sonde_diag *diag) {
         ssize_t got = room ? pread(fd, room, READ_BYTES, (off_t)before) : -1;
         int error = errno;
         text->len = before + (got > 0 ? (size_t)got : 0);
-        if (!room) /* it has grown meanwhile */
+        if (!room) /* it has grown in the meantime */
             return refuse(diag);
         if (got < 0 && error != EINTR)
             return sonde_fail_os(diag, error, "the heap dump cannot be read");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A dump's text, in memory while it is read: mapped where its sender can neither cut nor change it
- * any more, which is the rule (a sealed memfd, 70 MB for 100,000 stacks), otherwise copied. Thread
- * safety: one thread. */
+ * A dump's text in memory. It is mapped if the sender can no longer shrink or change it (a sealed
+ * memfd, which is the normal case; 70 MB for 100,000 stacks), otherwise copied. Thread safety: one
+ * thread. */
 #ifndef SONDE_SERVICE_ENGINE_HEAP_DUMP_TEXT_H
 #define SONDE_SERVICE_ENGINE_HEAP_DUMP_TEXT_H
 
@@ -13,14 +13,14 @@
 
 struct heap_text {
     struct sonde_slice bytes;
-    void *mapped; /* NULL = it is in `copy` */
+    void *mapped; /* NULL = the text is in `copy` */
     size_t mapped_bytes;
     struct sonde_buf copy;
 };
 
-/* The whole of fd, which is borrowed. SONDE_TOO_LARGE past HEAP_TEXT_MAX, SONDE_IO. */
+/* Reads all of fd, which is borrowed. SONDE_TOO_LARGE past HEAP_TEXT_MAX, SONDE_IO. */
 SONDE_MUST_USE sonde_err heap_text_open(int fd, struct heap_text *text, struct sonde_diag *diag);
-/* Moves it out as a buf; what was mapped is copied. SONDE_OUT_OF_MEMORY. */
+/* Moves the text to a buf, copying it if it is mapped. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err heap_text_take(struct heap_text *text, struct sonde_buf *out);
 void heap_text_finish(struct heap_text *text);
 

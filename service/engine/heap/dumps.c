@@ -12,7 +12,7 @@
 
 #define COPY_BYTES     (256u << 10)
 #define UNFINISHED     "unfinished-"
-#define MAX_DUMPS_READ 100000u /* of a directory that somebody else has filled */
+#define MAX_DUMPS_READ 100000u /* in case somebody else has filled the directory */
 
 bool heap_dumps_parse_name(const char *name, uint32_t *number) {
     *number = 0;
@@ -104,7 +104,7 @@ void heap_dumps_finish(struct heap_dumps *dumps) {
     *dumps = (struct heap_dumps){0};
 }
 
-/* The directory and the one it lies in; what is above is the data directory. */
+/* Creates the directory and its parent, which is in the data directory. */
 sonde_err heap_dumps_prepare(const struct heap_dumps *dumps, struct sonde_diag *diag) {
     if (!dumps->dir)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
@@ -128,7 +128,7 @@ char *heap_dumps_unfinished(struct heap_dumps *dumps) {
     return path;
 }
 
-/* Read, not mapped: the memfd is its sender's, who could cut it while we look. */
+/* Reads instead of mapping, because the sender could shrink the memfd meanwhile. */
 static int copy_bytes(int from, int to, uint64_t limit, uint64_t *bytes) {
     char *buffer = malloc(COPY_BYTES);
     int error = buffer ? 0 : ENOMEM;
@@ -171,7 +171,7 @@ sonde_err heap_dumps_write(const char *path, int fd, uint64_t limit, uint64_t *b
     return sonde_fail_os(diag, error, "a heap dump cannot be written");
 }
 
-/* After the highest one kept; round the end, the next that is free. */
+/* One after the highest number; after the last number, the next free one. */
 static uint32_t next_number(const struct heap_dumps *dumps) {
     uint32_t number = dumps->last_number;
     do

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dumps whose process has ended: nobody has a target for them any more, and just then, after a
- * crash, they are wanted. They lie in directories "<pid>-<uuid>" (heap_sweep.h bounds them), where
- * a worker looks each time: what is there is the state.
+ * Dumps of processes that have ended. They have no target any more, but after a crash they are
+ * exactly what users want. They are in directories "<pid>-<uuid>" (dump_retention.h bounds them). A
+ * worker reads these for each request, so there is no other state.
  *
- *     selector ──▶ worker: directories that fit ──▶ their dumps, newest first ──▶ a list
- *                                                                             └─▶ the one named */
+ *     selector ──▶ worker: matching directories ──▶ their dumps, newest first ──▶ the list
+ *                                                                             └─▶ the named dump */
 #include "service/engine/heap/dump_retention.h"
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/heap/saved_state.h"
@@ -25,7 +25,7 @@ struct search {
     struct message message;
     char name[64], uuid[33]; /* "" = any */
     pid_t pid;               /* 0 = any */
-    uint32_t number;         /* of the dump; 0 = a list is wanted */
+    uint32_t number;         /* number of the dump; 0 = list them */
     bool raw;
     engine_on_heap_left *on_list;
     engine_on_heap_result *on_result;
@@ -101,7 +101,7 @@ static void look_into(const struct search *search, struct engine_heap_left *proc
     heap_dumps_finish(&dumps);
 }
 
-/* By what its name says; the rest stands inside. */
+/* Matches by the directory's name first; the rest is in its state file. */
 static bool fits(const struct search *search, int dir, const char *entry,
                  struct engine_heap_left *process) {
     *process = (struct engine_heap_left){0};
@@ -140,7 +140,7 @@ static void look(const struct search *search, struct found *found) {
 
 /* ---- Answers ---- */
 
-/* Its files are looked for where ours are: the process's own view of them has gone with it. */
+/* Files are looked up in our own root, because the process's root has gone with it. */
 static sonde_err read_newest(const struct search *search, const struct found *found,
                              struct engine_heap_result *result, struct sonde_diag *diag) {
     char path[4096], dir[4000];

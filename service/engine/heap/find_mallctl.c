@@ -47,14 +47,14 @@ static uint64_t find_in_file(int fd, const char **name) {
     const Elf64_Shdr *strings = table ? elf_section_at(&elf, table->sh_link) : NULL;
     if (strings && elf_load(&elf, table, MAX_TABLE_BYTES, &symbols) == SONDE_OK &&
         elf_load(&elf, strings, MAX_TABLE_BYTES, &texts) == SONDE_OK && texts.data)
-        address = scan(&symbols, &texts, name); /* a buf ends in a zero */
+        address = scan(&symbols, &texts, name); /* a buf is NUL-terminated */
     sonde_buf_finish(&symbols);
     sonde_buf_finish(&texts);
     elf_finish(&elf);
     return address;
 }
 
-/* The address in the process of an ELF address of its program. */
+/* Converts an ELF address of the program to its address in the process. */
 static uint64_t relocate(struct engine *engine, pid_t pid, const struct stat *file,
                          uint64_t address) {
     struct sonde_buf text = {0};

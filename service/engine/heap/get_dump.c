@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dumps for somebody: taken now by the guest, or kept. Both are a descriptor that a worker reads
- * and passes on as it is, or makes a profile of. */
+ * Fetches a dump: one that the guest takes now, or a periodic one. Either is a descriptor that a
+ * worker reads and passes on unchanged or turns into a profile. */
 #include "service/engine/heap/dump_profile.h"
 #include "service/engine/heap/heap_state.h"
 
@@ -16,12 +16,12 @@
 struct delivery {
     struct job job;
     struct heap_call *call;
-    int fd; /* -1: our own sampler's table */
+    int fd; /* -1 = the table of Sonde's sampler */
     pid_t pid;
     struct table_reading reading;
 };
 
-/* When it was taken, and by whom. */
+/* When and from which process the dump was taken. */
 static sonde_err note_origin(int fd, struct sonde_profile *profile) {
     struct sonde_profile_info info = *sonde_profile_info(profile);
     struct stat file;
@@ -151,7 +151,7 @@ static void get_kept(struct heap *heap, struct heap_call *call) {
              &diag);
 }
 
-/* Our own sampler's table needs no word of the target's, which may even stand still. */
+/* The table of Sonde's sampler can be read without the target's help, even if it is stopped. */
 static bool is_at_hand(const struct heap *heap) {
     const struct engine_heap_state *state = &heap->state;
     return heap->table && state->active && state->backend == ENGINE_HEAP_INTERPOSED &&

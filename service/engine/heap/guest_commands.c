@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The conversation with the guest: commands go out in order, answers come back in the same. */
+ * Heap commands to the guest. Answers arrive in the order of the commands. */
 #include "service/engine/find_target.h"
 #include "service/engine/heap/find_mallctl.h"
 #include "service/engine/heap/heap_state.h"
@@ -77,7 +77,7 @@ static struct heap_call *take_first(struct heap *heap) {
     return call;
 }
 
-/* The nearest power of two; 0 stays 0. */
+/* Rounds to the nearest power of two; 0 stays 0. */
 static uint32_t log2_of(uint64_t bytes) {
     uint32_t low = bytes > 1 ? 63u - (uint32_t)__builtin_clzll(bytes) : 0;
     return bytes > 1 && bytes - (1ull << low) > (1ull << low) / 2 ? low + 1 : low;
@@ -111,9 +111,9 @@ void heap_ask(struct heap *heap, struct heap_call *call) {
     link_send(target, &message, -1);
 }
 
-/* The guest sees no jemalloc, and did nothing: the call waits until the program's symbol table was
- * searched, and is sent again with what that knows; those that come meanwhile, too, in their order.
- */
+/* The guest found no jemalloc and did nothing. The call waits until the program's symbol table has
+ * been searched and is then sent again with the result. Calls that arrive meanwhile wait, too, in
+ * order. */
 struct search {
     struct job job;
     struct target *target; /* retained */
@@ -154,13 +154,13 @@ static bool launch_search(struct heap *heap) {
     return true;
 }
 
-/* False when there is nothing to look for. */
+/* False if there is nothing to search for. */
 static bool start_search(struct heap *heap, struct heap_call *call,
                          const sonde_guest_v1_HeapAnswer *answer) {
     struct heap_call **last = &heap->unsearched;
     if (answer->symbol[0] || answer->has_dump || call->is_searched)
         return false;
-    if (heap->is_searched) { /* it was sent before that */
+    if (heap->is_searched) { /* it was sent before the search */
         heap_ask(heap, call);
         return true;
     }
@@ -172,7 +172,7 @@ static bool start_search(struct heap *heap, struct heap_call *call,
     return true;
 }
 
-/* An answer to a call that was given up is let go; one to a call that was never made is a lie. */
+/* Ignores the answer to a call that was given up. An answer without a call is a protocol error. */
 sonde_err heap_on_answer(struct target *target, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct heap *heap = target->heap;
     bool known = heap && (int32_t)(heap->sequence - answer->sequence) >= 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Requests that change or tell the state. */
+ * Requests that change or report the state. */
 #include "service/engine/heap/heap_state.h"
 
 #include <errno.h>
@@ -10,16 +10,16 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- What the guest says ---- */
+/* ---- The guest's answers ---- */
 
-/* The variable that a build with that name of mallctl reads. */
+/* The environment variable that a jemalloc with this name of mallctl reads. */
 static const char *variable_of(const char *symbol) {
     if (strcmp(symbol, "je_mallctl") == 0)
         return "JE_MALLOC_CONF";
     return strcmp(symbol, "_rjem_mallctl") == 0 ? "_RJEM_MALLOC_CONF" : "MALLOC_CONF";
 }
 
-/* The line that makes jemalloc's own profiling possible. */
+/* The setting that makes jemalloc's profiling possible. */
 static void line_to_set(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
                         char line[128]) {
     const char *symbol = heap->mallctl_name ? heap->mallctl_name : answer->symbol;
@@ -27,7 +27,7 @@ static void line_to_set(const struct heap *heap, const sonde_guest_v1_HeapAnswer
              answer->symbol[0] ? "" : "LD_PRELOAD=libjemalloc.so.2 ", variable_of(symbol));
 }
 
-/* What our own sampler can do here, or why it can do nothing. */
+/* What Sonde's sampler can do here, or why it cannot. */
 static void explain_ours(const sonde_guest_v1_HeapAnswer *answer, char *text, size_t size) {
     if (answer->interposed && answer->program_imports == 0)
         snprintf(text, size,
@@ -77,7 +77,8 @@ void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     bool is_known = answer->profiling || answer->interposed;
     bool active = is_known && answer->active;
     if (active && !state->active)
-        snprintf(state->owner, sizeof state->owner, "target"); /* unless an activation says more */
+        snprintf(state->owner, sizeof state->owner,
+                 "target"); /* unless an activation gives a longer text */
     state->backend = backend_of(answer);
     state->available = answer->profiling || answer->interposable;
     state->active = active;
@@ -86,7 +87,7 @@ void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     state->accumulates = is_known && answer->accumulates;
     uint64_t before = state->sample_bytes;
     state->sample_bytes = mean_of(answer);
-    /* Another distance came with a reset, whoever made it. */
+    /* A changed sampling interval means that somebody has reset the profile. */
     state->epoch += before != 0 && state->sample_bytes != 0 && state->sample_bytes != before;
     state->dropped =
         answer->interposed ? alloc_view_dropped(heap->table) - heap->dropped_before : 0;
@@ -138,7 +139,7 @@ static sonde_err refuse_second(const struct heap *heap, struct sonde_diag *diag)
                       heap->target->info.name, since, who[0] ? ", switched on by " : "", who);
 }
 
-/* What jemalloc's own profiling alone can do. */
+/* What only jemalloc's profiling can do. */
 static sonde_err check_backend(const struct heap *heap, enum engine_heap_verb verb,
                                const sonde_guest_v1_HeapAnswer *answer, struct sonde_diag *diag) {
     const char *name = heap->target->info.name;
@@ -161,18 +162,18 @@ static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *ans
         err = refuse_second(heap, &diag);
     if (err == SONDE_NOT_AVAILABLE && answer && !heap->state.available &&
         (verb == ENGINE_HEAP_STATUS || verb == ENGINE_HEAP_DEACTIVATE))
-        err = SONDE_OK; /* the state says it */
+        err = SONDE_OK; /* the state reports it */
     if (!err)
         err = check_backend(heap, verb, answer, &diag);
     if (!err && answer->interposed && (verb == ENGINE_HEAP_ACTIVATE || verb == ENGINE_HEAP_RESET))
         heap_begin_totals(heap);
     if (!err && verb == ENGINE_HEAP_ACTIVATE && answer->interposed && heap->was_interposed)
-        heap->state.epoch++; /* its table began anew */
+        heap->state.epoch++; /* its table was cleared */
     heap->was_interposed |= !err && answer && answer->interposed;
     if (!err && verb == ENGINE_HEAP_ACTIVATE)
         heap_begin_activity(heap, call);
     if (!err && verb == ENGINE_HEAP_RESET && heap->state.epoch == call->epoch)
-        heap->state.epoch++; /* to the same distance */
+        heap->state.epoch++; /* with the same interval */
     if (!err && !heap->state.active)
         heap_end_activity(heap, verb == ENGINE_HEAP_DEACTIVATE && call->request.delete_dumps);
     else if (!err && verb == ENGINE_HEAP_RESET)

@@ -3,12 +3,12 @@
  * The heap state of one target, on the engine thread.
  *
  *     request ──▶ call ──HeapCommand──▶ guest ──HeapAnswer──▶ state, answer
- *                                                 └─ memfd ──▶ worker: a profile, or a kept file
+ *                                                 └─ memfd ──▶ worker: a profile, or a dump file
  *
- * The guest answers in the order it was asked, and two activations that cross are told apart by the
- * guest: so nothing is locked and nothing waits. Everything that is not the guest's word (owner,
- * epoch, lease, interval, dumps) lies in `struct heap`, and on disk beside the dumps, for the next
- * sonded. Thread safety: engine thread only. */
+ * The guest answers commands in order and refuses the second of two competing activations, so
+ * nothing here is locked and nothing waits. What the guest does not know (owner, epoch, lease,
+ * interval, dumps) is in `struct heap`, and in a file beside the dumps for the next sonded. Thread
+ * safety: engine thread only. */
 #ifndef SONDE_SERVICE_ENGINE_HEAP_HEAP_STATE_H
 #define SONDE_SERVICE_ENGINE_HEAP_HEAP_STATE_H
 
@@ -24,7 +24,7 @@
 #define HEAP_KEEP_BYTES (1ull << 30)
 #define HEAP_MAX_DUMP   (1ull << 30) /* as text in memory */
 
-/* Something the guest was asked, or is to be. */
+/* A command that the guest has received or will receive. */
 struct heap_call {
     struct heap_call *next;
     struct message message;
@@ -32,96 +32,96 @@ struct heap_call {
     sonde_guest_v1_HeapVerb verb;
     uint32_t sequence;
     uint64_t deadline_ns;
-    struct engine_heap_request request; /* its strings: below */
+    struct engine_heap_request request; /* its strings are below */
     char owner[65];
     void (*done)(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd);
     engine_on_heap *on_answer;
     engine_on_heap_result *on_result;
     void *context;
-    bool is_searched; /* it was sent with what the search of the program's symbols knew */
+    bool is_searched; /* sent with the result of the symbol search */
     bool raw, require_active;
     uint64_t older_than_ms;
-    uint64_t sample_bytes; /* ALLOCS, with the next */
+    uint64_t sample_bytes; /* ALLOCS, like the next */
     double probability;
-    uint64_t epoch;                        /* when it was asked; of the dump, once it is there */
-    char name[ENGINE_HEAP_NAME_BYTES + 1]; /* of a kept dump; "" = now */
+    uint64_t epoch;                        /* time of the request, then of the dump */
+    char name[ENGINE_HEAP_NAME_BYTES + 1]; /* of a periodic dump; "" = now */
 };
 
 struct heap {
     struct target *target;
-    struct engine_heap_state state; /* as last known */
+    struct engine_heap_state state; /* as last reported */
     struct heap_call *calls, **last;
-    struct heap_call *unsearched; /* those that wait for the search */
+    struct heap_call *unsearched; /* calls that wait for the symbol search */
     uint32_t call_count, sequence;
     struct heap_dumps dumps;
     uint32_t keep_dumps;
     uint64_t keep_bytes;
     uint64_t next_dump_ns, lease_ns; /* monotonic; 0 = never */
-    uint64_t gdump_ns;               /* when the last one came */
-    bool was_interposed;             /* our own sampler has had samples before */
-    bool is_dumping;                 /* a periodic dump is on its way */
-    bool is_searched;                /* the program's symbol table, for mallctl */
-    uint64_t mallctl;                /* found there; 0 = not */
-    const char *mallctl_name;        /* static text; NULL = none */
-    struct alloc_view *table;        /* of our own sampler, while it is there */
-    struct alloc_base *base;         /* what its totals were when heap profiling began */
+    uint64_t gdump_ns;               /* when the last one arrived */
+    bool was_interposed;             /* Sonde's sampler has had samples before */
+    bool is_dumping;                 /* a periodic dump is being taken */
+    bool is_searched;         /* whether the program's symbol table was searched for mallctl */
+    uint64_t mallctl;         /* its address; 0 = not found */
+    const char *mallctl_name; /* static text; NULL = none */
+    struct alloc_view *table; /* of Sonde's sampler, while it exists */
+    struct alloc_base *base;  /* its totals when heap profiling began */
     uint64_t dropped_before;
-    uint32_t life; /* of the kept dumps: one that was asked for in an earlier life is not kept */
+    uint32_t life; /* changes with a new process: a dump requested before that is not kept */
 };
 
-/* heap.c. Makes the state when there is none yet; NULL when out of memory. */
+/* guest_commands.c. Creates the state if there is none; NULL when out of memory. */
 struct heap *heap_of(struct target *target);
-void heap_destroy(struct heap *heap); /* NULL is fine */
-/* Any thread. A call to the one target that fits. */
+void heap_destroy(struct heap *heap); /* NULL is allowed */
+/* Creates a call to the one target that matches. Any thread. */
 SONDE_MUST_USE sonde_err heap_call_create(struct engine *engine,
                                           const struct engine_selector *selector,
                                           struct heap_call **call, struct sonde_diag *diag);
-/* Sends the call. Its done comes once, answer NULL when the guest gives none. */
+/* Sends the call. Its `done` is called once, with a NULL answer if the guest does not reply. */
 void heap_ask(struct heap *heap, struct heap_call *call);
 void heap_call_free(struct heap_call *call);
-/* Takes fd (-1 = none). SONDE_PROTOCOL for an answer nobody asked for. */
+/* Takes fd (-1 = none). SONDE_PROTOCOL if no command is waiting for an answer. */
 SONDE_MUST_USE sonde_err heap_on_answer(struct target *target,
                                         const sonde_guest_v1_HeapAnswer *answer, int fd);
-/* The connection is over. */
+/* The guest has disconnected. */
 void heap_detach(struct target *target);
-/* Deadlines; returns when to look again, 0 = never. */
+/* Handles deadlines; returns the time of the next one, 0 = none. */
 uint64_t heap_tick(struct target *target, uint64_t now_ns);
-/* What went wrong with a command: SONDE_OK when nothing did. */
+/* The error of a command, or SONDE_OK. */
 SONDE_MUST_USE sonde_err heap_judge(const struct heap *heap,
                                     const sonde_guest_v1_HeapAnswer *answer,
                                     struct sonde_diag *diag);
 
-/* heap_state.c */
-/* Takes over what the guest says. */
+/* heap_requests.c */
+/* Updates the state from the guest's answer. */
 void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer);
 void heap_answer(struct heap_call *call, sonde_err err, const struct sonde_diag *diag);
 
-/* heap_periodic.c */
-/* Where the target's dumps are kept: its process alone has that name. The caller's to free; NULL =
- * nowhere. */
+/* periodic_dumps.c */
+/* The directory of the target's dumps; no other process has the same one. The caller frees it; NULL
+ * = there is no data directory. */
 char *heap_directory(const struct target *target);
 void heap_remember(const struct heap *heap);
-/* A guest has come: goes on with what an earlier sonded had begun with it. */
+/* A guest has attached: continues what an earlier sonded had started with it. */
 void heap_attach(struct target *target);
-/* Looks on a worker for what dumps of ended processes is to go (heap_sweep.h). */
+/* Applies the limits of dump_retention.h on a worker. */
 void heap_start_sweep(struct engine *engine);
 void heap_begin_activity(struct heap *heap, const struct heap_call *call);
 void heap_end_activity(struct heap *heap, bool delete_dumps);
-/* The guest has caught a dump at a new maximum: kept among the periodic ones, one every
- * HEAP_GDUMP_NS. skipped: others since the last one told, which the guest dropped. Takes fd. */
+/* The guest has caught a dump at a new maximum (gdump). One per HEAP_GDUMP_NS is kept among the
+ * periodic dumps. skipped: the number the guest dropped since the last one. Takes fd. */
 void heap_on_gdump(struct target *target, uint64_t skipped, int fd);
-/* Returns when to look again, 0 = never. */
+/* Returns the time of the next deadline, 0 = none. */
 uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns);
 
-/* heap_table.c: our own sampler. */
-/* Takes over the table that came with an answer, or lets it go; fd is borrowed, -1 = none came. */
+/* sampler_heap.c: Sonde's sampler. */
+/* Uses the table that came with an answer, or releases the old one; fd is borrowed, -1 = none. */
 void heap_note_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer, int fd);
-/* Totals count from now on. */
+/* Starts counting totals from now. */
 void heap_begin_totals(struct heap *heap);
 void heap_forget_totals(struct heap *heap);
-/* A job that reads the table: create, start by engine_start_job's rules, finish. */
+/* A job that reads the table: create it, run it as engine_start_job requires, finish it. */
 struct table_reading {
-    struct alloc_view *view; /* retained, as base */
+    struct alloc_view *view; /* retained, like base */
     struct alloc_base *base;
     pid_t pid;
     uint64_t mean, older_than_ms;
@@ -137,15 +137,16 @@ SONDE_MUST_USE sonde_err table_read_profile(struct engine *engine,
 SONDE_MUST_USE sonde_err table_read_text(const struct table_reading *reading,
                                          struct sonde_buf *text, struct sonde_diag *diag);
 
-/* heap_get.c */
-/* Worker. jemalloc's text in fd (borrowed), as it is or as a profile; pid: whose files it names. */
+/* get_dump.c */
+/* Reads jemalloc's text from fd (borrowed), unchanged or as a profile. pid: the process whose files
+ * it names. Worker. */
 SONDE_MUST_USE sonde_err heap_read_dump(struct engine *engine, int fd, pid_t pid, bool raw,
                                         struct engine_heap_result *result, struct sonde_diag *diag);
-/* Does with the dump in fd, which it takes, what the call asked; frees the call. -1: with our own
- * sampler's table. */
+/* Answers the call with the dump in fd and frees the call. Takes fd; -1 = use the table of Sonde's
+ * sampler. */
 void heap_deliver(struct heap_call *call, int fd);
 
-/* heap_ended.c: a query with `ended`. */
+/* ended_dumps.c: a query with `ended`. */
 SONDE_MUST_USE sonde_err heap_get_ended(struct engine *engine,
                                         const struct engine_heap_query *query,
                                         engine_on_heap_result *on_result, void *context,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What happens by itself while heap profiling is on: periodic dumps, the end of a lease; and that
- * the next sonded goes on with both (heap_memory.h). A dump that fails is counted and the next one
- * tried at its time. */
+ * Timers of heap profiling: periodic dumps and the end of a lease. The next sonded continues both
+ * (saved_state.h). A dump that fails is counted, and the next one is tried at its time. */
 #include "service/engine/heap/dump_retention.h"
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/heap/saved_state.h"
@@ -18,7 +17,7 @@
 
 #define NS_PER_S 1000000000ull
 
-/* ---- Memory ---- */
+/* ---- Saved state ---- */
 
 char *heap_directory(const struct target *target) {
     const char *data_dir = target->engine->data_dir;
@@ -46,11 +45,12 @@ static void write_state(const struct heap *heap, FILE *file) {
     memcpy(memory.owner, state->owner, sizeof memory.owner);
     snprintf(memory.name, sizeof memory.name, "%s", heap->target->info.name);
     for (char *at = memory.name; *at; at++)
-        *at = (unsigned char)*at < ' ' ? '?' : *at; /* a line's end would end the line */
+        *at = (unsigned char)*at < ' ' ? '?'
+                                       : *at; /* a newline would end the line in the state file */
     heap_memory_write(&memory, &heap->dumps, file);
 }
 
-/* Without it the next sonded knows less; nobody is told. */
+/* Failures are ignored: the next sonded merely knows less. */
 void heap_remember(const struct heap *heap) {
     char path[4096], fresh[4096];
     if (!heap->dumps.dir)
@@ -133,7 +133,7 @@ void heap_attach(struct target *target) {
     heap_ask(heap, call);
 }
 
-/* ---- Those of processes that have ended ---- */
+/* ---- Dumps of ended processes ---- */
 
 static void sweep(struct job *base) {
     static const struct heap_sweep_limits limits = {HEAP_SWEEP_AGE_NS, HEAP_SWEEP_COUNT,
@@ -158,7 +158,7 @@ void heap_start_sweep(struct engine *engine) {
     engine_start_job(engine, engine->builders, job);
 }
 
-/* ---- Activity ---- */
+/* ---- Activation ---- */
 
 void heap_begin_activity(struct heap *heap, const struct heap_call *call) {
     struct engine_heap_state *state = &heap->state;
@@ -198,7 +198,7 @@ void heap_end_activity(struct heap *heap, bool delete_dumps) {
 struct keeping {
     struct job job;
     struct target *target;
-    int fd; /* -1: our own sampler's table */
+    int fd; /* -1 = the table of Sonde's sampler */
     struct table_reading reading;
     char *path;
     uint32_t life;
@@ -213,7 +213,8 @@ static void count_failure(struct heap *heap, sonde_err err, const struct sonde_d
              sonde_diag_text(diag, err));
 }
 
-/* A dump of our own sampler's, as a file that is read as any other; -1 with keeping->err. */
+/* Writes a dump of Sonde's sampler to a file in jemalloc's format; -1 and keeping->err on
+ * failure. */
 static int write_dump(struct keeping *keeping) {
     struct sonde_buf text = {0};
     keeping->err = table_read_text(&keeping->reading, &text, &keeping->diag);
@@ -266,7 +267,7 @@ static void on_kept(struct engine *engine, struct job *base) {
     free(keeping);
 }
 
-/* Takes fd; -1: what our own sampler's table says. */
+/* Takes fd; -1 = dump the table of Sonde's sampler. */
 static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *diag) {
     sonde_err err = heap_dumps_prepare(&heap->dumps, diag);
     struct keeping *keeping = err ? NULL : calloc(1, sizeof *keeping);
@@ -290,7 +291,7 @@ static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *dia
     return SONDE_OK;
 }
 
-/* A guest may send any descriptor, and as many as it likes. */
+/* A guest may send any descriptor, any number of times. */
 void heap_on_gdump(struct target *target, uint64_t skipped, int fd) {
     struct heap *heap = target->heap;
     struct stat file;
@@ -342,7 +343,7 @@ static void start_dump(struct heap *heap, uint64_t now_ns) {
     heap->next_dump_ns += interval_ns;
     if (heap->next_dump_ns <= now_ns)
         heap->next_dump_ns = now_ns + interval_ns;
-    if (!heap->is_dumping) /* a slower one is still on its way */
+    if (!heap->is_dumping) /* the previous one is still being taken */
         call = own_call(heap, sonde_guest_v1_HeapVerb_HEAP_DUMP);
     if (!call)
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Heap profiling by our own sampler: its table is read here, the guest has no part in it. Its
- * totals only grow, and begin with whoever used it first; so those of the activation are the
- * difference to what they were then. */
+ * Heap profiling with Sonde's sampler: sonded reads the table without the guest's help. The totals
+ * only grow and start with the sampler's first user, so the totals of an activation are the
+ * difference to those at its start. */
 #include "service/engine/allocs/alloc_report.h"
 #include "service/engine/heap/heap_state.h"
 
@@ -28,7 +28,7 @@ void heap_forget_totals(struct heap *heap) {
     heap->dropped_before = 0;
 }
 
-/* A table that was empty needs none. */
+/* An empty table needs no base. */
 void heap_begin_totals(struct heap *heap) {
     heap_forget_totals(heap);
     if (!heap->table)

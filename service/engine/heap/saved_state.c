@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define MAX_LINES 100100 /* a dump each, and the first five */
+#define MAX_LINES 100100 /* one per dump, and the first five */
 
 void heap_memory_write(const struct heap_memory *memory, const struct heap_dumps *dumps,
                        FILE *file) {
@@ -40,7 +40,7 @@ static void read_activity(struct heap_memory *memory, const char *line) {
     *memory = said;
 }
 
-/* One that is too long is none of ours. */
+/* We never write a longer line. */
 static void read_text(char *into, size_t size, const char *text) {
     size_t len = strcspn(text, "\n");
     if (len >= size)

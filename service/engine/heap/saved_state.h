@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a next sonded finds about a target's heap profiling, in the file "state" beside the dumps:
+ * The state of a target's heap profiling, saved for the next sonded in the file "state" beside the
+ * dumps:
  *
  *     sonde-heap 1
- *     process <pid> ticks <n>                 who, and when it began: for heap_sweep.h
+ *     process <pid> ticks <n>                 the process and its start: for dump_retention.h
  *     active 1 since <ns> lease <ns> interval <s> keep <dumps> <bytes> epoch <n>
  *     owner <text>
- *     name <text>                             of the target, for whoever looks when it has ended
- *     dump 000001 epoch 1                     one a kept dump
+ *     name <text>                             of the target, for reading it after its end
+ *     dump 000001 epoch 1                     one per dump
  *
- * The file is ours, but a line that breaks off or is out of bounds must do no harm: it is passed
- * over. Thread safety: any thread. */
+ * The file is ours, but a line that is cut off or out of bounds must do no harm, so it is skipped.
+ * Thread safety: any thread. */
 #ifndef SONDE_SERVICE_ENGINE_HEAP_SAVED_STATE_H
 #define SONDE_SERVICE_ENGINE_HEAP_SAVED_STATE_H
 
@@ -32,7 +33,7 @@ struct heap_memory {
 
 void heap_memory_write(const struct heap_memory *memory, const struct heap_dumps *dumps,
                        FILE *file);
-/* What the file does not say stays as it is. dumps: their epochs, may be NULL. */
+/* Values that the file lacks stay unchanged. dumps receives the epochs; may be NULL. */
 void heap_memory_read(struct heap_memory *memory, struct heap_dumps *dumps, FILE *file);
 
 #endif
