@@ -125,15 +125,16 @@ static void push_front(struct unwind_cache *cache, struct entry *entry) {
     cache->entries = entry;
 }
 
-/* Entries past either bound go, from the least recently used, unless somebody looks at them. */
+/* Evicts entries beyond either limit, the least recently used first, except those in use. Whoever
+ * builds an entry holds a reference. */
 static void evict(struct unwind_cache *cache) {
     size_t count = 0, bytes = 0;
     for (struct entry **at = &cache->entries; *at;) {
         struct entry *entry = *at;
         count++;
-        bytes += entry->state == READY ? entry->bytes : 0; /* others are still being filled */
+        bytes += entry->state == READY ? entry->bytes : 0;
         if ((count > UNWIND_CACHE_ENTRIES || bytes > UNWIND_CACHE_MEMORY) && count > 1 &&
-            entry->state == READY && entry->references == 0) {
+            entry->references == 0) {
             *at = entry->next;
             bytes -= entry->bytes;
             count--;

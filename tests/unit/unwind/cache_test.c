@@ -7,10 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define LIBC "/lib/x86_64-linux-gnu/libc.so.6"
@@ -221,4 +225,115 @@ TEST(askers_at_once_build_once) {
     CHECK_INT(counters_of(cache).builds, ==, 1);
     CHECK_INT(counters_of(cache).hits, ==, 7);
     unwind_cache_destroy(cache);
+}
+
+/* --- Eviction --- */
+
+#define OTHERS (UNWIND_CACHE_ENTRIES + 8)
+
+/* The second time each of them has been evicted meanwhile. */
+static void get_others(struct unwind_cache *cache) {
+    char identity[16];
+    for (unsigned i = 0; i < OTHERS; i++) {
+        snprintf(identity, sizeof identity, "other%u", i);
+        get_and_drop(cache, identity, LD);
+    }
+}
+
+TEST(too_many_tables_evict_the_least_recently_used) {
+    struct unwind_cache *cache = cache_in(NULL, 0);
+    get_others(cache);
+    CHECK_INT(counters_of(cache).builds, ==, OTHERS);
+    get_and_drop(cache, "other8", LD);
+    CHECK_INT(counters_of(cache).hits, ==, 1);
+    get_and_drop(cache, "other7", LD);
+    CHECK_INT(counters_of(cache).builds, ==, OTHERS + 1);
+    unwind_cache_destroy(cache);
+}
+
+/* A build that stops at its first byte until it is told to continue: its file is in memory that
+ * cannot be read before. */
+static struct {
+    struct unwind_cache *cache;
+    char *bytes;
+    size_t size;
+    sem_t reached, released;
+    _Atomic pid_t waiter; /* the thread that is about to wait for the build */
+} slow;
+
+static void on_first_byte(int number) {
+    sem_post(&slow.reached);
+    while (sem_wait(&slow.released) != 0)
+        continue;
+    mprotect(slow.bytes, slow.size, PROT_READ);
+}
+
+static void *get_slow(void *unused) {
+    size_t bytes;
+    int memfd;
+    sonde_err err =
+        unwind_cache_get_memory(slow.cache, "slow", slow.bytes, slow.size, NULL, &memfd, &bytes);
+    return err == SONDE_OK && close(memfd) == 0 ? &slow : NULL;
+}
+
+static void *wait_for_slow(void *unused) {
+    slow.waiter = (pid_t)syscall(SYS_gettid);
+    return get_slow(unused);
+}
+
+static void map_slow(void) {
+    int fd = open(LD, O_RDONLY | O_CLOEXEC);
+    struct stat status;
+    CHECK_INT(fstat(fd, &status), ==, 0);
+    slow.size = (size_t)status.st_size;
+    slow.bytes = mmap(NULL, slow.size, PROT_NONE, MAP_PRIVATE, fd, 0);
+    CHECK(slow.bytes != MAP_FAILED);
+    close(fd);
+}
+
+static bool is_asleep(pid_t tid) {
+    char path[64], text[256] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)tid);
+    FILE *file = fopen(path, "re");
+    if (file && !fgets(text, sizeof text, file))
+        text[0] = 0;
+    if (file)
+        fclose(file);
+    const char *name_end = strrchr(text, ')');
+    return name_end && name_end[1] == ' ' && name_end[2] == 'S';
+}
+
+/* Nothing else can hold the cache's lock meanwhile, so a thread that sleeps waits for the build. */
+static void start_waiter(pthread_t *thread) {
+    slow.waiter = 0;
+    pthread_create(thread, NULL, wait_for_slow, NULL);
+    while (!slow.waiter || !is_asleep(slow.waiter))
+        usleep(1000);
+}
+
+TEST(a_table_in_use_survives_eviction) {
+    struct sigaction action = {.sa_handler = on_first_byte}, before;
+    pthread_t builder, waiter;
+    void *built, *waited;
+    slow.cache = cache_in(NULL, 0);
+    sem_init(&slow.reached, 0, 0);
+    sem_init(&slow.released, 0, 0);
+    map_slow();
+    sigaction(SIGSEGV, &action, &before);
+    pthread_create(&builder, NULL, get_slow, NULL);
+    while (sem_wait(&slow.reached) != 0)
+        continue;
+    get_others(slow.cache); /* "slow" is the first to go, but it is being built */
+    start_waiter(&waiter);
+    get_others(slow.cache); /* the first to go again; the builder is served before the waiter */
+    sem_post(&slow.released);
+    sem_post(&slow.released); /* for a waiter that builds it a second time, which would be wrong */
+    pthread_join(builder, &built);
+    pthread_join(waiter, &waited);
+    sigaction(SIGSEGV, &before, NULL);
+    CHECK(built != NULL);
+    CHECK(waited != NULL);
+    CHECK_INT(counters_of(slow.cache).hits, ==, 1);
+    munmap(slow.bytes, slow.size);
+    unwind_cache_destroy(slow.cache);
 }

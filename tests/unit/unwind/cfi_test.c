@@ -8,6 +8,7 @@
 
 #define ORIGIN  0x10000u
 #define SECTION 0x50000u
+#define TEXT    0x100000u /* bytes of code */
 
 /* advance, offset, restore in their short forms */
 #define ADVANCE(n)        (0x40 | (n))
@@ -86,7 +87,7 @@ static sonde_err compile(void) {
     struct frames frames = {.origin = ORIGIN, .range_count = 1};
     struct unwind_rows rows;
     struct cfi_section where = {.data = section, .size = section_len, .vaddr = SECTION};
-    frames.ranges[0].end = 0x100000;
+    frames.ranges[0].end = TEXT;
     sonde_buf_finish(&image);
     unwind_rows_init(&rows);
     rows.origin = ORIGIN;
@@ -236,15 +237,41 @@ TEST(equal_neighbours_are_one_row_and_equal_rules_one_rule) {
 TEST(unsorted_functions_are_sorted_and_overlaps_settled) {
     put_usual_cie();
     FDE(0x200, 0x100, CFA_OFFSET(32));
-    FDE(0x100, 0x200, CFA_OFFSET(16));   /* cut at 0x200 */
-    FDE(0x200, 0x300, CFA_OFFSET(48));   /* same start, later: does not count */
-    FDE(0x100000, 0x10, CFA_OFFSET(64)); /* where no code is */
+    FDE(0x100, 0x200, CFA_OFFSET(16)); /* cut at 0x200 */
+    FDE(0x200, 0x300, CFA_OFFSET(48)); /* same start, later: does not count */
+    FDE(TEXT, 0x10, CFA_OFFSET(64));   /* where no code is */
     CHECK_INT(compile(), ==, SONDE_OK);
     CHECK_INT(at(0x1ff)->cfa_offset, ==, 16);
     CHECK_INT(at(0x200)->cfa_offset, ==, 32);
     CHECK_INT(at(0x2ff)->cfa_offset, ==, 32);
     CHECK_INT(at(0x300)->cfa, ==, UNWIND_CFA_NONE);
     CHECK_INT(((const struct unwind_header *)image.data)->fde_count, ==, 2);
+}
+
+TEST(a_function_longer_than_its_text_ends_with_the_text) {
+    static const uint32_t lengths[] = {0x41, 0x1000, 0x7fffffff, UINT32_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        put_usual_cie();
+        FDE(0x100, 0x40, CFA_OFFSET(16));
+        FDE(TEXT - 0x40, lengths[i], CFA_OFFSET(32));
+        CHECK_INT(compile(), ==, SONDE_OK);
+        const struct unwind_header *header = (const struct unwind_header *)image.data;
+        CHECK_INT(header->base + header->text_bytes, ==, ORIGIN + TEXT);
+        CHECK_INT(header->covered_bytes, ==, 0x80);
+        CHECK_INT(at(TEXT - 1)->cfa_offset, ==, 32);
+        CHECK_INT(at(TEXT)->cfa, ==, UNWIND_CFA_NONE);
+    }
+}
+
+TEST(a_function_as_long_as_its_text_is_whole_and_an_empty_one_is_none) {
+    put_usual_cie();
+    FDE(TEXT - 0x40, 0x40, CFA_OFFSET(32));
+    FDE(0x100, 0, CFA_OFFSET(16));
+    CHECK_INT(compile(), ==, SONDE_OK);
+    const struct unwind_header *header = (const struct unwind_header *)image.data;
+    CHECK_INT(header->fde_count, ==, 1);
+    CHECK_INT(header->base, ==, ORIGIN + TEXT - 0x40);
+    CHECK_INT(header->text_bytes, ==, 0x40);
 }
 
 TEST(a_broken_program_costs_its_own_function_only) {

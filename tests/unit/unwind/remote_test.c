@@ -7,13 +7,14 @@
 #include "tests/unit/check.h"
 
 #include <string.h>
+#include <ucontext.h>
 
 #define CODE  0x400000ull
 #define STACK 0x7f0000000000ull
 #define WORDS 256
 
 /* At CODE: a leaf (rsp + 8), at + 0x100 a function with a frame pointer, at + 0x200 the root, at +
- * 0x300 one that finds its frame from rbx, at + 0x400 a gap. JIT code is anywhere from 2 * CODE. */
+ * 0x300 one that finds its frame from rbx, at + 0x400 a gap, at + 0x700 a signal trampoline. JIT code is anywhere from 2 * CODE. */
 static struct sonde_buf table;
 static uint64_t words[WORDS];
 static uint8_t text[0x800];
@@ -53,7 +54,8 @@ static void build(void) {
     unwind_rows_gap(&rows, 0x3f0);
     add(&rows, 0x500, rule(UNWIND_CFA_RSP, 16, UNWIND_SAME));
     add(&rows, 0x600, complex);
-    unwind_rows_gap(&rows, 0x700);
+    add(&rows, 0x700, rule(UNWIND_CFA_SIGNAL, 0, UNWIND_SAME));
+    unwind_rows_gap(&rows, 0x740);
     CHECK_INT(unwind_rows_write(&rows, &table), ==, SONDE_OK);
     unwind_rows_finish(&rows);
 }
@@ -169,6 +171,22 @@ TEST(code_between_functions_is_left_by_its_frame_pointer_too) {
     struct unwind_remote_walk walk = walk_from(CODE + 0x410, 10, true, STACK + 8 * 20);
     CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
     CHECK_INT(walk.count, ==, 2);
+}
+
+/* The byte before CODE + 0x100 belongs to no function: only an exact look-up finds the rule. */
+TEST(code_interrupted_at_a_functions_first_instruction_is_looked_up_there) {
+    build();
+    words[10] = CODE + 0x701; /* the leaf returns to the trampoline, and the ucontext follows */
+    ucontext_t *context = (ucontext_t *)&words[11];
+    context->uc_mcontext.gregs[REG_RIP] = (greg_t)(CODE + 0x100);
+    context->uc_mcontext.gregs[REG_RSP] = (greg_t)(STACK + 8 * 200);
+    context->uc_mcontext.gregs[REG_RBP] = 1;
+    words[200] = CODE + 0x210;
+    struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
+    CHECK_INT(walk.end, ==, UNWIND_REMOTE_ROOT);
+    CHECK_INT(walk.count, ==, 4);
+    CHECK(pcs[2] == ((CODE + 0x100) | UNWIND_REMOTE_EXACT));
+    CHECK_INT(pcs[3], ==, CODE + 0x210);
 }
 
 TEST(each_way_to_end_early_is_told) {
