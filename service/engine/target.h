@@ -61,7 +61,7 @@ struct session_waiter {
     void *context;
 };
 
-struct heap;          /* heap_inside.h */
+struct heap;          /* heap/heap_state.h */
 struct allocs_window; /* allocs.h */
 
 enum session_kind { SESSION_CPU, SESSION_ALLOCS, SESSION_KINDS };
@@ -167,10 +167,10 @@ void link_read(struct target *target);
 void link_write(struct target *target);
 void link_accept(struct engine *engine);
 
-/* guest.c: what guests say. */
+/* guest_messages.c: handles messages from guests. */
 sonde_err guest_on_message(void *target, const frames_from_guest *message);
 
-/* tables.c: workers open mappings and compile their tables. */
+/* unwind_tables.c: workers open mappings and compile their tables. */
 void tables_begin(struct target *target, struct generation *generation);
 /* Has the names fetched of all mappings that samples lie in. True when they are at hand, or there
  * is no hope of any. */

@@ -21,6 +21,9 @@ DOORS = [
     (re.compile(r'#include "gateway/'), ("gateway/", "tests/")),
     (re.compile(r'#include "clients/'), ("clients/", "gateway/", "tests/")),
 ]
+FILE_NAME = re.compile(r"(?<![\w./<*$~-])((?:[\w-]+/)*[\w-]+\.(?:c|h|cc|py|sh|js|proto|md))\b(?![\w/(])")
+# Files of other projects that comments mention.
+FOREIGN = {"bio.c", "http.c", "profile.proto", "proto/profile.proto", "doc_internal/PROFILING_INTERNALS.md", "descriptor.proto", "one.cc", "two.c"}
 MARKERS = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BODY_START = re.compile(r"^[A-Za-z_].*\{$")
 NOT_A_FUNCTION = re.compile(r"^(struct|enum|union|typedef|extern \"C\")\b[^()]*\{$|.*=\s*\{$")
@@ -86,6 +89,23 @@ def check_doors(path, lines):
                 yield number, f"only {', '.join(doors)} may say this: {line.strip()}"
 
 
+def known_names(top):
+    """Every tail of every path in the tree: "ring.h", "guest/ring.h", "service/guest/ring.h"."""
+    listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files"], cwd=top, capture_output=True, text=True,
+                            check=True).stdout.split()
+    return {path.split("/", skip)[skip] for path in listed for skip in range(path.count("/") + 1)} | FOREIGN
+
+
+def check_named_files(path, lines, known):
+    """A comment that names a file of ours sends its reader there: the file must exist."""
+    text = "\n".join(lines)
+    comments = re.finditer(r"/\*.*?\*/|//[^\n]*", text, re.S) if path.endswith((".c", ".h")) else ()
+    for comment in comments:
+        for match in FILE_NAME.finditer(comment[0]):
+            if match[1] not in known:
+                yield text.count("\n", 0, comment.start() + match.start()) + 1, f"no file is named {match[1]}"
+
+
 def check_format(top, paths):
     sources = [path for path in paths if path.endswith((".c", ".h"))]
     run = subprocess.run(["clang-format", "--dry-run", "--Werror", *sources], cwd=top,
@@ -103,12 +123,13 @@ def main():
     listed = subprocess.run(["git", "-c", "safe.directory=*", "ls-files", "*.c", "*.h", "*.py", "*.js", "*.sh"], cwd=top,
                             capture_output=True, text=True, check=True).stdout.split()
     paths = [path for path in listed if os.path.exists(os.path.join(top, path)) and "golden/" not in path]
-    findings = list(check_format(top, paths))
+    findings, known = list(check_format(top, paths)), known_names(top)
     for path in paths:
         with open(os.path.join(top, path), encoding="utf-8") as source:
             lines = source.read().splitlines()
         for rule in (check_functions, check_file, check_doors):
             findings += [(path, line, sentence) for line, sentence in rule(path, lines)]
+        findings += [(path, line, sentence) for line, sentence in check_named_files(path, lines, known)]
     for path, line, sentence in sorted(findings):
         print(f"{path}:{line}: {sentence}")
     good = len(paths) - len({path for path, _, _ in findings})

@@ -51,8 +51,7 @@ struct engine_heap_request {
 };
 
 struct engine_heap_state {
-    enum engine_heap_backend
-        backend; /* the active one; if inactive, the one that would be chosen */
+    enum engine_heap_backend backend; /* if inactive, the one that would be chosen */
     bool available, active;
     bool was_active; /* state before the request */
     bool gdump, accumulates;

@@ -47,9 +47,8 @@ void rpc_list_captures(struct rpc_call *call, const ProtobufCMessage *message) {
 struct viewing {
     struct rpc_call *call;
     struct rpc_rendering rendering;
-    const char
-        *sample_type; /* NULL = the profile's default; points into the request, like the title */
-    int fd, base_fd;  /* base_fd -1 = no comparison */
+    const char *sample_type; /* NULL = the profile's default; points into the request */
+    int fd, base_fd;         /* base_fd -1 = no comparison */
     bool growth_only, normalise;
     Sonde__V1__Capture *metadata;
     struct rpc_job job;

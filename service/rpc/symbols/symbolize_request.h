@@ -32,7 +32,7 @@ struct symbolize_request {
     /* Once, the last thing done with the ask. */
     void (*on_done)(struct symbolize_request *query, sonde_err err, const struct sonde_diag *diag);
 
-    /* Of ask.c. */
+    /* Private to symbolize_request.c. */
     struct loop_message message;
     struct loop_timer timer;
     int64_t deadline_ns;

@@ -2,7 +2,7 @@
  *
  * What DWARF call frame instructions do to the rules at a pc. Kept is what a row can hold (CFA, the
  * callee-saved registers, the return address) and noted what it cannot; such rows become
- * UNWIND_CFA_NONE. Whole programs are run by program.h. */
+ * UNWIND_CFA_NONE. Whole programs are run by cfi_program.h. */
 #ifndef SONDE_SERVICE_UNWIND_CFI_CFI_H
 #define SONDE_SERVICE_UNWIND_CFI_CFI_H
 
@@ -80,7 +80,7 @@ struct cfi_cie {
     int64_t data_align;
     struct cfi_state initial;
     uint32_t kind;  /* instructions do the same under CIEs of one kind */
-    uint32_t epoch; /* when `id` was initial's (memo.h) */
+    uint32_t epoch; /* when `id` was initial's (cfi_memo.h) */
     uint32_t id;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program is a walk over states (memo.h) with rows on the way: "advance" writes the row of the
- * state that was reached and moves on. Nearly every instruction was met before in the same state,
- * so it costs one look at its bytes. */
+ * A program is a walk over states (cfi_memo.h) with rows on the way: "advance" writes the row of
+ * the state that was reached and moves on. Nearly every instruction was met before in the same
+ * state, so it costs one look at its bytes. */
 #include "service/unwind/cfi/cfi_program.h"
 
 #define REMEMBERED   16 /* compilers nest one deep, hand-written assembler two or three */

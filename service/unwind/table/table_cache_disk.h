@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directory behind the table cache. Only cache.c includes it. Any thread; one trim at a time.
- */
+ * The directory behind the table cache. Only table_cache.c includes it. Any thread; one trim at a
+ * time. */
 #ifndef SONDE_SERVICE_UNWIND_TABLE_TABLE_CACHE_DISK_H
 #define SONDE_SERVICE_UNWIND_TABLE_TABLE_CACHE_DISK_H
 

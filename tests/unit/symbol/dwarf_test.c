@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The shapes DWARF comes in, each beside llvm-symbolizer: versions, widths, packages of split
- * units, type units. (Compressed, split and shared ones as such: full_test.c.) */
+ * units, type units. (Compressed, split and shared ones as such: line_table_test.c.) */
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 
