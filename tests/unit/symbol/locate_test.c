@@ -216,6 +216,35 @@ TEST(s5_a_debuglink_section_at_an_odd_offset_is_read) {
     symbol_store_destroy(store);
 }
 
+/* Gives the stripped program bin/linked a .gnu_debuglink with that text, and resolves `planted`. */
+static struct fixture_answer resolve_with_debuglink(const char *link, const char *debug_file) {
+    fixture_must("/usr/bin/python3",
+                 "/usr/bin/python3 -c \"import struct, zlib\n"
+                 "name = b'%s\\0'\n"
+                 "name += b'\\0' * (-len(name) %% 4)\n"
+                 "crc = zlib.crc32(open('%s', 'rb').read())\n"
+                 "open('link', 'wb').write(name + struct.pack('<I', crc))\" && "
+                 "objcopy --add-section .gnu_debuglink=link bare bin/linked",
+                 link, debug_file);
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    uint64_t planted = fixture_nm(fixture_path("%s", debug_file), "planted");
+    struct fixture_answer answer = fixture_name_in(store, fixture_path("bin/linked"), planted);
+    symbol_store_destroy(store);
+    return answer;
+}
+
+/* A path could lead to any file that sonded may read. */
+TEST(s5_a_debuglink_that_is_a_path_is_not_followed) {
+    write_program();
+    fixture_must("gcc", "mkdir -p bin && gcc -O2 -no-pie -Wl,--build-id=none planted.c -o full && "
+                        "objcopy --only-keep-debug full part && cp part bin/part && "
+                        "strip -o bare full");
+    CHECK_STR(resolve_with_debuglink("part", "bin/part").name, "planted");
+    CHECK_STR(resolve_with_debuglink("/part", "bin/part").name, "");
+    CHECK_INT(fixture_run("rm bin/part"), ==, 0);
+    CHECK_STR(resolve_with_debuglink("../part", "part").name, "");
+}
+
 TEST(trap_2_folded_code_is_told_to_be_folded) {
     fixture_write("folded.s",
                   ".text\n.globl _Z3onev\n.type _Z3onev,@function\n"
