@@ -108,7 +108,7 @@ TEST(waiting_calls_are_not_interrupted_by_wall_clock_sampling) {
 /* Threads that never ran since the capture began, the deeper ones past one copy of the stack. The
  * capture lasts longer than the program's own 0.8 s in it, and shorter than all that is done about
  * it here. */
-TEST(sleepers_are_seen_that_never_ran) {
+TEST(threads_that_never_run_are_seen) {
     struct scene scene;
     struct line place = scene_begin(&scene, "places", 5);
     scene_line(&scene);
@@ -148,7 +148,7 @@ TEST(a_thousand_idle_threads_cost_little) {
     scene_end(&scene);
 }
 
-TEST(nobody_is_looked_at_unless_asked) {
+TEST(blocked_threads_are_not_observed_unless_requested) {
     struct scene scene;
     scene_begin(&scene, "idle", 3);
     scene_capture(&scene, HZ(99), BEST);

@@ -83,7 +83,7 @@ TEST(ten_thousand_threads_need_few_descriptors_and_little_memory) {
     measure_crowd(0, "CPU");
 }
 
-TEST(ten_thousand_threads_are_looked_at_within_the_same_bounds) {
+TEST(ten_thousand_threads_are_observed_within_the_same_bounds) {
     measure_crowd(HZ(99), "wall clock");
 }
 

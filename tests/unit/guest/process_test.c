@@ -38,7 +38,7 @@ static long switches(pid_t pid) {
     return atol(text);
 }
 
-TEST(hello_tells_who_it_is) {
+TEST(hello_identifies_the_process) {
     struct scene scene;
     setenv("SONDE_NAME", "the-subject", 1);
     scene_begin(&scene, "idle", 0);
@@ -57,7 +57,7 @@ TEST(hello_tells_who_it_is) {
     scene_end(&scene);
 }
 
-TEST(an_attached_guest_sleeps) {
+TEST(a_connected_guest_sleeps) {
     struct scene scene;
     scene_begin(&scene, "idle", 0);
     fake_pump(&scene.guest, 200);
@@ -70,7 +70,7 @@ TEST(an_attached_guest_sleeps) {
     scene_end(&scene);
 }
 
-TEST(after_a_capture_it_sleeps_again_and_memory_is_given_back) {
+TEST(after_a_capture_the_guest_sleeps_again) {
     struct scene scene;
     scene_begin(&scene, "shares", 100);
     scene_line(&scene), scene_line(&scene);
@@ -104,7 +104,7 @@ TEST(short_lived_programs_are_not_seen_and_end_well) {
 }
 
 /* E10. */
-TEST(forks_spawns_and_vforks_go_on_unharmed) {
+TEST(forks_spawns_and_vforks_work) {
     struct scene scene;
     scene_begin(&scene, "forks", 60);
     scene_capture(&scene, HZ(999), BEST);
@@ -145,7 +145,7 @@ TEST(a_forked_child_is_a_target_of_its_own) {
 }
 
 /* E8, E10. */
-TEST(the_next_image_after_exec_inherits_nothing) {
+TEST(a_program_started_by_exec_inherits_nothing) {
     struct scene scene;
     scene_begin(&scene, "exec", 0);
     scene_capture(&scene, HZ(2000), BEST);
@@ -179,7 +179,7 @@ TEST(without_timers_it_falls_back_to_the_process_clock) {
     check_refused(2, "itimer", "timer_create refused: EPERM", 0.10);
 }
 
-TEST(e12_a_filter_that_kills_for_perf_does_not_kill) {
+TEST(e12_a_seccomp_filter_that_kills_for_perf_does_not_kill_the_target) {
     check_refused(3, "timer", "perf refused: a seccomp filter kills for perf_event_open", 0.05);
 }
 
@@ -203,11 +203,11 @@ static void check_drop(int past_libc) {
     scene_end(&scene);
 }
 
-TEST(a_server_that_gives_up_privileges_keeps_those_it_wants_and_its_capture) {
+TEST(a_server_that_drops_privileges_keeps_the_others_and_its_capture) {
     check_drop(0);
 }
 
-TEST(and_so_does_one_that_gives_them_up_past_libc) {
+TEST(a_server_that_drops_privileges_without_libc_keeps_its_capture) {
     check_drop(1);
 }
 
@@ -276,7 +276,7 @@ TEST(labels_and_names_travel_with_the_samples) {
     scene_end(&scene);
 }
 
-TEST(stop_and_start_from_inside) {
+TEST(a_program_can_stop_and_start_the_guest) {
     struct scene scene;
     struct line ready = scene_begin(&scene, "embedded", 0);
     CHECK_INT(ready.a, ==, 1); /* preloaded: it runs already */
@@ -294,7 +294,7 @@ TEST(stop_and_start_from_inside) {
 }
 
 /* sonded dies in mid-capture and a new one binds the same path. */
-TEST(a_guest_comes_back_to_a_sonded_that_comes_back) {
+TEST(a_guest_connects_to_a_restarted_sonded) {
     struct scene scene;
     scene_begin(&scene, "shares", 1500);
     scene_line(&scene), scene_line(&scene);
@@ -315,7 +315,7 @@ TEST(a_guest_comes_back_to_a_sonded_that_comes_back) {
 }
 
 /* A server that makes itself a daemon closes all it finds: the guest is not found. */
-TEST(what_a_program_closes_is_its_own) {
+TEST(a_program_that_closes_everything_does_not_close_ours) {
     for (int kind = 0; kind < 3; kind++) {
         struct scene scene;
         scene_begin(&scene, "closer", kind);
@@ -338,7 +338,7 @@ static void attach_again(struct scene *scene) {
 
 /* Past libc nothing can be kept; then nothing of the program's is touched, and the guest comes
  * again. */
-TEST(descriptors_that_are_taken_are_made_anew) {
+TEST(descriptors_closed_without_libc_are_opened_again) {
     struct scene scene;
     scene_begin(&scene, "closer", 3);
     fake_poke(&scene.child);
@@ -353,7 +353,7 @@ TEST(descriptors_that_are_taken_are_made_anew) {
     scene_end(&scene);
 }
 
-TEST(descriptors_that_are_taken_during_a_capture_are_made_anew) {
+TEST(descriptors_closed_during_a_capture_are_opened_again) {
     struct scene scene;
     scene_begin(&scene, "closer", 3);
     scene_capture(&scene, HZ(499), BEST);
@@ -368,7 +368,7 @@ TEST(descriptors_that_are_taken_during_a_capture_are_made_anew) {
     scene_end(&scene);
 }
 
-TEST(libraries_that_come_and_go_make_generations) {
+TEST(loading_and_unloading_libraries_makes_new_generations) {
     struct scene scene;
     scene_begin(&scene, "loader", 8);
     scene_capture(&scene, HZ(499), BEST);
@@ -384,7 +384,7 @@ TEST(libraries_that_come_and_go_make_generations) {
 }
 
 /* E17. */
-TEST(two_thousand_threads_are_seated_at_once) {
+TEST(two_thousand_threads_are_sampled_at_once) {
     struct scene scene;
     struct line ready = scene_begin(&scene, "idle", 2000);
     CHECK_INT(ready.a, ==, 2000);

@@ -67,7 +67,7 @@ TEST(errno_mask_vectors_and_red_zone_stay) {
 }
 
 /* E6. */
-TEST(the_smallest_stacks_hold) {
+TEST(ticks_fit_on_the_smallest_stacks) {
     struct scene scene;
     scene_begin(&scene, "small_stacks", 30);
     scene_capture(&scene, HZ(2000), BEST);
@@ -79,7 +79,7 @@ TEST(the_smallest_stacks_hold) {
 }
 
 /* E7. */
-TEST(a_stolen_handler_is_noticed) {
+TEST(a_replaced_handler_is_noticed) {
     struct scene scene;
     scene_begin(&scene, "stolen", 1500);
     scene_capture(&scene, HZ(99), PERF);
@@ -192,7 +192,7 @@ TEST(a_registered_stack_is_walked_to_its_end_and_an_unknown_one_as_far_as_is_saf
 }
 
 /* E6. */
-TEST(handlers_run_on_the_stack_that_a_thread_has_for_them) {
+TEST(handlers_run_on_the_threads_alternate_stack) {
     struct scene scene;
     scene_begin(&scene, "altstack", 0);
     scene_capture(&scene, HZ(499), BEST);

@@ -38,7 +38,7 @@ static void check_name(struct fake *fake, const char *expected) {
     check_name_of(fake, argv, expected);
 }
 
-TEST(a_linked_library_starts_by_the_call_and_its_options_count) {
+TEST(a_linked_library_starts_when_called_with_the_callers_options) {
     struct fake fake = {.is_linked = true};
     setenv("SONDE_NAME", "from the environment", 1);
     setenv("SONDE_SOCKET", "/nowhere/guest.sock", 1);
@@ -49,7 +49,7 @@ TEST(a_linked_library_starts_by_the_call_and_its_options_count) {
     unsetenv("SONDE_SOCKET");
 }
 
-TEST(a_preloaded_library_starts_by_itself_as_its_environment_says) {
+TEST(a_preloaded_library_starts_by_itself_with_the_environments_settings) {
     struct fake fake = {0};
     setenv("SONDE_NAME", "from the environment", 1);
     fake_open(&fake);
@@ -59,7 +59,7 @@ TEST(a_preloaded_library_starts_by_itself_as_its_environment_says) {
 }
 
 /* The program has written over argv by the time sonded hears of it. */
-TEST(the_name_is_the_one_the_program_was_started_by) {
+TEST(the_name_is_the_one_that_the_program_was_started_with) {
     struct fake fake = {0};
     fake_open(&fake);
     check_name(&fake, "linked");
@@ -71,7 +71,7 @@ TEST(the_name_is_the_one_the_program_was_started_by) {
     fake_close(&fake);
 }
 
-TEST(a_first_name_ends_when_the_process_becomes_another_program) {
+TEST(a_first_name_is_not_inherited_across_exec) {
     struct fake fake = {0};
     char *const wrapped[] = {"/usr/bin/env", "X=1", "tests/unit/guest/linked", fake.path, NULL};
     setenv("SONDE_FIRST_NAME", "server.sh", 1);

@@ -3,6 +3,7 @@
  * A jemalloc program with the guest preloaded: what can be switched, and what is told. */
 #include "tests/unit/engine/heap/stage.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -215,5 +216,37 @@ TEST(a_raw_snapshot_is_the_dump_as_jemalloc_wrote_it) {
     CHECK_INT(got.err, ==, SONDE_OK);
     CHECK(profile_bytes(got.result.profile, "hold_small") > 0);
     got_finish(&got);
+    stage_finish(&stage);
+}
+
+static int count_descriptors(pid_t pid) {
+    char path[64];
+    int count = 0;
+    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
+    DIR *folder = opendir(path);
+    CHECK(folder != NULL);
+    for (struct dirent *entry = readdir(folder); entry; entry = readdir(folder))
+        count += entry->d_name[0] != '.';
+    closedir(folder);
+    return count;
+}
+
+/* issue 11 */
+TEST(dumps_leave_no_descriptor_in_the_program) {
+    struct stage stage;
+    stage_init(&stage, STAGE_PROF, NULL);
+    CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_ACTIVATE).err, ==, SONDE_OK);
+    stage_tell(&stage, 's');
+    int before = 0;
+    for (int i = 0; i < 21; i++) {
+        struct got got = stage_get(&stage, (struct engine_heap_query){.raw = true});
+        CHECK_INT(got.err, ==, SONDE_OK);
+        got_finish(&got);
+        /* The answer to this comes after the guest has closed the dump. */
+        CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_STATUS).err, ==, SONDE_OK);
+        if (i == 0)
+            before = count_descriptors(stage.pid);
+    }
+    CHECK_INT(count_descriptors(stage.pid), ==, before);
     stage_finish(&stage);
 }

@@ -91,7 +91,7 @@ TEST(h2_a_change_of_density_keeps_estimates_right) {
     fixture_stop();
 }
 
-TEST(a_probability_takes_allocations_whatever_their_size) {
+TEST(a_probability_samples_allocations_of_any_size) {
     fixture_seed(20261121);
     CHECK_INT(fixture_start_window(0, 0.1), ==, 0);
     hold(16, 100000);
@@ -126,7 +126,7 @@ TEST(a_window_beside_heap_profiling_keeps_both_right) {
     fixture_stop();
 }
 
-TEST(chances_and_distances_are_those_of_the_formulas) {
+TEST(probabilities_and_distances_follow_the_formulas) {
     for (double x = 1e-12; x < 60; x *= 1.01)
         CHECK_NEAR(random_hit_probability(x) / -expm1(-x), 1, 1e-12);
     uint64_t state = 4711;

@@ -25,7 +25,7 @@ void sdallocx(void *block, size_t size, int flags) __attribute__((weak));
 
 #define SIZE 1237u
 
-static void open_for_every_one(void) {
+static void sample_everything(void) {
     CHECK_INT(fixture_start(1, 0), ==, 0);
 }
 
@@ -55,9 +55,9 @@ static void check_block(void *block, size_t size) {
     check_is_gone(same);
 }
 
-TEST(each_way_to_allocate_is_seen_and_its_free) {
+TEST(each_allocation_function_and_its_free_are_seen) {
     void *block = NULL;
-    open_for_every_one();
+    sample_everything();
     check_block(malloc(SIZE), SIZE);
     check_block(calloc(SIZE, 2), 2 * SIZE);
     check_block(realloc(NULL, SIZE), SIZE);
@@ -74,8 +74,8 @@ TEST(each_way_to_allocate_is_seen_and_its_free) {
 }
 
 /* Into libc and back: it calls malloc by an import of its own. */
-TEST(what_libc_allocates_for_the_program_is_seen) {
-    open_for_every_one();
+TEST(allocations_inside_libc_are_seen) {
+    sample_everything();
     char *copy = strdup("twelve bytes"), *line = NULL;
     check_block(copy, 13);
     CHECK_INT(asprintf(&line, "%d", 4711), ==, 4);
@@ -86,8 +86,8 @@ TEST(what_libc_allocates_for_the_program_is_seen) {
     fixture_stop();
 }
 
-TEST(each_operator_new_is_seen_once_and_its_delete) {
-    open_for_every_one();
+TEST(each_operator_new_and_its_delete_are_seen_once) {
+    sample_everything();
     for (int family = 0; family < cpp_families; family++) {
         void *block = cpp_new(family, SIZE + (unsigned)family);
         const void *same = hidden(block);
@@ -105,7 +105,7 @@ TEST(each_operator_new_is_seen_once_and_its_delete) {
 }
 
 TEST(an_operator_new_that_fails_throws_through_the_sampler) {
-    open_for_every_one();
+    sample_everything();
     if (strstr(fixture_allocator(), "mimalloc"))
         check_skip("this allocator aborts");
     CHECK(cpp_throws((size_t)1 << 62));
@@ -117,7 +117,7 @@ TEST(an_operator_new_that_fails_throws_through_the_sampler) {
 TEST(jemallocs_own_names_are_seen) {
     if (!mallocx || strstr(fixture_allocator(), "jemalloc") == NULL)
         check_skip("malloc is not jemalloc's");
-    open_for_every_one();
+    sample_everything();
     void *block = mallocx(SIZE, 0);
     check_lives(block, SIZE);
     const void *same = hidden(block);
@@ -136,7 +136,7 @@ TEST(jemallocs_own_names_are_seen) {
 }
 
 TEST(a_block_that_is_resized_stays_one_block) {
-    open_for_every_one();
+    sample_everything();
     void *block = malloc(SIZE);
     const void *old = hidden(block);
     block = realloc(block, SIZE - 9); /* in its place */
@@ -150,7 +150,7 @@ TEST(a_block_that_is_resized_stays_one_block) {
 }
 
 TEST(a_resize_that_fails_leaves_the_block_as_it_was) {
-    open_for_every_one();
+    sample_everything();
     void *block = malloc(SIZE);
     uint64_t time = fixture_find(block).time_ns;
     size_t impossible = (size_t)1 << 62;
@@ -170,8 +170,8 @@ TEST(a_resize_that_fails_leaves_the_block_as_it_was) {
     fixture_stop();
 }
 
-TEST(a_resize_to_nothing_is_what_the_allocator_says) {
-    open_for_every_one();
+TEST(a_resize_to_zero_does_what_the_allocator_does) {
+    sample_everything();
     void *block = malloc(SIZE);
     const void *old = hidden(block);
     void *left = realloc(block, 0);
@@ -181,8 +181,8 @@ TEST(a_resize_to_nothing_is_what_the_allocator_says) {
     fixture_stop();
 }
 
-TEST(an_allocation_that_fails_is_no_sample) {
-    open_for_every_one();
+TEST(a_failed_allocation_is_not_sampled) {
+    sample_everything();
     size_t impossible = (size_t)1 << 62;
     __asm__ volatile("" : "+r"(impossible));
     uint64_t before = fixture_totals().samples;
@@ -195,7 +195,7 @@ TEST(an_allocation_that_fails_is_no_sample) {
 }
 
 TEST(errno_is_kept) {
-    open_for_every_one();
+    sample_everything();
     for (int i = 0; i < 3; i++) {
         errno = 77;
         void *block = malloc(SIZE);
@@ -206,11 +206,11 @@ TEST(errno_is_kept) {
     fixture_stop();
 }
 
-TEST(blocks_of_before_are_let_through) {
+TEST(blocks_allocated_before_sampling_are_freed_normally) {
     void *early[100];
     for (int i = 0; i < 100; i++)
         early[i] = malloc(SIZE);
-    open_for_every_one();
+    sample_everything();
     for (int i = 0; i < 50; i++)
         free(early[i]);
     for (int i = 50; i < 100; i++)
@@ -223,7 +223,7 @@ TEST(blocks_of_before_are_let_through) {
 }
 
 TEST(h11_the_guests_own_thread_is_not_seen) {
-    open_for_every_one();
+    sample_everything();
     fixture_exclude_self();
     void *block = malloc(SIZE);
     CHECK_INT(fixture_find(block).found, ==, 0);

@@ -22,14 +22,14 @@ static struct hooks open_hooks = {malloc, realloc, free};
 static const struct hooks *volatile some_hooks;
 static void (*volatile unseen_free)(void *block);
 
-static void open_for_every_one(void) {
+static void sample_everything(void) {
     CHECK_INT(fixture_start(1, 0), ==, 0);
 }
 
 static void check_table(const struct hooks *hooks) {
     some_hooks = hooks;
     struct hooks before = *some_hooks;
-    open_for_every_one();
+    sample_everything();
     void *block = some_hooks->allocate(5000);
     CHECK_INT(fixture_find(block).found, ==, 1);
     CHECK_INT(fixture_find(block).size, ==, 5000);
@@ -42,7 +42,7 @@ static void check_table(const struct hooks *hooks) {
     CHECK(some_hooks->allocate == before.allocate && some_hooks->release == before.release);
 }
 
-TEST(tables_of_functions_that_the_linker_fills_are_seen) {
+TEST(calls_through_tables_of_function_pointers_are_seen) {
     check_table(&fixed_hooks);
     check_table(&open_hooks);
 }
@@ -53,7 +53,7 @@ static void *leave_stale_entry(size_t size) {
     CHECK(libc != NULL);
     unseen_free = (void (*)(void *))dlsym(libc, "free"); /* not by way of an import */
     CHECK(unseen_free != NULL);
-    open_for_every_one();
+    sample_everything();
     void *block = malloc(size);
     CHECK_INT(fixture_find(block).found, ==, 1);
     unseen_free(block);
@@ -61,7 +61,7 @@ static void *leave_stale_entry(size_t size) {
     return block;
 }
 
-TEST(a_sample_at_an_address_of_one_that_was_freed_unseen_takes_its_place) {
+TEST(a_sample_replaces_the_sample_of_an_unseen_free_at_its_address) {
     void *block = leave_stale_entry(777);
     uint32_t live = fixture_totals().live;
     void *other = malloc(778); /* glibc gives the last one back first */
@@ -74,7 +74,7 @@ TEST(a_sample_at_an_address_of_one_that_was_freed_unseen_takes_its_place) {
     fixture_stop();
 }
 
-TEST(a_free_that_is_seen_takes_what_an_unseen_one_left_at_its_address) {
+TEST(a_free_removes_the_sample_of_an_earlier_unseen_free) {
     void *block = leave_stale_entry(777);
     CHECK_INT(fixture_start(1ull << 40, 0), ==, 0); /* the next is no sample */
     void *other = malloc(778);

@@ -17,7 +17,7 @@
 
 #define LATE "tests/unit/guest/heap/liblate.so"
 
-static void open_for_every_one(void) {
+static void sample_everything(void) {
     CHECK_INT(fixture_start(1, 0), ==, 0);
 }
 
@@ -34,10 +34,10 @@ static void *ask_for_bounds(void *unused) {
 }
 
 /* The main thread's bounds are read by fopen, under a lock of glibc. */
-TEST(a_program_that_asks_for_its_stacks_bounds_does_not_stand_still) {
+TEST(a_program_that_asks_for_its_stack_bounds_does_not_deadlock) {
     pthread_t threads[4];
     void *failed = NULL;
-    open_for_every_one();
+    sample_everything();
     for (int i = 0; i < 4; i++)
         CHECK_INT(pthread_create(&threads[i], NULL, ask_for_bounds, NULL), ==, 0);
     CHECK(ask_for_bounds(NULL) == NULL);
@@ -50,7 +50,7 @@ TEST(a_program_that_asks_for_its_stacks_bounds_does_not_stand_still) {
 
 /* dlerror's text is allocated by the linker under its lock. */
 TEST(the_dynamic_linker_may_allocate) {
-    open_for_every_one();
+    sample_everything();
     for (int i = 0; i < 100; i++) {
         CHECK(dlsym(RTLD_DEFAULT, "no_such_name") == NULL);
         CHECK(dlerror() != NULL);
@@ -74,8 +74,8 @@ static int churn(int rounds, size_t size) {
     return 0;
 }
 
-TEST(h12_the_child_of_a_fork_is_not_sampled_and_lives) {
-    open_for_every_one();
+TEST(h12_the_child_of_a_fork_works_and_is_not_sampled) {
+    sample_everything();
     void *block = malloc(777);
     uint64_t before = fixture_totals().samples;
     for (int i = 0; i < 20; i++) {
@@ -109,7 +109,7 @@ static int sample_in_child(void) {
 }
 
 TEST(h12_the_child_of_a_fork_can_be_sampled_itself) {
-    open_for_every_one();
+    sample_everything();
     void *block = malloc(777);
     pid_t child = fork();
     if (child == 0)
@@ -123,8 +123,8 @@ TEST(h12_the_child_of_a_fork_can_be_sampled_itself) {
     fixture_stop();
 }
 
-TEST(h12_a_child_of_vfork_that_execs_is_no_harm) {
-    open_for_every_one();
+TEST(h12_a_child_of_vfork_may_exec) {
+    sample_everything();
     for (int i = 0; i < 10; i++)
         CHECK_INT(system("true"), ==, 0);
     fixture_stop();
@@ -145,9 +145,9 @@ static void *leave_with_block(void *unused) {
     return NULL;
 }
 
-TEST(a_block_that_is_freed_as_its_thread_ends_is_gone) {
+TEST(a_block_freed_while_its_thread_ends_is_removed) {
     CHECK_INT(pthread_key_create(&key, free_late), ==, 0);
-    open_for_every_one();
+    sample_everything();
     for (int i = 0; i < 50; i++) {
         pthread_t thread;
         freed_late = NULL;
@@ -205,7 +205,7 @@ static void free_places(void) {
 
 TEST(h12_a_storm_of_threads_leaves_the_right_pairs) {
     pthread_t threads[8];
-    open_for_every_one();
+    sample_everything();
     uint32_t before = fixture_totals().live;
     start_storm(threads, 8);
     usleep(400000);
@@ -230,7 +230,7 @@ TEST(switching_while_others_allocate_is_safe) {
         fixture_stop();
     }
     end_storm(threads, 4);
-    open_for_every_one();
+    sample_everything();
     void *block = malloc(999);
     CHECK_INT(fixture_find(block).found, ==, 1);
     free(block);
@@ -243,8 +243,8 @@ TEST(switching_while_others_allocate_is_safe) {
 
 typedef void *late_malloc(size_t size);
 
-TEST(h12_a_library_that_comes_later_is_patched_at_the_next_look) {
-    open_for_every_one();
+TEST(h12_a_library_loaded_later_is_patched_at_the_next_tick) {
+    sample_everything();
     void *library = dlopen(LATE, RTLD_NOW);
     CHECK(library != NULL);
     fixture_tick();
@@ -260,11 +260,11 @@ TEST(h12_a_library_that_comes_later_is_patched_at_the_next_look) {
     fixture_stop();
 }
 
-TEST(a_library_that_goes_while_patched_is_no_harm) {
+TEST(a_patched_library_can_be_unloaded) {
     for (int i = 0; i < 20; i++) {
         void *library = dlopen(LATE, i % 2 ? RTLD_NOW : RTLD_LAZY);
         CHECK(library != NULL);
-        open_for_every_one();
+        sample_everything();
         late_malloc *allocate = (late_malloc *)dlsym(library, "late_malloc");
         void *block = allocate(100);
         CHECK_INT(fixture_find(block).found, ==, 1);
@@ -274,9 +274,9 @@ TEST(a_library_that_goes_while_patched_is_no_harm) {
     }
 }
 
-TEST(a_pointer_that_was_taken_meanwhile_works_afterwards) {
+TEST(a_function_pointer_taken_while_patched_works_afterwards) {
     void *library = dlopen(LATE, RTLD_NOW);
-    open_for_every_one();
+    sample_everything();
     late_malloc *taken = *(late_malloc **)dlsym(library, "late_pointer");
     void *block = taken(64);
     CHECK_INT(fixture_find(block).found, ==, 1);
@@ -294,7 +294,7 @@ TEST(a_pointer_that_was_taken_meanwhile_works_afterwards) {
 TEST(a_full_table_counts_what_it_drops_and_makes_no_wrong_pairs) {
     enum { MOST = ALLOC_ENTRIES + 50000 };
     void **blocks = calloc(MOST, sizeof *blocks);
-    open_for_every_one();
+    sample_everything();
     for (int i = 0; i < MOST; i++)
         blocks[i] = malloc(24);
     struct fixture_totals full = fixture_totals();
@@ -332,13 +332,13 @@ static int count_mappings(void) {
 }
 
 TEST(h15_a_thousand_activations_leak_nothing_and_patch_the_same_words) {
-    open_for_every_one();
+    sample_everything();
     uint32_t words = fixture_patched_words();
     fixture_stop();
     CHECK(!fixture_has_memory());
     int mappings = count_mappings(), descriptors = count_entries("/proc/self/fd");
     for (int i = 0; i < 1000; i++) {
-        open_for_every_one();
+        sample_everything();
         CHECK_INT(fixture_patched_words(), ==, words);
         free(malloc(100));
         fixture_stop();

@@ -1,6 +1,4 @@
-/* SPDX-License-Identifier: Apache-2.0
- *
- * /proc/self/maps in, the handlers' module map out. */
+/* SPDX-License-Identifier: Apache-2.0 */
 #include "service/guest/maps/module_map.h"
 
 #include "tests/unit/check.h"
@@ -26,7 +24,7 @@ static const struct maps_module *module_of(const struct maps *maps, uint64_t add
     return NULL;
 }
 
-/* The table of our own program. */
+/* The unwind table of this program. */
 static int own_table(const struct maps_module *module, uint64_t *bias, uint64_t *bytes) {
     sonde_guest_v1_Mapping mapping = {.start = module->start,
                                       .end = module->end,
@@ -36,60 +34,6 @@ static int own_table(const struct maps_module *module, uint64_t *bias, uint64_t 
     int fd = fake_table(&mapping, bias, bytes);
     CHECK_INT(fd, >=, 0);
     return fd;
-}
-
-TEST(maps_hold_our_code_and_our_stack) {
-    struct maps maps = read_maps();
-    char here;
-    const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
-    CHECK(module && strstr(module->path, "module_map_test"));
-    CHECK(module->inode);
-    bool found = false;
-    for (uint64_t i = 0; i < maps.areas->count; i++)
-        found |= (uint64_t)&here >= maps.areas->areas[i].low &&
-                 (uint64_t)&here < maps.areas->areas[i].high;
-    CHECK(found);
-    CHECK((uint64_t)&here >= maps.main_stack.low && (uint64_t)&here < maps.main_stack.high);
-    for (uint32_t i = 1; i < maps.module_count; i++)
-        CHECK(maps.modules[i - 1].end <= maps.modules[i].start);
-    maps_finish(&maps);
-}
-
-TEST(maps_lines_of_another_form_are_skipped) {
-    struct maps maps = {0};
-    CHECK_INT(maps_init(&maps), ==, 0);
-    const char *const bad[] = {"",
-                               "x",
-                               "1000",
-                               "1000-",
-                               "2000-1000 r-xp 0 08:01 5 /x",
-                               "1000-2000 r-x",
-                               "1000-2000 r-xp zz 08:01 5 /x",
-                               "1000-2000 r-xp 0 08-01 5 /x",
-                               "1000-2000 r-xp 0 08:01 /x"};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        maps_add_line(&maps, bad[i], strlen(bad[i]));
-    CHECK_INT(maps.module_count, ==, 0);
-    const char *good = "1000-2000 r-xp 00000abc 08:0f 5                  /a b (deleted)";
-    maps_add_line(&maps, good, strlen(good));
-    CHECK_INT(maps.module_count, ==, 1);
-    CHECK_STR(maps.modules[0].path, "/a b (deleted)");
-    CHECK_INT(maps.modules[0].offset, ==, 0xabc);
-    CHECK_INT(maps.modules[0].device_minor, ==, 15);
-    maps_finish(&maps);
-}
-
-TEST(maps_more_than_fit_are_told) {
-    struct maps maps = {0};
-    CHECK_INT(maps_init(&maps), ==, 0);
-    char line[64];
-    for (unsigned i = 1; i <= MAPS_MODULES + 1; i++) {
-        snprintf(line, sizeof line, "%x000-%x800 r-xp 0 08:01 5 /x", i, i);
-        maps_add_line(&maps, line, strlen(line));
-    }
-    CHECK_INT(maps.module_count, ==, MAPS_MODULES);
-    CHECK(maps.truncated);
-    maps_finish(&maps);
 }
 
 TEST(tables_published_are_found_by_pc_and_kept_for_later_generations) {
@@ -107,7 +51,7 @@ TEST(tables_published_are_found_by_pc_and_kept_for_later_generations) {
     CHECK_INT(module_map_publish(), ==, 0);
     const struct module_map *second = handler_state.map;
     CHECK_INT(second->generation, ==, 5);
-    CHECK_INT(second->walk.generation, >, first->walk.generation); /* caches must notice */
+    CHECK_INT(second->walk.generation, >, first->walk.generation); /* so that caches notice */
     walked = walk_map_find(&second->walk, (uint64_t)read_maps);
     CHECK(walked && walked->text_bytes > 0);
     module_map_collect(true);
@@ -116,7 +60,7 @@ TEST(tables_published_are_found_by_pc_and_kept_for_later_generations) {
     walked = walk_map_find(&handler_state.map->walk, (uint64_t)read_maps);
     CHECK(walked && walked->text_bytes > 0);
     CHECK_INT(module_map_images(), ==, 1);
-    fd = own_table(module, &bias, &bytes); /* sent again: not mapped again */
+    fd = own_table(module, &bias, &bytes); /* the same table is not mapped twice */
     CHECK_INT(module_map_add_table(6, module->start, bias, bytes, fd), ==, 0);
     CHECK_INT(module_map_images(), ==, 1);
     module_map_clear();
@@ -124,7 +68,7 @@ TEST(tables_published_are_found_by_pc_and_kept_for_later_generations) {
     maps_finish(&maps);
 }
 
-TEST(tables_of_gone_modules_are_given_back_when_all_is_quiet) {
+TEST(tables_of_unmapped_modules_are_freed_after_quiescence) {
     struct maps maps = read_maps();
     const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
     uint64_t bias, bytes;

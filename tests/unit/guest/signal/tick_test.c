@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The tick handler called by hand: how much stack it takes, what it does with late and foreign
- * cookies, with a full ring and with a tick inside a tick. */
+ * The tick handler, called like a function: how much stack it uses, and what it does with late
+ * cookies, foreign signals, a full ring, a nested tick, and without a map or a cache. */
 #include "service/guest/maps/module_map.h"
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/chain.h"
@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 #define STACK_BYTES 65536
-#define PAINT       0xa5
+#define PATTERN     0xa5
 
 static struct sampled_thread *thread;
 
-/* Rings, a map of this process without tables, and a thread for this thread: a capture runs. */
-static void open_room(void) {
+/* Rings, a module map of this process without tables, and an entry for this thread. */
+static void start_capture(void) {
     static struct maps maps;
     uint64_t mask;
     if (thread)
@@ -59,86 +59,113 @@ static void tick_with(uint64_t cookie) {
     ucontext_t context;
     info.si_value.sival_ptr = (void *)cookie;
     getcontext(&context);
-    /* one period is due, whatever was drawn last */
+    /* exactly one period is due */
     thread->period_ns = 1000000;
     thread->restart_ns = (handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - 1000000) | 1;
     tick_on_timer(SIGRTMAX, &info, &context);
 }
 
-static uint64_t own_ticket(void) {
+static uint64_t own_cookie(void) {
     return handler_cookie(thread->incarnation, sampled_threads_index(thread));
 }
 
-static ucontext_t home, painted;
+static ucontext_t home, patterned;
 
-static void tick_on_painted_stack(void) {
-    tick_with(own_ticket());
+static void tick_on_patterned_stack(void) {
+    tick_with(own_cookie());
 }
 
 /* E6. */
-TEST(handler_uses_less_than_two_kilobytes) {
-    open_room();
+TEST(a_tick_uses_less_than_two_kilobytes_of_stack) {
+    start_capture();
     unsigned char *stack = malloc(STACK_BYTES);
-    for (int round = 0; round < 2; round++) { /* the first one also binds and learns */
-        memset(stack, PAINT, STACK_BYTES);
-        getcontext(&painted);
-        painted.uc_stack.ss_sp = stack;
-        painted.uc_stack.ss_size = STACK_BYTES;
-        painted.uc_link = &home;
-        makecontext(&painted, tick_on_painted_stack, 0);
+    for (int round = 0; round < 2; round++) { /* the first also binds symbols and finds the stack */
+        memset(stack, PATTERN, STACK_BYTES);
+        getcontext(&patterned);
+        patterned.uc_stack.ss_sp = stack;
+        patterned.uc_stack.ss_size = STACK_BYTES;
+        patterned.uc_link = &home;
+        makecontext(&patterned, tick_on_patterned_stack, 0);
         uint64_t before = pushed();
-        swapcontext(&home, &painted);
+        swapcontext(&home, &patterned);
         CHECK_INT(pushed(), >, before);
     }
     int untouched = 0;
-    while (stack[untouched] == PAINT)
+    while (stack[untouched] == PATTERN)
         untouched++;
-    int harness =
-        (int)(sizeof(ucontext_t) + sizeof(siginfo_t)) + 256; /* of tick_with, below which it runs */
-    CHECK_INT(STACK_BYTES - untouched - harness, <, 2048);
-    CHECK_INT(STACK_BYTES - untouched - harness, >, 512); /* it did run there */
+    int harness_bytes = (int)(sizeof(ucontext_t) + sizeof(siginfo_t)) +
+                        256; /* of tick_with, which calls the handler */
+    CHECK_INT(STACK_BYTES - untouched - harness_bytes, <, 2048);
+    CHECK_INT(STACK_BYTES - untouched - harness_bytes, >, 512); /* it did run there */
     free(stack);
 }
 
-TEST(handler_keeps_errno) {
-    open_room();
+TEST(a_tick_preserves_errno) {
+    start_capture();
     errno = 4711;
-    tick_with(own_ticket());
+    tick_with(own_cookie());
     CHECK_INT(errno, ==, 4711);
 }
 
 /* E8. */
-TEST(a_late_ticket_does_nothing) {
-    open_room();
+TEST(a_late_cookie_is_ignored) {
+    start_capture();
     uint64_t before = pushed();
     tick_with(handler_cookie(thread->incarnation + 1, sampled_threads_index(thread)));
     tick_with(handler_cookie(thread->incarnation, sampled_threads_index(thread) + 1));
     tick_with(handler_cookie(0, 0xffff));
     handler_state.sampling = false;
-    tick_with(own_ticket());
+    tick_with(own_cookie());
     handler_state.sampling = true;
     CHECK_INT(pushed(), ==, before);
     CHECK_INT(thread->in_handler, ==, 0);
-    tick_with(own_ticket());
+    tick_with(own_cookie());
     CHECK_INT(pushed(), >, before);
 }
 
 TEST(a_tick_inside_a_tick_is_counted) {
-    open_room();
+    start_capture();
     uint64_t before = pushed(), drops = handler_state.rings.header->drops[RING_DROP_NESTED];
     thread->in_handler = 1;
-    tick_with(own_ticket());
+    tick_with(own_cookie());
     CHECK_INT(pushed(), ==, before);
     CHECK_INT(handler_state.rings.header->drops[RING_DROP_NESTED], ==, drops + 1);
     thread->in_handler = 0;
 }
 
 TEST(a_full_ring_drops_and_counts_and_the_thread_goes_on) {
-    open_room();
+    start_capture();
     for (int i = 0; i < 2000; i++)
-        tick_with(own_ticket());
+        tick_with(own_cookie());
     CHECK_INT(handler_state.rings.header->drops[RING_DROP_FULL], >, 100);
     CHECK_INT(handler_state.rings.header->dropped_ns, >=, 100 * 1000000ull);
+}
+
+static void check_dropped_tick(void) {
+    const struct ring_header *header = handler_state.rings.header;
+    uint64_t before = pushed(), drops = header->drops[RING_DROP_NO_CONTEXT];
+    uint64_t dropped_ns = header->dropped_ns, counted_ns = thread->counted_ns;
+    tick_with(own_cookie());
+    CHECK_INT(pushed(), ==, before);
+    CHECK_INT(header->drops[RING_DROP_NO_CONTEXT], ==, drops + 1);
+    uint64_t weight_ns = thread->counted_ns - counted_ns; /* counted: it is not due again */
+    CHECK_INT(weight_ns, >=, 1000000);
+    CHECK_INT(header->dropped_ns, ==, dropped_ns + weight_ns);
+}
+
+/* issue 11 */
+TEST(a_tick_without_a_map_or_a_cache_is_dropped_with_its_weight) {
+    start_capture();
+    const struct module_map *map = atomic_exchange(&handler_state.map, NULL);
+    check_dropped_tick();
+    handler_state.map = map;
+    struct walk_cache *cache = thread->cache;
+    thread->cache = NULL;
+    check_dropped_tick();
+    thread->cache = cache;
+    uint64_t drops = handler_state.rings.header->drops[RING_DROP_NO_CONTEXT];
+    tick_with(own_cookie());
+    CHECK_INT(handler_state.rings.header->drops[RING_DROP_NO_CONTEXT], ==, drops);
 }
 
 static int foreign;
@@ -159,8 +186,8 @@ static void send_foreign(void) {
     tick_on_timer(SIGRTMAX, &info, &context);
 }
 
-TEST(a_foreign_signal_reaches_whoever_wants_it) {
-    open_room();
+TEST(a_foreign_signal_is_handled_as_the_application_asked) {
+    start_capture();
     uint64_t before = pushed();
     struct chain_action plain = {(uint64_t)on_foreign, 0, 0},
                         with_info = {(uint64_t)on_foreign_info, SA_SIGINFO, 0},

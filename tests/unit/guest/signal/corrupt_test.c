@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A million interrupted contexts that no program would have: the walk within the room's bounds
- * never reads what it may not. There is no SIGSEGV handler here either: one wrong load ends the
- * test. */
+ * A million corrupt contexts: a walk never reads memory outside the bounds it was given. As in a
+ * target, no SIGSEGV handler is installed, so one wrong load crashes the test. */
 #include "service/guest/maps/module_map.h"
 #include "service/guest/signal/bounds.h"
 
@@ -135,7 +134,7 @@ TEST(corrupt_contexts_never_make_the_walk_read_elsewhere) {
         ends[walked.end]++;
         deep += walked.depth > 2;
     }
-    CHECK_INT(deep, >, ROUNDS / 1000); /* some do walk on */
+    CHECK_INT(deep, >, ROUNDS / 1000); /* some walks have callers */
     CHECK_INT(ends[RING_END_BAD_STACK], >, ROUNDS / 10);
     free(cache);
     module_map_clear();
@@ -145,7 +144,7 @@ TEST(corrupt_contexts_never_make_the_walk_read_elsewhere) {
 #define COPIES     50000
 #define COPY_WORDS 64u
 
-/* Code that is there; anything else cannot be read. */
+/* Only the code of modules can be read. */
 static bool read_code(void *context, uint64_t address, void *to, uint32_t len) {
     for (uint32_t i = 0; i < code_count; i += 2)
         if (address >= code[i] && address + len <= code[i] + code[i + 1]) {
@@ -155,7 +154,7 @@ static bool read_code(void *context, uint64_t address, void *to, uint32_t len) {
     return false;
 }
 
-/* Words that lead into code, further up the stack, or nowhere. */
+/* Words that point to code, to higher stack addresses, or nowhere. */
 static void fill_copy(uint64_t *words, uint32_t count, uint64_t low) {
     for (uint32_t i = 0; i < count; i++)
         words[i] = random_word() % 2   ? random_code()
@@ -163,7 +162,7 @@ static void fill_copy(uint64_t *words, uint32_t count, uint64_t low) {
                                        : random_address();
 }
 
-/* Copies that end at the last byte that may be read, of stacks that were anywhere. */
+/* Copies that end where readable memory ends, of stacks at random addresses. */
 TEST(corrupt_copies_never_make_the_walk_read_elsewhere) {
     struct maps maps = {0};
     uint64_t pcs[RING_MAX_DEPTH], guessed = 0, deep = 0;

@@ -16,7 +16,7 @@ static struct maps_watch begin(int64_t cost_ns) {
     return watch;
 }
 
-TEST(a_process_that_maps_nothing_is_read_every_ten_seconds) {
+TEST(maps_that_do_not_change_are_read_every_ten_seconds) {
     struct maps_watch watch = begin(MS / 10);
     int readings = 0, looks = 0;
     for (int64_t now = 100 * S; now < 160 * S; now = maps_watch_due(&watch, none), looks++)
@@ -47,7 +47,7 @@ TEST(memory_that_becomes_code_is_noticed) {
     munmap(code, 1 << 20);
 }
 
-TEST(a_miss_and_a_closed_library_are_read_for_soon_but_not_at_once) {
+TEST(maps_are_read_soon_after_a_miss_or_a_dlclose_but_not_at_once) {
     struct maps_reasons missed = {.missed = true, .running = true};
     struct maps_reasons closed = {.closed = true, .running = true};
     struct maps_watch watch = begin(MS / 10);
@@ -58,7 +58,7 @@ TEST(a_miss_and_a_closed_library_are_read_for_soon_but_not_at_once) {
     CHECK(maps_watch_wants(&watch, 100 * S + 30 * MS, closed));
 }
 
-TEST(slow_readings_are_rare_whatever_asks_for_them) {
+TEST(slow_readings_are_rare_whatever_the_reason) {
     struct maps_reasons both = {.missed = true, .closed = true, .running = true};
     struct maps_watch watch = begin(40 * MS);
     CHECK_INT(maps_watch_due(&watch, both), ==, 102 * S);
