@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whatever a sonded may send: frames that are none, messages cut anywhere, descriptors or not. The
- * guest hangs up or hands on a message; it keeps no descriptor. */
+ * What a broken or hostile sonded may send: invalid frames, truncated messages, with or without
+ * descriptors. The guest hangs up or handles a message, and leaks no descriptor. */
 #include "service/guest/link.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static void on_message(const link_in *message, int fd) {
         abort();
 }
 
-/* The bytes, with a descriptor beside the first of them when the input says so. */
+/* Sends the bytes, with a descriptor if the input says so. */
 static void send_bytes(int fd, const uint8_t *data, size_t size) {
     struct iovec part = {(void *)data, size};
     _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};

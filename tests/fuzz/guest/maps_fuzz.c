@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * /proc/self/maps as nobody ever wrote it. */
+ * Arbitrary contents of /proc/self/maps. */
 #include "service/guest/maps/maps.h"
 
 #include <stdlib.h>
@@ -12,7 +12,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     maps.module_count = 0;
     maps.areas->count = 0;
-    char *copy = malloc(size + 1); /* exactly as long: a read past the line's end is seen */
+    char *copy =
+        malloc(size + 1); /* of the exact size, so that sanitizers see a read past the end */
     for (size_t at = 0; at < size;) {
         const uint8_t *end = memchr(data + at, '\n', size - at);
         size_t len = end ? (size_t)(end - data) - at : size - at;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program whose own malloc, locks and loader calls stand in front of libc's for everybody, the
- * guest included, and count who comes by while `watched`. The watched code calls nothing at all, so
- * whatever is counted came from a signal handler. Usage: audit MILLISECONDS. */
+ * A program that replaces libc's malloc, locks and loader calls for all code in the process, the
+ * guest's included, and counts calls while `watched` is set. The watched code calls nothing, so
+ * each counted call is from a signal handler. Usage: audit MILLISECONDS. */
 #include "tests/unit/guest/subject/subject.h"
 
 #include <dlfcn.h>
@@ -15,7 +15,7 @@
 static __thread volatile int watched __attribute__((tls_model("initial-exec")));
 static _Atomic long seen;
 
-static void came_by(void) {
+static void count_call(void) {
     seen += watched;
 }
 
@@ -25,26 +25,26 @@ extern void *__libc_realloc(void *old, size_t size);
 extern void __libc_free(void *memory);
 
 EXPORT void *malloc(size_t size) {
-    came_by();
+    count_call();
     return __libc_malloc(size);
 }
 
 EXPORT void *calloc(size_t count, size_t size) {
-    came_by();
+    count_call();
     return __libc_calloc(count, size);
 }
 
 EXPORT void *realloc(void *old, size_t size) {
-    came_by();
+    count_call();
     return __libc_realloc(old, size);
 }
 
 EXPORT void free(void *memory) {
-    came_by();
+    count_call();
     __libc_free(memory);
 }
 
-/* Everything else goes on to the next of its name, looked up before anything is watched. */
+/* The others call libc's function, which is looked up before anything is watched. */
 #define ALL(CALL)                                                                                  \
     CALL(int, pthread_mutex_lock, (pthread_mutex_t * a), (a))                                      \
     CALL(int, pthread_mutex_trylock, (pthread_mutex_t * a), (a))                                   \
@@ -64,13 +64,13 @@ EXPORT void free(void *memory) {
 #define DEFINE(type, name, parameters, arguments) \
     static type(*real_##name) parameters;         \
     EXPORT type name parameters {                 \
-        came_by();                                \
+        count_call();                             \
         return real_##name arguments;             \
     }
 #define FIND(type, name, parameters, arguments) \
     real_##name = (__typeof__(real_##name))dlvsym(RTLD_NEXT, #name, version_of(#name));
 
-/* dlsym cannot be asked for itself; each of these has one of two versions. */
+/* dlsym cannot look itself up. Each function has one of two versions. */
 static const char *version_of(const char *name) {
     static const char *const versions[] = {"GLIBC_2.2.5", "GLIBC_2.34"};
     for (int i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ static const char *version_of(const char *name) {
 
 ALL(DEFINE)
 
-/* Before any other constructor, the guest's too. */
+/* Runs before all constructors, the guest's included. */
 static void find_all(void) {
     ALL(FIND)
 }
@@ -89,7 +89,7 @@ __attribute__((section(".preinit_array"), used)) static void (*const first)(void
 
 int main(int argc, char **argv) {
     subject_say("ready", 0, 0);
-    subject_wait(); /* a capture runs now */
+    subject_wait(); /* until a capture runs */
     int64_t end =
         subject_clock(CLOCK_THREAD_CPUTIME_ID) + (argc > 1 ? atoi(argv[1]) : 0) * SUBJECT_MS;
     while (subject_clock(CLOCK_THREAD_CPUTIME_ID) < end) {
@@ -100,7 +100,7 @@ int main(int argc, char **argv) {
     }
     long by_handlers = seen;
     watched = 1;
-    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* the counter does count */
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* shows that calls are counted */
     free(malloc(1));
     pthread_mutex_lock(&mutex);
     watched = 0;

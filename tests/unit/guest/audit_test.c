@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * E2: a tick reaches no allocator, no lock and no loader call, whichever name it would take.
- * symbols_test reads the same from the room's archive. */
+ * E2: a tick calls no allocator, no lock and no loader function, under whatever name. symbols_test
+ * checks the same in the archives of the signal-safe code. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Wall-clock sampling: threads in known blocked places, none of them disturbed. */
+ * Wall-clock sampling: threads that are blocked at known places, undisturbed. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"
@@ -35,14 +35,14 @@ static double blocked_in(const struct waits *waits, int stay, int place) {
                                    (uint64_t)waits->places[place].b);
 }
 
-/* On the CPU, or waiting for one. */
+/* Time on the CPU, or waiting for one. */
 static double not_blocked(const struct waits *waits, int stay) {
     uint32_t tid = (uint32_t)waits->stays[stay].a;
     const struct fake_guest *guest = &waits->scene.guest;
     return (double)(fake_weight(guest, tid) + fake_unseen_sum(guest, tid, RING_UNSEEN_WAITING));
 }
 
-/* All that is told of a thread: on the CPU, blocked, waiting for a CPU. */
+/* All time recorded for a thread: on the CPU, blocked, waiting for a CPU. */
 static double wall_of(const struct waits *waits, int stay) {
     uint32_t tid = (uint32_t)waits->stays[stay].a;
     const struct fake_guest *guest = &waits->scene.guest;
@@ -59,13 +59,13 @@ static double wall_ns(void) {
 TEST(threads_are_seen_where_they_are_blocked) {
     struct waits waits;
     run_waits(&waits, HZ(999), HZ(99));
-    for (int i = MUTEX; i <= CONDITION; i++) { /* woken, they may have waited for a CPU */
+    for (int i = MUTEX; i <= CONDITION; i++) { /* once woken, they may wait for a CPU */
         double truth = (double)waits.stays[i].b, blocked = blocked_in(&waits, i, i);
         CHECK_NEAR((blocked + not_blocked(&waits, i)) / truth, 1.0, 0.02);
         CHECK_NEAR(blocked / truth, 1.0, 0.1);
     }
-    /* 15 ms and 5; on a busy machine each call also waits for a CPU. About 150 looks: sigma of the
-     * share is 3.5 points. */
+    /* They wait 15 ms and 5 ms, and on a busy machine also for a CPU. With about 150 looks, sigma
+     * of the share is 3.5 points. */
     double polled = blocked_in(&waits, IN_TWO, POLL), slept = blocked_in(&waits, IN_TWO, SLEEP);
     CHECK_NEAR(polled / (polled + slept), 0.75, 0.14);
     double other = not_blocked(&waits, IN_TWO);
@@ -80,7 +80,8 @@ TEST(cpu_time_and_blocked_time_sum_to_the_wall_clock) {
     for (int i = 0; i < STAYS; i++)
         CHECK_NEAR(wall_of(&waits, i) / (double)waits.stays[i].b, 1.0, 0.02);
     double half = (double)fake_weight(&waits.scene.guest, (uint32_t)waits.stays[HALF].a);
-    CHECK_NEAR(half / (double)waits.stays[HALF].b, 0.3, 0.25); /* others may have the CPU, too */
+    CHECK_NEAR(half / (double)waits.stays[HALF].b, 0.3,
+               0.25); /* other programs may use the CPU, too */
     scene_end(&waits.scene);
 }
 
@@ -92,7 +93,7 @@ TEST(a_rate_too_high_for_the_budget_still_sums_to_the_wall_clock) {
     scene_end(&waits.scene);
 }
 
-/* E11: nobody is signalled who does not run. */
+/* E11: threads that do not run are not signalled. */
 TEST(waiting_calls_are_not_interrupted_by_wall_clock_sampling) {
     struct scene scene;
     scene_begin(&scene, "eintr", 1000);
@@ -105,9 +106,9 @@ TEST(waiting_calls_are_not_interrupted_by_wall_clock_sampling) {
     scene_end(&scene);
 }
 
-/* Threads that never ran since the capture began, the deeper ones past one copy of the stack. The
- * capture lasts longer than the program's own 0.8 s in it, and shorter than all that is done about
- * it here. */
+/* Threads that do not run after the capture has begun; the stacks of some are larger than one copy.
+ * The capture lasts longer than the 0.8 s that the program measures, and shorter than what this
+ * test measures. */
 TEST(threads_that_never_run_are_seen) {
     struct scene scene;
     struct line place = scene_begin(&scene, "places", 5);
@@ -137,14 +138,14 @@ TEST(a_thousand_idle_threads_cost_little) {
     scene_capture(&scene, HZ(99), BEST);
     scene_pump_line(&scene);
     for (int i = 0; i < 40 && fake_blocked(&scene.guest, 0) < 1500000000000; i++)
-        fake_pump(&scene.guest, 500); /* a busy machine may take longer over the first looks */
+        fake_pump(&scene.guest, 500); /* the first looks take longer on a busy machine */
     fake_stop(&scene.guest);
     CHECK_INT(fake_drops(&scene.guest), ==, 0);
     double thread_s = (double)fake_blocked(&scene.guest, 0) / 1e9;
     printf("%zu records of %.0f thread-seconds; the guest took %.1f ms of CPU\n",
            scene.guest.blocked_count, thread_s, (double)scene.guest.account.guest_cpu_ns / 1e6);
     CHECK(thread_s > 1500);
-    CHECK((double)scene.guest.blocked_count < 3 * thread_s); /* not one for each of the 99 looks */
+    CHECK((double)scene.guest.blocked_count < 3 * thread_s); /* not one per look */
     scene_end(&scene);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Many threads: few descriptors, little memory, no loss while nobody reads. */
+ * Many threads: few descriptors, little memory, and no loss while sonded does not read. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"
@@ -35,7 +35,7 @@ static long status_kib(pid_t pid, const char *name) {
     return value;
 }
 
-/* Resident memory less the rings', which threads do not add to. */
+/* Resident memory without the rings, which do not grow with threads. */
 static long own_kib(pid_t pid) {
     return status_kib(pid, "VmRSS:") - status_kib(pid, "RssShmem:");
 }
@@ -60,7 +60,7 @@ static void measure_crowd(uint64_t wall_period_ns, const char *mode) {
     struct scene scene;
     begin_crowd(&scene, wall_period_ns);
     long before_kib = own_kib(scene.child.pid);
-    double begun = now_s();
+    double begin = now_s();
     scene_capture(&scene, HZ(99), BEST);
     double started = now_s();
     CHECK_INT(scene.guest.state.threads, >=, MANY);
@@ -71,7 +71,7 @@ static void measure_crowd(uint64_t wall_period_ns, const char *mode) {
     long after_kib = own_kib(scene.child.pid);
     double stopping = now_s();
     fake_stop(&scene.guest);
-    printf("%s: start %.2f s, stop %.2f s, %.1f KiB a thread\n", mode, started - begun,
+    printf("%s: start %.2f s, stop %.2f s, %.1f KiB a thread\n", mode, started - begin,
            now_s() - stopping, (double)(after_kib - before_kib) / MANY);
     CHECK_INT((after_kib - before_kib) / MANY, <=, THREAD_KIB);
     CHECK_INT(fake_drops(&scene.guest), ==, 0);
@@ -87,18 +87,18 @@ TEST(ten_thousand_threads_are_observed_within_the_same_bounds) {
     measure_crowd(HZ(99), "wall clock");
 }
 
-/* E27: sonded stands still for a second. */
+/* E27: sonded does not read for a second. */
 TEST(a_reader_that_stalls_for_a_second_loses_nothing) {
     struct scene scene;
     scene_begin(&scene, "steady_crowd", 64);
     scene_capture(&scene, HZ(999), BEST);
     fake_pump(&scene.guest, 500);
     sleep(1);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
     for (int cause = 0; cause < RING_DROP_COUNT; cause++)
         CHECK_INT(scene.guest.rings->drops[cause] << cause, ==, 0);
     double seen = (double)(fake_weight(&scene.guest, 0) + fake_unseen_sum(&scene.guest, 0, 0));
-    CHECK_NEAR(seen / (double)burned.a, 1.0, 0.05);
+    CHECK_NEAR(seen / (double)used.a, 1.0, 0.05);
     scene_end(&scene);
 }

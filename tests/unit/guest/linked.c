@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that links libsonde.so. Usage: linked SOCKET. It says how the guest fared: whether it
- * was off before the call, and what two calls of sonde_start gave. */
+ * A program that links libsonde.so. Usage: linked SOCKET. Prints whether the guest was off before
+ * the call, and whether two calls of sonde_start returned what they should. */
 #include "api/sonde.h"
 
 #include <errno.h>
@@ -20,12 +20,12 @@ int main(int argc, char **argv) {
     struct sonde_start_options options = {
         .size = sizeof options, .name = "checkout", .socket_path = argc > 1 ? argv[1] : NULL};
     for (int i = 0; getenv("LD_PRELOAD") && is_off() && i < 5000; i++)
-        usleep(2000); /* a preloaded guest takes its time */
+        usleep(2000); /* a preloaded guest starts in a thread */
     int off = is_off();
     int first = sonde_start(&options);
     options.name = "too late";
     int second = sonde_start(&options);
-    memset(argv[0], 'x', strlen(argv[0])); /* as servers do that show their state in ps */
+    memset(argv[0], 'x', strlen(argv[0])); /* like servers that show their state in ps */
     printf("started %d %d\n", off, first == 0 && second == EALREADY ? 0 : 1);
     fflush(stdout);
     if (read(0, &byte, 1) != 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The guest through a process' life: start, fork, exec, refusals, a sonded that goes and comes,
- * libraries that do. */
+ * The guest during a process's life: start, fork, exec, refused clocks, dropped privileges,
+ * restarts of sonded, and libraries that are loaded and unloaded. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"
@@ -24,7 +24,7 @@ static int count_tasks(pid_t pid) {
     return count;
 }
 
-/* Voluntary context switches of all threads but the first. */
+/* Voluntary context switches of the guest's thread. */
 static long switches(pid_t pid) {
     char command[256], text[32] = "";
     snprintf(
@@ -99,7 +99,7 @@ TEST(short_lived_programs_are_not_seen_and_end_well) {
         fake_release(&guest);
         seen++;
     }
-    CHECK_INT(seen, <, 20); /* a loaded machine may hold some back */
+    CHECK_INT(seen, <, 20); /* on a busy machine some live long enough to connect */
     fake_close(&fake);
 }
 
@@ -111,7 +111,8 @@ TEST(forks_spawns_and_vforks_work) {
     struct line bad = scene_pump_line(&scene);
     CHECK_INT(bad.a, ==, 0);
     fake_stop(&scene.guest);
-    for (size_t i = 0; i < scene.guest.sample_count; i++) /* the children have pids near ours */
+    for (size_t i = 0; i < scene.guest.sample_count;
+         i++) /* none has counted the time of another process */
         CHECK(scene.guest.samples[i].weight_ns < 100000000);
     size_t samples = scene.guest.sample_count;
     CHECK_INT(samples, >, 10);
@@ -165,9 +166,9 @@ static void check_refused(int what, const char *clock, const char *word, double 
     scene_capture(&scene, HZ(99), BEST);
     CHECK_STR(scene.guest.state.clock, clock);
     CHECK(strstr(scene.guest.state.note, word));
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    CHECK_NEAR((double)fake_weight(&scene.guest, 0) / (double)burned.a, 1.0, tolerance);
+    CHECK_NEAR((double)fake_weight(&scene.guest, 0) / (double)used.a, 1.0, tolerance);
     scene_end(&scene);
 }
 
@@ -196,11 +197,11 @@ static void check_drop(int past_libc) {
     CHECK_INT(dropped.b, ==, 0);
     uint64_t before = fake_weight(&scene.guest, 0);
     CHECK_STR(scene_pump_line(&scene).word, "worked");
-    CHECK_INT(fake_weight(&scene.guest, 0) - before, >, 300000000); /* the capture goes on */
+    CHECK_INT(fake_weight(&scene.guest, 0) - before, >, 300000000); /* the capture continues */
     fake_stop(&scene.guest);
     CHECK(!scene.guest.gone);
     fake_poke(&scene.child);
-    CHECK_INT(scene_line(&scene).a, ==, 0); /* no thread has kept what the others have not */
+    CHECK_INT(scene_line(&scene).a, ==, 0); /* all threads have the same capabilities */
     scene_end(&scene);
 }
 
@@ -212,21 +213,21 @@ TEST(a_server_that_drops_privileges_without_libc_keeps_its_capture) {
     check_drop(1);
 }
 
-/* The threads of the first capture were made in the jail before it began; those of the second
+/* The threads of the first capture are created in the chroot before it starts, those of the second
  * after. */
 TEST(a_server_in_a_chroot_is_sampled_whole) {
     struct scene scene;
     if (geteuid() != 0)
         check_skip("only root may chroot");
-    scene_begin(&scene, "jail", 3);
+    scene_begin(&scene, "chroot", 3);
     fake_poke(&scene.child);
-    struct line jailed = scene_line(&scene);
-    CHECK_INT(jailed.a, ==, 0);
-    CHECK_INT(jailed.b, ==, -1); /* no /proc there */
+    struct line entered = scene_line(&scene);
+    CHECK_INT(entered.a, ==, 0);
+    CHECK_INT(entered.b, ==, -1); /* no /proc there */
     fake_configure(&scene.guest, HZ(999), BEST);
     CHECK(scene.guest.state.running);
     CHECK_STR(scene_pump_line(&scene).word, "worked");
-    CHECK_INT(fake_weight(&scene.guest, 0), >, 400000000); /* 900 ms, less what was over by then */
+    CHECK_INT(fake_weight(&scene.guest, 0), >, 400000000); /* of 900 ms, some of which were over */
     uint64_t before = fake_weight(&scene.guest, 0);
     fake_poke(&scene.child);
     CHECK_STR(scene_pump_line(&scene).word, "again");
@@ -280,7 +281,7 @@ TEST(labels_and_names_travel_with_the_samples) {
 TEST(a_program_can_stop_and_start_the_guest) {
     struct scene scene;
     struct line ready = scene_begin(&scene, "embedded", 0);
-    CHECK_INT(ready.a, ==, 1); /* preloaded: it runs already */
+    CHECK_INT(ready.a, ==, 1); /* it is preloaded and runs already */
     scene_capture(&scene, HZ(499), BEST);
     struct line again = scene_pump_line(&scene);
     CHECK_INT(again.a, ==, 1);
@@ -294,7 +295,7 @@ TEST(a_program_can_stop_and_start_the_guest) {
     scene_end(&scene);
 }
 
-/* sonded dies in mid-capture and a new one binds the same path. */
+/* sonded dies during a capture, and a new one binds the same path. */
 TEST(a_guest_connects_to_a_restarted_sonded) {
     struct scene scene;
     scene_begin(&scene, "shares", 1500);
@@ -315,7 +316,7 @@ TEST(a_guest_connects_to_a_restarted_sonded) {
     scene_end(&scene);
 }
 
-/* A server that makes itself a daemon closes all it finds: the guest is not found. */
+/* A server that becomes a daemon closes all descriptors except the guest's. */
 TEST(a_program_that_closes_everything_does_not_close_ours) {
     for (int kind = 0; kind < 3; kind++) {
         struct scene scene;
@@ -332,19 +333,19 @@ TEST(a_program_that_closes_everything_does_not_close_ours) {
     }
 }
 
-static void attach_again(struct scene *scene) {
+static void accept_again(struct scene *scene) {
     fake_release(&scene->guest);
     fake_accept_pid(&scene->fake, &scene->guest, scene->child.pid);
 }
 
-/* Past libc nothing can be kept; then nothing of the program's is touched, and the guest comes
- * again. */
+/* Raw system calls can close the guest's descriptors. The guest then does not touch the program's
+ * files, and connects again. */
 TEST(descriptors_closed_without_libc_are_opened_again) {
     struct scene scene;
     scene_begin(&scene, "closer", 3);
     fake_poke(&scene.child);
     CHECK_INT(scene_line(&scene).a, ==, 0);
-    attach_again(&scene);
+    accept_again(&scene);
     scene_capture(&scene, HZ(499), BEST);
     struct line done = scene_pump_line(&scene);
     CHECK_INT(done.a, ==, 0);
@@ -359,7 +360,7 @@ TEST(descriptors_closed_during_a_capture_are_opened_again) {
     scene_begin(&scene, "closer", 3);
     scene_capture(&scene, HZ(499), BEST);
     CHECK_STR(scene_pump_line(&scene).word, "closed");
-    attach_again(&scene);
+    accept_again(&scene);
     scene_capture(&scene, HZ(499), BEST);
     struct line done = scene_pump_line(&scene);
     CHECK_INT(done.a, ==, 0);

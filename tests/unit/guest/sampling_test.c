@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether samples tell the truth: shares, sums, short threads, work in step with the kernel's
+ * Whether samples are accurate: shares, sums, short threads, and work in step with the kernel's
  * tick. */
 #include "tests/unit/guest/scene.h"
 
@@ -9,12 +9,12 @@
 #include <signal.h>
 #include <stdio.h>
 
-/* What was shown or honestly reported as not shown. */
+/* CPU time that is in samples or was reported as unseen. */
 static double accounted(const struct fake_guest *guest) {
     return (double)(fake_weight(guest, 0) + fake_unseen_sum(guest, 0, 0));
 }
 
-/* Percentage points between what the samples say of a part and what it burned. */
+/* Difference, in percentage points, between a part's share of the samples and its true share. */
 static double share_error(const struct fake_guest *guest, struct line part, double truth) {
     double weight = (double)fake_weight_in(guest, (uint64_t)part.a, (uint64_t)part.b);
     return 100 * (weight / (double)fake_weight(guest, 0) - truth);
@@ -25,17 +25,17 @@ static void check_shares(struct speed speed, uint64_t period_ns, int ms, double 
     struct line ten = scene_begin_at(&scene, speed, "shares", ms);
     struct line twenty = scene_line(&scene), seventy = scene_line(&scene);
     scene_capture(&scene, period_ns, PERF);
-    struct line burned = scene_pump_line(&scene), more = scene_line(&scene);
+    struct line used = scene_pump_line(&scene), more = scene_line(&scene);
     fake_stop(&scene.guest);
-    double all = (double)(burned.b + more.a + more.b);
-    CHECK_NEAR(share_error(&scene.guest, ten, (double)burned.b / all), 0, tolerance);
+    double all = (double)(used.b + more.a + more.b);
+    CHECK_NEAR(share_error(&scene.guest, ten, (double)used.b / all), 0, tolerance);
     CHECK_NEAR(share_error(&scene.guest, twenty, (double)more.a / all), 0, tolerance);
     CHECK_NEAR(share_error(&scene.guest, seventy, (double)more.b / all), 0, tolerance);
     CHECK_INT(fake_drops(&scene.guest), ==, 0);
     CHECK_INT(fake_nested(&scene.guest) * 100, <=, scene.guest.sample_count);
     /* sigma of the sum: half a period per thread and the noise of the phase */
     double sigma = 4 * (double)period_ns;
-    CHECK_NEAR(accounted(&scene.guest), (double)burned.a, 0.02 * (double)burned.a + sigma);
+    CHECK_NEAR(accounted(&scene.guest), (double)used.a, 0.02 * (double)used.a + sigma);
     scene_end(&scene);
 }
 
@@ -47,7 +47,7 @@ TEST(shares_come_out_at_99_hz) {
     check_shares(USUAL_SPEED, HZ(99), 1500, 9.0); /* 450 samples: sigma 2.2 */
 }
 
-/* Issue 11: the time that a part spends in the clock belongs to that part. */
+/* issue 11: the time that a part spends reading the clock belongs to that part. */
 TEST(shares_come_out_when_a_loop_is_slow) {
     check_shares(SLOW_LOOP, HZ(999), 700, 4.0);
 }
@@ -65,26 +65,26 @@ TEST(ten_thousand_hz_are_delivered) {
     scene_begin(&scene, "shares", 200);
     scene_line(&scene), scene_line(&scene);
     scene_capture(&scene, HZ(10000), PERF);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    double expected = (double)burned.a / (double)HZ(10000);
+    double expected = (double)used.a / (double)HZ(10000);
     CHECK_NEAR((double)scene.guest.sample_count / expected, 0.9, 0.2);
-    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.03);
+    CHECK_NEAR(accounted(&scene.guest) / (double)used.a, 1.0, 0.03);
     scene_end(&scene);
 }
 
-/* What the samples say of the threads' function, against what it burned. */
+/* The weight of the threads' function, divided by its true CPU time. */
 static double short_threads(int count, uint64_t period_ns) {
     struct scene scene;
     struct line life = scene_begin(&scene, "threads", count);
     scene_capture(&scene, period_ns, PERF);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
     double seen = (double)fake_weight_in(&scene.guest, (uint64_t)life.a, (uint64_t)life.b);
-    printf("seen %.3f of %.3f ms, %.3f outside\n", seen / 1e6, (double)burned.a / 1e6,
+    printf("seen %.3f of %.3f ms, %.3f outside\n", seen / 1e6, (double)used.a / 1e6,
            ((double)fake_weight(&scene.guest, 0) - seen) / 1e6);
     scene_end(&scene);
-    return seen / (double)burned.a;
+    return seen / (double)used.a;
 }
 
 /* E14. */
@@ -96,22 +96,22 @@ TEST(threads_of_one_millisecond_are_counted_at_99_hz) {
     CHECK_NEAR(short_threads(1600, HZ(99)), 1.0, 0.30); /* about 180 samples: sigma 0.075 */
 }
 
-/* E14. What a thread burned before its clock could be armed is its start's, and a first tick that
- * comes at once must not hold it up: both fell on the first function once. */
+/* E14. CPU time before the clock is armed counts for the thread's start, and a first tick that
+ * comes at once must not delay the thread. Otherwise both count for the first function. */
 TEST(the_first_function_of_a_short_thread_has_its_own_share) {
     struct scene scene;
     struct line ten = scene_begin(&scene, "short_shares", 1200);
     struct line twenty = scene_line(&scene), seventy = scene_line(&scene);
     scene_capture(&scene, HZ(3999), PERF);
-    struct line burned = scene_pump_line(&scene), more = scene_line(&scene);
+    struct line used = scene_pump_line(&scene), more = scene_line(&scene);
     fake_stop(&scene.guest);
     double parts[3] = {
         (double)fake_weight_in(&scene.guest, (uint64_t)ten.a, (uint64_t)ten.b),
         (double)fake_weight_in(&scene.guest, (uint64_t)twenty.a, (uint64_t)twenty.b),
         (double)fake_weight_in(&scene.guest, (uint64_t)seventy.a, (uint64_t)seventy.b)};
-    double all = (double)(burned.b + more.a + more.b), sum = parts[0] + parts[1] + parts[2];
+    double all = (double)(used.b + more.a + more.b), sum = parts[0] + parts[1] + parts[2];
     /* about 4,800 samples: sigma of the 10 % is 0.43 */
-    CHECK_NEAR(100 * (parts[0] / sum - (double)burned.b / all), 0, 2.0);
+    CHECK_NEAR(100 * (parts[0] / sum - (double)used.b / all), 0, 2.0);
     scene_end(&scene);
 }
 
@@ -120,9 +120,9 @@ TEST(work_in_step_with_the_tick_is_counted) {
     struct scene scene;
     scene_begin(&scene, "in_step", 500);
     scene_capture(&scene, HZ(249), PERF);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.08);
+    CHECK_NEAR(accounted(&scene.guest) / (double)used.a, 1.0, 0.08);
     scene_end(&scene);
 }
 
@@ -130,9 +130,9 @@ TEST(time_in_system_calls_is_accounted) {
     struct scene scene;
     scene_begin(&scene, "kernel", 1000);
     scene_capture(&scene, HZ(999), BEST);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.03);
+    CHECK_NEAR(accounted(&scene.guest) / (double)used.a, 1.0, 0.03);
     scene_end(&scene);
 }
 
@@ -141,10 +141,10 @@ TEST(timer_weights_sum_to_the_cpu_clock) {
     scene_begin(&scene, "kernel", 1000);
     scene_capture(&scene, HZ(999), TIMER);
     CHECK_STR(scene.guest.state.clock, "timer");
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
     CHECK_INT(scene.guest.sample_count, <, 1200);
-    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.03);
+    CHECK_NEAR(accounted(&scene.guest) / (double)used.a, 1.0, 0.03);
     scene_end(&scene);
 }
 
@@ -153,9 +153,9 @@ TEST(a_process_clock_accounts_for_the_process) {
     scene_begin(&scene, "kernel", 1000);
     scene_capture(&scene, HZ(99), ITIMER);
     CHECK_STR(scene.guest.state.clock, "itimer");
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0, 0.05);
+    CHECK_NEAR(accounted(&scene.guest) / (double)used.a, 1.0, 0.05);
     scene_end(&scene);
 }
 
@@ -164,12 +164,12 @@ TEST(a_raw_clone_is_found_and_its_earlier_time_is_reported) {
     struct scene scene;
     scene_begin(&scene, "clone", 1500);
     scene_capture(&scene, HZ(499), BEST);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    uint64_t seen = fake_weight(&scene.guest, (uint32_t)burned.b);
-    uint64_t unseen = fake_unseen_sum(&scene.guest, (uint32_t)burned.b, RING_UNSEEN_SHORT);
-    CHECK_INT(seen, >, burned.a / 4);
-    CHECK_NEAR((double)(seen + unseen) / (double)burned.a, 1.0, 0.1);
+    uint64_t seen = fake_weight(&scene.guest, (uint32_t)used.b);
+    uint64_t unseen = fake_unseen_sum(&scene.guest, (uint32_t)used.b, RING_UNSEEN_SHORT);
+    CHECK_INT(seen, >, used.a / 4);
+    CHECK_NEAR((double)(seen + unseen) / (double)used.a, 1.0, 0.1);
     scene_end(&scene);
 }
 
@@ -186,9 +186,9 @@ TEST(the_rate_changes_while_it_runs) {
     for (int i = 0; i < 50 && scene.guest.sample_count - before <= 100; i++)
         fake_pump(&scene.guest, 200);
     CHECK_INT(scene.guest.sample_count - before, >, 100);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    CHECK_NEAR(accounted(&scene.guest) / (double)burned.a, 1.0,
+    CHECK_NEAR(accounted(&scene.guest) / (double)used.a, 1.0,
                0.35); /* 10 Hz: few samples at first */
     scene_end(&scene);
 }
@@ -213,11 +213,11 @@ TEST(time_with_a_blocked_signal_is_reported) {
     struct scene scene;
     scene_begin(&scene, "blocked", 800);
     scene_capture(&scene, HZ(499), BEST);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    uint64_t told = fake_unseen_sum(&scene.guest, (uint32_t)burned.b, RING_UNSEEN_BLOCKED);
-    CHECK_NEAR((double)(told + fake_weight(&scene.guest, (uint32_t)burned.b)) / (double)burned.a,
-               1.0, 0.1);
-    CHECK_INT(told, >, burned.a / 2);
+    uint64_t unseen = fake_unseen_sum(&scene.guest, (uint32_t)used.b, RING_UNSEEN_BLOCKED);
+    CHECK_NEAR((double)(unseen + fake_weight(&scene.guest, (uint32_t)used.b)) / (double)used.a, 1.0,
+               0.1);
+    CHECK_INT(unseen, >, used.a / 2);
     scene_end(&scene);
 }

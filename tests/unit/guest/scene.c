@@ -59,7 +59,7 @@ struct line scene_pump_long(struct scene *scene, int seconds) {
         else
             fake_pump(&scene->guest, 5);
     }
-    check_fail(__FILE__, __LINE__, "the program says nothing");
+    check_fail(__FILE__, __LINE__, "the program prints nothing");
 }
 
 struct line scene_pump_line(struct scene *scene) {
@@ -71,7 +71,7 @@ void scene_capture(struct scene *scene, uint64_t period_ns, sonde_guest_v1_Clock
     const sonde_guest_v1_CpuState *state = &scene->guest.state;
     if (!state->running) {
         fake_poke(&scene->child);
-        check_skip("no clock here: %s (error %d)", state->note, state->os_error);
+        check_skip("no clock on this machine: %s (error %d)", state->note, state->os_error);
     }
     fake_poke(&scene->child);
 }

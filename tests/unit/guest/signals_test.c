@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The guest among a program's own signals: nobody notices it, and nothing of it strikes late. */
+ * The guest beside a program's own signals: it does not disturb them, and none of its signals comes
+ * late. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"
@@ -71,9 +72,9 @@ TEST(ticks_fit_on_the_smallest_stacks) {
     struct scene scene;
     scene_begin(&scene, "small_stacks", 30);
     scene_capture(&scene, HZ(2000), BEST);
-    struct line burned = scene_pump_line(&scene);
+    struct line used = scene_pump_line(&scene);
     fake_stop(&scene.guest);
-    CHECK_INT(burned.b, ==, 0);
+    CHECK_INT(used.b, ==, 0);
     CHECK_INT(scene.guest.sample_count, >, 100);
     scene_end(&scene);
 }
@@ -84,12 +85,12 @@ TEST(a_replaced_handler_is_noticed) {
     scene_begin(&scene, "stolen", 1500);
     scene_capture(&scene, HZ(99), PERF);
     CHECK_STR(scene_pump_line(&scene).word, "stolen");
-    while (strcmp(scene.guest.state.clock, "timer") != 0) /* it may have come with that line */
+    while (strcmp(scene.guest.state.clock, "timer") != 0) /* the message may have arrived already */
         fake_pump_until(&scene.guest, &scene.guest.states, scene.guest.states + 1);
     CHECK(strstr(scene.guest.state.note, "SIGTRAP was taken"));
     size_t before = scene.guest.sample_count;
     struct line done = scene_pump_line(&scene);
-    CHECK_INT(done.a, >, 0); /* those between the theft and our look */
+    CHECK_INT(done.a, >, 0); /* ticks before the guest noticed */
     CHECK_INT(done.a, <, 100);
     CHECK_INT(scene.guest.sample_count, >, before + 10);
     fake_stop(&scene.guest);
@@ -161,7 +162,8 @@ TEST(a_deep_stack_keeps_leaf_and_root) {
     scene_end(&scene);
 }
 
-/* Nobody told of the stack: its pages are asked of the kernel, and the walk ends where they do. */
+/* The stack is not registered: the kernel is asked which pages can be read, and the walk ends after
+ * them. */
 TEST(an_unknown_stack_is_walked_as_far_as_it_goes) {
     struct scene scene;
     struct line ready = scene_begin(&scene, "coroutine", 0);
@@ -173,10 +175,10 @@ TEST(an_unknown_stack_is_walked_as_far_as_it_goes) {
     scene_end(&scene);
 }
 
-/* E5. 200 KiB are between the sample and the coroutine's first function. */
-static double share_with_root(int tell) {
+/* E5. 200 KiB of stack are between the sample and the coroutine's first function. */
+static double share_with_root(int is_registered) {
     struct scene scene;
-    struct line ready = scene_begin(&scene, "registered", tell);
+    struct line ready = scene_begin(&scene, "registered", is_registered);
     scene_capture(&scene, HZ(499), BEST);
     scene_pump_line(&scene);
     fake_stop(&scene.guest);
@@ -199,7 +201,8 @@ TEST(handlers_run_on_the_threads_alternate_stack) {
     struct line touched = scene_pump_line(&scene);
     fake_stop(&scene.guest);
     CHECK_INT(touched.a, >, 512);
-    CHECK_INT(touched.a, <, 16384); /* the kernel's frame with all vectors, and 2 KiB of ours */
+    CHECK_INT(touched.a, <,
+              16384); /* the kernel's frame with all vector registers, and 2 KiB of ours */
     scene_end(&scene);
 }
 

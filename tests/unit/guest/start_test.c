@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How the guest comes into a process: preloaded by itself, linked by the call of sonde.h; and what
- * the target is called then. */
+ * How the guest starts, preloaded or linked, and which name the target gets. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"
@@ -9,25 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void check_said(struct fake_child *child, const char *expected) {
+static void check_line(struct fake_child *child, const char *expected) {
     char line[256];
     fake_read_line(child, line, sizeof line);
     CHECK_STR(line, expected);
 }
 
-/* Starts a command that is, or becomes, tests/unit/guest/linked, and checks what its guest is
- * called. */
+/* Starts a command that is tests/unit/guest/linked, or executes it, and checks its target's
+ * name. */
 static void check_name_of(struct fake *fake, char *const argv[], const char *expected) {
     struct fake_guest guest;
     struct fake_child child;
     fake_spawn(fake, argv, &child);
     fake_accept_pid(fake, &guest, child.pid);
     if (strcmp(argv[0], "/usr/bin/env") == 0 && strcmp(guest.hello.name, "env") == 0) {
-        fake_release(&guest); /* a busy machine: it was seen before it became the other */
+        fake_release(
+            &guest); /* on a busy machine it connects before it executes the other program */
         fake_accept_pid(fake, &guest, child.pid);
     }
     CHECK_STR(guest.hello.name, expected);
-    check_said(&child, fake->is_linked ? "started 1 0" : "started 0 1");
+    check_line(&child, fake->is_linked ? "started 1 0" : "started 0 1");
     fake_poke(&child);
     CHECK_INT(fake_wait(&child), ==, 0);
     fake_release(&guest);
@@ -58,7 +58,7 @@ TEST(a_preloaded_library_starts_by_itself_with_the_environments_settings) {
     fake_close(&fake);
 }
 
-/* The program has written over argv by the time sonded hears of it. */
+/* The program overwrites argv before the guest connects. */
 TEST(the_name_is_the_one_that_the_program_was_started_with) {
     struct fake fake = {0};
     fake_open(&fake);

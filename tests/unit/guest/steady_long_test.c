@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * E3 at its full length: 10^6 samples at 10,000 Hz, while a thread checks errno, signal mask,
- * vector registers and red zone. Some two minutes of CPU time; by hand. */
+ * E3 in full: 10^6 samples at 10,000 Hz, while a thread checks errno, signal mask, vector registers
+ * and red zone. Takes two minutes of CPU time, so it is run by hand. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"

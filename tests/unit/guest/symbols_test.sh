@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What libsonde.so shows and needs, against the written lists: EXPORTS (names a host can see), libc alone (needed
-# libraries), ALLOWED (names the signal-safe room takes from outside).
+# Compares libsonde.so with the written lists: EXPORTS (the names it exports), libc alone (the libraries it needs) and
+# ALLOWED (the libc names that signal-safe code uses).
 set -uo pipefail
 export LC_ALL=C
 library=service/guest/libsonde.so
@@ -25,22 +25,22 @@ versions=$(sed -n 's/^ *\([a-z_]*\);$/\1/p' service/guest/versions.lds | sort)
 same "the version script lists EXPORTS" "$(sort service/guest/EXPORTS)" "$versions"
 
 needed=$(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
-same "it needs libc alone" "libc.so.6" "$needed"
+same "it needs no library but libc" "libc.so.6" "$needed"
 
 flags=$(readelf -d "$library" | grep -c -E 'NODELETE|BIND_NOW|STATIC_TLS')
-same "it stays loaded, is bound at once, and has static thread-locals" "2" "$flags"
+same "it is never unloaded, is bound at load time, and has static thread-local storage" "2" "$flags"
 
 lazy=$(readelf -r --wide "$library" | grep -c -E 'TLSDESC|DTPMOD')
 same "no thread-local is allocated lazily" "0" "$lazy"
 
 dlopen=$(nm -D "$library" | grep -c -w dlopen)
-same "dlopen is neither interposed nor called" "0" "$dlopen"
+same "dlopen is neither replaced nor called" "0" "$dlopen"
 
-# All names that some object of the room leaves open and none of them defines.
+# All names that some object of the signal-safe code uses and none of them defines.
 archives=$(find -L service/guest/signal -name 'lib*.a' | sort)
 foreign=$(comm -23 <(nm -u $archives | awk '$1 == "U" || $1 == "w" {print $2}' | sort -u) \
     <(nm --defined-only $archives | awk 'NF == 3 {print $3}' | sort -u) |
     grep -v -x -e _GLOBAL_OFFSET_TABLE_ -e '__st[a-z]*_walk_faults')
-same "the room takes only the names on ALLOWED" "$(sort service/guest/signal/ALLOWED)" "$foreign"
+same "signal-safe code uses only the names on ALLOWED" "$(sort service/guest/signal/ALLOWED)" "$foreign"
 
 [ "$failures" -eq 0 ]

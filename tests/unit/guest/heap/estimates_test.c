@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * H2 for our own sampler: estimates of known allocations are within three standard deviations, per
- * size, live and in all, also where sizes are mixed and where the density changes meanwhile. */
+ * H2 for Sonde's sampler: estimates of known allocations are within three standard deviations, by
+ * size, live and in total, also with mixed sizes and when the rate changes meanwhile. */
 #include "service/guest/heap/random.h"
 #include "tests/unit/check.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"
@@ -25,7 +25,7 @@ static void free_all(void) {
         free(held[--count]);
 }
 
-/* Of n objects, each taken with the chance p and counted 1 / p. */
+/* Of the estimate of n objects, each sampled with probability p and counted 1 / p. */
 static double deviation(double n, double p) {
     return sqrt(n * (1 - p) / p);
 }
@@ -76,7 +76,7 @@ TEST(h2_a_change_of_density_keeps_estimates_right) {
     fixture_seed(20261121);
     CHECK_INT(fixture_start(1 << 20, 0), ==, 0);
     double p = -expm1(-1000.0 / (1 << 20)), variance = 0, n = 0;
-    for (int round = 0; round < 40; round++) { /* distances of the first kind are cut short */
+    for (int round = 0; round < 40; round++) { /* each change cuts a distance short */
         hold(1000, 5000);
         variance += deviation(5000, p) * deviation(5000, p);
         CHECK_INT(fixture_start(8192, 0), ==, 0);

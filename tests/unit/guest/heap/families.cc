@@ -64,7 +64,7 @@ EXPORT void cpp_delete(int family, void *block, size_t size) {
     }
 }
 
-/* Whether a size that cannot be had throws, as it should. */
+/* Returns 1 if operator new throws for that size. */
 EXPORT int cpp_throws(size_t size) {
     try {
         volatile char *block = static_cast<char *>(::operator new(size));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every function of malloc's family, with every allocation taken: each block is there once, with
- * the size that was asked for, until it is freed. Run under several allocators
- * (families_test.sh). */
+ * Every function of malloc's family while every allocation is sampled: each block is in the table
+ * once, with the requested size, until it is freed. families_test.sh runs this under several
+ * allocators. */
 #include "tests/unit/check.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"
 
@@ -38,7 +38,7 @@ static void check_lives(const void *block, size_t size) {
     CHECK_INT(live.tid, ==, syscall(SYS_gettid));
 }
 
-/* The block's address is free, so it is kept from the compiler's eyes. */
+/* Hides from the compiler that the block has been freed. */
 static void check_is_gone(const void *block) {
     CHECK_INT(fixture_find(block).found, ==, 0);
 }
@@ -68,12 +68,12 @@ TEST(each_allocation_function_and_its_free_are_seen) {
     check_block(block, SIZE);
     check_block(valloc(SIZE), SIZE);
     if (strstr(fixture_allocator(), "jemalloc") ==
-        NULL) /* it has none: the block would be libc's */
+        NULL) /* it has none: the block would be from libc */
         check_block(pvalloc(SIZE), SIZE);
     fixture_stop();
 }
 
-/* Into libc and back: it calls malloc by an import of its own. */
+/* libc calls malloc through an import of its own. */
 TEST(allocations_inside_libc_are_seen) {
     sample_everything();
     char *copy = strdup("twelve bytes"), *line = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A library that is loaded late, with a word for each way to call. */
+ * A library that is loaded late, with one import of malloc of each kind. */
 #include <stdlib.h>
 
 void *late_malloc(size_t size);

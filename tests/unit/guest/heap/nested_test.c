@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Signal handlers that allocate, over an allocator that allows it (plain.c, linked in front of
- * libc's). */
+ * Signal handlers that allocate, with an allocator that permits it (plain.c, linked before
+ * libc). */
 #include "tests/unit/check.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An allocator that may be called from signal handlers: what it has given it never takes back. */
+ * An allocator that may be called from signal handlers: it never reuses a block. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>

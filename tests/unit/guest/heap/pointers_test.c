@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls through pointers to malloc and free. Those that the linker fills, in tables of functions as
- * libraries have them, are words like any other import; those that the program itself has copied
- * before are not seen, and what that leaves behind in the table goes with the next use of the
- * address. */
+ * Calls through pointers to malloc and free. Pointers in data that the linker fills, as in tables
+ * of functions, are patched like other imports. Copies that the program made earlier are not, so a
+ * free may go unseen; the stale sample is removed when the address is used again. */
 #include "tests/unit/check.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"
 
@@ -18,7 +17,7 @@ struct hooks {
 
 static const struct hooks fixed_hooks = {malloc, realloc, free};
 static struct hooks open_hooks = {malloc, realloc, free};
-/* Not known to the compiler, so that it calls what stands there. */
+/* Volatile, so that the compiler reads the pointers from memory. */
 static const struct hooks *volatile some_hooks;
 static void (*volatile unseen_free)(void *block);
 
@@ -47,11 +46,11 @@ TEST(calls_through_tables_of_function_pointers_are_seen) {
     check_table(&open_hooks);
 }
 
-/* A block that is freed where nobody looks, while it is a sample. */
+/* Frees a sampled block through a pointer that is not patched. */
 static void *leave_stale_entry(size_t size) {
     void *libc = dlopen("libc.so.6", RTLD_NOW | RTLD_NOLOAD);
     CHECK(libc != NULL);
-    unseen_free = (void (*)(void *))dlsym(libc, "free"); /* not by way of an import */
+    unseen_free = (void (*)(void *))dlsym(libc, "free"); /* not through an import */
     CHECK(unseen_free != NULL);
     sample_everything();
     void *block = malloc(size);
@@ -64,7 +63,7 @@ static void *leave_stale_entry(size_t size) {
 TEST(a_sample_replaces_the_sample_of_an_unseen_free_at_its_address) {
     void *block = leave_stale_entry(777);
     uint32_t live = fixture_totals().live;
-    void *other = malloc(778); /* glibc gives the last one back first */
+    void *other = malloc(778); /* glibc reuses the last freed block first */
     CHECK(other == block);
     CHECK_INT(fixture_find(other).found, ==, 1);
     CHECK_INT(fixture_find(other).size, ==, 778);
@@ -76,10 +75,10 @@ TEST(a_sample_replaces_the_sample_of_an_unseen_free_at_its_address) {
 
 TEST(a_free_removes_the_sample_of_an_earlier_unseen_free) {
     void *block = leave_stale_entry(777);
-    CHECK_INT(fixture_start(1ull << 40, 0), ==, 0); /* the next is no sample */
+    CHECK_INT(fixture_start(1ull << 40, 0), ==, 0); /* the next block is not sampled */
     void *other = malloc(778);
     CHECK(other == block);
-    CHECK_INT(fixture_find(other).size, ==, 777); /* still */
+    CHECK_INT(fixture_find(other).size, ==, 777); /* the stale sample */
     free(other);
     CHECK_INT(fixture_find(other).found, ==, 0);
     fixture_stop();

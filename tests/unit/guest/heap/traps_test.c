@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a sampler in malloc's place can trip over, each a test. */
+ * Situations that a sampler which replaces malloc must survive. */
 #include "tests/unit/check.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"
 
@@ -21,7 +21,7 @@ static void sample_everything(void) {
     CHECK_INT(fixture_start(1, 0), ==, 0);
 }
 
-/* ---- Under the locks of others ---- */
+/* ---- Under locks of libc ---- */
 
 static void *ask_for_bounds(void *unused) {
     for (int i = 0; i < 200; i++) {
@@ -33,7 +33,7 @@ static void *ask_for_bounds(void *unused) {
     return NULL;
 }
 
-/* The main thread's bounds are read by fopen, under a lock of glibc. */
+/* glibc reads the main thread's bounds with fopen, under a lock. */
 TEST(a_program_that_asks_for_its_stack_bounds_does_not_deadlock) {
     pthread_t threads[4];
     void *failed = NULL;
@@ -48,7 +48,7 @@ TEST(a_program_that_asks_for_its_stack_bounds_does_not_deadlock) {
     fixture_stop();
 }
 
-/* dlerror's text is allocated by the linker under its lock. */
+/* The linker allocates dlerror's text under its lock. */
 TEST(the_dynamic_linker_may_allocate) {
     sample_everything();
     for (int i = 0; i < 100; i++) {
@@ -89,7 +89,7 @@ TEST(h12_the_child_of_a_fork_works_and_is_not_sampled) {
         CHECK_INT(status, ==, 0);
     }
     CHECK_INT(fixture_totals().samples - before, <, 100);
-    CHECK_INT(fixture_find(block).found, ==, 1); /* it was the child's copy that was freed */
+    CHECK_INT(fixture_find(block).found, ==, 1); /* the child has freed its own copy */
     free(block);
     fixture_stop();
 }
@@ -165,7 +165,7 @@ TEST(a_block_freed_while_its_thread_ends_is_removed) {
 static void *_Atomic places[PLACES];
 static _Atomic bool stops;
 
-/* Blocks go from thread to thread, so addresses are freed here and given out again there. */
+/* Blocks are passed between threads, so one thread frees an address that another one gets next. */
 static void *exchange(void *seed) {
     uint64_t random = (uint64_t)seed * 0x9e3779b97f4a7c15ull + 1;
     while (!stops) {
@@ -215,7 +215,7 @@ TEST(h12_a_storm_of_threads_leaves_the_right_pairs) {
     CHECK_INT(totals.samples, >, 1000);
     CHECK_INT(totals.drops[ALLOC_DROP_LIVE] + totals.drops[ALLOC_DROP_NESTED], ==, 0);
     free_places();
-    CHECK_INT(fixture_totals().live, <=, before + 32); /* what glibc keeps for threads */
+    CHECK_INT(fixture_totals().live, <=, before + 32); /* what glibc keeps per thread */
     fixture_stop();
 }
 
@@ -282,7 +282,7 @@ TEST(a_function_pointer_taken_while_patched_works_afterwards) {
     CHECK_INT(fixture_find(block).found, ==, 1);
     fixture_stop();
     free(block);
-    CHECK(*(late_malloc **)dlsym(library, "late_pointer") != taken); /* put back */
+    CHECK(*(late_malloc **)dlsym(library, "late_pointer") != taken); /* restored */
     block = taken(64);
     CHECK(block != NULL);
     free(block);

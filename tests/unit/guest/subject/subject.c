@@ -30,7 +30,7 @@ static const struct {
     {"exec", verb_exec},
     {"refused", verb_refused},
     {"drops", verb_drops},
-    {"jail", verb_jail},
+    {"chroot", verb_chroot},
     {"embedded", verb_embedded},
     {"plain", verb_plain},
     {"children", verb_children},

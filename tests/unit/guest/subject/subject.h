@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The program under the guest: verbs of known behaviour. Each says what the test must know ("ready
- * ..."), waits for a newline, works, and says what it did as two numbers. */
+ * The program that tests profile. Each verb prints what the test must know ("ready ..."), waits for
+ * a newline, works, and prints what it did as a word and two numbers. */
 #ifndef SONDE_TESTS_UNIT_GUEST_SUBJECT_SUBJECT_H
 #define SONDE_TESTS_UNIT_GUEST_SUBJECT_SUBJECT_H
 
@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-/* How fast the CPU is, for tests that must pass on any. SUBJECT_SPINS and SUBJECT_READINGS in the
- * environment set them. */
-extern int subject_spins;    /* turns of the loop between two looks at the clock: 8000 */
-extern int subject_readings; /* readings of the clock for one look at it: 1 */
+/* These simulate CPUs of other speeds. SUBJECT_SPINS and SUBJECT_READINGS in the environment set
+ * them. */
+extern int subject_spins;    /* iterations of the loop between two readings of the clock: 8000 */
+extern int subject_readings; /* how often the clock is read each time: 1 */
 
 static inline int64_t subject_clock(clockid_t clock) {
     struct timespec now;
@@ -25,14 +25,14 @@ static inline int64_t subject_clock(clockid_t clock) {
 
 #define SUBJECT_MS 1000000ll
 
-/* Runs for a moment without a look at the clock. */
+/* Runs for a moment without reading the clock. */
 #define SUBJECT_SPIN()                                   \
     do {                                                 \
         for (volatile int i = 0; i < subject_spins; i++) \
             continue;                                    \
     } while (0)
 
-/* Burns so much CPU time of the calling thread in the calling function. */
+/* Uses that much CPU time of the calling thread, in the calling function. */
 #define SUBJECT_BURN(ns)                                                     \
     do {                                                                     \
         int64_t subject_end = subject_clock(CLOCK_THREAD_CPUTIME_ID) + (ns); \
@@ -40,11 +40,11 @@ static inline int64_t subject_clock(clockid_t clock) {
             SUBJECT_SPIN();                                                  \
     } while (0)
 
-/* Waits for the tester's newline. */
+/* Waits for the test's newline. */
 void subject_wait(void);
-/* One line: a word and two numbers. */
+/* Prints a line: a word and two numbers. */
 void subject_say(const char *word, long long a, long long b);
-/* A function with a name of its own that burns so much. */
+/* Uses that much CPU time in a function that is not inlined. */
 void subject_work(int64_t ns);
 
 typedef void subject_verb(int argument);
@@ -54,6 +54,6 @@ subject_verb verb_blocked, verb_foreign, verb_eintr, verb_steady, verb_small_sta
     verb_late;
 subject_verb verb_forks, verb_exec, verb_refused, verb_embedded, verb_plain, verb_children,
     verb_loader, verb_altstack, verb_registered, verb_short_shares, verb_closer, verb_waits,
-    verb_places, verb_steady_crowd, verb_drops, verb_jail;
+    verb_places, verb_steady_crowd, verb_drops, verb_chroot;
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A server that gives up its privileges as those do that keep one of them. */
+ * A server that drops its privileges except one, and one that calls chroot. */
 #include "tests/unit/guest/subject/subject.h"
 #include "tests/unit/temporary.h"
 
@@ -26,7 +26,7 @@ static int raw_capset(cap_user_header_t header, const cap_user_data_t data) {
     return (int)syscall(SYS_capset, header, data);
 }
 
-/* Another thread than the main one whose ids or permitted capabilities are others. */
+/* Counts threads whose ids or permitted capabilities differ from the main thread's. */
 static int count_others(void) {
     const char *command = "cd /proc/%d/task && for t in *; do grep -E '^(Uid|Gid|CapPrm)' "
                           "$t/status | tr '\\n' ' '; echo; done | sort -u | wc -l";
@@ -40,7 +40,8 @@ static int count_others(void) {
     return atoi(line) - 1;
 }
 
-/* 0: by libc's capset; 1: past libc. Says how many steps failed and how many threads are unlike. */
+/* 0: by libc's capset, 1: by a raw system call. Prints how many steps failed and how many threads
+ * differ. */
 void verb_drops(int past_libc) {
     const uint32_t both = 1u << CAP_SETGID | 1u << CAP_NET_BIND_SERVICE;
     int (*set)(cap_user_header_t, const cap_user_data_t) = past_libc ? raw_capset : capset;
@@ -62,14 +63,14 @@ void verb_drops(int past_libc) {
     subject_wait();
 }
 
-/* ---- jail: chroot, then threads that work ---- */
+/* ---- chroot: threads that work after a chroot ---- */
 
-static void *work_in_jail(void *unused) {
+static void *work_in_chroot(void *unused) {
     SUBJECT_BURN(300 * SUBJECT_MS);
     return unused;
 }
 
-void verb_jail(int threads) {
+void verb_chroot(int threads) {
     pthread_t ids[8];
     char folder[64];
     subject_say("ready", 0, 0);
@@ -77,13 +78,13 @@ void verb_jail(int threads) {
     int failed = !mkdtemp(temporary_template(folder, sizeof folder)) || chdir(folder) != 0 ||
                  rmdir(folder) != 0 || chroot(".") != 0;
     for (int i = 0; i < threads; i++)
-        failed += pthread_create(&ids[i], NULL, work_in_jail, NULL) != 0;
-    subject_say("jailed", failed, access("/proc/self", F_OK));
+        failed += pthread_create(&ids[i], NULL, work_in_chroot, NULL) != 0;
+    subject_say("entered", failed, access("/proc/self", F_OK));
     for (int i = 0; i < threads; i++)
         pthread_join(ids[i], NULL);
     subject_say("worked", 0, 0);
     subject_wait();
-    pthread_create(&ids[0], NULL, work_in_jail, NULL);
+    pthread_create(&ids[0], NULL, work_in_chroot, NULL);
     subject_work(300 * SUBJECT_MS);
     pthread_join(ids[0], NULL);
     subject_say("again", subject_clock(CLOCK_PROCESS_CPUTIME_ID), 0);

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #define FIRST 3
-#define FILES 1200 /* covers the numbers that a guest likes */
+#define FILES 1200 /* covers the numbers that the guest uses */
 
-/* Past libc for the last kind: nobody can stand in between. */
+/* The last kind is a raw system call, which the guest cannot intercept. */
 static int close_everything(int kind) {
     if (kind == 0)
         for (int fd = FIRST; fd < 4096; fd++)
@@ -25,7 +25,7 @@ static int close_everything(int kind) {
     return kind == 3 ? (int)syscall(SYS_close_range, FIRST, ~0u, 0) : 0;
 }
 
-/* Files that have lost their number to somebody else, or hold what we did not write. */
+/* Counts files whose number is another file now, or whose contents have changed. */
 static long long spoiled_files(const struct stat *own) {
     long long bad = 0;
     struct stat about;
@@ -42,7 +42,7 @@ static long long count_files(const struct stat *own) {
     return count;
 }
 
-/* argument: how to close. Says how many of its files are lost, and how many are spoiled. */
+/* argument: how to close. Prints how many of its files are lost, and how many have changed. */
 void verb_closer(int kind) {
     struct stat own;
     subject_say("ready", 0, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs about processes: fork, exec, refusal by the kernel, the library's own interface, dlopen. */
+ * Verbs about processes: fork, exec, refused system calls, the library's interface, dlopen. */
 #include "tests/unit/guest/subject/subject.h"
 
 #include "api/sonde.h"
@@ -21,7 +21,7 @@
 
 extern char **environ;
 
-/* ---- forks: half of the children exec, half go on and end; then some of each other kind ---- */
+/* ---- forks: half of the children exec, half exit; then some of each other kind ---- */
 
 static int child_of_fork(int number) {
     pid_t child = fork();
@@ -43,7 +43,7 @@ static int child_of_spawn(void) {
            waitpid(child, &status, 0) != child || status != 0;
 }
 
-/* A child that shares our memory and changes "its" handlers, as shells do. */
+/* A child that shares our memory and sets its signal handlers, as shells do. */
 static int child_of_vfork(void) {
     int status = -1;
     pid_t child = vfork();
@@ -80,9 +80,9 @@ void verb_forks(int count) {
     subject_wait();
 }
 
-/* ---- exec: what the next image finds open ---- */
+/* ---- exec: which descriptors the new program inherits ---- */
 
-/* Descriptors of kinds that the guest uses; the tester gives us none such. */
+/* Descriptors of the kinds that the guest uses. The test itself passes none of them. */
 static int guest_descriptors(void) {
     DIR *folder = opendir("/proc/self/fd");
     int count = 0;
@@ -97,8 +97,8 @@ static int guest_descriptors(void) {
 }
 
 void verb_exec(int step) {
-    if (step == 1) {                    /* we are the next image, without the guest */
-        subject_work(100 * SUBJECT_MS); /* a tick of the former image would kill here */
+    if (step == 1) {                    /* this is the new program, without the guest */
+        subject_work(100 * SUBJECT_MS); /* a tick of the old program would kill us here */
         subject_say("open", guest_descriptors(), 0);
         subject_wait();
         return;
@@ -112,7 +112,7 @@ void verb_exec(int step) {
     execve("/proc/self/exe", argv, environ);
 }
 
-/* ---- refused: seccomp says no ---- */
+/* ---- refused: seccomp refuses clocks ---- */
 
 static void refuse(const int *calls, int count, unsigned how) {
     struct sock_filter filter[16] = {
@@ -131,7 +131,7 @@ static void refuse(const int *calls, int count, unsigned how) {
         abort();
 }
 
-/* 1: perf_event_open; 2: timer_create as well; 3: perf_event_open ends the process. */
+/* 1: perf_event_open fails; 2: timer_create, too; 3: perf_event_open kills the process. */
 void verb_refused(int what) {
     const int calls[] = {SYS_perf_event_open, SYS_timer_create};
     if (what == 3)
@@ -146,7 +146,7 @@ void verb_refused(int what) {
     subject_wait();
 }
 
-/* ---- The library's own interface, found as a linked program would find it ---- */
+/* ---- The library's interface, called as by a linked program ---- */
 
 #define FIND(name) __typeof__(&name) call_##name = (__typeof__(&name))dlsym(RTLD_DEFAULT, #name)
 
@@ -180,7 +180,7 @@ void verb_embedded(int unused) {
     FIND(sonde_stop);
     FIND(sonde_status);
     subject_say("ready", call_sonde_start(NULL) == EALREADY, 0);
-    subject_wait(); /* a capture runs now */
+    subject_wait(); /* until a capture runs */
     subject_work(100 * SUBJECT_MS);
     struct sigaction before, after;
     call_sonde_stop();
@@ -194,13 +194,13 @@ void verb_embedded(int unused) {
     subject_wait();
 }
 
-/* ---- plain: nothing at all; argument: milliseconds to live ---- */
+/* ---- plain: does nothing; argument: milliseconds to live ---- */
 
 void verb_plain(int ms) {
     usleep((useconds_t)ms * 1000);
 }
 
-/* ---- children: one that goes on without exec, and one by daemon ---- */
+/* ---- children: one that does not exec ---- */
 
 void verb_children(int unused) {
     subject_say("ready", 0, 0);
@@ -220,7 +220,7 @@ void verb_children(int unused) {
     subject_wait();
 }
 
-/* ---- loader: libraries come and go ---- */
+/* ---- loader: loads and unloads a library ---- */
 
 void verb_loader(int rounds) {
     subject_say("ready", 0, 0);
@@ -232,7 +232,8 @@ void verb_loader(int rounds) {
             library ? (__typeof__(crc))dlsym(library, "crc32") : NULL;
         static unsigned char data[1 << 20];
         int64_t end = subject_clock(CLOCK_MONOTONIC) + 120 * SUBJECT_MS;
-        while (crc && subject_clock(CLOCK_MONOTONIC) < end) /* longer than between two looks */
+        while (crc &&
+               subject_clock(CLOCK_MONOTONIC) < end) /* longer than the guest takes to notice */
             bad += crc(0, data, sizeof data) == 0;
         bad += !crc || dlclose(library) != 0;
         subject_work(120 * SUBJECT_MS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs about signals: whoever else uses them must not notice us. */
+ * Verbs about signals: a program's own use of them must not change. */
 #include "tests/unit/guest/subject/subject.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-/* ---- blocked: a pool thread with every signal masked ---- */
+/* ---- blocked: a thread with every signal masked ---- */
 
 static void *burn_blocked(void *argument) {
     sigset_t all;
@@ -70,8 +70,7 @@ static void *burn_long(void *argument) {
     return NULL;
 }
 
-/* Every seventh real-time signal is the program's, so that ours is sometimes among its
- * neighbours. */
+/* The program uses every seventh real-time signal, so the guest's is next to some of them. */
 void verb_foreign(int times) {
     struct sigaction action = {.sa_sigaction = on_trap, .sa_flags = SA_SIGINFO}, old;
     pthread_t thread;
@@ -84,7 +83,7 @@ void verb_foreign(int times) {
     subject_wait();
     pthread_create(&thread, NULL, burn_long, &times);
     trap_and_burn(times);
-    sigaction(SIGTRAP, NULL, &old); /* the program sees its own handler, and may change it */
+    sigaction(SIGTRAP, NULL, &old); /* the program sees its own handler and may change it */
     int same = old.sa_sigaction == on_trap;
     int count = traps;
     same += signal(SIGTRAP, SIG_IGN) == (__sighandler_t)(void *)on_trap;
@@ -165,10 +164,10 @@ static void *wait_in_semaphore(void *unused) {
     return NULL;
 }
 
-/* To a socket whose queue is full: connect waits for the timeout. */
+/* Connecting to a socket whose queue is full waits for the timeout. */
 static void *wait_in_connect(void *unused) {
     struct timeval span = {0, 20000};
-    sa_family_t family = AF_UNIX; /* bound to a name of the kernel's choice */
+    sa_family_t family = AF_UNIX; /* the kernel chooses the name */
     struct sockaddr_storage address;
     socklen_t size = sizeof address;
     int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), fd = -1;
@@ -181,7 +180,7 @@ static void *wait_in_connect(void *unused) {
         int result = connect(fd, (struct sockaddr *)&address, size);
         count_result(result, EAGAIN);
         if (result != 0)
-            close(fd); /* the one that went through stays and fills the queue */
+            close(fd); /* the first connection stays and fills the queue */
     }
     close(listener);
     return NULL;
@@ -204,9 +203,9 @@ void verb_eintr(int ms) {
     subject_wait();
 }
 
-/* ---- steady: errno, signal mask, vector registers and red zone under fire ---- */
+/* ---- steady: errno, signal mask, vector registers and red zone during ticks ---- */
 
-/* One round: whether all four are as they were left. The red zone is used by hand: below the stack
+/* One round: whether all four are unchanged. The red zone is written explicitly, below the stack
  * pointer. */
 static int unchanged(uint64_t seed) {
     double in[2] = {(double)seed, (double)seed * 0.5}, out[2];
@@ -241,7 +240,7 @@ void verb_steady(int ms) {
     subject_wait();
 }
 
-/* ---- small_stacks: the smallest there are ---- */
+/* ---- small_stacks: threads with the smallest possible stacks ---- */
 
 void verb_small_stacks(int count) {
     int ms = 20;
@@ -260,7 +259,7 @@ void verb_small_stacks(int count) {
     subject_wait();
 }
 
-/* ---- altstack: where handlers run in a thread that has a stack for them ---- */
+/* ---- altstack: how much of its alternate stack handlers use ---- */
 
 static void *burn_beside_stack(void *stack) {
     stack_t alternate = {.ss_sp = stack, .ss_size = 64 << 10}, none = {.ss_flags = SS_DISABLE};
@@ -285,7 +284,7 @@ void verb_altstack(int unused) {
     subject_wait();
 }
 
-/* ---- stolen: a program that goes around sigaction ---- */
+/* ---- stolen: replaces our handler by a raw system call ---- */
 
 static void on_stolen(int number, siginfo_t *info, void *context) {
     traps++;
@@ -296,7 +295,7 @@ void verb_stolen(int ms) {
     extern int __sigaction(int number, const struct sigaction *action, struct sigaction *old);
     subject_say("ready", 0, 0);
     subject_wait();
-    subject_work(150 * SUBJECT_MS); /* between two looks of the guest, which come each 100 ms */
+    subject_work(150 * SUBJECT_MS); /* ticks arrive before the guest notices */
     __sigaction(SIGTRAP, &action, NULL);
     subject_say("stolen", 0, 0);
     subject_work(ms * SUBJECT_MS);
@@ -304,7 +303,7 @@ void verb_stolen(int ms) {
     subject_wait();
 }
 
-/* ---- late: a tick that is pending while its clock goes away ---- */
+/* ---- late: a tick that is pending when its clock is disarmed ---- */
 
 void verb_late(int unused) {
     sigset_t all;
@@ -314,7 +313,7 @@ void verb_late(int unused) {
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     subject_work(100 * SUBJECT_MS);
     subject_say("pending", 0, 0);
-    subject_wait(); /* the capture ends here */
+    subject_wait(); /* until the capture has ended */
     pthread_sigmask(SIG_UNBLOCK, &all, NULL);
     subject_say("alive", 0, 0);
     subject_wait();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs that wait in known places, each in a section of its own. */
+ * Verbs that wait in known functions, each in a section of its own. */
 #include "tests/unit/guest/subject/subject.h"
 
 #include <alloca.h>
@@ -18,7 +18,7 @@
 
 static _Atomic int over;
 
-/* A frame of unknown size: its caller can be found by rbp alone, which poll does not save. */
+/* A frame of variable size. Its caller is found only by rbp, which poll does not save. */
 PLACE(place_poll)
 static int place_poll(int ms) {
     volatile char *room = alloca((size_t)ms * 8 + 100);
@@ -59,7 +59,7 @@ static int place_condition(void) {
     return pthread_mutex_unlock(&guard);
 }
 
-/* What a thread did, between its first line and its last. */
+/* How long a thread took. */
 struct stay {
     pthread_t thread;
     long long tid, wall_ns;
@@ -95,7 +95,7 @@ static void *stay_in_condition(void *stay) {
     return NULL;
 }
 
-/* 3 : 1 between poll and sleep. */
+/* Spends 3/4 of the time in poll and 1/4 in a sleep. */
 static void *stay_in_two(void *argument) {
     struct stay *stay = argument;
     begin_stay(stay);
@@ -107,7 +107,7 @@ static void *stay_in_two(void *argument) {
     return NULL;
 }
 
-/* Half of it on the CPU. */
+/* Spends half of the time on the CPU. */
 static void *stay_half(void *argument) {
     struct stay *stay = argument;
     begin_stay(stay);
@@ -129,7 +129,7 @@ static void end_all(void) {
     pthread_mutex_unlock(&guard);
 }
 
-/* Places; then each thread's tid and wall time. */
+/* Prints the functions' addresses, then each thread's tid and wall time. */
 void verb_waits(int ms) {
     static void *(*const stays[])(void *) = {stay_in_mutex, stay_in_read, stay_in_condition,
                                              stay_in_two, stay_half};
@@ -166,8 +166,7 @@ static void *sleep_at_depth(void *depth) {
     return NULL;
 }
 
-/* places N: threads that were asleep before anybody looked, each under more frames than the
- * last. */
+/* places N: threads that sleep since before the capture, each with a deeper stack than the last. */
 void verb_places(int count) {
     pthread_t thread;
     SAY_PLACE(place_sleep);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Verbs that burn CPU time in known places. */
+ * Verbs that use CPU time in known functions. */
 #include "tests/unit/guest/subject/subject.h"
 
 #include "api/sonde.h"
@@ -20,7 +20,7 @@
 
 /* ---- shares: 10, 20 and 70 % over several threads, each part in a section of its own ---- */
 
-/* Burns at least so much and gives what it was: the truth is measured at the edges of each
+/* Uses at least that much CPU time and returns how much it was, measured from edge to edge of each
  * slice. */
 #define PART(name)                                                                             \
     extern const char __start_##name[], __stop_##name[];                                       \
@@ -74,7 +74,7 @@ void verb_shares(int ms) {
     subject_wait();
 }
 
-/* ---- short_shares: the same in threads that live a millisecond ---- */
+/* ---- short_shares: the same in threads that live for a millisecond ---- */
 
 static void *live_in_parts(void *unused) {
     int one = 1;
@@ -93,11 +93,11 @@ void verb_short_shares(int count) {
     subject_wait();
 }
 
-/* ---- threads: many that live a millisecond ---- */
+/* ---- threads: many that live for a millisecond ---- */
 
 extern const char __start_short_life[], __stop_short_life[];
 
-/* Only the time in here is added up: starting and ending a thread costs what it costs. */
+/* Only the time in here is added up, without the start and end of the thread. */
 __attribute__((noinline, section("short_life"))) static void *live_shortly(void *sum) {
     int64_t begin = subject_clock(CLOCK_THREAD_CPUTIME_ID);
     subject_work(SUBJECT_MS);
@@ -131,7 +131,7 @@ void verb_kernel(int ms) {
     subject_wait();
 }
 
-/* ---- leaf: a hot leaf without a frame, whose caller must be there ---- */
+/* ---- leaf: a hot function without a frame, whose caller must be found ---- */
 
 extern const char __start_callers[], __stop_callers[], __start_leaves[], __stop_leaves[];
 
@@ -183,7 +183,7 @@ void verb_idle(int count) {
     subject_wait();
 }
 
-/* ---- steady_crowd N: so many busy threads for about two seconds ---- */
+/* ---- steady_crowd N: N busy threads for about two seconds ---- */
 
 static void *burn_until(void *end) {
     while (subject_clock(CLOCK_MONOTONIC) < *(int64_t *)end)
@@ -201,7 +201,7 @@ void verb_steady_crowd(int count) {
     subject_wait();
 }
 
-/* ---- clone: a thread that libc knows nothing of ---- */
+/* ---- clone: a thread that libc does not know ---- */
 
 static _Atomic int clone_tid, clone_done;
 static int64_t clone_ns;
@@ -288,7 +288,7 @@ void verb_coroutine(int unused) {
     subject_wait();
 }
 
-/* ---- registered: the same, deeper than an unknown stack is looked at; argument: 1 = tell ---- */
+/* ---- registered: the same, deeper than an unknown stack is walked; argument: 1 = register ---- */
 
 static __attribute__((noinline)) void work_far_below(void) {
     volatile char room[200 << 10];
