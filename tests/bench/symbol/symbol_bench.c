@@ -54,7 +54,7 @@ static const char *make_program(void) {
         "{ for i in $(seq $n); do echo \"int unit_$i(int);\"; done; echo 'int main(int c, char **) "
         "{ int s = 0;'; for i in $(seq $n); do echo \"s += unit_$i(c);\"; done; "
         "echo 'return s; }'; } > main.cc && g++ -g -O2 main.cc u*.o -o large");
-    static char path[PATH_MAX]; /* fixture_path's own buffers are used again */
+    static char path[PATH_MAX]; /* fixture_path reuses its buffers */
     snprintf(path, sizeof path, "%s", fixture_path("large"));
     return path;
 }
@@ -73,7 +73,7 @@ static uint64_t dwarf_bytes(const char *path) {
     return bytes;
 }
 
-/* Random addresses over the named functions. */
+/* Random addresses in the named functions. */
 static struct draw draw_addresses(const struct symbol_table *names, size_t count) {
     struct draw draw = {calloc(count, sizeof(uint64_t)), 0};
     uint64_t random = 88172645463325252ull;
@@ -102,7 +102,7 @@ static void row(const char *name, const char *what, double value, const char *un
 
 enum side { AT_LEAST, AT_MOST };
 
-/* A row with the goal beside it. */
+/* Prints a row with its goal. */
 static void goal(const char *name, const char *what, double value, const char *unit, double wanted,
                  enum side side) {
     bool met = side == AT_LEAST ? value >= wanted : value <= wanted;
@@ -172,7 +172,7 @@ static long own_peak_kib(void) {
     return usage.ru_maxrss;
 }
 
-/* One answer is asked for, which makes what it needs. */
+/* Resolves one address, which builds the tables that it needs. */
 static enum symbol_quality ask(struct symbol_store *store, struct symbol_module *module,
                                uint32_t wait_ms) {
     struct sonde_arena arena = {0};
@@ -183,7 +183,7 @@ static enum symbol_quality ask(struct symbol_store *store, struct symbol_module 
     return answer.quality;
 }
 
-/* The cache's only table of that kind. */
+/* Opens the only table of that kind in the cache. */
 static struct symbol_image open_table(const char *kind) {
     struct symbol_image image = {0};
     const char *path = fixture_line("ls -d $PWD/cache/*.%s", kind);
@@ -194,7 +194,7 @@ static struct symbol_image open_table(const char *kind) {
     return image;
 }
 
-/* False when the file has no DWARF. */
+/* False if the file has no DWARF. */
 static bool convert(struct symbol_store *store, struct symbol_module *module, uint64_t dwarf,
                     struct line_table *full) {
     double before = peer_children_cpu();
@@ -323,7 +323,7 @@ static void measure(const char *path) {
     free(draw.items);
 }
 
-/* In a child, whose own children are the worker and the peers, and no compiler. */
+/* Runs in a child process, whose children are the worker and the peers, but no compiler. */
 TEST(symbols_beside_their_peers) {
     const char *path = chosen_file ? chosen_file : make_program();
     int status = 0;
@@ -339,7 +339,7 @@ TEST(symbols_beside_their_peers) {
     CHECK_INT(status, ==, 0);
 }
 
-/* Before the tests: FILE and ADDRESSES are ours; check.c would take them for names of tests. */
+/* Runs before check.c, which would take FILE and ADDRESSES for names of tests. */
 __attribute__((constructor)) static void read_arguments(int argc, char **argv) {
     static char path[PATH_MAX];
     if (argc > 1 && realpath(argv[1], path))

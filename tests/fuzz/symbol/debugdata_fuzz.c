@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a compressed section, by each of the three ways; bounded output. */
+ * Arbitrary bytes as a compressed section, for each of the three methods. Output must be
+ * bounded. */
 #include "service/elf/inflate.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a linkage name: what comes out is bounded and free of control characters. */
+ * Arbitrary bytes as a linkage name. The result must be bounded and without control characters. */
 #include "service/symbol/demangle.h"
 
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as DWARF sections of a file, of what dwz shares, and of a package of split units. The
- * input is a list of sections: which one (a byte: file * 16 + section), its length (two bytes,
- * little-endian) and its bytes. dwarf_seeds.sh makes such lists of real programs. */
+ * Arbitrary bytes as the DWARF sections of a file, of the file that dwz moved shared DWARF to, and
+ * of a package of split units. The input is a list of sections, each with its number (one byte:
+ * file * 16 + section), its length (two bytes, little-endian) and its bytes. dwarf_seeds.sh writes
+ * such lists from real programs. */
 #include "service/symbol/dwarf/dwarf.h"
 
 #include <stdlib.h>
@@ -25,7 +26,8 @@ static void forget(void) {
     }
 }
 
-/* Each section in memory of its own, exactly, so that a sanitizer sees its end. */
+/* Copies each section to memory of exactly its size, so that a sanitizer detects reads beyond
+ * it. */
 static void cut(const uint8_t *data, size_t size) {
     while (size >= 3) {
         size_t len = (size_t)data[1] | (size_t)data[2] << 8, file = data[0] / 16 % FILE_COUNT;

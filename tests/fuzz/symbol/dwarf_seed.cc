@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A little of everything that DWARF says of code: inlined calls, a cold part, an anonymous namespace,
-// a lambda, a constructor with its copies.
+// Inlined calls, a cold part, an anonymous namespace, a lambda, and a constructor with its variants.
 namespace {
 struct Hidden {
     int value;

@@ -10,7 +10,7 @@ cp "$source" "$dir/seed.cc"
 cd "$dir"
 out=("${@/#/$OLDPWD/}")
 
-# section NUMBER NAME FILE: one item of the list, nothing when the file has no such section.
+# section NUMBER NAME FILE: one section of the list; nothing if the file does not have it.
 section() {
     rm -f part
     objcopy -O binary --only-section="$2" --set-section-flags "$2=alloc" "$3" part 2>/dev/null || return 0

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as an ELF file: read its sections, notes and links, collect its symbols (with the same
- * bytes as its debug file), build the table and ask it. */
+ * Arbitrary bytes as an ELF file: reads its sections, notes and links, collects its symbols (with
+ * the same bytes as its debug file), builds a symbol table and looks addresses up. */
 #include "service/elf/sections.h"
 #include "service/symbol/symtab/collect_symbols.h"
 #include "service/symbol/symtab/symbol_table.h"

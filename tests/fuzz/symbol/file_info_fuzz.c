@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What stands beside a table: whatever the bytes are, the answer is bounded, and what was
- * understood comes back when it is written again. */
+ * Arbitrary bytes as a file info. The result must be bounded, and the same after writing and
+ * reading it again. */
 #include "service/symbol/files/file_info.h"
 
 #include <stdlib.h>

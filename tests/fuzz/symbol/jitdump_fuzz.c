@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a jitdump's records, read in two looks: everything kept lies within what is kept,
- * and two looks see what one sees. */
+ * Arbitrary bytes as the records of a jitdump, read at once and in two parts. Both must have the
+ * same result, and every offset in it must be in bounds. */
 #include "service/symbol/jit/jitdump.h"
 
 #include <stdlib.h>

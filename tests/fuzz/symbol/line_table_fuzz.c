@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stored full table with any of its bytes changed and its checksum believed. The input is a list
- * of patches, two bytes of place and four of value each. */
+ * A line table with any of its bytes changed and its checksum ignored. The input is a list of
+ * patches, each with an offset (two bytes) and a value (four bytes). */
 #include "service/symbol/lines/line_table_build.h"
 
 #include <stdio.h>
@@ -53,7 +53,8 @@ static void look_up(const struct line_table *full, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (base.len == 0)
         make_base();
-    char *image = malloc(base.len); /* exactly, so that a sanitizer sees its end */
+    char *image =
+        malloc(base.len); /* exactly its size, so that a sanitizer detects reads beyond it */
     memcpy(image, base.data, base.len);
     for (size_t i = 0; i + 6 <= size; i += 6) {
         size_t at = ((size_t)data[i] << 8 | data[i + 1]) % (base.len - 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a perf map and as kallsyms: what comes out makes a table, and of a map's symbols no
- * two overlap. */
+ * Arbitrary bytes as a perf map and as kallsyms. The result must become a symbol table, and the
+ * symbols of a map must not overlap. */
 #include "service/symbol/jit/perf_map.h"
 #include "service/symbol/symtab/symbol_table.h"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# A small library with a bit of everything the reader looks at: functions, a label, an IFUNC, calls through the PLT.
+# A small library with all that the reader looks at: functions, a label, an IFUNC, calls through the PLT.
     .text
     .globl exported
     .type exported, @function

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stored table with any of its bytes changed, and the checksum believed, as if an attacker had
- * set it right: what is left to protect the reader are its own bounds. The input is a list of
- * patches, two bytes of place and four of value each. */
+ * A symbol table with any of its bytes changed and its checksum ignored, as if an attacker had
+ * corrected it, so that only bounds checks protect the reader. The input is a list of patches, each
+ * with an offset (two bytes) and a value (four bytes). */
 #include "service/symbol/symtab/collect_symbols.h"
 #include "service/symbol/symtab/symbol_table.h"
 
@@ -41,7 +41,8 @@ static void look_up(const struct symbol_table *names, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (base.len == 0)
         make_base();
-    char *image = malloc(base.len); /* exactly, so that a sanitizer sees its end */
+    char *image =
+        malloc(base.len); /* exactly its size, so that a sanitizer detects reads beyond it */
     memcpy(image, base.data, base.len);
     for (size_t i = 0; i + 6 <= size; i += 6) {
         size_t at = ((size_t)data[i] << 8 | data[i + 1]) % (base.len - 3);

@@ -175,10 +175,10 @@ static char *ask_peer(enum corpus_peer peer, const char *path,
     return read_file(fixture_path("peer.txt"));
 }
 
-/* One block of either text, cut into frames: name and file:line without column, as they were told
- * and as they are compared. */
+/* The frames of one address: name and file:line without the column, as the peer printed them and as
+ * they are compared. */
 struct frame {
-    char told_name[512], told_line[512];
+    char raw_name[512], raw_line[512];
     char name[512], line[512];
 };
 
@@ -189,19 +189,19 @@ struct block {
 
 static void fold(char *name) {
     name[symbol_clone_base(name, strlen(name))] = 0;
-    /* Of functions without a linkage name others show no scope; we put it together. */
+    /* Peers show no scope for functions without a linkage name; Sonde builds it. */
     char *scope = name[0] == '_' ? NULL : strstr(name, "::"), *last = scope;
     for (; scope; scope = strstr(scope + 2, "::"))
         last = scope;
     if (last)
         memmove(name, last + 2, strlen(last + 2) + 1);
-    for (char *at = name; *at; at++) /* C1 and C2, D0 to D4 */
+    for (char *at = name; *at; at++) /* variants C1 and C2, D0 to D4 */
         if ((at[0] == 'C' || at[0] == 'D') && at[1] >= '0' && at[1] <= '5' && at[2] &&
             strchr("EIRvi", at[2]))
             at[1] = 'x';
 }
 
-/* "/a/./b/../c" → "/a/c" is not done by everybody. */
+/* "/a/./b/../c" → "/a/c", which only some peers do. */
 static void normalise(const char *from, char *to, size_t size) {
     char parts[64][128];
     size_t count = 0;
@@ -229,8 +229,8 @@ static void add_frame(struct block *block, const char *name, const char *line) {
     if (block->count == sizeof block->frames / sizeof *block->frames)
         return;
     struct frame *frame = &block->frames[block->count++];
-    snprintf(frame->told_name, sizeof frame->told_name, "%s", name);
-    snprintf(frame->told_line, sizeof frame->told_line, "%s", line);
+    snprintf(frame->raw_name, sizeof frame->raw_name, "%s", name);
+    snprintf(frame->raw_line, sizeof frame->raw_line, "%s", line);
     snprintf(frame->name, sizeof frame->name, "%s", name);
     fold(frame->name);
     normalise(line, frame->line, sizeof frame->line);
@@ -280,17 +280,17 @@ static const char *next_addr2line(const char *text, struct block *block) {
     return text;
 }
 
-/* eu-addr2line tells "file:line:column". */
+/* eu-addr2line prints "file:line:column". */
 static const char *next_eu(const char *text, struct block *block) {
     text = next_addr2line(text, block);
     for (size_t i = 0; i < block->count; i++) {
         struct frame *frame = &block->frames[i];
-        char *column = strrchr(frame->told_line, ':');
+        char *column = strrchr(frame->raw_line, ':');
         if (!column)
             continue;
         *column = 0;
-        if (strrchr(frame->told_line, ':'))
-            normalise(frame->told_line, frame->line, sizeof frame->line);
+        if (strrchr(frame->raw_line, ':'))
+            normalise(frame->raw_line, frame->line, sizeof frame->line);
         else
             *column = ':';
     }
@@ -304,12 +304,12 @@ static bool has_no_line(const char *line) {
     return len > 2 && strcmp(line + len - 2, ":0") == 0;
 }
 
-/* A line of 0 is "no line", which llvm shows with the file and we may show without. */
+/* A line of 0 means no line. llvm-symbolizer shows the file then, and Sonde need not. */
 static bool same_line(const char *a, const char *b) {
     return strcmp(a, b) == 0 || (has_no_line(a) && has_no_line(b));
 }
 
-/* The address of a symbol in nm's output; 0 = it is not there. */
+/* The address of a symbol in nm's output; 0 = not found. */
 static unsigned long long address_of(const char *nm, const char *name) {
     char wanted[600];
     snprintf(wanted, sizeof wanted, " %s\n", name);
@@ -319,7 +319,8 @@ static unsigned long long address_of(const char *nm, const char *name) {
     return at ? strtoull(at, NULL, 16) : 0;
 }
 
-/* Functions whose identical code was folded have one address: any of their names is right. */
+/* Functions with identical code, which the linker folded, share an address; any of their names is
+ * right. */
 static bool same_function(const char *nm, const char *a, const char *b) {
     if (strcmp(a, b) == 0)
         return true;
@@ -354,7 +355,7 @@ static bool ends_with_scope(const char *whole, const char *name) {
 
 static enum corpus_difference name_difference(const char *nm, const struct frame *ours,
                                               const struct frame *theirs) {
-    const char *a = ours->told_name, *b = theirs->told_name;
+    const char *a = ours->raw_name, *b = theirs->raw_name;
     size_t len = symbol_clone_base(a, strlen(a));
     if (strstr(a, "@plt"))
         return CORPUS_PLT;
@@ -380,7 +381,7 @@ static enum corpus_difference line_difference(const struct frame *ours,
     return same_file ? CORPUS_OTHER_LINE : CORPUS_OTHER_FILE;
 }
 
-/* Each class counts once an address. */
+/* Counts each class at most once per address. */
 static void classify(const char *nm, const struct block *ours, const struct block *theirs,
                      size_t counts[CORPUS_DIFFERENCES]) {
     bool seen[CORPUS_DIFFERENCES] = {false};
@@ -388,9 +389,9 @@ static void classify(const char *nm, const struct block *ours, const struct bloc
         seen[ours->count > theirs->count ? CORPUS_MORE_FRAMES : CORPUS_FEWER_FRAMES] = true;
     for (size_t i = 0; i < ours->count && ours->count == theirs->count; i++) {
         const struct frame *a = &ours->frames[i], *b = &theirs->frames[i];
-        if (strcmp(a->told_name, b->told_name) != 0)
+        if (strcmp(a->raw_name, b->raw_name) != 0)
             seen[name_difference(nm, a, b)] = true;
-        if (strcmp(a->told_line, b->told_line) != 0)
+        if (strcmp(a->raw_line, b->raw_line) != 0)
             seen[line_difference(a, b)] = true;
     }
     for (int i = 0; i < CORPUS_DIFFERENCES; i++)
@@ -451,7 +452,7 @@ struct corpus_agreement corpus_compare(struct symbol_store *store, const char *p
     return agreement;
 }
 
-/* --- judging ---------------------------------------------------------------------------------- */
+/* --- goals ------------------------------------------------------------------------------------ */
 
 void corpus_check(const char *path, const char *how) {
     static struct corpus_addresses addresses;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The corpus compiled in many ways, address by address beside llvm-symbolizer. */
+ * Compares the answers for the corpus, compiled in many ways, with llvm-symbolizer's. */
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 

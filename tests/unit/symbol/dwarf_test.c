@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shapes DWARF comes in, each beside llvm-symbolizer: versions, widths, packages of split
- * units, type units. (Compressed, split and shared ones as such: line_table_test.c.) */
+ * DWARF in many forms, compared with llvm-symbolizer: versions, 32 and 64 bits, packages of split
+ * units, type units. Compressed, split and shared DWARF is in line_table_test.c. */
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 
@@ -23,7 +23,7 @@ TEST(s9_offsets_of_64_bits) {
     corpus_write();
     if (fixture_run("gcc -g -gdwarf-5 -gdwarf64 -c two.c -o wide.o && "
                     "readelf --debug-dump=info wide.o | grep -q '64-bit'") != 0)
-        check_skip("this compiler has no DWARF of 64 bits");
+        check_skip("this compiler cannot write 64-bit DWARF");
     check_compiled("gcc", "-g -O2 -gdwarf-5 -gdwarf64");
     check_compiled("gcc", "-g -O2 -gdwarf-4 -gdwarf64");
 }
@@ -34,13 +34,13 @@ TEST(s9_type_units) {
     check_compiled("clang", "-g -O2 -gdwarf-5 -fdebug-types-section");
 }
 
-/* The .dwo files are gone: what is found comes from the package, and is what they said. */
+/* The .dwo files are gone, so the answers come from the package. They must not have changed. */
 static void check_packed(const char *family, const char *flags, const char *packer) {
     static struct corpus_addresses addresses;
     struct symbol_store *store = corpus_store(NULL);
     corpus_compile(family, flags, "");
     corpus_addresses(fixture_path("prog"), &addresses);
-    CHECK_INT(fixture_run("chmod 755 ."), ==, 0); /* the worker is nobody */
+    CHECK_INT(fixture_run("chmod 755 ."), ==, 0); /* the worker runs as nobody */
     char *split = corpus_render(store, fixture_path("prog"), &addresses);
     CHECK(strstr(split, "middle"));
     fixture_must(packer,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Workers that fail: what is said of it, and when it is tried again. The worker is a script that
- * counts its starts and fails as the test wants, or goes on as the real one. */
+ * Workers that fail: the reported reason, and when the run is repeated. The worker is a script that
+ * counts its runs, and either fails as the test wants or executes the real worker. */
 #include "service/symbol/files/failure.h"
 
 #include "service/symbol/files/files.h"
@@ -20,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* `names` and `full` are what the script does then. */
+/* `symbols` and `lines` are the commands that the script runs for that kind of table. */
 static void make_worker(const char *names, const char *full) {
     char text[2048];
     snprintf(text, sizeof text,
@@ -57,7 +57,7 @@ static struct symbol_answer ask(struct symbol_store *store, struct sonde_arena *
     return answer;
 }
 
-/* Asks with a module of its own, as a request does that nobody else shares. */
+/* Resolves with a module of its own, like a request whose file no other request uses. */
 static enum symbol_quality quality(struct symbol_store *store) {
     struct sonde_arena arena = {0};
     struct symbol_module *module = fixture_module(store, fixture_path("planted"));
@@ -68,7 +68,7 @@ static enum symbol_quality quality(struct symbol_store *store) {
     return got;
 }
 
-/* The list's one entry. */
+/* The only entry of the list. */
 static struct symbol_file listed(struct symbol_store *store) {
     struct symbol_file *files, file;
     size_t count;
@@ -79,12 +79,12 @@ static struct symbol_file listed(struct symbol_store *store) {
     return file;
 }
 
-TEST(s14_a_worker_that_dies_costs_its_names_and_is_not_started_for_every_question) {
+TEST(s14_a_worker_that_dies_costs_its_names_and_is_not_run_for_every_request) {
     compile();
     make_worker("kill -SEGV $$", "kill -SEGV $$");
     struct symbol_store *store = open_store();
     CHECK_INT(quality(store), ==, SYMBOL_NONE);
-    CHECK_INT(starts(), ==, 2); /* names, and the full table */
+    CHECK_INT(starts(), ==, 2); /* one run for symbols, one for lines */
     CHECK_INT(quality(store), ==, SYMBOL_NONE);
     CHECK_INT(quality(store), ==, SYMBOL_NONE);
     CHECK_INT(starts(), ==, 2);
@@ -93,7 +93,7 @@ TEST(s14_a_worker_that_dies_costs_its_names_and_is_not_started_for_every_questio
     CHECK_STR(file.reason, "CONVERSION_FAILED");
     CHECK(strstr(file.detail, "signal 11"));
     symbol_store_destroy(store);
-    store = open_store(); /* the next service knows it, too */
+    store = open_store(); /* the next service does not repeat it either */
     CHECK_INT(quality(store), ==, SYMBOL_NONE);
     CHECK_INT(starts(), ==, 2);
     symbol_store_destroy(store);
@@ -117,7 +117,7 @@ TEST(a_failed_conversion_keeps_its_reason_and_the_names) {
     symbol_store_destroy(store);
 }
 
-/* A file whose debug information is packed, and unpacked larger than `small_disk`. */
+/* A file with compressed debug information, which is larger than `small_disk` when decompressed. */
 static void compile_large(void) {
     compile();
     fixture_must("gcc",
@@ -126,15 +126,15 @@ static void compile_large(void) {
                  "> many.c && gcc -g -O0 -gz=zlib -no-pie planted.c many.c -o planted");
 }
 
-/* In a name space of this process, so that it ends with it. */
+/* Mounted in a namespace of this process, so that it disappears with the process. */
 static void small_disk(void) {
     CHECK_INT(fixture_run("mkdir cache"), ==, 0);
     if (unshare(CLONE_NEWNS) != 0 || mount("", "/", "", MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("tmpfs", fixture_path("cache"), "tmpfs", 0, "size=256k,mode=700") != 0)
-        check_skip("this machine lets nobody mount");
+        check_skip("mounting is not allowed here");
 }
 
-TEST(a_disk_without_space_for_the_converter_is_a_reason_and_no_crash) {
+TEST(a_full_disk_is_reported_and_crashes_nothing) {
     char sentence[SYMBOL_SENTENCE];
     compile_large();
     make_worker("true", "true");
@@ -143,7 +143,7 @@ TEST(a_disk_without_space_for_the_converter_is_a_reason_and_no_crash) {
     struct symbol_module *module = fixture_module(store, fixture_path("planted"));
     struct sonde_arena arena = {0};
     struct symbol_answer answer = ask(store, &arena, module);
-    CHECK_INT(answer.quality, ==, SYMBOL_NAMES); /* their table is then in memory */
+    CHECK_INT(answer.quality, ==, SYMBOL_NAMES); /* the symbol table is in memory then */
     CHECK(symbol_module_failure(module, sentence));
     CHECK(strstr(sentence, "no space left in the data directory"));
     sonde_arena_finish(&arena);
@@ -152,7 +152,7 @@ TEST(a_disk_without_space_for_the_converter_is_a_reason_and_no_crash) {
     CHECK_INT(umount(fixture_path("cache")), ==, 0);
 }
 
-TEST(a_failed_conversion_is_tried_again_when_the_file_or_the_converter_changed) {
+TEST(a_failed_conversion_is_repeated_when_the_file_or_the_worker_has_changed) {
     compile();
     make_worker("true", "exit 11");
     struct symbol_store *store = open_store();
@@ -170,7 +170,7 @@ TEST(a_failed_conversion_is_tried_again_when_the_file_or_the_converter_changed) 
     symbol_store_destroy(store);
 }
 
-TEST(a_failed_conversion_is_tried_again_when_it_was_evicted) {
+TEST(a_failed_conversion_is_repeated_after_an_eviction) {
     compile();
     make_worker("true", "test -e good || exit 11");
     struct symbol_store *store = open_store();
@@ -182,13 +182,13 @@ TEST(a_failed_conversion_is_tried_again_when_it_was_evicted) {
     CHECK_INT(starts(), ==, 2);
     CHECK_INT(symbol_files_evict(store, NULL, false, &evicted, NULL), ==, SONDE_OK);
     CHECK_INT(ask(store, &arena, module).quality, ==, SYMBOL_NAMES);
-    CHECK_INT(starts(), ==, 3); /* the names are mapped still */
+    CHECK_INT(starts(), ==, 3); /* the symbol table is still mapped */
     sonde_arena_finish(&arena);
     symbol_module_release(module);
     symbol_store_destroy(store);
 }
 
-TEST(a_failure_stands_for_an_hour_and_for_its_subject) {
+TEST(a_failure_counts_for_an_hour_and_for_the_same_files) {
     struct symbol_failure failure = {
         .cause = SYMBOL_FAILURE_BROKEN, .unix_s = time(NULL) - 60, .subject = 7};
     CHECK(symbol_failure_stands(&failure, 7));
@@ -200,7 +200,7 @@ TEST(a_failure_stands_for_an_hour_and_for_its_subject) {
     CHECK(!symbol_failure_stands(&(struct symbol_failure){0}, 0));
 }
 
-/* As waitpid tells it: an exit code, or a signal. */
+/* Statuses as from waitpid: an exit code, or a signal. */
 #define EXITED(code)   ((code) << 8)
 #define KILLED(number) (number)
 
@@ -237,7 +237,7 @@ TEST(each_end_of_a_worker_has_its_cause_and_its_sentence) {
     }
 }
 
-TEST(a_kept_failure_that_is_damaged_is_none) {
+TEST(a_saved_failure_that_is_damaged_is_ignored) {
     static const char *const texts[] = {"", "x", "1", "99 0 5 5\n", "-1 0 5 5\n", "0 0 5 5\n"};
     struct symbol_cache cache;
     struct symbol_failure failure;
@@ -257,7 +257,7 @@ TEST(a_kept_failure_that_is_damaged_is_none) {
     symbol_cache_finish(&cache);
 }
 
-TEST(without_a_worker_to_start_names_are_read_here) {
+TEST(without_a_worker_the_service_reads_symbols_itself) {
     compile();
     CHECK_INT(fixture_run("rm -f worker.sh"), ==, 0);
     struct symbol_store *store = open_store();
@@ -280,12 +280,12 @@ TEST(s14_truncated_files_cost_a_worker_at_most) {
             fixture_name_in(store, fixture_path("cut%d", shares[i]), planted);
         CHECK(answer.frame_count == 0 || strcmp(answer.name, "planted") == 0);
     }
-    CHECK_INT(quality(store), ==, SYMBOL_FULL); /* and the service goes on */
+    CHECK_INT(quality(store), ==, SYMBOL_FULL); /* the service still works */
     symbol_store_destroy(store);
 }
 
-/* Bits of the headers, the symbols and their names; the last bytes of the file are its section
- * headers. */
+/* Bits of the ELF header, the symbols and their names, and of the section headers, which are the
+ * last bytes of the file. */
 TEST(s14_flipped_bits_cost_a_worker_at_most) {
     compile();
     make_worker("true", "true");
@@ -319,6 +319,6 @@ TEST(s14_flipped_bits_cost_a_worker_at_most) {
         sonde_arena_finish(&arena);
         symbol_module_release(module);
     }
-    CHECK_INT(quality(store), ==, SYMBOL_FULL); /* and the service goes on */
+    CHECK_INT(quality(store), ==, SYMBOL_FULL); /* the service still works */
     symbol_store_destroy(store);
 }

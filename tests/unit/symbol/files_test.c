@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files by build-id: uploads and their refusals, modules without a process, the list, eviction. */
+ * Files independent of a process: uploads and their errors, modules by build-id, the list,
+ * eviction. */
 #include "service/symbol/files/files.h"
 
 #include "service/symbol/files/file_info.h"
@@ -24,7 +25,7 @@
     "}\n"                                                               \
     "int main(int argc, char **argv) { return planted(argc); }\n"
 
-/* `full` with DWARF, `bare` stripped, `part.debug` beside them. */
+/* Compiles `full` with DWARF, `bare`, which is stripped, and its debug file `part.debug`. */
 static void compile(void) {
     fixture_write("planted.c", SOURCE);
     fixture_must("gcc", "gcc -g -O1 -Wl,--build-id=sha1 planted.c -o full && "
@@ -53,7 +54,7 @@ static char *read_all(const char *path, size_t *len) {
     return bytes;
 }
 
-/* In pieces, as it comes over a wire. */
+/* Uploads a file in pieces, as they arrive over the network. */
 static sonde_err upload(struct symbol_store *store, const char *bytes, size_t len,
                         struct symbol_file *file, struct sonde_diag *diag) {
     struct symbol_upload *made;
@@ -112,7 +113,7 @@ static const struct symbol_file *find(const struct symbol_file *files, size_t co
     return NULL;
 }
 
-TEST(an_upload_names_what_its_build_id_names) {
+TEST(an_upload_resolves_files_with_its_build_id) {
     struct symbol_module *module;
     struct symbol_file file;
     compile();
@@ -131,7 +132,7 @@ TEST(an_upload_names_what_its_build_id_names) {
     symbol_store_destroy(store);
 }
 
-TEST(an_upload_improves_a_module_that_is_mapped_already) {
+TEST(an_upload_improves_a_module_that_is_already_mapped) {
     struct sonde_arena arena = {0};
     struct symbol_file file;
     compile();
@@ -149,7 +150,7 @@ TEST(an_upload_improves_a_module_that_is_mapped_already) {
     symbol_store_destroy(store);
 }
 
-TEST(uploads_that_nothing_could_use_are_refused_with_a_sentence) {
+TEST(useless_uploads_are_refused_with_a_reason) {
     static const struct {
         const char *make, *path, *says;
     } cases[] = {
@@ -173,7 +174,7 @@ TEST(uploads_that_nothing_could_use_are_refused_with_a_sentence) {
     symbol_store_destroy(store);
 }
 
-TEST(uploads_are_bounded_each_and_together) {
+TEST(uploads_have_a_limit_each_and_together) {
     struct symbol_upload *first, *second;
     struct sonde_diag diag = {0};
     compile();
@@ -246,7 +247,7 @@ TEST(a_debug_file_alone_places_mappings_too) {
     symbol_store_destroy(store);
 }
 
-TEST(the_list_tells_tables_uploads_and_states_and_eviction_empties_it) {
+TEST(the_list_has_tables_uploads_and_states_and_eviction_empties_it) {
     struct symbol_file *files, file;
     struct symbol_evicted evicted;
     size_t count;
@@ -288,7 +289,7 @@ TEST(the_list_tells_tables_uploads_and_states_and_eviction_empties_it) {
     symbol_store_destroy(store);
 }
 
-TEST(build_ids_are_hexadecimal_of_a_sane_length) {
+TEST(a_build_id_is_4_to_64_hexadecimal_digits) {
     char text[SYMBOL_BUILD_ID_TEXT];
     CHECK(symbol_build_id_read("ABCDEF01", text));
     CHECK_STR(text, "abcdef01");
@@ -299,7 +300,7 @@ TEST(build_ids_are_hexadecimal_of_a_sane_length) {
         "0123456789012345678901234567890123456789012345678901234567890123456", text));
 }
 
-TEST(what_stands_beside_a_table_comes_back_and_strange_lines_are_left_out) {
+TEST(a_file_info_is_read_back_without_unknown_lines) {
     const Elf64_Phdr loads[] = {{.p_offset = 0x1000, .p_filesz = 0x234, .p_vaddr = 0x401000},
                                 {.p_offset = UINT64_MAX, .p_filesz = 1, .p_vaddr = 0}};
     struct sonde_buf text = {0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jit-PID.dump: what a compiler writes is named with its lines, and again after it has written
- * more. The process is this test itself, or node. */
+ * jit-PID.dump: JIT code gets names and lines, also after the compiler has written more. The
+ * process is the test itself, or node. */
 #include "service/symbol/jit/jitdump.h"
 
 #include "tests/unit/check.h"
@@ -93,7 +93,7 @@ static bool read_bytes(struct symbol_jitdump *dump, size_t len) {
     return symbol_jitdump_read(dump, &input);
 }
 
-TEST(a_dump_is_read_on_from_where_it_ended) {
+TEST(reading_continues_where_the_dump_ended) {
     struct symbol_jitdump dump = {0};
     begin();
     load(0x1000, 32, 1, "first");
@@ -111,7 +111,7 @@ TEST(a_dump_is_read_on_from_where_it_ended) {
     symbol_jitdump_finish(&dump);
 }
 
-TEST(a_file_that_is_no_dump_is_left_alone) {
+TEST(a_file_of_another_kind_is_not_read) {
     struct symbol_jitdump dump = {0};
     begin();
     file.data[0] = 'x';
@@ -121,16 +121,16 @@ TEST(a_file_that_is_no_dump_is_left_alone) {
     symbol_jitdump_finish(&dump);
 }
 
-TEST(records_that_cannot_be_cost_themselves_only) {
+TEST(malformed_records_are_skipped) {
     struct symbol_jitdump dump = {0};
     begin();
     load(0, 32, 1, "at zero");
-    move(0x1000, 0x2000, 16, 77); /* nobody knows it */
+    move(0x1000, 0x2000, 16, 77); /* an unknown code index */
     record(0, 8);                 /* a short LOAD */
     put(0, 8);
     record(2, 4); /* a short DEBUG_INFO */
     put(0, 4);
-    record(4, 16); /* unwind information, and a kind of the future */
+    record(4, 16); /* unwind information, and an unknown kind */
     put(0, 8);
     put(0, 8);
     record(99, 8);
@@ -140,7 +140,7 @@ TEST(records_that_cannot_be_cost_themselves_only) {
     CHECK_INT(dump.load_count, ==, 1);
     CHECK_STR(dump.text.data + dump.loads[0].name, "good");
     record(0, 0);
-    memset(file.data + file.len - 12, 0, 4); /* a record of no bytes would be read for ever */
+    memset(file.data + file.len - 12, 0, 4); /* a record of no bytes would be read forever */
     load(0x4000, 32, 3, "never seen");
     (void)read_bytes(&dump, file.len);
     CHECK_INT(dump.load_count, ==, 1);
@@ -148,7 +148,7 @@ TEST(records_that_cannot_be_cost_themselves_only) {
     symbol_jitdump_finish(&dump);
 }
 
-TEST(lines_whose_load_never_came_are_dropped) {
+TEST(lines_without_a_load_are_dropped) {
     static const struct row rows[] = {{0, 1, "a.js"}, {8, 2, "a.js"}};
     struct symbol_jitdump dump = {0};
     begin();
@@ -166,7 +166,7 @@ TEST(lines_whose_load_never_came_are_dropped) {
 static int dump_fd = -1;
 static void *marker;
 
-/* Memory for code, and this process's dump, mapped as compilers do. */
+/* Memory for code, and this process's dump, mapped as JIT compilers map it. */
 static uint64_t make_code(void) {
     void *code = mmap(NULL, 65536, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(code != MAP_FAILED);
@@ -177,7 +177,7 @@ static uint64_t make_code(void) {
 static void open_dump(void) {
     dump_fd = open(fixture_path("jit-%d.dump", (int)getpid()), O_RDWR | O_CREAT | O_TRUNC, 0600);
     CHECK(dump_fd >= 0);
-    CHECK_INT(ftruncate(dump_fd, 1), ==, 0); /* a mapping wants a page */
+    CHECK_INT(ftruncate(dump_fd, 1), ==, 0); /* mapped files need a page */
     marker = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, dump_fd, 0);
     CHECK(marker != MAP_FAILED);
 }
@@ -220,7 +220,7 @@ TEST(jit_code_has_the_names_and_lines_of_its_dump) {
     symbol_store_destroy(store);
 }
 
-TEST(code_that_was_compiled_again_or_moved_has_its_new_name_and_lines) {
+TEST(recompiled_and_moved_code_has_its_new_name_and_lines) {
     static const struct row again_rows[] = {{0, 30, "/app/again.js"}};
     struct symbol_store *store = fixture_store(NULL, NULL);
     uint64_t code = make_code();
@@ -229,7 +229,7 @@ TEST(code_that_was_compiled_again_or_moved_has_its_new_name_and_lines) {
     load(code, 64, 1, "work");
     write_dump();
     struct symbol_mapping mapping;
-    struct symbol_module *module; /* held, as an engine does */
+    struct symbol_module *module; /* retained, as the engine does */
     CHECK(fixture_mapping(getpid(), code, &mapping));
     CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
     CHECK_STR(fixture_name(store, getpid(), code).name, "work");
@@ -237,7 +237,7 @@ TEST(code_that_was_compiled_again_or_moved_has_its_new_name_and_lines) {
     debug(code + 32, again_rows, 1);
     load(code + 32, 64, 2, "again");
     write_dump();
-    usleep(1100000); /* it is looked at once a second */
+    usleep(1100000); /* files are checked once a second */
     CHECK_INT(fixture_name(store, getpid(), code).frame_count, ==, 0);
     CHECK_STR(fixture_name(store, getpid(), code + 40).name, "again");
     CHECK_INT(fixture_name(store, getpid(), code + 40).line, ==, 30);
@@ -249,7 +249,7 @@ TEST(code_that_was_compiled_again_or_moved_has_its_new_name_and_lines) {
     symbol_store_destroy(store);
 }
 
-TEST(lines_that_count_an_elf_header_are_moved_back) {
+TEST(line_offsets_that_include_an_elf_header_are_corrected) {
     static const struct row rows[] = {{64, 5, "/v8/a.js"}, {80, 6, "/v8/a.js"}};
     struct symbol_store *store = fixture_store(NULL, NULL);
     uint64_t code = make_code();
@@ -305,7 +305,7 @@ TEST(a_dump_of_another_process_or_another_user_is_refused) {
 
 TEST(a_deleted_dump_is_read_by_its_mapping) {
     if (geteuid() != 0)
-        check_skip("map_files are root's");
+        check_skip("only root can read /proc/PID/map_files");
     struct symbol_store *store = fixture_store(NULL, NULL);
     uint64_t code = make_code();
     open_dump();
@@ -317,7 +317,7 @@ TEST(a_deleted_dump_is_read_by_its_mapping) {
     symbol_store_destroy(store);
 }
 
-TEST(a_perf_map_and_a_dump_are_both_heard_and_the_dump_first) {
+TEST(a_dump_overrides_a_perf_map_and_both_count) {
     char path[64];
     struct symbol_store *store = fixture_store(NULL, NULL);
     uint64_t code = make_code();
@@ -336,7 +336,7 @@ TEST(a_perf_map_and_a_dump_are_both_heard_and_the_dump_first) {
     symbol_store_destroy(store);
 }
 
-/* Runtimes that map one code twice use a file in memory. */
+/* Runtimes that map the same code twice use a memfd. */
 TEST(code_in_a_memfd_is_named_by_the_perf_map) {
     char path[64];
     struct symbol_store *store = fixture_store(NULL, NULL);
@@ -360,7 +360,7 @@ TEST(code_in_a_memfd_is_named_by_the_perf_map) {
 
 /* --- node ------------------------------------------------------------------------------------- */
 
-/* The newest code of that name. */
+/* Finds the newest code with that name. */
 static uint64_t find_code(const char *path, const char *name) {
     struct symbol_jitdump dump = {0};
     struct elf_input input;

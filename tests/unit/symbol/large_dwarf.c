@@ -11,10 +11,10 @@
 #define FUNCTIONS_IN_UNIT 512u
 #define ROW_BYTES         16u
 #define ROWS              (LARGE_DWARF_FUNCTION / ROW_BYTES)
-#define FILLERS           200u /* DIEs without interest for each function */
+#define FILLERS           200u /* other DIEs for each function */
 #define NAME_BYTES        18u  /* "function_00000000" */
 
-/* A section on its way: a file of its own, for all of them grow at once. */
+/* A section. Each is written to its own file, because all grow at the same time. */
 struct section {
     const char *name;
     FILE *file;
@@ -129,7 +129,7 @@ static void put_lines(struct section *line, uint32_t first) {
     for (uint32_t i = 0; i < FUNCTIONS_IN_UNIT; i++) {
         put(line, 1, 1); /* copy: line 1; the address is where the last function ended */
         for (uint32_t k = 1; k < ROWS; k++)
-            put(line, 13 + ROW_BYTES * 14 + 1 + 5, 1); /* bytes, and a line on */
+            put(line, 13 + ROW_BYTES * 14 + 1 + 5, 1); /* advances the address and the line */
         put(line, 0x02 | ROW_BYTES << 8, 2);           /* over the last row */
         put(line, 3, 1);                               /* back to line 1 */
         put(line, 128 - (ROWS - 1), 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * S13: a large file is converted within the bound on memory, the worker's and ours, and no address
- * is lost. LARGE_MB says how large; large_2gb_test is the same over 2 GB. */
+ * S13: the line table of a large file is built within the memory limits of the worker and of this
+ * process, and every address is resolved. LARGE_MB is the size; large_2gb_test uses more than 2
+ * GB. */
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 #include "tests/unit/symbol/large_dwarf.h"
@@ -29,7 +30,7 @@ static double children_cpu(void) {
            (double)usage.ru_stime.tv_sec + (double)usage.ru_stime.tv_usec / 1e6;
 }
 
-/* Spread over all functions, and over the bytes of each. */
+/* Addresses in all functions, at varying offsets. */
 static uint32_t function_of(const struct large_dwarf *large, uint32_t sample) {
     return (uint32_t)((uint64_t)sample * (large->functions - 1) / (SAMPLES - 1));
 }
@@ -87,7 +88,7 @@ TEST(s13_a_large_file_is_converted_in_bounded_memory_and_no_address_is_lost) {
     long before = peak_kib(RUSAGE_SELF);
     wait_for_table(store, fixture_path("large"));
     long growth =
-        peak_kib(RUSAGE_SELF) - before; /* answers touch pages of the table, which count */
+        peak_kib(RUSAGE_SELF) - before; /* lookups touch pages of the table, which count as ours */
     check_answers(store, fixture_path("large"), &large);
     symbol_store_destroy(store);
     CHECK_INT(stat(fixture_line("ls -d $PWD/cache/*.lines"), &table), ==, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The full table made by hand: nesting, overlapping claims, rows. */
+ * Line tables built by hand: nesting, overlapping functions, rows. */
 #include "service/symbol/lines/line_table_build.h"
 #include "tests/unit/check.h"
 
@@ -80,7 +80,7 @@ TEST(a_cold_part_far_away_belongs_to_its_function) {
     CHECK_STR(chain(0x3005), "f");
 }
 
-TEST(functions_that_claim_the_same_code_are_never_mixed) {
+TEST(chains_of_overlapping_functions_are_not_mixed) {
     begin();
     static const char *const names[][2] = {{"a", "a_inner"}, {"b", "b_inner"}};
     for (int i = 0; i < 2; i++) {
@@ -111,7 +111,7 @@ TEST(discarded_code_is_left_out) {
     CHECK(!line_table_find_line(&full, 0x1800, &file, &line));
 }
 
-TEST(rows_cover_their_runs_and_the_first_keeps_what_two_claim) {
+TEST(overlapping_rows_belong_to_the_first_run) {
     begin();
     uint32_t a = line_table_add_file(builder, "/a.c"), b = line_table_add_file(builder, "/b.c");
     line_table_add_row(builder, 0x2000, 0x2010, a, 1);
@@ -133,7 +133,7 @@ TEST(rows_cover_their_runs_and_the_first_keeps_what_two_claim) {
     CHECK(!line_table_find_line(&full, 0x2030, &file, &line));
 }
 
-TEST(equal_chains_of_a_function_and_all_equal_names_are_kept_once) {
+TEST(equal_names_and_equal_chains_of_a_function_are_stored_once) {
     begin();
     for (uint64_t i = 0; i < 100; i++) {
         uint64_t start = 0x2000 + i * 64;
@@ -152,7 +152,7 @@ TEST(equal_chains_of_a_function_and_all_equal_names_are_kept_once) {
     CHECK_STR(chain(0x2008 + 99 * 64), "g<f");
 }
 
-TEST(a_function_is_known_by_its_range) {
+TEST(a_function_is_found_by_its_range) {
     begin();
     CHECK(!line_table_has_range(builder, 0x2000, 0x2040));
     line_table_begin_function(builder);
@@ -160,10 +160,10 @@ TEST(a_function_is_known_by_its_range) {
     line_table_end_function(builder);
     CHECK(line_table_has_range(builder, 0x2000, 0x2040));
     CHECK(!line_table_has_range(builder, 0x2000, 0x2030));
-    CHECK(!line_table_has_range(builder, 0, 0x40)); /* discarded code is nobody's */
+    CHECK(!line_table_has_range(builder, 0, 0x40)); /* discarded code belongs to no function */
 }
 
-/* Any byte of a large address space is found as it was added, whatever the distance to the last. */
+/* Starts at all distances from each other, over a large address space. */
 TEST(starts_are_found_near_and_far) {
     line_table_builder_destroy(builder);
     builder = line_table_builder_create(0x1000, 0x1000 + 0xf0000000u, -1);
@@ -182,7 +182,8 @@ TEST(starts_are_found_near_and_far) {
     }
 }
 
-/* More than stays in memory: lists go to the scratch file, and the table is written to a file. */
+/* More than stays in memory, so lists move to the scratch file. The table is written to a file,
+ * too. */
 TEST(a_large_table_goes_through_files_and_comes_out_the_same) {
     static const uint32_t count = 5u << 18;
     struct sonde_buf wanted = {0};
@@ -223,7 +224,7 @@ TEST(a_large_table_goes_through_files_and_comes_out_the_same) {
     sonde_buf_finish(&wanted);
 }
 
-TEST(any_flipped_bit_of_a_full_image_is_noticed) {
+TEST(any_flipped_bit_of_a_line_table_is_detected) {
     begin();
     line_table_begin_function(builder);
     line_table_add_range(builder, 0x2000, 0x2100, node_of("f", LINE_TABLE_NO_NODE, 0), 0);

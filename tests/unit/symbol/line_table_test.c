@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Full tables of programs compiled in many ways, beside llvm-symbolizer. */
+ * Line tables of programs compiled in many ways, compared with llvm-symbolizer. */
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 
@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* --- the same program in other clothes -------------------------------------------------------- */
+/* --- the same program in other forms ---------------------------------------------------------- */
 
-/* What is said of `path` and of a variant of it must be equal. */
+/* The answers for `path` and for a variant of it must be equal. */
 static void check_equal(const char *path, const char *variant) {
     static struct corpus_addresses addresses;
     struct symbol_store *store = corpus_store(NULL);
@@ -46,7 +46,7 @@ TEST(s9_sections_compressed_in_the_old_way) {
 TEST(s9_sections_compressed_by_zstd) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
     if (fixture_run("objcopy --compress-debug-sections=zstd prog packed") != 0)
-        check_skip("objcopy knows no zstd");
+        check_skip("this objcopy does not support zstd");
     CHECK_INT(fixture_run("readelf -t packed | grep -q ZSTD"), ==, 0);
     check_equal(path, fixture_path("packed"));
 }
@@ -54,7 +54,7 @@ TEST(s9_sections_compressed_by_zstd) {
 TEST(s9_split_into_dwo_files) {
     const char *path = corpus_compile("gcc", "-g -O2 -gdwarf-5 -gsplit-dwarf", "");
     CHECK_INT(fixture_run("ls *.dwo"), ==, 0);
-    CHECK_INT(fixture_run("chmod 755 ."), ==, 0); /* the worker is nobody */
+    CHECK_INT(fixture_run("chmod 755 ."), ==, 0); /* the worker runs as nobody */
     corpus_check(path, "gcc split dwarf 5");
     path = corpus_compile("clang", "-g -O2 -gdwarf-4 -gsplit-dwarf", "");
     corpus_check(path, "clang split dwarf 4");
@@ -67,7 +67,7 @@ TEST(s9_shared_parts_moved_by_dwz) {
     check_equal(path, fixture_path("left"));
 }
 
-TEST(s9_debug_information_in_a_file_of_its_own) {
+TEST(s9_debug_information_in_a_separate_file) {
     const char *path = corpus_compile("gcc", "-g -O2 -Wl,--build-id=0xfeed01", "");
     fixture_must("objcopy", "cp prog stripped && mkdir -p .build-id/fe && "
                             "objcopy --only-keep-debug prog .build-id/fe/ed01.debug && "
@@ -127,13 +127,13 @@ static const struct symbol_frame *outermost(const struct symbol_answer *answer) 
     return &answer->frames[answer->frame_count - 1];
 }
 
-TEST(trap_1_a_cold_part_is_its_function_and_keeps_its_linked_name) {
+TEST(trap_1_a_cold_part_has_its_functions_name_and_its_own_linkage_name) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
     struct symbol_store *store = corpus_store(NULL);
     uint64_t cold =
         strtoull(fixture_line("nm prog | grep 'helper.*cold' | cut -d' ' -f1"), NULL, 16);
     if (cold == 0)
-        check_skip("this compiler makes no cold part here");
+        check_skip("this compiler splits off no cold part here");
     struct symbol_answer answer = ask(store, path, cold, 60000);
     CHECK_STR(outermost(&answer)->name, "helper");
     CHECK(strstr(outermost(&answer)->system_name, "helper."));
@@ -160,7 +160,7 @@ TEST(trap_3_functions_of_anonymous_namespaces_have_their_whole_scope) {
     symbol_store_destroy(store);
 }
 
-TEST(trap_4_code_without_dwarf_has_its_name_from_the_symbol_table) {
+TEST(trap_4_code_without_dwarf_is_named_by_the_symbol_table) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
     struct symbol_store *store = corpus_store(NULL);
     uint64_t assembly = fixture_nm(path, "from_assembly");
@@ -173,7 +173,7 @@ TEST(trap_4_code_without_dwarf_has_its_name_from_the_symbol_table) {
 
 /* --- service ---------------------------------------------------------------------------------- */
 
-TEST(names_come_at_once_and_lines_when_they_are_ready) {
+TEST(names_come_at_once_and_lines_when_the_table_is_ready) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
     struct symbol_store *store = corpus_store(NULL);
     struct symbol_module *module = fixture_module(store, path);
@@ -185,18 +185,18 @@ TEST(names_come_at_once_and_lines_when_they_are_ready) {
     CHECK_INT(answer.quality, ==, SYMBOL_FULL);
     CHECK_STR(outermost(&answer)->name, "two");
     CHECK(strstr(answer.frames[0].file, "two.c"));
-    CHECK_INT(symbol_store_tables_built(store), ==, 2); /* names, and the full one */
+    CHECK_INT(symbol_store_tables_built(store), ==, 2); /* the symbol table, and the line table */
     symbol_module_release(module);
     symbol_store_destroy(store);
 }
 
-TEST(s12_a_table_that_changed_on_disk_is_looked_at_again) {
+TEST(s12_a_table_that_changed_on_disk_is_checked_again) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
     uint64_t address = fixture_nm(path, "two");
     struct symbol_store *store = corpus_store(fixture_path("sealed"));
     CHECK_INT(ask(store, path, address, 60000).quality, ==, SYMBOL_FULL);
     symbol_store_destroy(store);
-    for (int i = 0; i < 2; i++) { /* opened twice: its use is marked, its seal stays */
+    for (int i = 0; i < 2; i++) { /* opening marks the use and keeps the seal */
         store = fixture_store(fixture_path("sealed"), NULL);
         CHECK_INT(ask(store, path, address, 0).quality, ==, SYMBOL_FULL);
         symbol_store_destroy(store);
@@ -210,14 +210,14 @@ TEST(s12_a_table_that_changed_on_disk_is_looked_at_again) {
     symbol_store_destroy(store);
 }
 
-TEST(a_full_table_on_disk_serves_at_once) {
+TEST(a_line_table_on_disk_answers_at_once) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
     struct symbol_store *store = corpus_store(fixture_path("cache"));
     uint64_t address = fixture_nm(path, "two");
     struct symbol_answer answer = ask(store, path, address, 60000);
     CHECK_INT(answer.quality, ==, SYMBOL_FULL);
     symbol_store_destroy(store);
-    store = fixture_store(fixture_path("cache"), NULL); /* which could not convert */
+    store = fixture_store(fixture_path("cache"), NULL); /* a store that cannot build one */
     answer = ask(store, path, address, 0);
     CHECK_INT(answer.quality, ==, SYMBOL_FULL);
     CHECK_INT(symbol_store_tables_built(store), ==, 0);
@@ -238,7 +238,7 @@ static struct symbol_store *store_with(const char *worker) {
     return store;
 }
 
-/* A worker that makes names, and does that for the rest. */
+/* A worker that builds symbol tables, and runs `action` for line tables. */
 static struct symbol_store *store_that_fails_by(const char *action) {
     char text[1024];
     snprintf(text, sizeof text, "#!/bin/sh\n[ \"$2\" = symbols ] && exec %s \"$@\"\n%s\n",
@@ -262,15 +262,15 @@ TEST(s14_a_worker_that_dies_costs_lines_and_not_names) {
     }
 }
 
-TEST(a_store_ends_though_its_worker_does_not) {
+TEST(a_store_ends_while_its_worker_runs) {
     const char *path = corpus_compile("gcc", "-g -O2", "");
     struct symbol_store *store = store_that_fails_by("exec sleep 1000");
     struct symbol_answer answer = ask(store, path, fixture_nm(path, "two"), 200);
-    CHECK_INT(answer.quality, ==, SYMBOL_NAMES); /* it waited no longer than it was told */
+    CHECK_INT(answer.quality, ==, SYMBOL_NAMES); /* it did not wait longer than asked */
     symbol_store_destroy(store);
 }
 
-TEST(s14_dwarf_with_damaged_bytes_never_ends_the_service) {
+TEST(s14_damaged_dwarf_never_ends_the_service) {
     corpus_compile("gcc", "-g -O2", "");
     uint64_t address = fixture_nm(fixture_path("prog"), "two");
     unsigned long offset = strtoul(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files in unusual places: only inside the target's root, only in memory, at odd offsets. */
+ * Files in unusual places: only in the target's root, only in memory, at odd offsets. */
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/corpus.h"
 #include "tests/unit/symbol/fixture.h"
@@ -43,10 +43,10 @@ static struct symbol_answer ask(struct symbol_store *store, struct sonde_arena *
     return answer;
 }
 
-/* Its debug file is where its packages put it: in the container, and nowhere else. */
+/* The debug file is only in the container, where its package installed it. */
 TEST(s2_a_build_id_directory_inside_the_targets_root_gives_lines) {
     if (geteuid() != 0 || fixture_run("unshare --mount --pid --fork true") != 0)
-        check_skip("needs to make namespaces");
+        check_skip("creating namespaces is not allowed here");
     struct fixture_process process;
     struct sonde_arena arena = {0};
     write_program();
@@ -72,10 +72,10 @@ TEST(s2_a_build_id_directory_inside_the_targets_root_gives_lines) {
     symbol_store_destroy(store);
 }
 
-/* What dwz moved out of the debug file lies in the container, too. */
+/* The file that dwz moved shared DWARF to is also only in the container. */
 TEST(s2_the_shared_part_of_debug_files_is_found_inside_the_targets_root) {
     if (geteuid() != 0 || fixture_run("unshare --mount --pid --fork true") != 0)
-        check_skip("needs to make namespaces");
+        check_skip("creating namespaces is not allowed here");
     struct fixture_process process;
     struct sonde_arena arena = {0};
     write_program();
@@ -100,13 +100,13 @@ TEST(s2_the_shared_part_of_debug_files_is_found_inside_the_targets_root) {
     struct symbol_answer answer = ask(store, &arena, (pid_t)pid, planted + 4);
     CHECK_INT(answer.quality, ==, SYMBOL_FULL);
     CHECK(strstr(answer.frames[0].file, "planted.c"));
-    CHECK_STR(answer.frames[0].name, "inner"); /* its name is in the shared part */
+    CHECK_STR(answer.frames[0].name, "inner"); /* its name is in the shared file */
     sonde_arena_finish(&arena);
     fixture_stop(&process);
     symbol_store_destroy(store);
 }
 
-TEST(s3_a_library_that_lies_in_memory_only_is_named) {
+TEST(s3_a_library_in_a_memfd_is_named) {
     char path[64];
     fixture_write("lib.c", "__attribute__((noinline)) int in_memory(int x) { return x ^ 5; }\n");
     fixture_must("gcc", "gcc -O2 -fPIC -shared -Wl,--build-id=sha1 lib.c -o lib.so");
@@ -127,7 +127,7 @@ TEST(s3_a_library_that_lies_in_memory_only_is_named) {
     close(fd);
 }
 
-/* A program that copies its text into anonymous memory in its own place. */
+/* A program that copies its text into anonymous memory at the same addresses. */
 static void write_remapper(void) {
     fixture_write(
         "huge.c",
@@ -177,7 +177,7 @@ TEST(s3_text_that_was_copied_into_anonymous_memory_is_named_by_its_file) {
         check_remapped("split", true);
 }
 
-/* A compiler's memory that happens to lie between a program's segments. */
+/* Anonymous memory between a program's segments that is not a copy of its text. */
 TEST(s3_memory_that_is_not_the_files_text_is_not_named_by_it) {
     write_remapper();
     fixture_write("other.sh", "#!/bin/sh\nexec \"$(dirname \"$0\")\"/huge other\n");
@@ -185,7 +185,7 @@ TEST(s3_memory_that_is_not_the_files_text_is_not_named_by_it) {
     check_remapped("other.sh", false);
 }
 
-/* Nothing says that a section begins at a multiple of anything. */
+/* Sections need not be aligned. */
 TEST(s5_a_debuglink_section_at_an_odd_offset_is_read) {
     write_program();
     fixture_write("shift.py", "import struct\n"
@@ -245,7 +245,7 @@ TEST(s5_a_debuglink_that_is_a_path_is_not_followed) {
     CHECK_STR(resolve_with_debuglink("../part", "part").name, "");
 }
 
-TEST(trap_2_folded_code_is_told_to_be_folded) {
+TEST(trap_2_folded_code_is_marked) {
     fixture_write("folded.s",
                   ".text\n.globl _Z3onev\n.type _Z3onev,@function\n"
                   ".globl _Z3twov\n.type _Z3twov,@function\n"

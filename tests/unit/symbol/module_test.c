@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whole programs, compiled here and running: each planted function is found by its runtime address.
- * The tests carry the numbers of the requirements. */
+ * Programs that the tests compile and run, whose planted functions are found by runtime addresses.
+ * The numbers in the names are those of docs/requirements.md. */
 #include "tests/unit/check.h"
 #include "tests/unit/symbol/fixture.h"
 
@@ -101,13 +101,12 @@ TEST(s1_a_library_loaded_later) {
     symbol_store_destroy(store);
 }
 
-TEST(s2_a_program_in_another_root_is_not_taken_for_the_hosts) {
+TEST(s2_a_program_in_another_root_is_not_mistaken_for_ours) {
     if (geteuid() != 0)
-        check_skip("needs to make namespaces");
+        check_skip("creating namespaces is not allowed here");
     struct symbol_store *store = fixture_store(NULL, NULL);
     struct fixture_process process;
-    /* Inside: /app is `planted`. Outside, the same path in the test's directory is another
-     * program. */
+    /* In the other root, the path is `planted`; in ours, the same path is another program. */
     compile("gcc", "-O2 -static", "app");
     CHECK_INT(fixture_run("mkdir -p root%s && cp app root%s/app && cp app root/app", fixture_dir(),
                           fixture_dir()),
@@ -116,9 +115,9 @@ TEST(s2_a_program_in_another_root_is_not_taken_for_the_hosts) {
                   "int planted_wrong(void) { return 1; } int main(void) { return 0; }\n");
     CHECK_INT(fixture_run("gcc -O2 -static other.c -o app"), ==, 0);
     if (fixture_run("unshare --mount --pid --fork true") != 0)
-        check_skip("namespaces are refused here");
+        check_skip("creating namespaces is not allowed here");
     fixture_start(&process, fixture_path("app"), fixture_path("root"));
-    /* The program is unshare's child. */
+    /* The program is a child of unshare. */
     long pid = strtol(fixture_line("pgrep -P %d", (int)process.pid), NULL, 10);
     CHECK_INT(pid, >, 0);
     uint64_t one = fixture_address(&process, "one ");
@@ -138,7 +137,7 @@ TEST(s3_a_deleted_program_keeps_its_names) {
     symbol_store_destroy(store);
 }
 
-TEST(s3_a_replaced_program_is_never_named_from_the_new_file) {
+TEST(s3_a_replaced_program_is_not_named_by_the_new_file) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     struct fixture_process process;
     compile("gcc", "-O2", "replaced");
@@ -181,7 +180,7 @@ TEST(s4_a_process_that_is_gone_is_still_named) {
     symbol_store_destroy(store);
 }
 
-/* A stripped program whose names lie in a file that its .gnu_debuglink names. */
+/* A stripped program with a debug file to which its .gnu_debuglink refers. */
 static void make_linked(const char *extra) {
     compile("gcc", extra, "linked");
     fixture_must("objcopy",
@@ -189,7 +188,7 @@ static void make_linked(const char *extra) {
                  "strip linked && objcopy --add-gnu-debuglink=linked.debug linked");
 }
 
-TEST(s5_a_debuglink_with_the_right_checksum_names) {
+TEST(s5_a_debuglink_with_the_right_checksum_is_followed) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     make_linked("-O2 -no-pie -Wl,--build-id=none");
     uint64_t one = fixture_nm(fixture_path("linked.debug"), "planted_one");
@@ -231,7 +230,7 @@ TEST(s5_a_debuglink_to_the_file_itself_is_harmless) {
     symbol_store_destroy(store);
 }
 
-TEST(s5_a_build_id_directory_names) {
+TEST(s5_a_debug_file_is_found_by_build_id) {
     make_linked("-O2 -no-pie -Wl,--build-id=0xabcdef0123");
     uint64_t one = fixture_nm(fixture_path("linked.debug"), "planted_one");
     CHECK_INT(fixture_run("rm -rf roots && mkdir -p roots/.build-id/ab && "
@@ -250,7 +249,7 @@ TEST(s7_the_vdso_is_named) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     uint64_t start = getauxval(AT_SYSINFO_EHDR);
     if (start == 0)
-        check_skip("no vdso on this machine");
+        check_skip("this machine has no vdso");
     struct symbol_mapping mapping;
     struct symbol_module *module;
     uint64_t bias;
@@ -322,7 +321,7 @@ TEST(s12_a_corrupted_table_is_discarded_and_rebuilt) {
 
     store = fixture_store(fixture_path("tables"), NULL);
     CHECK_STR(fixture_name_in(store, fixture_path("stored"), one).name, "planted_one");
-    CHECK_INT(symbol_store_tables_built(store), ==, 0); /* it came from the disk */
+    CHECK_INT(symbol_store_tables_built(store), ==, 0); /* it was loaded from disk */
     symbol_store_destroy(store);
 
     CHECK_INT(fixture_run("for f in tables/*.symbols; do printf XXXX | "
@@ -362,14 +361,13 @@ TEST(s15_the_last_byte_of_a_call_at_a_functions_end_is_still_the_caller) {
     fixture_must("gcc", "gcc -nostdlib -no-pie noreturn.s -o noreturn");
     struct symbol_store *store = fixture_store(NULL, NULL);
     uint64_t other = fixture_nm(fixture_path("noreturn"), "other");
-    /* The return address is `other`; who has subtracted 1 gets the caller, who has not gets what is
-     * there. */
+    /* The return address is `other`; minus 1, it is in the caller. */
     CHECK_STR(fixture_name_in(store, fixture_path("noreturn"), other - 1).name, "caller");
     CHECK_STR(fixture_name_in(store, fixture_path("noreturn"), other).name, "other");
     symbol_store_destroy(store);
 }
 
-TEST(trap_7_a_stripped_library_names_exports_only_and_says_so) {
+TEST(trap_7_a_stripped_library_names_only_exports_and_reports_that) {
     fixture_write(
         "sparse.c",
         "__attribute__((noinline)) static int hidden_one(int x) { __asm__(\"\"); return x; }\n"
@@ -389,7 +387,7 @@ TEST(trap_7_a_stripped_library_names_exports_only_and_says_so) {
     char place[64];
     snprintf(place, sizeof place, "[sparse.so]+0x%llx", (unsigned long long)hidden);
     CHECK_INT(unnamed.frame_count, ==, 0);
-    CHECK_STR(unnamed.place, place); /* of its start: the function stays in one piece */
+    CHECK_STR(unnamed.place, place); /* "[lib]+0xSTART", so the function stays in one piece */
     symbol_store_destroy(store);
 }
 
@@ -456,7 +454,7 @@ TEST(trap_8_ifuncs_and_untyped_labels_count_and_data_does_not) {
     symbol_store_destroy(store);
 }
 
-TEST(equal_files_are_one_module_and_different_ones_are_not) {
+TEST(equal_files_share_a_module_and_different_files_do_not) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     compile("gcc", "-O2", "left");
     CHECK_INT(fixture_run("cp left right && strip -o third left"), ==, 0);
@@ -474,7 +472,7 @@ TEST(equal_files_are_one_module_and_different_ones_are_not) {
     symbol_store_destroy(store);
 }
 
-TEST(anonymous_memory_and_missing_files_have_no_names_and_say_why) {
+TEST(anonymous_memory_and_missing_files_have_no_names_but_a_reason) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     struct symbol_mapping mapping = {.start = 0x1000, .end = 0x2000, .path = ""};
     struct symbol_module *module;

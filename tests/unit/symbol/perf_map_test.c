@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Code without a file: JIT maps, well-meant and hostile, the kernel's list, [vsyscall]. */
+ * Code without a file: perf maps, valid and malicious, kallsyms, [vsyscall]. */
 #include "service/symbol/jit/perf_map.h"
 #include "service/symbol/symtab/symbol_table.h"
 #include "tests/unit/check.h"
@@ -33,7 +33,7 @@ static const char *at(uint64_t address) {
     return symbol == SYMBOL_NO_SYMBOL ? "-" : symbol_table_name(&names, symbol);
 }
 
-TEST(s6_a_map_names_its_ranges) {
+TEST(s6_a_map_names_its_code) {
     parse("1000 10 first function\n0x1020 0x10 second\r\nABC0 20 third");
     CHECK_STR(at(0x1000), "first function");
     CHECK_STR(at(0x100f), "first function");
@@ -58,7 +58,7 @@ TEST(s6_later_lines_override_what_they_overlap) {
     CHECK_STR(at(0x1080), "v1");
 }
 
-TEST(s6_painting_agrees_with_the_plain_rule) {
+TEST(s6_the_overlay_agrees_with_a_simple_search) {
     struct plain {
         uint64_t start, size;
     } lines[200];
@@ -80,7 +80,7 @@ TEST(s6_painting_agrees_with_the_plain_rule) {
     }
 }
 
-TEST(s6_of_too_many_lines_the_last_ones_count) {
+TEST(s6_of_too_many_lines_the_last_count) {
     enum { LINES = SYMBOL_PERF_MAP_LINES + 1000 };
     struct sonde_buf text = {0};
     for (int i = 0; i < LINES; i++)
@@ -106,7 +106,7 @@ TEST(s6_broken_lines_are_skipped) {
 
 static char map_path[64];
 
-/* A page of "JIT code" in this very process. */
+/* A page of JIT code in this process. */
 static uint64_t make_code(void) {
     void *code = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(code != MAP_FAILED);
@@ -134,14 +134,14 @@ TEST(s6_jit_code_of_a_process_is_named_and_named_again_after_recompilation) {
 
     store = fixture_store(NULL, NULL);
     struct symbol_mapping mapping;
-    struct symbol_module *module; /* held, as an engine does */
+    struct symbol_module *module; /* retained, as the engine does */
     CHECK(fixture_mapping(getpid(), code, &mapping));
     CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
     CHECK(strncmp(fixture_name(store, getpid(), code).name, "LazyCompile", 11) == 0);
     FILE *file = fopen(map_path, "a");
     fprintf(file, "%llx 80 recompiled\n", (unsigned long long)code);
     fclose(file);
-    usleep(1100000); /* it is looked at once a second */
+    usleep(1100000); /* files are checked once a second */
     CHECK_STR(fixture_name(store, getpid(), code).name, "recompiled");
     unlink(map_path);
     usleep(1100000);
@@ -166,7 +166,7 @@ TEST(s6_hostile_maps_are_refused) {
     fixture_write("elsewhere", line);
     CHECK_INT(symlink(fixture_path("elsewhere"), map_path), ==, 0);
     check_refused(code);
-    CHECK_INT(mkfifo(map_path, 0600), ==, 0); /* nobody ever writes to it */
+    CHECK_INT(mkfifo(map_path, 0600), ==, 0); /* no process writes to it */
     check_refused(code);
     CHECK_INT(mkdir(map_path, 0700), ==, 0);
     struct symbol_store *store = fixture_store(NULL, NULL);
@@ -195,7 +195,7 @@ TEST(s6_a_huge_map_is_read_from_its_end) {
 
 TEST(s6_a_map_in_a_container_is_found_by_the_inner_pid) {
     if (geteuid() != 0 || fixture_run("unshare --mount --pid --fork true") != 0)
-        check_skip("needs to make namespaces");
+        check_skip("creating namespaces is not allowed here");
     fixture_write("jit.c", "#include <stdio.h>\n#include <sys/mman.h>\n#include <unistd.h>\n"
                            "int main(void) { char *code = mmap(0, 4096, PROT_READ | PROT_EXEC,\n"
                            "MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); char path[64];\n"
@@ -242,7 +242,7 @@ TEST(kallsyms_name_the_kernel_and_its_modules) {
     CHECK_STR(at(0x100), "-");
 }
 
-TEST(s8_the_running_kernel_is_named_or_says_that_it_is_hidden) {
+TEST(s8_the_running_kernel_is_named_or_reported_as_hidden) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     struct symbol_module *module;
     CHECK_INT(symbol_module_open_kernel(store, &module, NULL), ==, SONDE_OK);

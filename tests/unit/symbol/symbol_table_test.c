@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of names, made from symbols written by hand: every trap has its few addresses. */
+ * Symbol tables built from symbols that are written by hand. */
 #include "service/symbol/symtab/collect_symbols.h"
 #include "service/symbol/symtab/symbol_table.h"
 #include "tests/unit/check.h"
@@ -39,7 +39,7 @@ static const char *at(uint64_t address) {
     return symbol == SYMBOL_NO_SYMBOL ? "-" : symbol_table_name(&names, symbol);
 }
 
-TEST(a_table_of_nothing_names_nothing) {
+TEST(an_empty_table_names_nothing) {
     build();
     CHECK_STR(at(0), "-");
     CHECK_STR(at(0x1000), "-");
@@ -60,7 +60,7 @@ TEST(a_sized_function_covers_its_bytes_and_no_more) {
     CHECK_STR(at(0x1030), "-");
 }
 
-TEST(trap_10_the_innermost_start_that_covers_is_the_answer) {
+TEST(trap_10_the_innermost_symbol_is_the_answer) {
     add("outer", 0x1000, 0x100);
     add("inner", 0x1040, 0x10);
     add("overlapping", 0x10f0, 0x40);
@@ -73,7 +73,7 @@ TEST(trap_10_the_innermost_start_that_covers_is_the_answer) {
     CHECK_STR(at(0x1130), "-");
 }
 
-TEST(deeply_nested_functions_unfold_in_order) {
+TEST(deeply_nested_symbols_are_flattened_in_order) {
     char name[16];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "n%d", i);
@@ -87,7 +87,7 @@ TEST(deeply_nested_functions_unfold_in_order) {
     }
 }
 
-TEST(trap_6_a_symbol_without_size_reaches_to_the_next_but_not_past_its_section) {
+TEST(trap_6_a_symbol_without_size_ends_at_the_next_or_with_its_section) {
     add("label", 0x1000, 0);
     add("next", 0x1040, 0x10);
     add("last", 0x8ff0, 0);
@@ -99,7 +99,7 @@ TEST(trap_6_a_symbol_without_size_reaches_to_the_next_but_not_past_its_section) 
     CHECK_STR(at(0x9000), "-");
 }
 
-TEST(trap_6_a_label_inside_a_function_does_not_cut_it) {
+TEST(trap_6_a_label_in_a_function_does_not_split_it) {
     add("function", 0x1000, 0x100);
     add("label", 0x1080, 0);
     build();
@@ -114,7 +114,7 @@ TEST(trap_7_an_export_without_size_names_its_own_address_only) {
     CHECK_STR(at(0x1001), "-");
 }
 
-TEST(trap_2_aliases_are_chosen_by_the_written_order) {
+TEST(trap_2_the_best_known_alias_is_chosen) {
     add_as("zz_local", 0x1000, 8, STB_LOCAL, false);
     add_as("weak", 0x1000, 8, STB_WEAK, false);
     add_as("__global", 0x1000, 8, STB_GLOBAL, false);
@@ -140,7 +140,7 @@ static bool folded(uint64_t address) {
     return names.symbols[symbol_table_find(&names, address)].flags & SYMBOL_IS_FOLDED;
 }
 
-TEST(folding_of_identical_code_is_told_and_constructors_are_not_folding) {
+TEST(folded_code_is_marked_and_constructor_variants_are_not) {
     add("_ZN1AC1Ev", 0x1000, 8);
     add("_ZN1AC2Ev", 0x1000, 8);
     add("_ZN1A3getEv", 0x2000, 8);
@@ -153,7 +153,7 @@ TEST(folding_of_identical_code_is_told_and_constructors_are_not_folding) {
     CHECK(!folded(0x3000));
 }
 
-TEST(a_random_table_answers_as_a_plain_search_does) {
+TEST(a_random_table_agrees_with_a_simple_search) {
     struct plain {
         uint64_t start, size;
     } all[500];
@@ -179,7 +179,7 @@ TEST(a_random_table_answers_as_a_plain_search_does) {
     }
 }
 
-TEST(any_flipped_bit_of_an_image_is_noticed) {
+TEST(any_flipped_bit_of_a_symbol_table_is_detected) {
     add("f", 0x1000, 0x10);
     add("g", 0x1020, 0x10);
     build();

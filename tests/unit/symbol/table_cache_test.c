@@ -25,7 +25,7 @@ static bool is_there(struct symbol_cache *cache, const char *identity) {
     return fd >= 0;
 }
 
-TEST(a_published_table_is_there_again) {
+TEST(a_published_table_is_found_again) {
     struct symbol_cache cache;
     const char *path = fixture_path("again");
     CHECK_INT(symbol_cache_init(&cache, path, 0, NULL), ==, SONDE_OK);
@@ -42,14 +42,14 @@ static void set_age(const char *name, int seconds) {
     CHECK_INT(fixture_run("touch -d '%d seconds ago' %s", seconds, name), ==, 0);
 }
 
-TEST(the_longest_unused_table_goes_first) {
+TEST(the_least_recently_used_table_is_removed_first) {
     struct symbol_cache cache;
     CHECK_INT(symbol_cache_init(&cache, fixture_path("full"), 300 << 10, NULL), ==, SONDE_OK);
     publish(&cache, "a", 100 << 10);
     publish(&cache, "b", 100 << 10);
     set_age("full/a.symbols", 100);
     set_age("full/b.symbols", 200);
-    publish(&cache, "c", 100 << 10); /* 300 KiB: still within */
+    publish(&cache, "c", 100 << 10); /* 300 KiB: within the limit */
     CHECK(fixture_run("test -e full/b.symbols") == 0);
     publish(&cache, "d", 50 << 10);
     CHECK(!is_there(&cache, "b"));
@@ -59,7 +59,7 @@ TEST(the_longest_unused_table_goes_first) {
     symbol_cache_finish(&cache);
 }
 
-TEST(opening_a_table_is_use) {
+TEST(opening_a_table_marks_it_as_used) {
     struct symbol_cache cache;
     CHECK_INT(symbol_cache_init(&cache, fixture_path("use"), 250 << 10, NULL), ==, SONDE_OK);
     publish(&cache, "a", 100 << 10);
@@ -73,17 +73,17 @@ TEST(opening_a_table_is_use) {
     symbol_cache_finish(&cache);
 }
 
-TEST(a_crashed_writers_leavings_are_swept) {
+TEST(temporary_files_of_a_crashed_writer_are_removed) {
     struct symbol_cache cache;
     CHECK_INT(symbol_cache_init(&cache, fixture_path("swept"), 0, NULL), ==, SONDE_OK);
     CHECK_INT(fixture_run("touch -d '2 hours ago' swept/tmp.1.1 && touch swept/tmp.2.1"), ==, 0);
     publish(&cache, "a", 10);
     CHECK(fixture_run("test -e swept/tmp.1.1") != 0);
-    CHECK(fixture_run("test -e swept/tmp.2.1") == 0); /* perhaps somebody writes it now */
+    CHECK(fixture_run("test -e swept/tmp.2.1") == 0); /* another process may still be writing it */
     symbol_cache_finish(&cache);
 }
 
-TEST(a_directory_that_others_may_write_is_refused) {
+TEST(a_directory_that_other_users_can_write_to_is_refused) {
     struct symbol_cache cache;
     struct sonde_diag diag = {0};
     CHECK_INT(fixture_run("mkdir -m 777 open && chmod 777 open"), ==, 0);
@@ -92,7 +92,7 @@ TEST(a_directory_that_others_may_write_is_refused) {
     CHECK(strstr(diag.text, "chmod"));
 }
 
-TEST(without_a_directory_tables_live_in_memory) {
+TEST(without_a_directory_tables_are_in_memory) {
     struct symbol_cache cache;
     CHECK_INT(symbol_cache_init(&cache, NULL, 0, NULL), ==, SONDE_OK);
     publish(&cache, "a", 5000);
@@ -100,7 +100,7 @@ TEST(without_a_directory_tables_live_in_memory) {
     symbol_cache_finish(&cache);
 }
 
-TEST(a_link_in_the_cache_is_not_followed) {
+TEST(a_symbolic_link_in_the_cache_is_not_followed) {
     struct symbol_cache cache;
     CHECK_INT(symbol_cache_init(&cache, fixture_path("link"), 0, NULL), ==, SONDE_OK);
     CHECK_INT(fixture_run("ln -s /etc/passwd link/a.symbols"), ==, 0);

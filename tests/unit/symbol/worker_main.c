@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program that is nothing but the store's worker, for tests and benches. */
+ * A program that is only a worker, for tests and benches. */
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
 
