@@ -105,13 +105,6 @@ static void module_destroy(struct symbol_module *module) {
     free(module);
 }
 
-struct symbol_module *symbol_module_retain(struct symbol_module *module) {
-    lock_take(&module->store->lock);
-    module->references++;
-    lock_drop(&module->store->lock);
-    return module;
-}
-
 static void unlink_module(struct symbol_store *store, struct symbol_module *module) {
     for (struct symbol_module **at = &store->modules; *at; at = &(*at)->next) {
         if (*at != module)

@@ -41,9 +41,6 @@ SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *option
 void symbol_store_end(struct symbol_store *store);
 void symbol_store_destroy(struct symbol_store *store); /* after the last module was released */
 
-/* The number of tables that this store has built instead of loading them from disk. */
-uint64_t symbol_store_tables_built(const struct symbol_store *store);
-
 /* One executable mapping, as in /proc/PID/maps. */
 struct symbol_mapping {
     uint64_t start, end, offset;
@@ -63,7 +60,6 @@ SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pi
 SONDE_MUST_USE sonde_err symbol_module_open_kernel(struct symbol_store *store,
                                                    struct symbol_module **module,
                                                    struct sonde_diag *diag);
-struct symbol_module *symbol_module_retain(struct symbol_module *module);
 void symbol_module_release(struct symbol_module *module); /* NULL is fine */
 
 enum symbol_module_kind {
@@ -98,7 +94,6 @@ enum symbol_reason {
     SYMBOL_REASON_STRIPPED,      /* only exported functions have names */
     SYMBOL_REASON_KERNEL_HIDDEN, /* kptr_restrict shows zeros */
 };
-enum symbol_reason symbol_module_reason(const struct symbol_module *module);
 const char *symbol_reason_text(enum symbol_reason reason); /* "BINARY_REPLACED"; "" for none */
 
 /* Whether its line table is being built; cheap. */
@@ -148,5 +143,11 @@ SONDE_MUST_USE sonde_err symbol_resolve_wait(struct symbol_store *store,
                                              const struct symbol_query *queries, size_t count,
                                              uint32_t wait_ms, struct sonde_arena *arena,
                                              struct symbol_answer *answers);
+
+/* --- for tests -------------------------------------------------------------------------------- */
+
+/* The number of tables that this store has built instead of loading them from disk. */
+uint64_t symbol_store_tables_built(const struct symbol_store *store);
+enum symbol_reason symbol_module_reason(const struct symbol_module *module);
 
 #endif

@@ -24,10 +24,6 @@ int symbol_perf_map_open(pid_t pid);
 int symbol_jitdump_open(pid_t pid);
 /* Reads the file within the limit. */
 SONDE_MUST_USE sonde_err symbol_perf_map_load(int fd, struct sonde_buf *text);
-/* Adds disjoint symbols. SONDE_OUT_OF_MEMORY. */
-SONDE_MUST_USE sonde_err symbol_perf_map_parse(const char *text, size_t len,
-                                               struct symbol_collection *collection);
-
 /* Adds the lines to an overlay; interval.name is an offset into text. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err symbol_perf_map_intervals(const char *text, size_t len,
                                                    struct symbol_overlay *overlay);
@@ -38,5 +34,11 @@ void symbol_collection_plain(struct symbol_collection *collection, const char *n
 /* False if all addresses are zero, which means that the kernel hides them. */
 SONDE_MUST_USE bool symbol_kallsyms_parse(const char *text, size_t len,
                                           struct symbol_collection *collection);
+
+/* --- for tests -------------------------------------------------------------------------------- */
+
+/* Adds the disjoint symbols that the overlay of all lines leaves. SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err symbol_perf_map_parse(const char *text, size_t len,
+                                               struct symbol_collection *collection);
 
 #endif
