@@ -27,6 +27,8 @@
 #define PIECE       (1u << 18)
 #define MOST_PIECES (ALLOC_STACK_BYTES / sizeof(uint64_t) / (PIECE - ALLOC_MAX_DEPTH) + 1)
 
+#define CACHED_PCS 8192u
+
 static const struct sonde_value_type types[] = {
     {"alloc_objects", "count"},
     {"alloc_space", "bytes"},
@@ -60,7 +62,8 @@ struct known_pc {
 struct known_pcs {
     struct known_pc *items;
     uint32_t count, capacity;
-    struct hash_index index; /* index of items by pc */
+    struct hash_index index;           /* index of items by pc */
+    struct known_pc cache[CACHED_PCS]; /* the last pc of each place: most lookups end here */
 };
 
 /* Stacks are copied out of the table once, as raw locations. When all locations are named, the
@@ -69,7 +72,7 @@ struct building {
     const struct alloc_report *report;
     struct generation *mapped;
     struct sonde_profile *raw; /* mappings and locations */
-    struct known_pcs known;
+    struct known_pcs *known;
     uint32_t *pieces[MOST_PIECES];       /* stacks of each sum, one after the other */
     uint32_t piece_count, adopted_count; /* the profile owns the first ones */
     uint8_t *depths;                     /* per sum; 0 = not in the report */
@@ -116,13 +119,19 @@ static uint32_t mapping_of(const struct generation *mapped, uint64_t address) {
     return low < mapped->count && mapped->mappings[low]->start <= address ? low + 1 : 0;
 }
 
+static inline struct known_pc *cached(struct known_pcs *known, uint64_t pc) {
+    return &known->cache[(pc * 0x9e3779b97f4a7c15ull >> 32) % CACHED_PCS];
+}
+
 /* 0 = unknown. */
-static inline uint32_t find_known(const struct known_pcs *known, uint64_t pc) {
+static uint32_t find_known(struct known_pcs *known, uint64_t pc) {
     struct hash_probe probe = hash_probe(hash_index_words(&known->index, pc, 0));
     uint32_t number;
     while ((number = hash_index_next(&known->index, &probe)) != HASH_INDEX_NONE)
-        if (known->items[number].pc == pc)
+        if (known->items[number].pc == pc) {
+            *cached(known, pc) = known->items[number];
             return known->items[number].location;
+        }
     return 0;
 }
 
@@ -142,6 +151,14 @@ static sonde_err add_known(struct known_pcs *known, uint64_t pc, uint32_t locati
     return SONDE_OK;
 }
 
+static void known_destroy(struct known_pcs *known) {
+    if (!known)
+        return;
+    hash_index_finish(&known->index);
+    free(known->items);
+    free(known);
+}
+
 static uint64_t inside_call(uint64_t pc) {
     return pc & RING_PC_EXACT ? pc & ~RING_PC_EXACT : pc - 1;
 }
@@ -150,11 +167,11 @@ static sonde_err locate_new(struct building *building, uint64_t pc, uint32_t *id
     uint64_t address = inside_call(pc);
     struct sonde_location location = {.mapping = mapping_of(building->mapped, address),
                                       .address = address};
-    *id = find_known(&building->known, pc); /* the same pc may occur twice in the stack */
+    *id = find_known(building->known, pc); /* the same pc may occur twice in the stack */
     if (*id)
         return SONDE_OK;
     sonde_err err = sonde_profile_add_location(building->raw, &location, id);
-    return err ? err : add_known(&building->known, pc, *id);
+    return err ? err : add_known(building->known, pc, *id);
 }
 
 static int64_t whole(double value) {
@@ -182,12 +199,12 @@ static uint32_t *place_at(struct building *building, struct cursor *cursor) {
 
 /* Writes the location of each known pc, and 0 for the others. Returns whether all are known, which
  * is nearly always true; a snapshot spends its time in this loop. */
-static bool locate_known(const struct known_pcs *known, const uint64_t *pcs, uint32_t depth,
+static bool locate_known(struct known_pcs *known, const uint64_t *pcs, uint32_t depth,
                          uint32_t *ids) {
-    const struct known_pcs local = *known;
     bool has_all = true;
     for (uint32_t i = 0; i < depth; i++) {
-        ids[i] = find_known(&local, pcs[i]);
+        const struct known_pc *guess = cached(known, pcs[i]);
+        ids[i] = guess->pc == pcs[i] ? guess->location : find_known(known, pcs[i]);
         has_all &= ids[i] != 0;
     }
     return has_all;
@@ -201,7 +218,7 @@ static sonde_err gather_stack(struct building *building, uint32_t number, struct
     sonde_err err = ids ? SONDE_OK : SONDE_TOO_LARGE;
     if (err)
         return err;
-    if (!locate_known(&building->known, pcs, depth, ids))
+    if (!locate_known(building->known, pcs, depth, ids))
         for (uint32_t i = 0; i < depth && !err; i++)
             err = ids[i] ? SONDE_OK : locate_new(building, pcs[i], &ids[i]);
     building->depths[number] = (uint8_t)depth;
@@ -215,10 +232,11 @@ static sonde_err gather(struct building *building) {
     struct cursor cursor = {0};
     building->raw = sonde_profile_create(types, report->live ? 4 : 2, REPORT_MAX_BYTES);
     building->depths = calloc(report->sums->count + 1, 1);
-    if (!building->mapped || !building->raw || !building->depths)
+    building->known = calloc(1, sizeof *building->known);
+    if (!building->mapped || !building->raw || !building->depths || !building->known)
         return SONDE_OUT_OF_MEMORY;
     sonde_err err = add_mappings(building);
-    hash_index_init(&building->known.index);
+    hash_index_init(&building->known->index);
     for (uint32_t i = 0; i < report->sums->count && !err; i++)
         if (has_any(&report->sums->items[i], report->live))
             err = gather_stack(building, i, &cursor);
@@ -352,8 +370,7 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
     }
     heap_located_finish(&building.named);
     sonde_profile_destroy(building.raw);
-    free(building.known.items);
-    hash_index_finish(&building.known.index);
+    known_destroy(building.known);
     for (uint32_t i = building.adopted_count; i < building.piece_count; i++)
         free(building.pieces[i]);
     free(building.depths);
