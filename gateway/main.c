@@ -7,6 +7,7 @@
 #include "gateway/reply/svg_policy.h"
 #include "gateway/routes.h"
 
+#include "api/container_of.h"
 #include "api/options.h"
 #include "api/paths.h"
 #include "api/tokens.h"
@@ -93,8 +94,7 @@ static void post_event(void *context, struct client_event *event) {
 }
 
 static void on_post(void *context, struct http_post *post) {
-    client_event_run(
-        (struct client_event *)(void *)((char *)post - offsetof(struct client_event, data)));
+    client_event_run(container_of((void *)post, struct client_event, data));
 }
 
 static bool is_busy(void *context) {

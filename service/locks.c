@@ -7,7 +7,6 @@
 #ifndef NDEBUG
 static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_NONE] = "none",
-    [LOCK_RPC] = "rpc",
     [LOCK_SESSION] = "session",
     [LOCK_WATCH] = "watch",
     [LOCK_TARGETS] = "targets",
@@ -16,9 +15,10 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_UNWIND_CACHE] = "unwind cache",
     [LOCK_SYMBOL_STORE] = "symbol store",
     [LOCK_SYMBOL_MODULE] = "symbol module",
+    [LOCK_RPC_LOOP] = "rpc loop",
 };
 
-/* How many locks of each rank this thread holds. */
+/* Number of locks of each rank that this thread holds. */
 static __thread unsigned held[LOCK_RANK_COUNT];
 
 static void check_rank(enum lock_rank rank) {

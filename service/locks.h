@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every lock of the service, by rank. A thread may take a lock only when its rank is higher than
- * that of every lock it holds: so two threads can never wait for each other. Builds without NDEBUG
- * check it and end the program with both names.
+ * Every lock of sonded, by rank. A thread may take a lock only if its rank is higher than the ranks
+ * of all locks that the thread holds, so no two threads can wait for each other. Builds without
+ * NDEBUG check this and abort with the names of both locks.
  *
- * A lock is zeroed memory plus lock_init. Thread safety: that is the point. */
+ * The guest's two locks are not listed, because they are in another process: the one in
+ * service/guest/start.c may be held when the one in sampling/sampled_threads.c is taken.
+ *
+ * A struct lock is zeroed memory plus lock_init. Any thread. */
 #ifndef SONDE_SERVICE_LOCKS_H
 #define SONDE_SERVICE_LOCKS_H
 
 #include <pthread.h>
 
-/* Lowest first. A new lock is a new row here. */
+/* Lowest first. Add a row for every new lock. */
 enum lock_rank {
     LOCK_NONE = 0,
-    LOCK_RPC,           /* service/rpc: calls and streams */
-    LOCK_SESSION,       /* engine: StartCpu/StopCpu of all targets */
+    LOCK_SESSION,       /* engine: the sessions (StartCpu, StartAllocs) of all targets */
     LOCK_WATCH,         /* engine: the list of watches; held while their events run */
-    LOCK_TARGETS,       /* engine: the registry of targets */
+    LOCK_TARGETS,       /* engine: the list of targets, and what callers see of each */
     LOCK_MESSAGES,      /* engine: messages to the engine thread */
     LOCK_POOL,          /* engine: a worker pool's queue */
     LOCK_UNWIND_CACHE,  /* service/unwind: tables by build-id */
     LOCK_SYMBOL_STORE,  /* service/symbol: modules by identity */
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */
+    LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
     LOCK_RANK_COUNT
 };
 
@@ -34,7 +37,7 @@ void lock_init(struct lock *lock, enum lock_rank rank);
 void lock_finish(struct lock *lock);
 void lock_take(struct lock *lock);
 void lock_drop(struct lock *lock);
-/* Waits on a condition with the lock dropped meanwhile, as pthread_cond_wait. */
+/* pthread_cond_wait with the lock as its mutex. */
 void lock_wait(struct lock *lock, pthread_cond_t *condition);
 
 #endif

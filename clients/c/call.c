@@ -92,7 +92,7 @@ static void advance(struct client_call *call) {
 }
 
 static void on_answered(struct client_tag *tag, bool ok) {
-    struct client_call *call = client_owner(tag, struct client_call, unary_tag);
+    struct client_call *call = container_of(tag, struct client_call, unary_tag);
     (void)ok;
     pthread_mutex_lock(&call->lock);
     call->is_sending = call->is_receiving = false;
@@ -102,7 +102,7 @@ static void on_answered(struct client_tag *tag, bool ok) {
 }
 
 static void on_request_sent(struct client_tag *tag, bool ok) {
-    struct client_call *call = client_owner(tag, struct client_call, send_tag);
+    struct client_call *call = container_of(tag, struct client_call, send_tag);
     pthread_mutex_lock(&call->lock);
     call->is_sending = false;
     call->has_sent = ok && call->on_sent && !call->has_closed;
@@ -111,7 +111,7 @@ static void on_request_sent(struct client_tag *tag, bool ok) {
 }
 
 static void on_status(struct client_tag *tag, bool ok) {
-    struct client_call *call = client_owner(tag, struct client_call, status_tag);
+    struct client_call *call = container_of(tag, struct client_call, status_tag);
     (void)ok;
     pthread_mutex_lock(&call->lock);
     call->has_status = true;
@@ -120,7 +120,7 @@ static void on_status(struct client_tag *tag, bool ok) {
 }
 
 static void on_received(struct client_tag *tag, bool ok) {
-    struct client_call *call = client_owner(tag, struct client_call, receive_tag);
+    struct client_call *call = container_of(tag, struct client_call, receive_tag);
     pthread_mutex_lock(&call->lock);
     call->is_receiving = false;
     call->has_read_all = !ok || !call->received;
@@ -129,7 +129,7 @@ static void on_received(struct client_tag *tag, bool ok) {
 }
 
 static void on_wake(struct client_tag *tag, bool ok) {
-    struct client_call *call = client_owner(tag, struct client_call, wake_tag);
+    struct client_call *call = container_of(tag, struct client_call, wake_tag);
     (void)ok;
     pthread_mutex_lock(&call->lock);
     call->is_waking = false;
@@ -277,7 +277,7 @@ static bool run(struct client_call *call) {
 }
 
 static void run_event(struct client_event *event) {
-    struct client_call *call = client_owner(event, struct client_call, event);
+    struct client_call *call = container_of(event, struct client_call, event);
     client_delivered(call->client, &call->is_posted);
     if (run(call))
         end(call);

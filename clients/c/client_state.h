@@ -4,6 +4,7 @@
 #ifndef SONDE_CLIENTS_C_CLIENT_STATE_H
 #define SONDE_CLIENTS_C_CLIENT_STATE_H
 
+#include "api/container_of.h"
 #include "clients/c/client.h"
 
 #include <grpc/grpc.h>
@@ -48,8 +49,5 @@ void client_calls_cancel(struct client *client);
 void client_deliver(struct client *client, struct client_event *event, bool *is_posted);
 /* The event is being run: the poster no longer has it. */
 void client_delivered(struct client *client, bool *is_posted);
-
-#define client_owner(pointer, type, member) \
-    ((type *)(void *)((char *)(pointer) - __builtin_offsetof(type, member)))
 
 #endif

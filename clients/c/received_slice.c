@@ -61,7 +61,7 @@ struct client_chunk *client_chunk_take(const struct client_method *method,
 void client_chunk_destroy(struct client_chunk *chunk) {
     if (!chunk)
         return;
-    struct lent *lent = client_owner(chunk, struct lent, chunk);
+    struct lent *lent = container_of(chunk, struct lent, chunk);
     grpc_byte_buffer_destroy(lent->bytes);
     free(lent);
     grpc_shutdown();

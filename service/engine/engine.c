@@ -2,7 +2,7 @@
  *
  * The engine's birth and death. The end: the flag is set, the engine thread ends captures and
  * connections and leaves when the last job is back; then the workers go, then what they used. */
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 #include "service/engine/heap/heap_state.h"
 
 #include "service/unwind/table/table_cache.h"

@@ -12,6 +12,7 @@
 #ifndef SONDE_SERVICE_ENGINE_ENGINE_STATE_H
 #define SONDE_SERVICE_ENGINE_ENGINE_STATE_H
 
+#include "api/container_of.h"
 #include "service/engine/guest_link/drain.h"
 #include "service/engine/guest_link/guest_frames.h"
 #include "service/engine/pool.h"
@@ -54,7 +55,6 @@ struct job {
     struct engine *engine;
     void (*perform)(struct job *job);
     void (*complete)(struct engine *engine, struct job *job);
-    struct job *next; /* waiting in its capture */
 };
 
 enum drop_cause { /* the first RING_DROP_COUNT are the guest's */

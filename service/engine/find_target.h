@@ -10,10 +10,4 @@
 SONDE_MUST_USE sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
                                      struct target **target, struct sonde_diag *diag);
 
-/* Checks the spec, finds the target, takes one of its 64 places, makes the capture. Not launched
- * yet. */
-SONDE_MUST_USE sonde_err begin_capture(struct engine *engine, const struct engine_cpu_spec *spec,
-                                       const struct engine_capture_events *events, void *context,
-                                       struct engine_capture **capture, struct sonde_diag *diag);
-
 #endif

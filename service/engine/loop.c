@@ -3,7 +3,7 @@
  * The engine thread: sockets, messages, one timer. The timer is set to the earliest thing any
  * target waits for, and off when nobody does: an idle engine is never woken. Targets are freed only
  * at the end of a round, so that a stale event of the same round still finds its memory. */
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -57,13 +57,13 @@ static void run_messages(struct engine *engine) {
 }
 
 static void on_job_done(struct engine *engine, struct message *message) {
-    struct job *job = (struct job *)((char *)message - offsetof(struct job, message));
+    struct job *job = container_of(message, struct job, message);
     atomic_fetch_sub(&engine->jobs_running, 1);
     job->complete(engine, job);
 }
 
 static void perform_job(struct engine_work *work) {
-    struct job *job = (struct job *)((char *)work - offsetof(struct job, work));
+    struct job *job = container_of(work, struct job, work);
     job->perform(job);
     job->message.run = on_job_done;
     engine_post(job->engine, &job->message);
@@ -111,8 +111,8 @@ static void on_event(struct engine *engine, const struct epoll_event *event) {
 static void begin_end(struct engine *engine) {
     engine->has_begun_end = true;
     for (struct target *target = engine->targets; target; target = target->next) {
-        for (struct engine_capture *capture = target->captures; capture; capture = capture->next)
-            capture_fail(capture, SONDE_UNAVAILABLE, "the service is shutting down");
+        for (struct cpu_capture *capture = target->captures; capture; capture = capture->next)
+            cpu_capture_fail(capture, SONDE_UNAVAILABLE, "the service is shutting down");
         target_detach(target);
     }
 }

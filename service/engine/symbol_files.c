@@ -105,7 +105,7 @@ static sonde_err answer(struct files_job *job) {
 }
 
 static void perform(struct job *base) {
-    struct files_job *job = (struct files_job *)base;
+    struct files_job *job = container_of(base, struct files_job, job);
     struct sonde_diag diag = {0};
     sonde_err err = open_places(job, &diag);
     if (!err)
@@ -116,7 +116,7 @@ static void perform(struct job *base) {
 
 static void complete(struct engine *engine, struct job *base) {
     (void)engine;
-    job_free((struct files_job *)base);
+    job_free(container_of(base, struct files_job, job));
 }
 
 static int by_start(const void *left, const void *right) {
@@ -156,7 +156,7 @@ static struct files_job *job_create(const struct engine_symbol_source *source,
 }
 
 static void on_begin(struct engine *engine, struct message *message) {
-    struct job *job = (struct job *)((char *)message - offsetof(struct job, message));
+    struct job *job = container_of(message, struct job, message);
     engine_start_job(engine, engine->builders, job);
 }
 

@@ -175,7 +175,7 @@ static sonde_err answer(struct symbolize_job *job, const struct generation *now)
 }
 
 static void perform(struct job *base) {
-    struct symbolize_job *job = (struct symbolize_job *)base;
+    struct symbolize_job *job = container_of(base, struct symbolize_job, job);
     struct sonde_diag diag = {0};
     struct generation *now = symbolize_read_maps(job->target->link.pid, job->known);
     sonde_err err = SONDE_OK;
@@ -190,7 +190,7 @@ static void perform(struct job *base) {
 }
 
 static void complete(struct engine *engine, struct job *base) {
-    job_free((struct symbolize_job *)base);
+    job_free(container_of(base, struct symbolize_job, job));
 }
 
 /* The captured map belongs to the engine thread. A mapping that a worker is just opening is left
@@ -209,8 +209,7 @@ static struct generation *share_newest(const struct target *target) {
 }
 
 static void on_begin(struct engine *engine, struct message *message) {
-    struct symbolize_job *job =
-        (struct symbolize_job *)((char *)message - offsetof(struct symbolize_job, begin));
+    struct symbolize_job *job = container_of(message, struct symbolize_job, begin);
     job->known = share_newest(job->target);
     engine_start_job(engine, engine->builders, &job->job);
 }

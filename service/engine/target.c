@@ -2,7 +2,7 @@
 #include "service/engine/target.h"
 
 #include "service/engine/allocs/allocs.h"
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/watch.h"
 
@@ -99,9 +99,9 @@ void target_detach(struct target *target) {
         return;
     link_close(target);
     leave_registry(target);
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
-            capture_fail(capture, SONDE_TARGET_GONE, "the target ended before its clock ran");
+            cpu_capture_fail(capture, SONDE_TARGET_GONE, "the target ended before its clock ran");
         else if (capture->state != CAPTURE_REPORTING)
             capture->target_gone = true;
     }
@@ -123,8 +123,8 @@ void target_tick(struct target *target, uint64_t now_ns) {
     uint64_t wake_ns = heap_tick(target, now_ns), window_ns = allocs_tick(target, now_ns);
     if (window_ns != 0 && (wake_ns == 0 || window_ns < wake_ns))
         wake_ns = window_ns;
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
-        uint64_t next_ns = capture_tick(capture, now_ns);
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        uint64_t next_ns = cpu_capture_tick(capture, now_ns);
         if (next_ns != 0 && (wake_ns == 0 || next_ns < wake_ns))
             wake_ns = next_ns;
     }

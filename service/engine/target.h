@@ -111,13 +111,18 @@ struct target {
     uint64_t clock_deadline_ns, next_drain_ns;
     uint64_t drain_ns; /* when the drain under way began */
     struct budget budget;
-    struct stacks *stacks;           /* while captures run */
-    struct engine_capture *captures; /* all that have not ended */
-    struct heap *heap;               /* NULL until somebody asks */
-    struct allocs_window *windows;   /* of allocations, that have not ended */
-    uint32_t demands;                /* how often their sampler was asked for */
-    uint64_t wake_ns;                /* when target_tick has something to do; 0 = nothing */
+    struct stacks *stacks;         /* while captures run */
+    struct cpu_capture *captures;  /* all that have not ended */
+    struct heap *heap;             /* NULL until somebody asks */
+    struct allocs_window *windows; /* of allocations, that have not ended */
+    uint32_t demands;              /* how often their sampler was asked for */
+    uint64_t wake_ns;              /* when to call target_tick; 0 = no need */
 };
+
+/* Has target_tick called before the engine thread sleeps again: any time in the past will do. */
+static inline void target_wake_now(struct target *target) {
+    target->wake_ns = 1;
+}
 
 /* session.c: something that runs until it is stopped, or its lease ends. */
 struct session_plan {
@@ -129,7 +134,6 @@ struct session_plan {
     sonde_err (*begin)(struct target *target, const struct session_plan *plan,
                        const struct engine_capture_events *events, void *context,
                        struct engine_capture **capture, struct sonde_diag *diag);
-    void (*launch)(struct engine_capture *capture);
 };
 SONDE_MUST_USE sonde_err session_start(struct engine *engine,
                                        const struct engine_selector *selector,
@@ -208,6 +212,6 @@ void budget_adjust(struct target *target);
 /* The guest's account came: what does a sample cost? True when the rate must change. */
 bool budget_on_account(struct target *target);
 /* A note for a report: how the ceiling was kept. */
-void budget_describe(const struct engine_capture *capture, double mean_hz, char *text, size_t size);
+void budget_describe(const struct cpu_capture *capture, double mean_hz, char *text, size_t size);
 
 #endif

@@ -16,20 +16,22 @@ struct window_job {
     struct job job;
     struct allocs_window *window; /* retained */
     struct engine_progress progress;
+    sonde_err err; /* of the work */
 };
 
 static void window_release(struct allocs_window *window) {
-    capture_release(&window->handle);
+    capture_release(&window->base);
 }
 
-void allocs_finish(struct engine_capture *handle) {
-    struct allocs_window *window = (struct allocs_window *)handle;
+static void destroy(struct engine_capture *base) {
+    struct allocs_window *window = container_of(base, struct allocs_window, base);
     alloc_sums_finish(&window->before);
     alloc_view_release(window->view);
     sonde_buf_finish(&window->maps);
     for (int i = 0; i < 2; i++)
         if (window->dumps[i] >= 0)
             close(window->dumps[i]);
+    free(window);
 }
 
 /* ---- Jobs ---- */
@@ -38,7 +40,7 @@ void allocs_finish(struct engine_capture *handle) {
 static bool start_job(struct allocs_window *window, const struct engine_progress *progress,
                       void (*perform)(struct job *),
                       void (*complete)(struct engine *, struct job *)) {
-    struct engine *engine = window->handle.engine;
+    struct engine *engine = window->base.engine;
     struct window_job *job = calloc(1, sizeof *job);
     if (!job)
         return false;
@@ -47,17 +49,17 @@ static bool start_job(struct allocs_window *window, const struct engine_progress
     job->window = window;
     if (progress)
         job->progress = *progress;
-    capture_retain(&window->handle);
+    capture_retain(&window->base);
     window->job_runs = true;
     engine_start_job(engine, engine->reporters, &job->job);
     return true;
 }
 
 static struct allocs_window *end_job(struct job *base) {
-    struct window_job *job = (struct window_job *)base;
+    struct window_job *job = container_of(base, struct window_job, job);
     struct allocs_window *window = job->window;
     window->job_runs = false;
-    window->handle.target->wake_ns = 1;
+    target_wake_now(window->base.target);
     free(job);
     return window;
 }
@@ -103,28 +105,28 @@ static void ask_for_sampler(struct target *target) {
 /* ---- The end ---- */
 
 static void report(struct job *base) {
-    struct allocs_window *window = ((struct window_job *)base)->window;
-    const struct engine_capture_events *events = &window->handle.events;
+    struct allocs_window *window = container_of(base, struct window_job, job)->window;
+    const struct engine_capture_events *events = &window->base.events;
     struct sonde_profile *profile = NULL;
     struct engine_facts facts = {0};
     sonde_err err = window->err;
     if (!err)
         err = allocs_build(window, &profile, &facts, &window->diag);
     if (!err)
-        events->on_profile(window->handle.context, profile, &facts);
-    captures_give_back(window->handle.target);
-    events->on_end(window->handle.context, err, err ? &window->diag : NULL);
+        events->on_profile(window->base.context, profile, &facts);
+    capture_unreserve(window->base.target);
+    events->on_end(window->base.context, err, err ? &window->diag : NULL);
 }
 
 /* The table may be gone after this: what it held was read. */
 static void on_reported(struct engine *engine, struct job *base) {
-    struct allocs_window *window = end_job(base), **at = &window->handle.target->windows;
+    struct allocs_window *window = end_job(base), **at = &window->base.target->windows;
     while (*at && *at != window)
         at = &(*at)->next;
     if (*at)
         *at = window->next;
     if (window->asked && window->dumps[0] < 0)
-        ask_for_sampler(window->handle.target);
+        ask_for_sampler(window->base.target);
     window_release(window);
     window_release(window); /* its place on the target */
 }
@@ -137,6 +139,8 @@ static void close_window(struct allocs_window *window) {
 }
 
 static void fail_window(struct allocs_window *window, sonde_err err, const char *text) {
+    if (window->state == ALLOCS_REPORTING)
+        return;
     window->err = sonde_fail(&window->diag, err, "%s", text);
     close_window(window);
 }
@@ -152,23 +156,23 @@ static void run_window(struct allocs_window *window) {
         window->end_ns = now_ns + window->spec.duration_ms * 1000000ull;
     if (window->spec.progress_ms)
         window->progress_ns = now_ns + window->spec.progress_ms * 1000000ull;
-    window->handle.target->wake_ns = 1;
+    target_wake_now(window->base.target);
 }
 
 static void read_base(struct job *base) {
-    struct allocs_window *window = ((struct window_job *)base)->window;
+    struct window_job *job = container_of(base, struct window_job, job);
+    struct allocs_window *window = job->window;
     alloc_report_read_maps(window->pid, &window->maps);
     if (!window->view)
         return;
-    sonde_err err = alloc_view_read(window->view, &(struct alloc_choice){0}, &window->before);
-    if (err)
-        window->err = sonde_fail(&window->diag, err, "the sampler's table could not be read");
+    job->err = alloc_view_read(window->view, &(struct alloc_choice){0}, &window->before);
 }
 
 static void on_based(struct engine *engine, struct job *base) {
+    sonde_err err = container_of(base, struct window_job, job)->err;
     struct allocs_window *window = end_job(base);
-    if (window->err)
-        close_window(window);
+    if (err)
+        fail_window(window, err, "the sampler's table could not be read");
     else if (window->state == ALLOCS_BASING)
         run_window(window);
     window_release(window);
@@ -203,20 +207,20 @@ static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
     else if (!is_over)
         window->dumps[which] = fd;
     if (is_over)
-        window->handle.target->wake_ns = 1;
+        target_wake_now(window->base.target);
     else if (err)
         fail_window(window, err, diag.text);
     else if (which == 0)
         begin_window(window);
     else
         close_window(window);
-    call->target->wake_ns = 1;
+    target_wake_now(call->target);
     window_release(window);
     heap_call_free(call);
 }
 
 static void ask_for_dump(struct allocs_window *window, enum allocs_state state) {
-    struct target *target = window->handle.target;
+    struct target *target = window->base.target;
     struct heap_call *call = calloc(1, sizeof *call);
     window->state = state;
     if (!call) {
@@ -227,7 +231,7 @@ static void ask_for_dump(struct allocs_window *window, enum allocs_state state) 
     call->verb = sonde_guest_v1_HeapVerb_HEAP_DUMP;
     call->done = on_dumped;
     call->context = window;
-    capture_retain(&window->handle);
+    capture_retain(&window->base);
     heap_ask(target->heap, call);
 }
 
@@ -259,8 +263,8 @@ static bool has_dumps(const sonde_guest_v1_HeapAnswer *answer) {
            !answer->interposable;
 }
 
-static void begin(struct allocs_window *window, struct heap *heap,
-                  const sonde_guest_v1_HeapAnswer *answer) {
+static void begin_answered(struct allocs_window *window, struct heap *heap,
+                           const sonde_guest_v1_HeapAnswer *answer) {
     struct sonde_diag diag = {0};
     sonde_err err = judge(heap, answer, &diag);
     if (!err)
@@ -278,16 +282,16 @@ static void on_demand(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
         close(fd);
     for (struct allocs_window *window = target->windows; window; window = window->next)
         if (window->state == ALLOCS_WAITING && window->asked && window->asked <= number)
-            begin(window, target->heap, answer);
-    target->wake_ns = 1;
+            begin_answered(window, target->heap, answer);
+    target_wake_now(target);
     heap_call_free(call);
 }
 
 /* ---- Time ---- */
 
 static void progress(struct job *base) {
-    struct window_job *job = (struct window_job *)base;
-    const struct engine_capture *handle = &job->window->handle;
+    struct window_job *job = container_of(base, struct window_job, job);
+    const struct engine_capture *handle = &job->window->base;
     handle->events.on_progress(handle->context, &job->progress);
 }
 
@@ -300,7 +304,7 @@ static void tell_progress(struct allocs_window *window, uint64_t now_ns) {
         .hottest = "",
     };
     window->progress_ns = now_ns + window->spec.progress_ms * 1000000ull;
-    if (window->handle.events.on_progress && !window->job_runs)
+    if (window->base.events.on_progress && !window->job_runs)
         (void)start_job(window, &event, progress, on_job_done);
 }
 
@@ -309,13 +313,9 @@ static uint64_t earlier(uint64_t a, uint64_t b) {
 }
 
 static void look_at_flags(struct allocs_window *window, uint64_t now_ns) {
-    bool is_over = atomic_load(&window->handle.finish_asked) || window->is_gone ||
+    bool is_over = atomic_load(&window->base.is_finish_requested) || window->is_gone ||
                    (window->end_ns != 0 && now_ns >= window->end_ns);
-    if (window->state == ALLOCS_REPORTING)
-        return;
-    if (atomic_load(&window->handle.cancel_asked))
-        fail_window(window, SONDE_CANCELLED, "the capture was cancelled");
-    else if (is_over && window->state == ALLOCS_WAITING)
+    if (is_over && window->state == ALLOCS_WAITING)
         close_window(window); /* before it began: an empty result */
     else if (is_over && window->state == ALLOCS_RUNNING && window->dumps[0] >= 0)
         ask_for_dump(window, ALLOCS_CLOSING);
@@ -346,12 +346,12 @@ void allocs_detach(struct target *target) {
     bool is_ending = target->engine->has_begun_end;
     for (struct allocs_window *window = target->windows; window; window = window->next) {
         window->is_gone = true;
-        if (is_ending && window->state != ALLOCS_REPORTING)
+        if (is_ending)
             fail_window(window, SONDE_UNAVAILABLE, "the service is shutting down");
         else if (window->state == ALLOCS_WAITING)
             fail_window(window, SONDE_TARGET_GONE, "the target ended before the window began");
     }
-    target->wake_ns = 1;
+    target_wake_now(target);
 }
 
 /* ---- As callers see it ---- */
@@ -379,29 +379,29 @@ static sonde_err check(const struct engine_allocs_spec *spec, struct sonde_diag 
     return SONDE_OK;
 }
 
-static void on_start(struct engine *engine, struct message *message) {
-    struct engine_capture *handle =
-        (struct engine_capture *)((char *)message - offsetof(struct engine_capture, start));
-    struct allocs_window *window = (struct allocs_window *)handle;
-    struct target *target = handle->target;
-    window->next = target->windows;
-    target->windows = window;
-    target->wake_ns = 1;
-    window->pid = target->link.pid;
-    if (target->is_attached && !engine->has_begun_end) {
-        ask_for_sampler(target);
-        return;
-    }
-    target_relist(target);
-    if (engine->has_begun_end)
-        fail_window(window, SONDE_UNAVAILABLE, "the service is shutting down");
-    else
-        fail_window(window, SONDE_TARGET_GONE, "the target ended before the window began");
+static void enlist(struct engine_capture *base) {
+    struct allocs_window *window = container_of(base, struct allocs_window, base);
+    window->pid = base->target->link.pid;
+    window->next = base->target->windows;
+    base->target->windows = window;
 }
 
-static void launch(struct engine_capture *handle) {
-    handle->start.run = on_start;
-    engine_post(handle->engine, &handle->start);
+static void begin(struct engine_capture *base) {
+    ask_for_sampler(base->target);
+}
+
+static void fail(struct engine_capture *base, sonde_err err, const char *text) {
+    fail_window(container_of(base, struct allocs_window, base), err, text);
+}
+
+static const struct capture_ops ops = {enlist, begin, fail, destroy};
+
+static void init_window(struct allocs_window *window, const struct engine_allocs_spec *spec) {
+    window->spec = *spec;
+    window->spec.target = (struct engine_selector){0};
+    if (spec->probability == 0 && spec->sample_bytes == 0)
+        window->spec.sample_bytes = ENGINE_ALLOCS_SAMPLE;
+    window->dumps[0] = window->dumps[1] = -1;
 }
 
 static sonde_err create(struct engine *engine, const struct engine_allocs_spec *spec,
@@ -411,28 +411,20 @@ static sonde_err create(struct engine *engine, const struct engine_allocs_spec *
     *capture = NULL;
     sonde_err err = check(spec, diag);
     if (!err)
-        err = captures_reserve(engine, &spec->target, &target, diag);
+        err = capture_reserve(engine, &spec->target, &target, diag);
     if (err)
         return err;
     struct allocs_window *window = calloc(1, sizeof *window);
-    if (!window) {
-        captures_give_back(target);
-        target_release(target);
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    if (window) {
+        init_window(window, spec);
+        capture_init(&window->base, &ops, target, events, context);
+        *capture = &window->base;
+    } else {
+        capture_unreserve(target);
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     }
-    window->spec = *spec;
-    window->spec.target = (struct engine_selector){0};
-    if (spec->probability == 0 && spec->sample_bytes == 0)
-        window->spec.sample_bytes = ENGINE_ALLOCS_SAMPLE;
-    window->dumps[0] = window->dumps[1] = -1;
-    window->handle.is_window = true;
-    window->handle.refs = 2; /* the caller's, and the place on the target */
-    window->handle.engine = engine;
-    window->handle.target = target;
-    window->handle.events = *events;
-    window->handle.context = context;
-    *capture = &window->handle;
-    return SONDE_OK;
+    target_release(target);
+    return err;
 }
 
 sonde_err engine_capture_allocs(struct engine *engine, const struct engine_allocs_spec *spec,
@@ -440,7 +432,7 @@ sonde_err engine_capture_allocs(struct engine *engine, const struct engine_alloc
                                 struct engine_capture **capture, struct sonde_diag *diag) {
     sonde_err err = create(engine, spec, events, context, capture, diag);
     if (!err)
-        launch(*capture);
+        capture_launch(*capture);
     return err;
 }
 
@@ -463,8 +455,7 @@ sonde_err engine_allocs_start(struct engine *engine, const struct engine_allocs_
                                 .spec = spec,
                                 .lease_ms = lease_ms ? lease_ms : default_ms,
                                 .owner = owner,
-                                .begin = begin_session,
-                                .launch = launch};
+                                .begin = begin_session};
     return session_start(engine, &spec->target, &plan, info, diag);
 }
 

@@ -26,8 +26,8 @@ enum allocs_state {
 };
 
 struct allocs_window {
-    struct engine_capture handle; /* first */
-    struct allocs_window *next;   /* on its target */
+    struct engine_capture base;
+    struct allocs_window *next; /* on its target */
     struct engine_allocs_spec spec;
     enum allocs_state state;
     uint32_t asked; /* number of the demand that has it in */
@@ -49,8 +49,6 @@ struct allocs_window {
 void allocs_detach(struct target *target);
 /* Returns when to look again, 0 = never. */
 uint64_t allocs_tick(struct target *target, uint64_t now_ns);
-/* The handle's last reference is gone. */
-void allocs_finish(struct engine_capture *handle);
 
 /* allocs_result.c. Worker: what the window saw. */
 SONDE_MUST_USE sonde_err allocs_build(struct allocs_window *window, struct sonde_profile **profile,

@@ -50,7 +50,7 @@ static sonde_err build_from_table(struct allocs_window *window, struct sonde_pro
         .end_unix_ns = window->end_unix_ns,
         .comment = comment,
     };
-    err = alloc_report_profile(window->handle.engine, &report, profile, diag);
+    err = alloc_report_profile(window->base.engine, &report, profile, diag);
     facts->samples = sums.samples;
     facts->dropped = sums.dropped;
     sonde_buf_finish(&maps);
@@ -66,7 +66,7 @@ static sonde_err build_dump(struct allocs_window *window, int which, struct sond
     *profile = NULL;
     sonde_err err = heap_text_open(window->dumps[which], &text, diag);
     if (!err)
-        err = heap_profile_build(window->handle.engine, window->pid, &text, profile, diag);
+        err = heap_profile_build(window->base.engine, window->pid, &text, profile, diag);
     heap_text_finish(&text);
     return err;
 }

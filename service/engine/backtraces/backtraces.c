@@ -165,7 +165,7 @@ static void finish(struct backtraces *all) {
 }
 
 static void perform(struct job *base) {
-    struct backtraces_job *job = (struct backtraces_job *)base;
+    struct backtraces_job *job = container_of(base, struct backtraces_job, job);
     struct sonde_diag diag = {0};
     struct backtraces all = {
         .engine = base->engine,
@@ -183,14 +183,13 @@ static void perform(struct job *base) {
 }
 
 static void complete(struct engine *engine, struct job *base) {
-    struct backtraces_job *job = (struct backtraces_job *)base;
+    struct backtraces_job *job = container_of(base, struct backtraces_job, job);
     target_release(job->target);
     free(job);
 }
 
 static void on_begin(struct engine *engine, struct message *message) {
-    struct backtraces_job *job =
-        (struct backtraces_job *)((char *)message - offsetof(struct backtraces_job, begin));
+    struct backtraces_job *job = container_of(message, struct backtraces_job, begin);
     job->is_ticking = job->target->clock != CLOCK_IDLE;
     engine_start_job(engine, engine->builders, &job->job);
 }

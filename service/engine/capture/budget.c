@@ -8,7 +8,7 @@
  * for that stands an estimate, larger under a hypervisor, where a timer interrupt leaves the guest
  * machine. What the guest's control thread takes comes off the ceiling first, three quarters of it
  * at most. So the period follows from the ceiling at once, and is corrected at every account. */
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 
 #include <cpuid.h>
 #include <stdio.h>
@@ -28,8 +28,7 @@ static uint64_t kernel_ns(void) {
 
 static double lowest_ceiling(const struct target *target) {
     double lowest = 0;
-    for (const struct engine_capture *capture = target->captures; capture;
-         capture = capture->next) {
+    for (const struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         double ceiling = capture->spec.max_overhead;
         bool counts = capture->state == CAPTURE_WAITING || capture->state == CAPTURE_RUNNING;
         if (counts && ceiling > 0 && (lowest == 0 || ceiling < lowest))
@@ -96,9 +95,8 @@ bool budget_on_account(struct target *target) {
     return true;
 }
 
-void budget_describe(const struct engine_capture *capture, double mean_hz, char *text,
-                     size_t size) {
-    const struct target *target = capture->target;
+void budget_describe(const struct cpu_capture *capture, double mean_hz, char *text, size_t size) {
+    const struct target *target = capture->base.target;
     const struct tallies *now = &target->tallies, *base = &capture->first;
     double ceiling = capture->spec.max_overhead, asked_hz = capture->spec.frequency_hz;
     text[0] = 0;

@@ -1,71 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/capture/capture.h"
 
-#include "service/engine/allocs/allocs.h"
+#include "service/engine/find_target.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-struct engine_capture *capture_create(struct target *target, const struct engine_cpu_spec *spec,
-                                      const struct engine_capture_events *events, void *context) {
-    struct engine_capture *capture = calloc(1, sizeof *capture);
-    if (!capture)
-        return NULL;
+void capture_init(struct engine_capture *capture, const struct capture_ops *ops,
+                  struct target *target, const struct engine_capture_events *events,
+                  void *context) {
+    capture->ops = ops;
     capture->refs = 2; /* the caller's handle, and the place on the target */
     capture->engine = target->engine;
     capture->target = target_retain(target);
-    capture->spec = *spec;
-    capture->spec.target = (struct engine_selector){0};
     capture->events = *events;
     capture->context = context;
-    capture->period_ns = (1000000000ull + spec->frequency_hz / 2) / spec->frequency_hz;
-    /* Half of what 63 bits of nanoseconds hold, so that no sum can overflow. */
-    capture->limit_samples = (uint64_t)INT64_MAX / 2 / capture->period_ns;
-    if (spec->max_samples != 0 && spec->max_samples < capture->limit_samples)
-        capture->limit_samples = spec->max_samples;
-    return capture;
 }
 
 void capture_retain(struct engine_capture *capture) {
     atomic_fetch_add_explicit(&capture->refs, 1, memory_order_relaxed);
 }
 
-static void window_finish(struct window *window) {
-    for (uint32_t i = 0; i < window->part_count; i++) {
-        stacks_release(window->parts[i].stacks);
-        counts_finish(&window->parts[i].counts);
-    }
-    window->part_count = 0;
-}
-
 void capture_release(struct engine_capture *capture) {
     if (!capture || atomic_fetch_sub_explicit(&capture->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (capture->is_window)
-        allocs_finish(capture);
-    window_finish(&capture->window);
-    thinner_finish(&capture->thinner);
-    target_release(capture->target);
-    free(capture);
+    struct target *target = capture->target;
+    capture->ops->destroy(capture);
+    target_release(target);
 }
 
 static void on_start(struct engine *engine, struct message *message) {
-    struct engine_capture *capture =
-        (struct engine_capture *)((char *)message - offsetof(struct engine_capture, start));
+    struct engine_capture *capture = container_of(message, struct engine_capture, start);
     struct target *target = capture->target;
-    thinner_init(&capture->thinner, capture->period_ns, engine_random(engine));
-    capture->next = target->captures;
-    target->captures = capture;
-    target->wake_ns = 1;
+    capture->ops->enlist(capture);
+    target_wake_now(target);
     if (target->is_attached && !engine->has_begun_end) {
-        clock_adjust(target);
+        capture->ops->begin(capture);
         return;
     }
     target_relist(target);
     if (engine->has_begun_end)
-        capture_fail(capture, SONDE_UNAVAILABLE, "the service is shutting down");
+        capture->ops->fail(capture, SONDE_UNAVAILABLE, "the service is shutting down");
     else
-        capture_fail(capture, SONDE_TARGET_GONE, "the target ended before the capture began");
+        capture->ops->fail(capture, SONDE_TARGET_GONE, "the target ended before the capture began");
 }
 
 void capture_launch(struct engine_capture *capture) {
@@ -73,191 +47,73 @@ void capture_launch(struct engine_capture *capture) {
     engine_post(capture->engine, &capture->start);
 }
 
-static void window_open(struct engine_capture *capture, uint64_t now_ns, int64_t unix_ns) {
-    struct window *window = &capture->window;
-    uint64_t sequence = window->sequence;
-    memset(window, 0, sizeof *window);
-    window->sequence = sequence;
-    window->start_ns = now_ns;
-    window->start_unix_ns = unix_ns;
-    window->base = capture->target->tallies;
-    window->parts[0].stacks = stacks_retain(capture->target->stacks);
-    window->part_count = 1;
-    if (capture->spec.window_ms)
-        capture->window_end_ns = now_ns + capture->spec.window_ms * 1000000ull;
+/* With targets_lock held. */
+static sonde_err reserve(struct engine *engine, const struct engine_selector *selector,
+                         struct target **target, struct sonde_diag *diag) {
+    sonde_err err = find_target(engine, selector, target, diag);
+    if (err)
+        return err;
+    struct engine_target *info = &(*target)->info;
+    if (info->captures_running >= ENGINE_CAPTURES_PER_TARGET)
+        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
+                          "%u captures of %s are running; the limit is %u", info->captures_running,
+                          info->name, ENGINE_CAPTURES_PER_TARGET);
+    info->captures_running++;
+    target_retain(*target);
+    return SONDE_OK;
 }
 
-void capture_begin(struct engine_capture *capture, uint64_t now_ns) {
-    capture->state = CAPTURE_RUNNING;
-    capture->start_ns = now_ns;
-    if (capture->spec.duration_ms)
-        capture->end_ns = now_ns + capture->spec.duration_ms * 1000000ull;
-    if (capture->spec.progress_ms)
-        capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;
-    capture->first = capture->target->tallies;
-    capture->rate.since_ns = now_ns;
-    window_open(capture, now_ns, now_unix_ns());
+sonde_err capture_reserve(struct engine *engine, const struct engine_selector *selector,
+                          struct target **target, struct sonde_diag *diag) {
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    lock_take(&engine->targets_lock);
+    sonde_err err = reserve(engine, selector, target, diag);
+    lock_drop(&engine->targets_lock);
+    if (err)
+        return err;
+    atomic_fetch_add(&engine->captures_running, 1);
+    atomic_fetch_add(&engine->captures_total, 1);
+    return SONDE_OK;
 }
 
-bool capture_is_counting(const struct engine_capture *capture) {
-    return capture->state == CAPTURE_RUNNING || capture->state == CAPTURE_CLOSING;
+void capture_unreserve(struct target *target) {
+    lock_take(&target->engine->targets_lock);
+    target->info.captures_running--;
+    lock_drop(&target->engine->targets_lock);
+    atomic_fetch_sub(&target->engine->captures_running, 1);
 }
 
-bool capture_can_renew(const struct engine_capture *capture) {
-    return capture->window.part_count < REPORT_MAX_PARTS;
+/* The capture's own tick finds the flag. */
+static void on_finish(struct engine *engine, struct message *message) {
+    struct engine_capture *capture = container_of(message, struct engine_capture, finish);
+    target_wake_now(capture->target);
+    capture_release(capture);
 }
 
-void capture_renew(struct engine_capture *capture) {
-    struct window *window = &capture->window;
-    window->parts[window->part_count].stacks = stacks_retain(capture->target->stacks);
-    window->part_count++;
-}
-
-static void count_drop(struct engine_capture *capture, uint64_t n) {
-    capture->window.stacks_full += n;
-    capture->dropped += n;
-    atomic_fetch_add_explicit(&capture->engine->drops[DROP_STACKS_FULL], n, memory_order_relaxed);
-}
-
-void capture_count(struct engine_capture *capture, const struct count_key *key,
-                   const struct ring_sample *sample) {
-    struct window *window = &capture->window;
-    uint64_t room = capture->limit_samples - capture->samples;
-    uint64_t n = capture->pending < room ? capture->pending : room;
-    struct counts *counts = &window->parts[window->part_count - 1].counts;
-    if (n == 0)
+void engine_capture_finish(struct engine_capture *capture) {
+    if (atomic_exchange(&capture->is_finish_requested, true))
         return;
-    if (!key || counts_add(counts, key, n) != SONDE_OK) {
-        count_drop(capture, n);
+    capture_retain(capture);
+    capture->finish.run = on_finish;
+    engine_post(capture->engine, &capture->finish);
+}
+
+static void on_cancel(struct engine *engine, struct message *message) {
+    struct engine_capture *capture = container_of(message, struct engine_capture, cancel);
+    capture->ops->fail(capture, SONDE_CANCELLED, "the capture was cancelled");
+    target_wake_now(capture->target);
+    capture_release(capture);
+}
+
+void engine_capture_cancel(struct engine_capture *capture) {
+    if (atomic_exchange(&capture->is_cancel_requested, true))
         return;
-    }
-    window->samples += n;
-    capture->samples += n;
-    atomic_fetch_add_explicit(&capture->engine->samples_total, n, memory_order_relaxed);
-    if (!sample)
-        return;
-    window->cut_stacks[sample->end] += n;
-    window->truncated += sample->end == RING_END_DEPTH ? n : 0;
+    capture_retain(capture);
+    capture->cancel.run = on_cancel;
+    engine_post(capture->engine, &capture->cancel);
 }
 
-void capture_note_rate(struct engine_capture *capture, uint64_t now_ns) {
-    const struct target *target = capture->target;
-    bool is_off_cpu = capture->spec.mode == ENGINE_OFF_CPU;
-    uint64_t period_ns = is_off_cpu ? target->wall_period_ns : target->period_ns;
-    if (capture->state != CAPTURE_RUNNING || period_ns == 0 || now_ns <= capture->rate.since_ns)
-        return;
-    if (period_ns < capture->period_ns)
-        period_ns = capture->period_ns; /* others may want more */
-    double hz = 1e9 / (double)period_ns;
-    capture->rate.sum += hz * (double)(now_ns - capture->rate.since_ns);
-    capture->rate.since_ns = now_ns;
-    if (capture->rate.lowest_hz == 0 || hz < capture->rate.lowest_hz)
-        capture->rate.lowest_hz = hz;
-}
-
-/* What the guest knows of blocked threads and has not recorded yet is asked for. */
-static void await_flush(struct engine_capture *capture, uint64_t now_ns) {
-    clock_ask_again(capture->target);
-    capture->flush_sequence = capture->target->sequence;
-    capture->flush_deadline_ns = now_ns + ENGINE_STOP_NS;
-}
-
-/* Leaves the tick stream to the others; the last one waits for the guest's last records. */
-void capture_close(struct engine_capture *capture) {
-    struct target *target = capture->target;
-    uint64_t now_ns = now_monotonic_ns();
-    if (capture->state == CAPTURE_WAITING) { /* asked to finish before it began: an empty result */
-        capture->window.start_ns = now_ns;
-        capture->window.start_unix_ns = now_unix_ns();
-        capture->window.base = target->tallies;
-        capture_conclude(capture);
-        clock_adjust(target);
-        return;
-    }
-    clock_read_cpu(target);
-    (void)rings_drain(target, now_ns, 0);
-    capture_note_rate(capture, now_ns);
-    capture->state = CAPTURE_CLOSING;
-    clock_adjust(target);
-    if (target->clock == CLOCK_STOPPING)
-        return;
-    if (capture->spec.mode != ENGINE_CPU && target->clock == CLOCK_RUNNING)
-        await_flush(capture, now_ns);
-    else
-        capture_conclude(capture);
-}
-
-void capture_conclude(struct engine_capture *capture) {
-    capture->state = CAPTURE_REPORTING;
-    jobs_report(capture, now_monotonic_ns());
-    jobs_end(capture, SONDE_OK, NULL);
-    capture->target->wake_ns = 1;
-}
-
-/* The window's counts are taken by the report; the next one begins where it ended. */
-void capture_next_window(struct engine_capture *capture, uint64_t now_ns, int64_t unix_ns) {
-    capture->window.sequence++;
-    window_open(capture, now_ns, unix_ns);
-}
-
-void capture_fail(struct engine_capture *capture, sonde_err err, const char *text) {
-    struct sonde_diag diag = {.code = err};
-    if (capture->is_last_event_running)
-        return;
-    if (text)
-        (void)sonde_fail(&diag, err, "%s", text);
-    jobs_drop_queued(capture);
-    window_finish(&capture->window);
-    capture->state = CAPTURE_REPORTING;
-    jobs_end(capture, err, text ? &diag : NULL);
-    clock_adjust(capture->target);
-}
-
-static void close_window(struct engine_capture *capture, uint64_t now_ns) {
-    if (capture->job_count >= ENGINE_MAX_QUEUED_JOBS) { /* the reader is slow: a longer window */
-        capture->window_end_ns = now_ns + capture->spec.window_ms * 1000000ull;
-        return;
-    }
-    clock_read_cpu(capture->target);
-    (void)rings_drain(capture->target, now_ns, 0);
-    jobs_report(capture, now_ns);
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
-static bool is_over(const struct engine_capture *capture, uint64_t now_ns) {
-    return (capture->end_ns != 0 && now_ns >= capture->end_ns) ||
-           capture->samples >= capture->limit_samples || atomic_load(&capture->finish_asked);
-}
-
-static void tick_running(struct engine_capture *capture, uint64_t now_ns) {
-    if (is_over(capture, now_ns)) {
-        capture_close(capture);
-        return;
-    }
-    if (capture->window_end_ns != 0 && now_ns >= capture->window_end_ns)
-        close_window(capture, now_ns);
-    if (capture->progress_ns != 0 && now_ns >= capture->progress_ns) {
-        jobs_progress(capture, now_ns);
-        capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;
-    }
-}
-
-uint64_t capture_tick(struct engine_capture *capture, uint64_t now_ns) {
-    uint64_t wake_ns = 0;
-    if (capture->state == CAPTURE_WAITING && atomic_load(&capture->finish_asked))
-        capture_close(capture);
-    if (capture->state == CAPTURE_RUNNING)
-        tick_running(capture, now_ns);
-    if (capture->state == CAPTURE_CLOSING && capture->flush_sequence) {
-        if (now_ns >= capture->flush_deadline_ns)
-            capture_conclude(capture);
-        else
-            wake_ns = capture->flush_deadline_ns;
-    }
-    if (capture->state == CAPTURE_RUNNING)
-        wake_ns = earlier(capture->end_ns, earlier(capture->window_end_ns, capture->progress_ns));
-    return earlier(wake_ns, jobs_run(capture, now_ns));
+void engine_capture_release(struct engine_capture *capture) {
+    capture_release(capture);
 }

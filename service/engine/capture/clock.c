@@ -3,7 +3,7 @@
  * The one tick stream of a target: as fast as its fastest capture, running while any capture does.
  * The guest is asked by CpuConfig and answers by CpuState. A stop is waited for (ENGINE_STOP_NS at
  * most), so that the last records count; whoever comes meanwhile waits for the next start. */
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,8 +13,8 @@
 
 static void send_config(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
     uint64_t now_ns = now_monotonic_ns();
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next)
-        capture_note_rate(capture, now_ns);
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next)
+        cpu_capture_note_rate(capture, now_ns);
     frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
     message.which_message = sonde_guest_v1_ToGuest_cpu_config_tag;
     message.message.cpu_config.sequence = ++target->sequence;
@@ -40,8 +40,7 @@ struct wanted {
 
 static struct wanted wanted_periods(const struct target *target) {
     struct wanted wanted = {0};
-    for (const struct engine_capture *capture = target->captures; capture;
-         capture = capture->next) {
+    for (const struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state != CAPTURE_WAITING && capture->state != CAPTURE_RUNNING)
             continue;
         bool ticks = capture->spec.mode != ENGINE_OFF_CPU;
@@ -71,9 +70,9 @@ static void begin_waiting(struct target *target) {
     uint64_t now_ns = now_monotonic_ns();
     (void)rings_drain(target, now_ns, 0); /* what was sampled before is not theirs */
     clock_read_cpu(target);
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
-            capture_begin(capture, now_ns);
+            cpu_capture_begin(capture, now_ns);
     }
 }
 
@@ -99,7 +98,7 @@ void clock_adjust(struct target *target) {
     struct wanted wanted = wanted_periods(target);
     bool is_other =
         wanted.period_ns != target->period_ns || wanted.wall_period_ns != target->wall_period_ns;
-    target->wake_ns = 1;
+    target_wake_now(target);
     switch (target->clock) {
     case CLOCK_IDLE:
         if (wanted.period_ns != 0 && target->is_attached)
@@ -124,9 +123,9 @@ void clock_stopped(struct target *target) {
     target->clock = CLOCK_IDLE;
     clock_read_cpu(target);
     (void)rings_drain(target, now_monotonic_ns(), 0);
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_CLOSING || capture->state == CAPTURE_RUNNING)
-            capture_conclude(capture);
+            cpu_capture_conclude(capture);
     }
     stacks_release(target->stacks);
     target->stacks = NULL;
@@ -144,9 +143,9 @@ static void publish(struct target *target, const sonde_guest_v1_CpuState *state)
 }
 
 static void fail_all(struct target *target, sonde_err err, const char *text) {
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
-            capture_fail(capture, err, text);
+            cpu_capture_fail(capture, err, text);
     }
 }
 
@@ -184,10 +183,10 @@ static void on_refused(struct target *target, const sonde_guest_v1_CpuState *sta
 /* Those that waited for what the guest knew. */
 static void conclude_flushed(struct target *target, uint32_t sequence) {
     (void)rings_drain(target, now_monotonic_ns(), 0);
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         bool waits = capture->state == CAPTURE_CLOSING && capture->flush_sequence != 0;
         if (waits && (int32_t)(sequence - capture->flush_sequence) >= 0)
-            capture_conclude(capture);
+            cpu_capture_conclude(capture);
     }
 }
 
@@ -195,7 +194,7 @@ void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state)
     bool is_current = (int32_t)(state->sequence - target->start_sequence) >= 0;
     bool is_starting = target->clock == CLOCK_STARTING || target->clock == CLOCK_RUNNING;
     bool is_last = !state->running && state->sequence == target->sequence;
-    target->wake_ns = 1;
+    target_wake_now(target);
     if (is_starting && is_current && state->running)
         on_running(target);
     if (is_starting && state->running)

@@ -13,32 +13,32 @@ static void job_free(struct capture_job *job) {
     report_input_finish(&job->report);
     stacks_release(job->progress.stacks);
     free(job->progress.leaves);
-    capture_release(job->capture);
+    capture_release(&job->capture->base);
     free(job);
 }
 
 /* Unlinks an ended capture from its target. */
-static void forget(struct engine_capture *capture) {
-    struct engine_capture **at = &capture->target->captures;
+static void forget(struct cpu_capture *capture) {
+    struct cpu_capture **at = &capture->base.target->captures;
     while (*at && *at != capture)
         at = &(*at)->next;
     if (*at)
         *at = capture->next;
-    capture->target->wake_ns = 1;
-    capture_release(capture);
+    target_wake_now(capture->base.target);
+    capture_release(&capture->base);
 }
 
 static void on_job_done(struct engine *engine, struct job *base) {
-    struct capture_job *job = (struct capture_job *)base;
-    struct engine_capture *capture = job->capture;
+    struct capture_job *job = container_of(base, struct capture_job, job);
+    struct cpu_capture *capture = job->capture;
     capture->running_job = NULL;
-    capture->target->wake_ns = 1;
+    target_wake_now(capture->base.target);
     if (job->kind == JOB_END)
         forget(capture);
     job_free(job);
 }
 
-struct capture_job *job_create(struct engine_capture *capture, enum job_kind kind,
+struct capture_job *job_create(struct cpu_capture *capture, enum job_kind kind,
                                void (*perform)(struct job *)) {
     struct capture_job *job = calloc(1, sizeof *job);
     if (!job)
@@ -47,74 +47,74 @@ struct capture_job *job_create(struct engine_capture *capture, enum job_kind kin
     job->job.perform = perform;
     job->job.complete = on_job_done;
     job->capture = capture;
-    capture_retain(capture);
+    capture_retain(&capture->base);
     return job;
 }
 
-void job_enqueue(struct engine_capture *capture, struct capture_job *job) {
-    job->job.next = NULL;
+void job_enqueue(struct cpu_capture *capture, struct capture_job *job) {
+    job->next = NULL;
     if (capture->last_job)
-        capture->last_job->next = &job->job;
+        capture->last_job->next = job;
     else
-        capture->first_job = &job->job;
-    capture->last_job = &job->job;
+        capture->first_job = job;
+    capture->last_job = job;
     capture->job_count++;
-    capture->target->wake_ns = 1;
+    target_wake_now(capture->base.target);
 }
 
-void job_push_front(struct engine_capture *capture, struct capture_job *job) {
-    job->job.next = capture->first_job;
-    capture->first_job = &job->job;
+void job_push_front(struct cpu_capture *capture, struct capture_job *job) {
+    job->next = capture->first_job;
+    capture->first_job = job;
     if (!capture->last_job)
-        capture->last_job = &job->job;
+        capture->last_job = job;
     capture->job_count++;
 }
 
-static struct capture_job *dequeue(struct engine_capture *capture) {
-    struct job *job = capture->first_job;
+static struct capture_job *dequeue(struct cpu_capture *capture) {
+    struct capture_job *job = capture->first_job;
     if (!job)
         return NULL;
     capture->first_job = job->next;
     if (!capture->first_job)
         capture->last_job = NULL;
     capture->job_count--;
-    if (((struct capture_job *)job)->kind == JOB_REPORT)
+    if (job->kind == JOB_REPORT)
         capture->names_deadline_ns = 0;
-    return (struct capture_job *)job;
+    return job;
 }
 
-void jobs_drop_queued(struct engine_capture *capture) {
+void jobs_drop_queued(struct cpu_capture *capture) {
     struct capture_job *job;
     while ((job = dequeue(capture)) != NULL) {
         if (job->kind != JOB_END) {
             job_free(job);
             continue;
         }
-        capture->end_job = &job->job; /* may be wanted again, with another error */
-        capture_release(capture);
+        capture->end_job = job; /* may be wanted again, with another error */
+        capture_release(&capture->base);
     }
 }
 
 /* Windows of a stream do not wait for lines: the next one has them. */
-static bool is_ready(struct engine_capture *capture, const struct report_input *report) {
+static bool is_ready(struct cpu_capture *capture, const struct report_input *report) {
     bool ready = true;
     for (uint32_t i = 0; i < report->part_count && !report->no_symbols; i++) {
         struct stacks *stacks = report->parts[i].stacks;
-        ready &= tables_warm(capture->target, stacks);
+        ready &= tables_warm(capture->base.target, stacks);
         ready &= capture->spec.window_ms || !tables_are_converting(stacks);
     }
     return ready;
 }
 
-static uint64_t names_deadline(const struct engine_capture *capture, uint64_t now_ns) {
+static uint64_t names_deadline(const struct cpu_capture *capture, uint64_t now_ns) {
     uint64_t patience_ns = now_ns + ENGINE_NAMES_NS, by_ns = capture->spec.result_by_ns;
     if (by_ns == 0 || by_ns > patience_ns + ENGINE_NAMES_SPARE_NS)
         return patience_ns;
     return by_ns > now_ns + ENGINE_NAMES_SPARE_NS ? by_ns - ENGINE_NAMES_SPARE_NS : now_ns;
 }
 
-uint64_t jobs_run(struct engine_capture *capture, uint64_t now_ns) {
-    struct capture_job *first = (struct capture_job *)capture->first_job;
+uint64_t jobs_run(struct cpu_capture *capture, uint64_t now_ns) {
+    struct capture_job *first = capture->first_job;
     if (!first || capture->running_job)
         return 0;
     if (first->kind == JOB_REPORT && !is_ready(capture, &first->report)) {
@@ -123,35 +123,35 @@ uint64_t jobs_run(struct engine_capture *capture, uint64_t now_ns) {
         if (now_ns < capture->names_deadline_ns) {
             if (!jobs_wait_progress(capture, &first->report, now_ns))
                 return now_ns + ENGINE_NAMES_LOOK_NS;
-            first = (struct capture_job *)capture->first_job;
+            first = capture->first_job;
         }
     }
     dequeue(capture);
-    capture->running_job = &first->job;
+    capture->running_job = first;
     capture->is_last_event_running = first->kind == JOB_END;
-    engine_start_job(capture->engine, capture->engine->reporters, &first->job);
+    engine_start_job(capture->base.engine, capture->base.engine->reporters, &first->job);
     return 0;
 }
 
 static void perform_report(struct job *base) {
-    struct capture_job *job = (struct capture_job *)base;
-    struct engine_capture *capture = job->capture;
+    struct capture_job *job = container_of(base, struct capture_job, job);
+    struct cpu_capture *capture = job->capture;
     struct sonde_profile *profile = NULL;
     job->report.facts.clock = job->report.clock;
     job->report.facts.budget_note = job->report.budget_note;
     sonde_err err =
-        report_build(&job->report, capture->engine->symbols, &profile, &capture->report_diag);
+        report_build(&job->report, capture->base.engine->symbols, &profile, &capture->report_diag);
     if (err)
         capture->report_err = err;
-    else if (capture->events.on_profile)
-        capture->events.on_profile(capture->context, profile, &job->report.facts);
+    else if (capture->base.events.on_profile)
+        capture->base.events.on_profile(capture->base.context, profile, &job->report.facts);
     else
         sonde_profile_destroy(profile);
 }
 
-static void fill_drops(const struct engine_capture *capture, struct engine_facts *facts) {
+static void fill_drops(const struct cpu_capture *capture, struct engine_facts *facts) {
     const struct window *window = &capture->window;
-    const struct tallies *now = &capture->target->tallies;
+    const struct tallies *now = &capture->base.target->tallies;
     for (int i = 0; i < DROP_CAUSES; i++) {
         uint64_t count =
             i == DROP_STACKS_FULL ? window->stacks_full : now->drops[i] - window->base.drops[i];
@@ -161,10 +161,10 @@ static void fill_drops(const struct engine_capture *capture, struct engine_facts
     facts->drop_count = DROP_CAUSES;
 }
 
-static void fill_facts(const struct engine_capture *capture, uint64_t now_ns,
+static void fill_facts(const struct cpu_capture *capture, uint64_t now_ns,
                        struct engine_facts *facts) {
     const struct window *window = &capture->window;
-    const struct tallies *now = &capture->target->tallies, *base = &window->base;
+    const struct tallies *now = &capture->base.target->tallies, *base = &window->base;
     uint64_t handler_ns = now->handler_ns - base->handler_ns;
     uint64_t account_ns = now->account_ns - base->account_ns;
     facts->sequence = window->sequence;
@@ -182,9 +182,9 @@ static void fill_facts(const struct engine_capture *capture, uint64_t now_ns,
     fill_drops(capture, facts);
 }
 
-static void take_window(struct engine_capture *capture, struct report_input *report) {
+static void take_window(struct cpu_capture *capture, struct report_input *report) {
     struct window *window = &capture->window;
-    const struct engine_target *info = &capture->target->info;
+    const struct engine_target *info = &capture->base.target->info;
     memcpy(report->parts, window->parts, sizeof report->parts);
     report->part_count = window->part_count;
     window->part_count = 0;
@@ -199,16 +199,15 @@ static void take_window(struct engine_capture *capture, struct report_input *rep
 }
 
 /* The mean is over the whole capture so far. */
-static void take_rate(struct engine_capture *capture, uint64_t now_ns,
-                      struct report_input *report) {
-    capture_note_rate(capture, now_ns);
+static void take_rate(struct cpu_capture *capture, uint64_t now_ns, struct report_input *report) {
+    cpu_capture_note_rate(capture, now_ns);
     uint64_t ran_ns = capture->rate.since_ns - capture->start_ns;
     double mean_hz = ran_ns ? capture->rate.sum / (double)ran_ns : 1e9 / (double)capture->period_ns;
     report->facts.frequency_hz = mean_hz;
     budget_describe(capture, mean_hz, report->budget_note, sizeof report->budget_note);
 }
 
-void jobs_report(struct engine_capture *capture, uint64_t now_ns) {
+void jobs_report(struct cpu_capture *capture, uint64_t now_ns) {
     struct capture_job *job = job_create(capture, JOB_REPORT, perform_report);
     if (!job)
         return; /* out of memory: the window goes on */
@@ -218,13 +217,13 @@ void jobs_report(struct engine_capture *capture, uint64_t now_ns) {
     take_window(capture, &job->report);
     job_enqueue(capture, job);
     if (capture->state == CAPTURE_RUNNING)
-        capture_next_window(capture, now_ns, facts->end_unix_ns);
+        cpu_capture_next_window(capture, now_ns, facts->end_unix_ns);
 }
 
 static void perform_end(struct job *base) {
-    struct capture_job *job = (struct capture_job *)base;
-    struct engine_capture *capture = job->capture;
-    struct engine *engine = capture->engine;
+    struct capture_job *job = container_of(base, struct capture_job, job);
+    struct cpu_capture *capture = job->capture;
+    struct engine *engine = capture->base.engine;
     sonde_err err = job->end.err;
     const struct sonde_diag *diag = job->end.has_diag ? &job->end.diag : NULL;
     if (err == SONDE_OK && capture->report_err != SONDE_OK) {
@@ -232,15 +231,15 @@ static void perform_end(struct job *base) {
         diag = &capture->report_diag;
     }
     /* Before the event: whoever hears of the end may start the next one at once. */
-    captures_give_back(capture->target);
+    capture_unreserve(capture->base.target);
     if (capture->spec.window_ms)
         atomic_fetch_sub(&engine->streams_running, 1);
-    capture->events.on_end(capture->context, err, diag);
+    capture->base.events.on_end(capture->base.context, err, diag);
 }
 
 /* The job was made with the capture, so that the end always comes. */
-void jobs_end(struct engine_capture *capture, sonde_err err, const struct sonde_diag *diag) {
-    struct capture_job *job = (struct capture_job *)capture->end_job;
+void jobs_end(struct cpu_capture *capture, sonde_err err, const struct sonde_diag *diag) {
+    struct capture_job *job = capture->end_job;
     capture->end_job = NULL;
     if (!job)
         return;
@@ -248,20 +247,20 @@ void jobs_end(struct engine_capture *capture, sonde_err err, const struct sonde_
     job->end.has_diag = diag != NULL;
     if (diag)
         job->end.diag = *diag;
-    capture_retain(capture);
+    capture_retain(&capture->base);
     job_enqueue(capture, job);
 }
 
-bool jobs_prepare_end(struct engine_capture *capture) {
+bool jobs_prepare_end(struct cpu_capture *capture) {
     struct capture_job *job = job_create(capture, JOB_END, perform_end);
     if (!job)
         return false;
-    capture_release(capture); /* retained again when it is queued: no circle */
-    capture->end_job = &job->job;
+    capture_release(&capture->base); /* retained again when it is queued: no circle */
+    capture->end_job = job;
     return true;
 }
 
-void jobs_discard_end(struct engine_capture *capture) {
+void jobs_discard_end(struct cpu_capture *capture) {
     free(capture->end_job);
     capture->end_job = NULL;
 }

@@ -5,7 +5,7 @@
 #ifndef SONDE_SERVICE_ENGINE_CAPTURE_JOBS_H
 #define SONDE_SERVICE_ENGINE_CAPTURE_JOBS_H
 
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 
 enum job_kind { JOB_REPORT, JOB_PROGRESS, JOB_END };
 
@@ -18,7 +18,8 @@ struct leaf {
 
 struct capture_job {
     struct job job;
-    struct engine_capture *capture; /* retained */
+    struct capture_job *next;    /* waiting in its capture */
+    struct cpu_capture *capture; /* retained */
     enum job_kind kind;
     struct report_input report;
     struct {
@@ -36,12 +37,12 @@ struct capture_job {
 };
 
 /* NULL when out of memory. */
-struct capture_job *job_create(struct engine_capture *capture, enum job_kind kind,
+struct capture_job *job_create(struct cpu_capture *capture, enum job_kind kind,
                                void (*perform)(struct job *));
-void job_enqueue(struct engine_capture *capture, struct capture_job *job);
-void job_push_front(struct engine_capture *capture, struct capture_job *job);
+void job_enqueue(struct cpu_capture *capture, struct capture_job *job);
+void job_push_front(struct cpu_capture *capture, struct capture_job *job);
 /* progress.c: while a report waits; true when a job for it stands in front of the line now. */
-bool jobs_wait_progress(struct engine_capture *capture, const struct report_input *report,
+bool jobs_wait_progress(struct cpu_capture *capture, const struct report_input *report,
                         uint64_t now_ns);
 
 #endif

@@ -60,8 +60,8 @@ static void find_hottest(const struct leaf *leaves, const struct symbol_answer *
 }
 
 static void perform_progress(struct job *base) {
-    struct capture_job *job = (struct capture_job *)base;
-    struct engine_capture *capture = job->capture;
+    struct capture_job *job = container_of(base, struct capture_job, job);
+    struct cpu_capture *capture = job->capture;
     struct symbol_query queries[NAMED_LEAVES] = {{0}};
     struct symbol_answer answers[NAMED_LEAVES] = {{0}};
     struct sonde_arena arena = {0};
@@ -74,9 +74,9 @@ static void perform_progress(struct job *base) {
         queries[i].module = mapping->has_bias ? mapping_module(mapping) : NULL;
     }
     job->progress.event.hottest = "";
-    if (symbol_resolve(capture->engine->symbols, queries, count, &arena, answers) == SONDE_OK)
+    if (symbol_resolve(capture->base.engine->symbols, queries, count, &arena, answers) == SONDE_OK)
         find_hottest(leaves, answers, count, &job->progress.event, job->progress.total);
-    capture->events.on_progress(capture->context, &job->progress.event);
+    capture->base.events.on_progress(capture->base.context, &job->progress.event);
     sonde_arena_finish(&arena);
 }
 
@@ -96,7 +96,7 @@ static void collect_leaves(const struct report_part *part, struct capture_job *j
 }
 
 /* NULL when out of memory. */
-static struct capture_job *create(struct engine_capture *capture, const struct report_part *part,
+static struct capture_job *create(struct cpu_capture *capture, const struct report_part *part,
                                   uint64_t now_ns) {
     struct capture_job *job = job_create(capture, JOB_PROGRESS, perform_progress);
     if (!job)
@@ -108,7 +108,7 @@ static struct capture_job *create(struct engine_capture *capture, const struct r
         collect_leaves(part, job);
     uint64_t dropped = capture->dropped;
     for (int i = 0; i <= DROP_CORRUPT; i++)
-        dropped += capture->target->tallies.drops[i] - capture->first.drops[i];
+        dropped += capture->base.target->tallies.drops[i] - capture->first.drops[i];
     job->progress.event = (struct engine_progress){
         .elapsed_ms = (uint32_t)((now_ns - capture->start_ns) / 1000000),
         .duration_ms = capture->spec.duration_ms,
@@ -118,8 +118,8 @@ static struct capture_job *create(struct engine_capture *capture, const struct r
     return job;
 }
 
-void jobs_progress(struct engine_capture *capture, uint64_t now_ns) {
-    if (!capture->events.on_progress || capture->first_job || capture->running_job)
+void jobs_progress(struct cpu_capture *capture, uint64_t now_ns) {
+    if (!capture->base.events.on_progress || capture->first_job || capture->running_job)
         return; /* the reader is busy with an earlier one */
     struct capture_job *job =
         create(capture, &capture->window.parts[capture->window.part_count - 1], now_ns);
@@ -127,9 +127,9 @@ void jobs_progress(struct engine_capture *capture, uint64_t now_ns) {
         job_enqueue(capture, job);
 }
 
-bool jobs_wait_progress(struct engine_capture *capture, const struct report_input *report,
+bool jobs_wait_progress(struct cpu_capture *capture, const struct report_input *report,
                         uint64_t now_ns) {
-    if (!capture->events.on_progress || capture->progress_ns == 0 ||
+    if (!capture->base.events.on_progress || capture->progress_ns == 0 ||
         now_ns < capture->progress_ns || report->part_count == 0)
         return false;
     capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;

@@ -4,7 +4,7 @@
  * for, with a lease. Its result is kept on the target until the next start. Whoever stops it while
  * the result is being built waits for it; every one of them gets a copy. */
 #include "service/engine/allocs/alloc_report.h"
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 #include "service/engine/find_target.h"
 
 #include <stdlib.h>
@@ -138,7 +138,7 @@ static sonde_err start(struct session *session, const struct session_plan *plan,
     if (plan->owner)
         memcpy(session->info.owner, plan->owner,
                strnlen(plan->owner, sizeof session->info.owner - 1));
-    plan->launch(capture);
+    capture_launch(capture);
     return SONDE_OK;
 }
 
@@ -175,7 +175,7 @@ static sonde_err begin_cpu(struct target *target, const struct session_plan *pla
     whole.target = (struct engine_selector){.uuid = target->info.uuid};
     whole.duration_ms = plan->lease_ms;
     whole.window_ms = whole.progress_ms = 0;
-    return begin_capture(target->engine, &whole, events, context, capture, diag);
+    return cpu_capture_request(target->engine, &whole, events, context, capture, diag);
 }
 
 sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_spec *spec,
@@ -185,18 +185,17 @@ sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_sp
                                 .spec = spec,
                                 .lease_ms = lease_ms ? lease_ms : DEFAULT_LEASE_MS,
                                 .owner = owner,
-                                .begin = begin_cpu,
-                                .launch = capture_launch};
+                                .begin = begin_cpu};
     return session_start(engine, &spec->target, &plan, info, diag);
 }
 
 static void perform_delivery(struct job *base) {
-    struct delivery *delivery = (struct delivery *)base;
+    struct delivery *delivery = container_of(base, struct delivery, job);
     deliver(delivery->session, &delivery->events, delivery->context, SONDE_OK, NULL);
 }
 
 static void on_delivered(struct engine *engine, struct job *base) {
-    struct delivery *delivery = (struct delivery *)base;
+    struct delivery *delivery = container_of(base, struct delivery, job);
     target_release(delivery->session->target);
     free(delivery);
 }

@@ -126,7 +126,7 @@ void link_send(struct target *target, const frames_to_guest *message, int fd) {
         if (fd >= 0)
             close(fd);
         link->is_broken = true;
-        target->wake_ns = 1;
+        target_wake_now(target);
         return;
     }
     frame->fd = fd;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The shared rings of one target: mapped once, drained into the captures. */
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,8 +61,8 @@ sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
 /* All counting captures move on to empty stacks, if each can keep what it counted under the old
  * ones. */
 static bool renew_stacks(struct target *target) {
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
-        if (capture_is_counting(capture) && !capture_can_renew(capture))
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        if (cpu_capture_is_counting(capture) && !cpu_capture_can_renew(capture))
             return false;
     }
     struct stacks *stacks = stacks_create(0);
@@ -70,9 +70,9 @@ static bool renew_stacks(struct target *target) {
         return false;
     stacks_release(target->stacks);
     target->stacks = stacks;
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
-        if (capture_is_counting(capture))
-            capture_renew(capture);
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        if (cpu_capture_is_counting(capture))
+            cpu_capture_renew(capture);
     }
     return true;
 }
@@ -112,9 +112,9 @@ struct spell {
 };
 
 /* Time off the CPU is told at its end: what lies before the capture's beginning is not its. */
-static uint64_t weight_for(const struct engine_capture *capture, const struct spell *spell) {
+static uint64_t weight_for(const struct cpu_capture *capture, const struct spell *spell) {
     enum engine_mode mode = capture->spec.mode;
-    if (!capture_is_counting(capture))
+    if (!cpu_capture_is_counting(capture))
         return 0;
     if (!spell->is_off_cpu)
         return mode == ENGINE_OFF_CPU ? 0 : spell->ns;
@@ -127,7 +127,7 @@ static uint64_t weight_for(const struct engine_capture *capture, const struct sp
 /* How many samples this is for each capture; false when for none. */
 static bool thin(struct target *target, const struct spell *spell) {
     uint64_t any = 0;
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         uint64_t weight_ns = weight_for(capture, spell);
         capture->pending = weight_ns ? thinner_take(&capture->thinner, spell->tid, weight_ns) : 0;
         any |= capture->pending;
@@ -137,9 +137,9 @@ static bool thin(struct target *target, const struct spell *spell) {
 
 static void count(struct target *target, const struct count_key *key,
                   const struct ring_sample *sample) {
-    for (struct engine_capture *capture = target->captures; capture; capture = capture->next) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->pending > 0)
-            capture_count(capture, has_room(key) ? key : NULL, sample);
+            cpu_capture_count(capture, has_room(key) ? key : NULL, sample);
     }
 }
 

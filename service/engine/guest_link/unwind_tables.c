@@ -4,7 +4,7 @@
  * guest; and, for those that samples lie in, fetch their names while the capture still runs. Every
  * generation is served afresh: the cache of service/unwind makes a repeat cheap, and no descriptor
  * is kept for it. */
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 
 #include "service/unwind/table/table_cache.h"
 
@@ -77,7 +77,7 @@ sonde_err tables_get(struct engine *engine, const struct symbol_module *module, 
 }
 
 static void open_and_compile(struct job *base) {
-    struct table_job *job = (struct table_job *)base;
+    struct table_job *job = container_of(base, struct table_job, job);
     struct engine *engine = base->engine;
     if (atomic_load(&engine->is_ending))
         return;
@@ -124,7 +124,7 @@ static void foresee(struct target *target, struct mapping *mapping) {
 }
 
 static void on_opened(struct engine *engine, struct job *base) {
-    struct table_job *job = (struct table_job *)base;
+    struct table_job *job = container_of(base, struct table_job, job);
     struct target *target = job->target;
     struct mapping *mapping = job->mapping;
     struct generation *newest = target->space.kept[0];
@@ -141,7 +141,7 @@ static void on_opened(struct engine *engine, struct job *base) {
     }
     if (job->memfd >= 0)
         close(job->memfd);
-    target->wake_ns = 1; /* names of it may be wanted, reports may wait for them */
+    target_wake_now(target); /* names of it may be wanted, reports may wait for them */
     mapping_release(mapping);
     target_release(target);
     free(job);
@@ -152,7 +152,7 @@ static void open_mapping(struct target *target, struct mapping *mapping) {
     if (!job || target->opening >= MAX_OPENING) { /* new maps faster than we can read them */
         free(job);
         target->link.is_broken = true;
-        target->wake_ns = 1;
+        target_wake_now(target);
         return;
     }
     job->job.perform = open_and_compile;
@@ -182,7 +182,7 @@ struct warm_job {
 
 /* Any look-up makes the module's names be built, or loaded. */
 static void fetch_names(struct job *base) {
-    struct warm_job *job = (struct warm_job *)base;
+    struct warm_job *job = container_of(base, struct warm_job, job);
     struct symbol_module *module = mapping_module(job->mapping);
     if (atomic_load(&base->engine->is_ending))
         return;
@@ -200,8 +200,8 @@ static void fetch_names(struct job *base) {
 }
 
 static void on_fetched(struct engine *engine, struct job *base) {
-    struct warm_job *job = (struct warm_job *)base;
-    job->target->wake_ns = 1;
+    struct warm_job *job = container_of(base, struct warm_job, job);
+    target_wake_now(job->target);
     mapping_release(job->mapping);
     target_release(job->target);
     free(job);

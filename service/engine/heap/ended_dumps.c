@@ -162,7 +162,7 @@ static sonde_err read_newest(const struct search *search, const struct found *fo
 }
 
 static void perform(struct job *job) {
-    struct search *search = (struct search *)job;
+    struct search *search = container_of(job, struct search, job);
     struct found found = {0};
     struct sonde_diag diag = {0};
     struct engine_heap_result result = {0};
@@ -182,7 +182,7 @@ static void complete(struct engine *engine, struct job *job) {
 }
 
 static void on_begin(struct engine *engine, struct message *message) {
-    struct search *search = (struct search *)((char *)message - offsetof(struct search, message));
+    struct search *search = container_of(message, struct search, message);
     engine_start_job(engine, engine->builders, &search->job);
 }
 

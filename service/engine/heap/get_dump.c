@@ -67,7 +67,7 @@ static sonde_err read_table(struct delivery *delivery, struct engine_heap_result
 }
 
 static void perform(struct job *base) {
-    struct delivery *delivery = (struct delivery *)base;
+    struct delivery *delivery = container_of(base, struct delivery, job);
     struct engine_heap_result result = {.unix_ns = now_unix_ns(), .epoch = delivery->call->epoch};
     struct sonde_diag diag = {0};
     sonde_err err = delivery->fd < 0 ? read_table(delivery, &result, &diag)
@@ -80,7 +80,7 @@ static void perform(struct job *base) {
 }
 
 static void complete(struct engine *engine, struct job *base) {
-    struct delivery *delivery = (struct delivery *)base;
+    struct delivery *delivery = container_of(base, struct delivery, job);
     table_reading_finish(&delivery->reading);
     heap_call_free(delivery->call);
     free(delivery);
@@ -164,8 +164,7 @@ static void deliver_table(const struct heap *heap, struct heap_call *call) {
 }
 
 static void on_begin(struct engine *engine, struct message *message) {
-    struct heap_call *call =
-        (struct heap_call *)((char *)message - offsetof(struct heap_call, message));
+    struct heap_call *call = container_of(message, struct heap_call, message);
     struct heap *heap = heap_of(call->target);
     if (!heap)
         fail(call, SONDE_OUT_OF_MEMORY, NULL);

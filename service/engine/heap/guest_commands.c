@@ -97,7 +97,7 @@ void heap_ask(struct heap *heap, struct heap_call *call) {
     *heap->last = call;
     heap->last = &call->next;
     heap->call_count++;
-    target->wake_ns = 1;
+    target_wake_now(target);
     message.which_message = sonde_guest_v1_ToGuest_heap_command_tag;
     command->sequence = call->sequence;
     command->verb = call->verb;
@@ -123,12 +123,12 @@ struct search {
 };
 
 static void search(struct job *base) {
-    struct search *job = (struct search *)base;
+    struct search *job = container_of(base, struct search, job);
     job->mallctl = heap_find_mallctl(base->engine, job->pid, &job->name);
 }
 
 static void on_searched(struct engine *engine, struct job *base) {
-    struct search *job = (struct search *)base;
+    struct search *job = container_of(base, struct search, job);
     struct heap *heap = job->target->heap;
     heap->is_searched = true;
     heap->mallctl = job->mallctl;

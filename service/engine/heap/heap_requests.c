@@ -195,8 +195,7 @@ static const sonde_guest_v1_HeapVerb verbs[ENGINE_HEAP_VERBS] = {
 };
 
 static void on_begin(struct engine *engine, struct message *message) {
-    struct heap_call *call =
-        (struct heap_call *)((char *)message - offsetof(struct heap_call, message));
+    struct heap_call *call = container_of(message, struct heap_call, message);
     struct heap *heap = heap_of(call->target);
     struct sonde_diag diag = {0};
     sonde_err err = heap ? SONDE_OK : SONDE_OUT_OF_MEMORY;

@@ -102,7 +102,7 @@ static void plan(struct heap *heap) {
     heap->lease_ns = 0;
     if (heap->state.lease_until_unix_ns)
         heap->lease_ns = left_ns > 0 ? now_ns + (uint64_t)left_ns : now_ns;
-    heap->target->wake_ns = 1;
+    target_wake_now(heap->target);
 }
 
 static void on_looked(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
@@ -235,7 +235,7 @@ static int write_dump(struct keeping *keeping) {
 }
 
 static void keep(struct job *base) {
-    struct keeping *keeping = (struct keeping *)base;
+    struct keeping *keeping = container_of(base, struct keeping, job);
     if (keeping->fd < 0)
         keeping->fd = write_dump(keeping);
     if (keeping->fd < 0)
@@ -246,7 +246,7 @@ static void keep(struct job *base) {
 }
 
 static void on_kept(struct engine *engine, struct job *base) {
-    struct keeping *keeping = (struct keeping *)base;
+    struct keeping *keeping = container_of(base, struct keeping, job);
     struct heap *heap = keeping->target->heap;
     sonde_err err = keeping->err;
     bool is_wanted = keeping->life == heap->life;

@@ -110,7 +110,7 @@ static void send_next(struct rpc_call *call) {
 }
 
 static void draw(struct rpc_job *job) {
-    struct capture *capture = loop_owner(job, struct capture, job);
+    struct capture *capture = container_of(job, struct capture, job);
     capture->drawn.limit = RPC_MAX_RESULT_BYTES;
     if (capture->saving.saved)
         save_capture_write(&capture->saving, capture->result->profile, &capture->result->metadata);
@@ -123,7 +123,7 @@ static void draw(struct rpc_job *job) {
 }
 
 static void on_drawn(struct rpc_job *job) {
-    struct capture *capture = loop_owner(job, struct capture, job);
+    struct capture *capture = container_of(job, struct capture, job);
     capture->is_drawn = true;
     rpc_chunks_take(&capture->chunks, &capture->drawn);
     save_capture_add(&capture->saving, capture->call);
@@ -140,7 +140,7 @@ static void start_drawing(struct capture *capture) {
 }
 
 static void capture_ended(struct loop_message *message) {
-    struct capture *capture = loop_owner(message, struct capture, end_message);
+    struct capture *capture = container_of(message, struct capture, end_message);
     struct rpc_call *call = capture->call;
     if (capture->engine_capture)
         engine_capture_release(capture->engine_capture);
@@ -164,7 +164,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
 }
 
 static void capture_has_result(struct loop_message *message) {
-    struct rpc_result *result = loop_owner(message, struct rpc_result, message);
+    struct rpc_result *result = container_of(message, struct rpc_result, message);
     struct capture *capture = result->owner;
     rpc_result_destroy(capture->result);
     capture->result = result;
@@ -181,7 +181,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
 }
 
 static void capture_progressed(struct loop_message *message) {
-    struct progress *progress = loop_owner(message, struct progress, message);
+    struct progress *progress = container_of(message, struct progress, message);
     struct capture *capture = progress->capture;
     free(capture->progress);
     capture->progress = progress;

@@ -123,7 +123,7 @@ static sonde_err draw_two(struct viewing *viewing, const struct sonde_profile *p
 }
 
 static void draw(struct rpc_job *job) {
-    struct viewing *viewing = loop_owner(job, struct viewing, job);
+    struct viewing *viewing = container_of(job, struct viewing, job);
     struct sonde_profile *profile;
     viewing->drawn.limit = RPC_MAX_RESULT_BYTES;
     viewing->err = saved_capture_read(viewing->fd, &profile, &viewing->diag);
@@ -134,7 +134,7 @@ static void draw(struct rpc_job *job) {
 }
 
 static void on_drawn(struct rpc_job *job) {
-    struct viewing *viewing = loop_owner(job, struct viewing, job);
+    struct viewing *viewing = container_of(job, struct viewing, job);
     viewing->is_drawn = true;
     rpc_chunks_take(&viewing->chunks, &viewing->drawn);
     send_next(viewing->call);

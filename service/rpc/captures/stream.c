@@ -63,7 +63,7 @@ static struct rpc_result *make_bounded(struct rpc_result *first) {
 }
 
 static void merge_and_encode(struct rpc_job *job) {
-    struct stream *stream = loop_owner(job, struct stream, job);
+    struct stream *stream = container_of(job, struct stream, job);
     struct rpc_result *first = stream->in_job, *rest = first->next;
     first->next = NULL;
     if (rest && first->merged == 0)
@@ -92,7 +92,7 @@ static void put_back(struct stream *stream) {
 static void send_next(struct rpc_call *call);
 
 static void on_worked(struct rpc_job *job) {
-    struct stream *stream = loop_owner(job, struct stream, job);
+    struct stream *stream = container_of(job, struct stream, job);
     stream->is_working = false;
     if (!stream->wants_encoding) {
         put_back(stream);
@@ -185,7 +185,7 @@ static void send_next(struct rpc_call *call) {
 }
 
 static void stream_has_window(struct loop_message *message) {
-    struct rpc_result *window = loop_owner(message, struct rpc_result, message);
+    struct rpc_result *window = container_of(message, struct rpc_result, message);
     struct stream *stream = window->owner;
     bool is_wanted = !rpc_call_finished(stream->call) && !stream->has_last;
     if (!is_wanted || stream->waiting_count >= MAX_WAITING) {
@@ -212,7 +212,7 @@ static void on_profile(void *context, struct sonde_profile *profile,
 }
 
 static void stream_ended(struct loop_message *message) {
-    struct stream *stream = loop_owner(message, struct stream, end_message);
+    struct stream *stream = container_of(message, struct stream, end_message);
     stream->has_ended = true;
     if (stream->engine_capture)
         engine_capture_release(stream->engine_capture);

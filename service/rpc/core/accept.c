@@ -49,7 +49,7 @@ static uint64_t monotonic_ns(gpr_timespec deadline) {
 }
 
 static void on_arrival(struct loop_tag *tag, bool ok) {
-    struct rpc_request *request = loop_owner(tag, struct rpc_request, tag);
+    struct rpc_request *request = container_of(tag, struct rpc_request, tag);
     struct rpc_arrival arrival = request->arrival;
     if (!request->method) {
         grpc_call_details_destroy(&request->details);

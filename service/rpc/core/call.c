@@ -218,7 +218,7 @@ static void receive(struct rpc_call *call) {
 }
 
 static void on_sent(struct loop_tag *tag, bool ok) {
-    struct rpc_call *call = loop_owner(tag, struct rpc_call, send_tag);
+    struct rpc_call *call = container_of(tag, struct rpc_call, send_tag);
     call->is_sending = false;
     grpc_byte_buffer_destroy(call->outgoing);
     call->outgoing = NULL;
@@ -233,7 +233,7 @@ static void on_sent(struct loop_tag *tag, bool ok) {
 
 static void on_status(struct loop_tag *tag, bool ok) {
     (void)ok;
-    rpc_call_drop(loop_owner(tag, struct rpc_call, status_tag));
+    rpc_call_drop(container_of(tag, struct rpc_call, status_tag));
 }
 
 /* The call was cancelled: by the client, by its deadline or by the service. Stop the work; gRPC
@@ -250,7 +250,7 @@ static void give_up(struct rpc_call *call) {
 }
 
 static void on_close(struct loop_tag *tag, bool ok) {
-    struct rpc_call *call = loop_owner(tag, struct rpc_call, close_tag);
+    struct rpc_call *call = container_of(tag, struct rpc_call, close_tag);
     (void)ok;
     if (call->cancelled)
         give_up(call);
@@ -282,7 +282,7 @@ static void on_last(struct rpc_call *call) {
 
 /* One of many messages; NULL = the client has sent its last one. */
 static void on_received(struct loop_tag *tag, bool ok) {
-    struct rpc_call *call = loop_owner(tag, struct rpc_call, receive_tag);
+    struct rpc_call *call = container_of(tag, struct rpc_call, receive_tag);
     struct sonde_diag diag = {0};
     ProtobufCMessage *request = NULL;
     if (!ok || !call->received) {

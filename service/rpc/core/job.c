@@ -2,12 +2,12 @@
 #include "service/rpc/core/server_state.h"
 
 static void on_done(struct loop_message *message) {
-    struct rpc_job *job = loop_owner(message, struct rpc_job, done);
+    struct rpc_job *job = container_of(message, struct rpc_job, done);
     job->on_done(job);
 }
 
 static void run(struct engine_work *work) {
-    struct rpc_job *job = loop_owner(work, struct rpc_job, work);
+    struct rpc_job *job = container_of(work, struct rpc_job, work);
     struct loop *loop = rpc_call_server(job->call)->loop;
     job->run(job);
     job->done.run = on_done;

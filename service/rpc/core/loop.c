@@ -2,8 +2,8 @@
 #include "service/rpc/core/loop.h"
 
 #include "bazel/shims/grpc_core/tsan.h"
+#include "service/locks.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -13,24 +13,24 @@ struct loop {
         *nowhere; /* a channel that cannot connect; its call only serves to wake the queue */
     grpc_call *waker;
     struct loop_tag wake;
-    pthread_mutex_t lock; /* guards first, last, woken */
+    struct lock lock; /* guards first, last, woken */
     struct loop_message *first, **last;
     bool woken;
     struct loop_timer *timers; /* earliest first */
 };
 
 static struct loop_message *take_messages(struct loop *loop) {
-    pthread_mutex_lock(&loop->lock);
+    lock_take(&loop->lock);
     struct loop_message *first = loop->first;
     loop->first = NULL;
     loop->last = &loop->first;
     loop->woken = false;
-    pthread_mutex_unlock(&loop->lock);
+    lock_drop(&loop->lock);
     return first;
 }
 
 static void on_wake(struct loop_tag *tag, bool ok) {
-    struct loop *loop = loop_owner(tag, struct loop, wake);
+    struct loop *loop = container_of(tag, struct loop, wake);
     (void)ok;
     for (struct loop_message *message = take_messages(loop), *next; message; message = next) {
         next = message->next;
@@ -42,7 +42,7 @@ sonde_err loop_create(struct loop **out, struct sonde_diag *diag) {
     struct loop *loop = calloc(1, sizeof *loop);
     if (!loop)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the event loop");
-    pthread_mutex_init(&loop->lock, NULL);
+    lock_init(&loop->lock, LOCK_RPC_LOOP);
     loop->last = &loop->first;
     loop->wake.run = on_wake;
     loop->queue = grpc_completion_queue_create_for_next(NULL);
@@ -60,7 +60,7 @@ void loop_destroy(struct loop *loop) {
     grpc_call_unref(loop->waker);
     grpc_channel_destroy(loop->nowhere);
     grpc_completion_queue_destroy(loop->queue);
-    pthread_mutex_destroy(&loop->lock);
+    lock_finish(&loop->lock);
     free(loop);
 }
 
@@ -70,7 +70,7 @@ grpc_completion_queue *loop_queue(struct loop *loop) {
 
 void loop_post(struct loop *loop, struct loop_message *message) {
     message->next = NULL;
-    pthread_mutex_lock(&loop->lock);
+    lock_take(&loop->lock);
     *loop->last = message;
     loop->last = &message->next;
     if (!loop->woken) {
@@ -78,7 +78,7 @@ void loop_post(struct loop *loop, struct loop_message *message) {
         core_tag_sent(&loop->wake);
         grpc_call_start_batch(loop->waker, NULL, 0, &loop->wake, NULL);
     }
-    pthread_mutex_unlock(&loop->lock);
+    lock_drop(&loop->lock);
 }
 
 static int64_t now_ns(void) {

@@ -10,6 +10,7 @@
 #ifndef SONDE_SERVICE_RPC_CORE_LOOP_H
 #define SONDE_SERVICE_RPC_CORE_LOOP_H
 
+#include "api/container_of.h"
 #include "api/error.h"
 
 #include <grpc/grpc.h>
@@ -51,8 +52,5 @@ void loop_post(struct loop *loop, struct loop_message *message);
 
 void loop_timer_set(struct loop *loop, struct loop_timer *timer, uint64_t delay_ms);
 void loop_timer_clear(struct loop *loop, struct loop_timer *timer);
-
-#define loop_owner(pointer, type, member) \
-    ((type *)(void *)((char *)(pointer) - __builtin_offsetof(type, member)))
 
 #endif

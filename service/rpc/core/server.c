@@ -157,14 +157,14 @@ void rpc_server_call_gone(struct rpc_server *server) {
 }
 
 static void on_down(struct loop_tag *tag, bool ok) {
-    struct rpc_server *server = loop_owner(tag, struct rpc_server, down_tag);
+    struct rpc_server *server = container_of(tag, struct rpc_server, down_tag);
     (void)ok;
     server->core_is_down = true;
     close_when_empty(server);
 }
 
 static void on_grace_over(struct loop_timer *timer) {
-    struct rpc_server *server = loop_owner(timer, struct rpc_server, grace_timer);
+    struct rpc_server *server = container_of(timer, struct rpc_server, grace_timer);
     grpc_server_cancel_all_calls(server->core);
 }
 
@@ -176,7 +176,7 @@ static void begin_shutdown(struct rpc_server *server) {
 }
 
 static void on_stop(struct loop_message *message) {
-    struct rpc_server *server = loop_owner(message, struct rpc_server, stop_message);
+    struct rpc_server *server = container_of(message, struct rpc_server, stop_message);
     begin_shutdown(server);
     for (struct rpc_call *call = server->calls, *next; call; call = next) {
         next = rpc_call_next(call);

@@ -56,7 +56,7 @@ static void reply(struct listing *listing) {
 }
 
 static void has_list(struct loop_message *message) {
-    struct listing *listing = loop_owner(message, struct listing, message);
+    struct listing *listing = container_of(message, struct listing, message);
     if (listing->err)
         rpc_finish(listing->call, listing->err, &listing->diag);
     else

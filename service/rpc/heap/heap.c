@@ -100,7 +100,7 @@ static void answer_free(struct answer *answer) {
 }
 
 static void has_answer(struct loop_message *message) {
-    struct answer *answer = loop_owner(message, struct answer, message);
+    struct answer *answer = container_of(message, struct answer, message);
     if (answer->err)
         rpc_finish(answer->call, answer->err, &answer->diag);
     else

@@ -93,7 +93,7 @@ static void end_work(struct delivery *delivery) {
 /* ---- Drawing ---- */
 
 static void draw(struct rpc_job *job) {
-    struct delivery *delivery = loop_owner(job, struct delivery, job);
+    struct delivery *delivery = container_of(job, struct delivery, job);
     delivery->drawn.limit = RPC_MAX_RESULT_BYTES;
     sonde_err err = heap_options_draw(&delivery->options, delivery->base.profile,
                                       delivery->result.profile, &delivery->spool.sink,
@@ -104,7 +104,7 @@ static void draw(struct rpc_job *job) {
 }
 
 static void on_drawn(struct rpc_job *job) {
-    end_work(loop_owner(job, struct delivery, job));
+    end_work(container_of(job, struct delivery, job));
 }
 
 static void start_drawing(struct delivery *delivery) {
@@ -156,7 +156,7 @@ static void ask_again(struct delivery *delivery) {
 }
 
 static void on_time(struct loop_timer *timer) {
-    ask_again(loop_owner(timer, struct delivery, timer));
+    ask_again(container_of(timer, struct delivery, timer));
 }
 
 static void has_base(struct delivery *delivery) {
@@ -185,7 +185,7 @@ static void has_all(struct delivery *delivery) {
 }
 
 static void has_result(struct loop_message *message) {
-    struct delivery *delivery = loop_owner(message, struct delivery, message);
+    struct delivery *delivery = container_of(message, struct delivery, message);
     if (delivery->err || rpc_call_finished(delivery->call))
         end_work(delivery);
     else if (delivery->wants_base)

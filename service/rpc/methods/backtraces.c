@@ -108,7 +108,7 @@ static sonde_err pack(struct answer *answer, const struct engine_backtraces *fro
 }
 
 static void has_answer(struct loop_message *message) {
-    struct answer *answer = loop_owner(message, struct answer, message);
+    struct answer *answer = container_of(message, struct answer, message);
     struct rpc_call *call = answer->call;
     if (answer->err) {
         rpc_finish(call, answer->err, &answer->diag);

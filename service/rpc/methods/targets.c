@@ -84,7 +84,7 @@ static bool cancel_out(struct watch *watch, const struct change *gone) {
 }
 
 static void on_change(struct loop_message *message) {
-    struct change *change = loop_owner(message, struct change, message);
+    struct change *change = container_of(message, struct change, message);
     struct watch *watch = change->watch;
     struct rpc_call *call = watch->call;
     bool is_departure = change->kind == SONDE__V1__TARGET_EVENT__KIND__DETACHED;
@@ -114,7 +114,7 @@ static void on_target(void *context, bool attached, const struct engine_target *
 }
 
 static void on_farewell(struct loop_message *message) {
-    rpc_call_drop(loop_owner(message, struct watch, farewell)->call);
+    rpc_call_drop(container_of(message, struct watch, farewell)->call);
 }
 
 static void end_watch(struct rpc_call *call) {

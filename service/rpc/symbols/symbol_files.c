@@ -57,7 +57,7 @@ static sonde_err pack_list(struct work *work, const struct symbol_file *files, s
 }
 
 static void list(struct rpc_job *job) {
-    struct work *work = loop_owner(job, struct work, job);
+    struct work *work = container_of(job, struct work, job);
     struct sonde_arena arena = {0};
     struct symbol_file *files = NULL;
     size_t count = 0;
@@ -70,7 +70,7 @@ static void list(struct rpc_job *job) {
 }
 
 static void evict(struct rpc_job *job) {
-    struct work *work = loop_owner(job, struct work, job);
+    struct work *work = container_of(job, struct work, job);
     Sonde__V1__EvictSymbolsResponse response = SONDE__V1__EVICT_SYMBOLS_RESPONSE__INIT;
     struct symbol_evicted evicted = {0};
     work->err = engine_symbol_evict(rpc_call_server(job->call)->engine,
@@ -83,7 +83,7 @@ static void evict(struct rpc_job *job) {
 }
 
 static void on_done(struct rpc_job *job) {
-    struct work *work = loop_owner(job, struct work, job);
+    struct work *work = container_of(job, struct work, job);
     struct rpc_call *call = job->call;
     if (work->err)
         rpc_finish(call, work->err, &work->diag);

@@ -57,7 +57,7 @@ static Sonde__V1__AddressSymbols *make_symbols(struct sonde_arena *arena,
 
 static sonde_err pack(struct symbolize_request *query, const struct engine_symbol *symbols,
                       size_t count) {
-    struct answer *answer = loop_owner(query, struct answer, query);
+    struct answer *answer = container_of(query, struct answer, query);
     Sonde__V1__SymbolizeResponse response = SONDE__V1__SYMBOLIZE_RESPONSE__INIT;
     struct sonde_arena arena = {0};
     sonde_err err = SONDE_OK;
@@ -78,7 +78,7 @@ static sonde_err pack(struct symbolize_request *query, const struct engine_symbo
 }
 
 static void on_done(struct symbolize_request *query, sonde_err err, const struct sonde_diag *diag) {
-    struct answer *answer = loop_owner(query, struct answer, query);
+    struct answer *answer = container_of(query, struct answer, query);
     struct rpc_call *call = query->call;
     rpc_call_set(call, &rpc_no_events, NULL);
     if (err)

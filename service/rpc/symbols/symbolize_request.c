@@ -156,11 +156,11 @@ static void put(struct symbolize_request *query) {
 }
 
 static void on_pause_over(struct loop_timer *timer) {
-    put(loop_owner(timer, struct symbolize_request, timer));
+    put(container_of(timer, struct symbolize_request, timer));
 }
 
 static void on_answer(struct loop_message *message) {
-    struct symbolize_request *query = loop_owner(message, struct symbolize_request, message);
+    struct symbolize_request *query = container_of(message, struct symbolize_request, message);
     if (!query->again) {
         finish(query, query->err, &query->diag);
         return;

@@ -31,12 +31,12 @@ static void send_next(struct rpc_call *call) {
 
 static sonde_err pack(struct symbolize_request *query, const struct engine_symbol *symbols,
                       size_t count) {
-    struct stream *stream = loop_owner(query, struct stream, query);
+    struct stream *stream = container_of(query, struct stream, query);
     return symbol_tables_pack(&stream->tables, symbols, count, &stream->parts);
 }
 
 static void on_done(struct symbolize_request *query, sonde_err err, const struct sonde_diag *diag) {
-    struct stream *stream = loop_owner(query, struct stream, query);
+    struct stream *stream = container_of(query, struct stream, query);
     stream->is_asking = false;
     if (err)
         rpc_finish(query->call, err, diag);

@@ -23,7 +23,7 @@ struct receiving {
 };
 
 static void write_chunk(struct rpc_job *job) {
-    struct receiving *receiving = loop_owner(job, struct receiving, job);
+    struct receiving *receiving = container_of(job, struct receiving, job);
     struct engine *engine = rpc_call_server(job->call)->engine;
     if (!receiving->upload)
         receiving->err =
@@ -47,7 +47,7 @@ static void reply(struct rpc_call *call, const struct receiving *receiving) {
 }
 
 static void on_written(struct rpc_job *job) {
-    struct receiving *receiving = loop_owner(job, struct receiving, job);
+    struct receiving *receiving = container_of(job, struct receiving, job);
     struct rpc_call *call = job->call;
     if (receiving->err)
         rpc_finish(call, receiving->err, &receiving->diag);

@@ -3,7 +3,7 @@
  * Guest frames, from bytes to their handling: the input goes through a real socket into an engine
  * whose rounds are run by hand. The first byte chooses how the bytes are cut and whether a capture
  * runs; a descriptor comes along now and then. */
-#include "service/engine/capture/capture.h"
+#include "service/engine/capture/cpu_capture.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/capture/cpu_capture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct capture_ops ops;
+
+struct cpu_capture *cpu_capture_create(struct target *target, const struct engine_cpu_spec *spec,
+                                       const struct engine_capture_events *events, void *context) {
+    struct cpu_capture *capture = calloc(1, sizeof *capture);
+    if (!capture)
+        return NULL;
+    capture_init(&capture->base, &ops, target, events, context);
+    capture->spec = *spec;
+    capture->spec.target = (struct engine_selector){0};
+    capture->period_ns = (1000000000ull + spec->frequency_hz / 2) / spec->frequency_hz;
+    /* Half of what 63 bits of nanoseconds hold, so that no sum can overflow. */
+    capture->limit_samples = (uint64_t)INT64_MAX / 2 / capture->period_ns;
+    if (spec->max_samples != 0 && spec->max_samples < capture->limit_samples)
+        capture->limit_samples = spec->max_samples;
+    return capture;
+}
+
+static void window_finish(struct window *window) {
+    for (uint32_t i = 0; i < window->part_count; i++) {
+        stacks_release(window->parts[i].stacks);
+        counts_finish(&window->parts[i].counts);
+    }
+    window->part_count = 0;
+}
+
+static void destroy(struct engine_capture *base) {
+    struct cpu_capture *capture = container_of(base, struct cpu_capture, base);
+    window_finish(&capture->window);
+    thinner_finish(&capture->thinner);
+    free(capture);
+}
+
+static void enlist(struct engine_capture *base) {
+    struct cpu_capture *capture = container_of(base, struct cpu_capture, base);
+    thinner_init(&capture->thinner, capture->period_ns, engine_random(base->engine));
+    capture->next = base->target->captures;
+    base->target->captures = capture;
+}
+
+static void begin(struct engine_capture *base) {
+    clock_adjust(base->target);
+}
+
+static void fail(struct engine_capture *base, sonde_err err, const char *text) {
+    cpu_capture_fail(container_of(base, struct cpu_capture, base), err, text);
+}
+
+static const struct capture_ops ops = {enlist, begin, fail, destroy};
+
+static void window_open(struct cpu_capture *capture, uint64_t now_ns, int64_t unix_ns) {
+    struct window *window = &capture->window;
+    uint64_t sequence = window->sequence;
+    memset(window, 0, sizeof *window);
+    window->sequence = sequence;
+    window->start_ns = now_ns;
+    window->start_unix_ns = unix_ns;
+    window->base = capture->base.target->tallies;
+    window->parts[0].stacks = stacks_retain(capture->base.target->stacks);
+    window->part_count = 1;
+    if (capture->spec.window_ms)
+        capture->window_end_ns = now_ns + capture->spec.window_ms * 1000000ull;
+}
+
+void cpu_capture_begin(struct cpu_capture *capture, uint64_t now_ns) {
+    capture->state = CAPTURE_RUNNING;
+    capture->start_ns = now_ns;
+    if (capture->spec.duration_ms)
+        capture->end_ns = now_ns + capture->spec.duration_ms * 1000000ull;
+    if (capture->spec.progress_ms)
+        capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;
+    capture->first = capture->base.target->tallies;
+    capture->rate.since_ns = now_ns;
+    window_open(capture, now_ns, now_unix_ns());
+}
+
+bool cpu_capture_is_counting(const struct cpu_capture *capture) {
+    return capture->state == CAPTURE_RUNNING || capture->state == CAPTURE_CLOSING;
+}
+
+bool cpu_capture_can_renew(const struct cpu_capture *capture) {
+    return capture->window.part_count < REPORT_MAX_PARTS;
+}
+
+void cpu_capture_renew(struct cpu_capture *capture) {
+    struct window *window = &capture->window;
+    window->parts[window->part_count].stacks = stacks_retain(capture->base.target->stacks);
+    window->part_count++;
+}
+
+static void count_drop(struct cpu_capture *capture, uint64_t n) {
+    capture->window.stacks_full += n;
+    capture->dropped += n;
+    atomic_fetch_add_explicit(&capture->base.engine->drops[DROP_STACKS_FULL], n,
+                              memory_order_relaxed);
+}
+
+void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
+                       const struct ring_sample *sample) {
+    struct window *window = &capture->window;
+    uint64_t room = capture->limit_samples - capture->samples;
+    uint64_t n = capture->pending < room ? capture->pending : room;
+    struct counts *counts = &window->parts[window->part_count - 1].counts;
+    if (n == 0)
+        return;
+    if (!key || counts_add(counts, key, n) != SONDE_OK) {
+        count_drop(capture, n);
+        return;
+    }
+    window->samples += n;
+    capture->samples += n;
+    atomic_fetch_add_explicit(&capture->base.engine->samples_total, n, memory_order_relaxed);
+    if (!sample)
+        return;
+    window->cut_stacks[sample->end] += n;
+    window->truncated += sample->end == RING_END_DEPTH ? n : 0;
+}
+
+void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
+    const struct target *target = capture->base.target;
+    bool is_off_cpu = capture->spec.mode == ENGINE_OFF_CPU;
+    uint64_t period_ns = is_off_cpu ? target->wall_period_ns : target->period_ns;
+    if (capture->state != CAPTURE_RUNNING || period_ns == 0 || now_ns <= capture->rate.since_ns)
+        return;
+    if (period_ns < capture->period_ns)
+        period_ns = capture->period_ns; /* others may want more */
+    double hz = 1e9 / (double)period_ns;
+    capture->rate.sum += hz * (double)(now_ns - capture->rate.since_ns);
+    capture->rate.since_ns = now_ns;
+    if (capture->rate.lowest_hz == 0 || hz < capture->rate.lowest_hz)
+        capture->rate.lowest_hz = hz;
+}
+
+/* What the guest knows of blocked threads and has not recorded yet is asked for. */
+static void await_flush(struct cpu_capture *capture, uint64_t now_ns) {
+    clock_ask_again(capture->base.target);
+    capture->flush_sequence = capture->base.target->sequence;
+    capture->flush_deadline_ns = now_ns + ENGINE_STOP_NS;
+}
+
+/* Leaves the tick stream to the others; the last one waits for the guest's last records. */
+void cpu_capture_close(struct cpu_capture *capture) {
+    struct target *target = capture->base.target;
+    uint64_t now_ns = now_monotonic_ns();
+    if (capture->state == CAPTURE_WAITING) { /* asked to finish before it began: an empty result */
+        capture->window.start_ns = now_ns;
+        capture->window.start_unix_ns = now_unix_ns();
+        capture->window.base = target->tallies;
+        cpu_capture_conclude(capture);
+        clock_adjust(target);
+        return;
+    }
+    clock_read_cpu(target);
+    (void)rings_drain(target, now_ns, 0);
+    cpu_capture_note_rate(capture, now_ns);
+    capture->state = CAPTURE_CLOSING;
+    clock_adjust(target);
+    if (target->clock == CLOCK_STOPPING)
+        return;
+    if (capture->spec.mode != ENGINE_CPU && target->clock == CLOCK_RUNNING)
+        await_flush(capture, now_ns);
+    else
+        cpu_capture_conclude(capture);
+}
+
+void cpu_capture_conclude(struct cpu_capture *capture) {
+    capture->state = CAPTURE_REPORTING;
+    jobs_report(capture, now_monotonic_ns());
+    jobs_end(capture, SONDE_OK, NULL);
+    target_wake_now(capture->base.target);
+}
+
+/* The window's counts are taken by the report; the next one begins where it ended. */
+void cpu_capture_next_window(struct cpu_capture *capture, uint64_t now_ns, int64_t unix_ns) {
+    capture->window.sequence++;
+    window_open(capture, now_ns, unix_ns);
+}
+
+void cpu_capture_fail(struct cpu_capture *capture, sonde_err err, const char *text) {
+    struct sonde_diag diag = {.code = err};
+    if (capture->is_last_event_running)
+        return;
+    if (text)
+        (void)sonde_fail(&diag, err, "%s", text);
+    jobs_drop_queued(capture);
+    window_finish(&capture->window);
+    capture->state = CAPTURE_REPORTING;
+    jobs_end(capture, err, text ? &diag : NULL);
+    clock_adjust(capture->base.target);
+}
+
+static void close_window(struct cpu_capture *capture, uint64_t now_ns) {
+    if (capture->job_count >= ENGINE_MAX_QUEUED_JOBS) { /* the reader is slow: a longer window */
+        capture->window_end_ns = now_ns + capture->spec.window_ms * 1000000ull;
+        return;
+    }
+    clock_read_cpu(capture->base.target);
+    (void)rings_drain(capture->base.target, now_ns, 0);
+    jobs_report(capture, now_ns);
+}
+
+static uint64_t earlier(uint64_t a, uint64_t b) {
+    return a == 0 || (b != 0 && b < a) ? b : a;
+}
+
+static bool is_over(const struct cpu_capture *capture, uint64_t now_ns) {
+    return (capture->end_ns != 0 && now_ns >= capture->end_ns) ||
+           capture->samples >= capture->limit_samples ||
+           atomic_load(&capture->base.is_finish_requested);
+}
+
+static void tick_running(struct cpu_capture *capture, uint64_t now_ns) {
+    if (is_over(capture, now_ns)) {
+        cpu_capture_close(capture);
+        return;
+    }
+    if (capture->window_end_ns != 0 && now_ns >= capture->window_end_ns)
+        close_window(capture, now_ns);
+    if (capture->progress_ns != 0 && now_ns >= capture->progress_ns) {
+        jobs_progress(capture, now_ns);
+        capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;
+    }
+}
+
+uint64_t cpu_capture_tick(struct cpu_capture *capture, uint64_t now_ns) {
+    uint64_t wake_ns = 0;
+    if (capture->state == CAPTURE_WAITING && atomic_load(&capture->base.is_finish_requested))
+        cpu_capture_close(capture);
+    if (capture->state == CAPTURE_RUNNING)
+        tick_running(capture, now_ns);
+    if (capture->state == CAPTURE_CLOSING && capture->flush_sequence) {
+        if (now_ns >= capture->flush_deadline_ns)
+            cpu_capture_conclude(capture);
+        else
+            wake_ns = capture->flush_deadline_ns;
+    }
+    if (capture->state == CAPTURE_RUNNING)
+        wake_ns = earlier(capture->end_ns, earlier(capture->window_end_ns, capture->progress_ns));
+    return earlier(wake_ns, jobs_run(capture, now_ns));
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * CPU captures as callers see them: any thread, refusals at once, the rest by message. */
+#include "service/engine/capture/cpu_capture.h"
+
+#define MAX_FREQUENCY 10000u
+#define MAX_MS        3600000u
+
+static sonde_err check_spec(const struct engine_cpu_spec *spec, struct sonde_diag *diag) {
+    if (spec->frequency_hz < 1 || spec->frequency_hz > MAX_FREQUENCY)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "frequency %u: must be 1 to %u Hz",
+                          spec->frequency_hz, MAX_FREQUENCY);
+    if (spec->duration_ms > MAX_MS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "duration %u ms: must be at most %u",
+                          spec->duration_ms, MAX_MS);
+    if (spec->window_ms > MAX_MS)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "window %u ms: must be at most %u",
+                          spec->window_ms, MAX_MS);
+    return SONDE_OK;
+}
+
+/* NULL when out of memory. */
+static struct cpu_capture *create(struct target *target, const struct engine_cpu_spec *spec,
+                                  const struct engine_capture_events *events, void *context) {
+    struct cpu_capture *capture = cpu_capture_create(target, spec, events, context);
+    if (!capture || jobs_prepare_end(capture))
+        return capture;
+    capture_release(&capture->base); /* the place on the target, */
+    capture_release(&capture->base); /* and the handle */
+    return NULL;
+}
+
+sonde_err cpu_capture_request(struct engine *engine, const struct engine_cpu_spec *spec,
+                              const struct engine_capture_events *events, void *context,
+                              struct engine_capture **created, struct sonde_diag *diag) {
+    struct target *target;
+    *created = NULL;
+    sonde_err err = check_spec(spec, diag);
+    if (!err)
+        err = capture_reserve(engine, &spec->target, &target, diag);
+    if (err)
+        return err;
+    struct cpu_capture *capture = create(target, spec, events, context);
+    if (!capture) {
+        capture_unreserve(target);
+        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    } else {
+        atomic_fetch_add(&engine->streams_running, spec->window_ms ? 1 : 0);
+        *created = &capture->base;
+    }
+    target_release(target);
+    return err;
+}
+
+sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec *spec,
+                             const struct engine_capture_events *events, void *context,
+                             struct engine_capture **capture, struct sonde_diag *diag) {
+    sonde_err err = cpu_capture_request(engine, spec, events, context, capture, diag);
+    if (!err)
+        capture_launch(*capture);
+    return err;
+}
