@@ -5,7 +5,7 @@
 #define RBP 6u
 #define RIP 16u
 
-/* One instruction under way. */
+/* An instruction that is being applied. */
 struct machine {
     struct cfi_state *state;
     const struct cfi_cie *cie;
@@ -46,7 +46,7 @@ static uint64_t relative_base(struct cursor *cursor, uint8_t encoding,
 uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
                             const struct cfi_section *section) {
     uint64_t base = relative_base(cursor, encoding, section);
-    if (encoding & 0x80) /* indirect: the address stands in the process */
+    if (encoding & 0x80) /* indirect: the pointer is in the process's memory */
         cursor->failed = true;
     switch (encoding & 0x0f) {
     case 0x00:
@@ -135,7 +135,7 @@ static void set_undefined(struct machine *machine, uint64_t number) {
 static void restore_register(struct machine *machine, uint64_t number) {
     const struct cfi_state *initial = &machine->cie->initial;
     if (number < 16 && unwind_cfi_saved[number] >= 0) {
-        /* (No CIE has anything saved from rbp.) */
+        /* (No CIE saves a register relative to rbp.) */
         set_saved(machine, number, initial->rule.saved[unwind_cfi_saved[number]]);
     } else if (number == RIP) {
         machine->state->address = initial->address;
@@ -152,8 +152,8 @@ static struct cursor take_block(struct machine *machine) {
     return (struct cursor){from, machine->code->at, false};
 }
 
-/* A value rather than a place: no row can hold that, save "the caller's rsp is CFA + 0", which is
- * so anyway. */
+/* The register's value is CFA + n, rather than saved there. No row can hold that, except that the
+ * caller's rsp is CFA + 0, which is the default. */
 static void set_value_offset(struct machine *machine, uint64_t number, int64_t factored) {
     set_saved(machine, number, UNWIND_LOST);
     if (number == RSP)
@@ -168,7 +168,7 @@ static void do_expression(struct machine *machine, bool is_value) {
         unwind_cfi_register_expression(machine->state, number, block);
 }
 
-/* Instructions that say where registers are. False when op is none of them. */
+/* Applies instructions about registers. False if op is not one of them. */
 static bool do_register_op(struct machine *machine, uint8_t op) {
     struct cursor *code = machine->code;
     uint64_t number;
@@ -210,7 +210,7 @@ static bool do_register_op(struct machine *machine, uint8_t op) {
     case OP_VAL_EXPRESSION:
         do_expression(machine, op == OP_VAL_EXPRESSION);
         return true;
-    case OP_GNU_ARGS_SIZE: /* (of arguments on the stack, which the CFA counts already) */
+    case OP_GNU_ARGS_SIZE: /* (arguments on the stack; the CFA has them already) */
         cursor_uleb(code);
         return true;
     default:
@@ -218,7 +218,7 @@ static bool do_register_op(struct machine *machine, uint8_t op) {
     }
 }
 
-/* Instructions that say what the CFA is. False when op is none of them. */
+/* Applies instructions about the CFA. False if op is not one of them. */
 static bool do_cfa_op(struct machine *machine, uint8_t op) {
     struct cursor *code = machine->code;
     int64_t align = machine->cie->data_align, offset;

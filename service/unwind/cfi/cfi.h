@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What DWARF call frame instructions do to the rules at a pc. Kept is what a row can hold (CFA, the
- * callee-saved registers, the return address) and noted what it cannot; such rows become
- * UNWIND_CFA_NONE. Whole programs are run by cfi_program.h. */
+ * The effect of one DWARF call frame instruction on the rules at a pc. The state has what a row can
+ * hold (CFA, callee-saved registers, return address) and flags for what it cannot; a row with such
+ * a flag becomes UNWIND_CFA_NONE. cfi_program.h runs whole programs. */
 #ifndef SONDE_SERVICE_UNWIND_CFI_CFI_H
 #define SONDE_SERVICE_UNWIND_CFI_CFI_H
 
 #include "service/elf/cursor.h"
 #include "service/unwind/table/rows.h"
 
-/* Where the bytes under the cursor are, for pointers that are relative to something. */
+/* A section with call frame information, and the addresses that its pointers are relative to. */
 struct cfi_section {
     const uint8_t *data;
     size_t size;
     uint64_t vaddr;
-    uint64_t text_vaddr, data_vaddr; /* bases of textrel and datarel; 0 = unknown */
+    uint64_t text_vaddr, data_vaddr; /* bases of DW_EH_PE_textrel and datarel; 0 = unknown */
     bool debug;                      /* .debug_frame rather than .eh_frame */
 };
 
-/* Call frame instructions; of the last three the low six bits are an operand. */
+/* Call frame instructions. The low six bits of the last three are an operand. */
 enum cfi_op {
     OP_NOP = 0x00,
     OP_SET_LOC,
@@ -51,22 +51,23 @@ enum cfi_op {
     OP_RESTORE = 0xc0
 };
 
-/* A pointer in a DW_EH_PE_* encoding; sets failed on the ones that need the process's memory. */
+/* Reads a pointer in a DW_EH_PE_* encoding. Indirect ones, which need the process's memory, set
+ * cursor->failed. */
 uint64_t unwind_cfi_pointer(struct cursor *cursor, uint8_t encoding,
                             const struct cfi_section *section);
 
 enum cfi_address {
     CFI_AT_CFA_LESS_8, /* the usual return address */
     CFI_UNDEFINED,
-    CFI_IN_UCONTEXT, /* an expression "rsp + number", as signal trampolines have */
+    CFI_IN_UCONTEXT, /* at rsp + number, by an expression: a signal trampoline */
     CFI_COMPLEX
 };
 
-/* The rules at one pc. Equal ones have equal bytes. */
+/* The rules at one pc. Equal states have equal bytes. */
 struct cfi_state {
-    struct unwind_rule rule; /* cfa NONE: none yet, or too complex */
-    uint32_t cie;            /* cfi_cie.kind: what "restore" goes back to */
-    int16_t ucontext;        /* CFI_IN_UCONTEXT: where the ucontext is, from rsp */
+    struct unwind_rule rule; /* cfa NONE: not defined yet, or too complex */
+    uint32_t cie;            /* cfi_cie.kind, whose initial rules "restore" brings back */
+    int16_t ucontext;        /* CFI_IN_UCONTEXT: offset of the ucontext from rsp */
     uint8_t address;         /* enum cfi_address: the return address */
     uint8_t rsp_moved;       /* the caller's rsp is not the CFA */
 };
@@ -74,29 +75,28 @@ struct cfi_state {
 struct cfi_cie {
     uint32_t offset; /* in its section */
     uint8_t pointer_encoding;
-    bool bad;   /* its functions are gaps */
-    bool sized; /* augmentation data with their length ('z') */
+    bool bad;   /* unusable: its functions become gaps */
+    bool sized; /* has augmentation data with a length ('z') */
     uint64_t code_align;
     int64_t data_align;
     struct cfi_state initial;
-    uint32_t kind;  /* instructions do the same under CIEs of one kind */
-    uint32_t epoch; /* when `id` was initial's (cfi_memo.h) */
+    uint32_t kind;  /* instructions have the same effect under CIEs of one kind */
+    uint32_t epoch; /* of the memo (cfi_memo.h) in which `id` is the id of `initial` */
     uint32_t id;
 };
 
-/* Index in unwind_rule.saved of each DWARF register, -1 = not kept. */
+/* Index in unwind_rule.saved of each DWARF register; -1 = rules do not have it. */
 extern const int8_t unwind_cfi_saved[16];
 
-/* The state before any instruction, under CIEs of a kind. */
+/* Sets the state before any instruction, under CIEs of this kind. */
 void unwind_cfi_state_init(struct cfi_state *state, uint32_t kind);
 
-/* Does an instruction, whose operands are at code, to a state. False when op is none that changes
- * one. What no row can hold is noted in state; operands that are cut off set code->failed. */
+/* Applies an instruction, whose operands are at code, to a state. False if op does not change
+ * states or is unknown. Operands that end too early set code->failed. */
 bool unwind_cfi_apply(struct cfi_state *state, const struct cfi_cie *cie, uint8_t op,
                       struct cursor *code);
 
-/* What the expression block says, into state: the CFA, or where a register is saved. In
- * cfi_expression.c. */
+/* Apply an expression: to the CFA, or to where a register is saved. In cfi_expression.c. */
 void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block);
 void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block);
 

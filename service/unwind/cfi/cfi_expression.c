@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The few shapes of DWARF expressions that compilers, linkers and hand-written assembler put into
- * CFI. Everything else is too complex for a row. */
+ * The few forms of DWARF expressions that compilers, linkers and hand-written assembler use in CFI.
+ * All others are too complex for a row. */
 #include "service/unwind/cfi/cfi.h"
 
 #define OP_DEREF       0x06
@@ -20,7 +20,7 @@
 /* Offset of the saved rip in the ucontext. */
 #define UCONTEXT_RIP 168
 
-/* "breg N": the register and the number, which a rule must be able to hold. */
+/* "breg N": a register and an offset. False if no rule can hold the offset. */
 static bool take_breg(struct cursor *block, uint8_t *number, int64_t *offset) {
     if (cursor_left(block) == 0 || *block->at < OP_BREG0 || *block->at > OP_BREG0 + 15)
         return false;
@@ -36,7 +36,7 @@ static bool take_op(struct cursor *block, uint8_t op) {
     return true;
 }
 
-/* "+ n" in its two spellings; nothing left is + 0. */
+/* "+ n" in its two forms; the end of the block counts as + 0. */
 static bool take_sum(struct cursor *block, int64_t *sum) {
     *sum = 0;
     if (cursor_left(block) == 0)
@@ -52,8 +52,8 @@ static bool take_sum(struct cursor *block, int64_t *sum) {
     return !block->failed && cursor_left(block) == 0 && *sum >= 0 && *sum <= INT16_MAX;
 }
 
-/* The linker's rule for all of .plt: rsp + 8, and 8 more once the push of an entry is behind (at
- * byte n of its 16): breg7 8, breg16 0, lit15, and, lit<n>, ge, lit3, shl, plus. */
+/* The linker's rule for all of .plt. The CFA is rsp + 8, and 8 more from byte n of an entry's 16
+ * bytes on, after its push: breg7 8, breg16 0, lit15, and, lit<n>, ge, lit3, shl, plus. */
 static bool is_plt(struct cursor block, int16_t *pushed_at) {
     static const uint8_t head[] = {OP_BREG0 + RSP, 8, OP_BREG0 + 16, 0, OP_LIT0 + 15, OP_AND};
     static const uint8_t tail[] = {OP_GE, OP_LIT0 + 3, OP_SHL, OP_PLUS};
@@ -93,8 +93,8 @@ void unwind_cfi_cfa_expression(struct cfi_state *state, struct cursor block) {
                                 : UNWIND_CFA_REG;
 }
 
-/* "breg N" and nothing else: where a register is saved, or the signal trampoline's return address,
- * with which goes the whole ucontext. Everything else leaves the register lost. */
+/* Only "breg N" is understood: the place where a register is saved, or, for a signal trampoline's
+ * return address, the place in the ucontext. After any other expression the register stays lost. */
 void unwind_cfi_register_expression(struct cfi_state *state, uint64_t number, struct cursor block) {
     uint8_t base;
     int64_t offset;

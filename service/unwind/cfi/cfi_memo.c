@@ -19,7 +19,7 @@ void unwind_memo_forget(struct cfi_memo *memo) {
     memo->count = 0;
     memo->epoch++;
     hash_index_clear(&memo->index);
-    memset(memo->places, 0, 2 * memo->capacity * sizeof *memo->places);
+    memset(memo->slots, 0, 2 * memo->capacity * sizeof *memo->slots);
 }
 
 struct cfi_memo *unwind_memo_create(size_t section_bytes) {
@@ -30,10 +30,10 @@ struct cfi_memo *unwind_memo_create(size_t section_bytes) {
     while (memo->capacity < MEMO_MAX_STATES && memo->capacity < section_bytes / 128)
         memo->capacity *= 2;
     memo->states = malloc(memo->capacity * sizeof *memo->states);
-    memo->places = malloc(2 * memo->capacity * sizeof *memo->places);
+    memo->slots = malloc(2 * memo->capacity * sizeof *memo->slots);
     memo->numbers = malloc(memo->capacity * sizeof *memo->numbers);
     hash_index_init(&memo->index);
-    if (!memo->states || !memo->places || !memo->numbers ||
+    if (!memo->states || !memo->slots || !memo->numbers ||
         !hash_index_reserve(&memo->index, memo->capacity)) {
         unwind_memo_destroy(memo);
         return NULL;
@@ -46,7 +46,7 @@ void unwind_memo_destroy(struct cfi_memo *memo) {
     if (!memo)
         return;
     free(memo->states);
-    free(memo->places);
+    free(memo->slots);
     free(memo->numbers);
     hash_index_finish(&memo->index);
     free(memo);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program is a walk over states (cfi_memo.h) with rows on the way: "advance" writes the row of
- * the state that was reached and moves on. Nearly every instruction was met before in the same
- * state, so it costs one look at its bytes. */
+ * A program moves from state to state (cfi_memo.h) and writes rows: each advance writes the row of
+ * the current state and moves the pc. Nearly every sequence of instructions was seen before in the
+ * same state, so it costs one comparison of its bytes. */
 #include "service/unwind/cfi/cfi_program.h"
 
-#define REMEMBERED   16 /* compilers nest one deep, hand-written assembler two or three */
+#define REMEMBERED   16 /* compilers nest 1 deep, hand-written assembler 2 or 3 */
 #define RSP          7u
 #define UCONTEXT_RSP 160
 #define MAX_ALIGN    256
@@ -14,18 +14,19 @@ struct run {
     struct cfi_memo *memo;
     const struct cfi_cie *cie;
     const struct cfi_section *section;
-    struct unwind_rows *rows; /* NULL while initial instructions run: no rows */
+    struct unwind_rows *rows; /* NULL for initial instructions, which have no rows */
     struct cursor code;
     uint32_t state;                      /* ids */
-    uint32_t remembered[REMEMBERED + 1]; /* ids; the last is never in use */
+    uint32_t remembered[REMEMBERED + 1]; /* ids; the last is only written */
     uint32_t remembered_count;
     uint32_t pc, end;
     bool broken;
 };
 
-/* Registers saved from rbp, under a CFA of the simple kinds. From rbp + n it is the same as from
- * the CFA. From rsp: the function has put its frame away and is about to return; compilers leave
- * the rules standing though the registers are back. */
+/* Rewrites registers that are saved relative to rbp, for a CFA relative to rsp or rbp. If it is
+ * relative to rbp, they are at a fixed offset from the CFA, too. If it is relative to rsp, the
+ * function has released its frame and restored the registers, though the compiler left their rules
+ * in place. */
 static void settle_saved(struct unwind_rule *rule) {
     for (int i = 0; i < UNWIND_SAVED_COUNT; i++) {
         if (!(rule->from_rbp >> i & 1))
@@ -40,7 +41,7 @@ static void settle_saved(struct unwind_rule *rule) {
     rule->from_rbp = 0;
 }
 
-/* The rule of a state. False: it cannot be held, and is NONE. */
+/* Makes the rule of a state. False, with a rule NONE, if no rule can hold it. */
 static bool settle(const struct cfi_state *state, const struct unwind_rows *rows,
                    struct unwind_rule *rule) {
     *rule = state->rule;
@@ -64,9 +65,9 @@ static bool settle(const struct cfi_state *state, const struct unwind_rows *rows
     return true;
 }
 
-/* The number of the state's rule, kept for the next time; one that cannot be held is counted each
- * time. */
-static __attribute__((noinline)) uint16_t find_number(struct run *run, uint32_t state) {
+/* Looks up the number of the state's rule and remembers it. Not for a state that no rule can hold:
+ * each of its rows is counted. */
+static __attribute__((noinline)) uint16_t number_of_rule(struct run *run, uint32_t state) {
     struct unwind_rule rule;
     bool held = settle(&run->memo->states[state], run->rows, &rule);
     run->rows->complex_rows += !held;
@@ -79,7 +80,7 @@ static __attribute__((noinline)) uint16_t find_number(struct run *run, uint32_t 
 static inline void put_row(struct run *run, uint32_t state, uint32_t pc) {
     uint16_t number = run->memo->numbers[state];
     if (number == 0)
-        number = find_number(run, state);
+        number = number_of_rule(run, state);
     unwind_rows_put(run->rows, pc, number);
 }
 
@@ -100,8 +101,8 @@ static void advance(struct run *run, uint64_t delta) {
     advance_to(run, run->pc + by);
 }
 
-/* There is no room for another state: keeps the remembered ones. */
-static void make_room(struct run *run) {
+/* The memo is full: forgets all states but the remembered ones. */
+static void forget_others(struct run *run) {
     struct cfi_state kept[REMEMBERED];
     for (uint32_t i = 0; i < run->remembered_count; i++)
         kept[i] = run->memo->states[run->remembered[i]];
@@ -114,7 +115,7 @@ static void enter(struct run *run, const struct cfi_state *state) {
     run->state = unwind_memo_id(run->memo, state);
     if (run->state != MEMO_NO_STATE)
         return;
-    make_room(run);
+    forget_others(run);
     run->state = unwind_memo_id(run->memo, state);
 }
 
@@ -125,15 +126,15 @@ static void remember(struct run *run) {
         run->remembered[run->remembered_count++] = run->state;
 }
 
-static void recall(struct run *run) {
+static void restore_state(struct run *run) {
     if (run->remembered_count == 0)
         run->broken = true;
     else
         run->state = run->remembered[--run->remembered_count];
 }
 
-/* Locations and the stack of states. False when op is of neither. */
-static bool do_place_op(struct run *run, uint8_t op) {
+/* Instructions that change the pc or the stack of states. False if op is not one of them. */
+static bool do_location_op(struct run *run, uint8_t op) {
     struct cursor *code = &run->code;
     switch (op) {
     case OP_ADVANCE_LOC1:
@@ -143,7 +144,7 @@ static bool do_place_op(struct run *run, uint8_t op) {
         remember(run);
         return true;
     case OP_RESTORE_STATE:
-        recall(run);
+        restore_state(run);
         return true;
     case OP_SET_LOC:
         advance_to(run, unwind_cfi_pointer(code, run->cie->pointer_encoding, run->section) -
@@ -165,13 +166,13 @@ static bool do_place_op(struct run *run, uint8_t op) {
     }
 }
 
-/* Any instruction, decoded; run->code is behind op. */
+/* Executes any instruction; run->code is after op. */
 static void do_op(struct run *run, uint8_t op) {
     if (op >> 6 == OP_ADVANCE_LOC >> 6) {
         advance(run, op & 0x3f);
         return;
     }
-    if (do_place_op(run, op))
+    if (do_location_op(run, op))
         return;
     struct cfi_state state = run->memo->states[run->state];
     if (unwind_cfi_apply(&state, run->cie, op, &run->code))
@@ -180,8 +181,8 @@ static void do_op(struct run *run, uint8_t op) {
         run->broken = true;
 }
 
-/* The next eight bytes of a program, lowest first; those behind its end are 0. The section goes on
- * up to `readable`. */
+/* The next 8 bytes of a program, lowest first, with 0 after its end. The section is readable up to
+ * `readable`. */
 static inline uint64_t peek(const uint8_t *at, const uint8_t *end, const uint8_t *readable) {
     uint64_t word = 0;
     if (readable - at >= 8) {
@@ -197,73 +198,72 @@ static const uint8_t *readable_end(const struct run *run) {
     return run->section->data + run->section->size;
 }
 
-/* Instructions that stand in no phrase, save that remember_state may begin one. */
-static bool stands_alone(uint8_t op) {
+/* Whether an instruction is never in a sequence. (remember_state may be the first of one.) */
+static bool ends_sequence(uint8_t op) {
     return op == OP_NOP || op >> 6 == OP_ADVANCE_LOC >> 6 || op == OP_REMEMBER_STATE ||
            op == OP_RESTORE_STATE || (op >= OP_SET_LOC && op <= OP_ADVANCE_LOC4) ||
            op == OP_ADVANCE_LOC8;
 }
 
-/* Does the instructions up to the next that stands alone, and keeps the phrase they are; or as many
- * of them as it can hold. */
-static void learn_phrase(struct run *run, struct memo_phrase phrase) {
+/* Executes a sequence of instructions and stores it, or as much of it as 8 bytes hold. */
+static void learn_sequence(struct run *run, struct memo_sequence sequence) {
     const uint8_t *from = run->code.at;
     uint32_t epoch = run->memo->epoch;
     uint64_t word = peek(from, run->code.end, readable_end(run));
-    struct memo_phrase *place = unwind_memo_place(run->memo, run->state, word);
+    struct memo_sequence *slot = unwind_memo_slot(run->memo, run->state, word);
     do {
         do_op(run, *run->code.at++);
         if (run->broken || run->code.failed || run->memo->epoch != epoch)
             return;
         if (run->code.at - from > 8)
             break;
-        phrase.to = (uint16_t)run->state;
-        phrase.len = (uint8_t)(run->code.at - from);
-    } while (cursor_left(&run->code) > 0 && !stands_alone(*run->code.at));
-    if (phrase.len == 0)
+        sequence.to = (uint16_t)run->state;
+        sequence.len = (uint8_t)(run->code.at - from);
+    } while (cursor_left(&run->code) > 0 && !ends_sequence(*run->code.at));
+    if (sequence.len == 0)
         return;
-    phrase.unused = (uint8_t)(64 - 8 * phrase.len);
-    phrase.bytes = word & UINT64_MAX >> phrase.unused;
-    *place = phrase;
+    sequence.unused = (uint8_t)(64 - 8 * sequence.len);
+    sequence.bytes = word & UINT64_MAX >> sequence.unused;
+    *slot = sequence;
 }
 
 static __attribute__((noinline)) void do_slow(struct run *run) {
     uint8_t op = *run->code.at;
-    if (stands_alone(op) && op != OP_REMEMBER_STATE)
+    if (ends_sequence(op) && op != OP_REMEMBER_STATE)
         do_op(run, *run->code.at++);
     else
-        learn_phrase(run, (struct memo_phrase){.from = (uint16_t)(run->state + 1),
-                                               .remembers = op == OP_REMEMBER_STATE});
+        learn_sequence(run, (struct memo_sequence){.from = (uint16_t)(run->state + 1),
+                                                   .remembers = op == OP_REMEMBER_STATE});
 }
 
-/* What the hot loop has of a run in registers; its functions are inlined so that it stays there. */
+/* What the hot loop keeps in registers. Its functions are inlined so that it stays there. */
 struct hot {
     const uint8_t *at, *end, *readable;
-    const struct memo_phrase *places;
     const uint16_t *numbers;
     uint32_t state, pc;
-    uint32_t align; /* 0: left to the slow way */
+    uint32_t align; /* 0: advances are left to do_slow */
 };
 
 #define HOT static inline __attribute__((always_inline))
 
-/* Passes over a phrase that was met before in this state. */
-HOT bool follow(struct run *run, struct hot *hot) {
+/* Takes a sequence that was seen before in this state. */
+HOT bool take_sequence(struct run *run, struct hot *hot) {
     uint64_t word = peek(hot->at, hot->end, hot->readable);
-    const struct memo_phrase *phrase = unwind_memo_place(run->memo, hot->state, word);
-    if (phrase->from != hot->state + 1 ||
-        (word & UINT64_MAX >> (phrase->unused & 63)) != phrase->bytes ||
-        phrase->len > hot->end - hot->at || run->remembered_count + phrase->remembers > REMEMBERED)
+    const struct memo_sequence *sequence = unwind_memo_slot(run->memo, hot->state, word);
+    if (sequence->from != hot->state + 1 ||
+        (word & UINT64_MAX >> (sequence->unused & 63)) != sequence->bytes ||
+        sequence->len > hot->end - hot->at ||
+        run->remembered_count + sequence->remembers > REMEMBERED)
         return false;
-    run->remembered[run->remembered_count] = hot->state; /* one more than counts */
-    run->remembered_count += phrase->remembers;
-    hot->state = phrase->to;
-    hot->at += phrase->len;
+    run->remembered[run->remembered_count] = hot->state; /* counts only if it is remembered */
+    run->remembered_count += sequence->remembers;
+    hot->state = sequence->to;
+    hot->at += sequence->len;
     return true;
 }
 
-/* Puts the row of what holds and moves on by an advance, if there is a common one. */
-HOT bool move_on(struct run *run, struct hot *hot) {
+/* Writes the row of the current state and moves the pc, for the two common kinds of advance. */
+HOT bool take_advance(struct run *run, struct hot *hot) {
     uint8_t op = *hot->at;
     bool wide = op == OP_ADVANCE_LOC1;
     if ((!wide && op >> 6 != OP_ADVANCE_LOC >> 6) || hot->end - hot->at <= wide || !hot->align)
@@ -273,13 +273,13 @@ HOT bool move_on(struct run *run, struct hot *hot) {
     hot->at += 1 + wide;
     if (by == 0)
         return true;
-    unwind_rows_put(run->rows, hot->pc, number ? number : find_number(run, hot->state));
+    unwind_rows_put(run->rows, hot->pc, number ? number : number_of_rule(run, hot->state));
     hot->pc = by < run->end - hot->pc ? hot->pc + by : run->end;
     return true;
 }
 
-/* Passes over a restore_state or a row of nops. */
-HOT bool pass(struct run *run, struct hot *hot) {
+/* Takes a restore_state and nops. */
+HOT bool take_restore_or_nops(struct run *run, struct hot *hot) {
     const uint8_t *from = hot->at;
     if (*from == OP_RESTORE_STATE && run->remembered_count > 0) {
         hot->state = run->remembered[--run->remembered_count];
@@ -290,20 +290,19 @@ HOT bool pass(struct run *run, struct hot *hot) {
     return hot->at != from;
 }
 
-/* Nearly all programs are "advance, phrase, advance, phrase, ...". */
+/* Nearly all programs are "advance, sequence, advance, sequence, ...". */
 static void run_all(struct run *run) {
     struct hot hot = {.at = run->code.at,
                       .end = run->code.end,
                       .readable = readable_end(run),
-                      .places = run->memo->places,
                       .numbers = run->memo->numbers,
                       .state = run->state,
                       .pc = run->pc,
                       .align = run->cie->code_align <= MAX_ALIGN ? run->cie->code_align : 0};
     while (hot.at < hot.end && hot.pc < run->end && !run->broken) {
-        if (move_on(run, &hot) && (hot.at == hot.end || hot.pc >= run->end))
+        if (take_advance(run, &hot) && (hot.at == hot.end || hot.pc >= run->end))
             break;
-        if (pass(run, &hot) || follow(run, &hot))
+        if (take_restore_or_nops(run, &hot) || take_sequence(run, &hot))
             continue;
         run->code.at = hot.at;
         run->state = hot.state;

@@ -12,7 +12,7 @@
 #define RADIX_BITS       10
 #define RADIX            (1u << RADIX_BITS)
 
-/* One record: its place and its body behind the CIE pointer. */
+/* One record; `body` is what follows its CIE pointer. */
 struct record {
     uint32_t offset;
     bool is_cie;
@@ -20,7 +20,7 @@ struct record {
     struct cursor body;
 };
 
-static bool room_for(void **items, size_t *capacity, size_t count, size_t size) {
+static bool reserve_item(void **items, size_t *capacity, size_t count, size_t size) {
     if (count < *capacity)
         return true;
     size_t more = *capacity ? *capacity * 2 : 256;
@@ -61,8 +61,8 @@ static bool next_record(struct cursor *cursor, const struct cfi_section *section
     return true;
 }
 
-/* Augmentation letters, with their data when there are any ('z'). An unknown letter spoils the CIE:
- * what follows it cannot be told. */
+/* Reads the augmentation: its letters and, after a 'z', their data. An unknown letter makes the CIE
+ * unusable, since the meaning of what follows is unknown. */
 static void read_augmentation(struct cfi_cie *cie, struct cursor *body, const char *letters,
                               const struct cfi_section *section) {
     struct cursor data = *body;
@@ -130,7 +130,7 @@ static bool is_of_kind(const struct cfi_cie *cie, const struct cfi_cie *other) {
            memcmp(&initial, &other->initial, sizeof initial) == 0;
 }
 
-/* The few kinds there are come early. */
+/* A file has few kinds of CIEs, and they come first. */
 static void find_kind(const struct frames *frames, struct cfi_cie *cie) {
     for (size_t i = 0; i < FEW_KINDS && &frames->cies[i] < cie; i++) {
         if (!is_of_kind(cie, &frames->cies[i]))
@@ -142,8 +142,8 @@ static void find_kind(const struct frames *frames, struct cfi_cie *cie) {
 
 static sonde_err add_cie(struct frames *frames, const struct record *record,
                          const struct cfi_section *section) {
-    if (!room_for((void **)&frames->cies, &frames->cie_capacity, frames->cie_count,
-                  sizeof *frames->cies))
+    if (!reserve_item((void **)&frames->cies, &frames->cie_capacity, frames->cie_count,
+                      sizeof *frames->cies))
         return SONDE_OUT_OF_MEMORY;
     struct cfi_cie *cie = &frames->cies[frames->cie_count];
     *cie = (struct cfi_cie){.kind = (uint32_t)frames->cie_count++};
@@ -152,7 +152,8 @@ static sonde_err add_cie(struct frames *frames, const struct record *record,
     return SONDE_OK;
 }
 
-/* CIEs stand in rising order of offset from `first` on. NULL when offset is none of them. */
+/* Finds a CIE of the current section, whose CIEs start at index `first` and are sorted by offset.
+ * NULL if none has this offset. */
 static const struct cfi_cie *find_cie(const struct frames *frames, size_t first, uint64_t offset,
                                       const struct cfi_cie *last) {
     if (last && last->offset == offset)
@@ -169,7 +170,8 @@ static const struct cfi_cie *find_cie(const struct frames *frames, size_t first,
                                                                          : NULL;
 }
 
-/* Cuts [start, start + len) to the range of code that holds start. */
+/* Cuts [start, start + len) at the end of the range of code that holds start. False if no range
+ * does, or if nothing is left. */
 static bool clip(const struct frames *frames, uint64_t start, uint64_t len,
                  struct frames_fde *fde) {
     uint64_t at = start - frames->origin;
@@ -201,8 +203,8 @@ static bool read_fde(const struct frames *frames, const struct cfi_section *sect
 
 static sonde_err add_fde(struct frames *frames, struct cursor body, const struct cfi_cie *cie) {
     uint32_t number = frames->section_count - 1;
-    if (!room_for((void **)&frames->fdes, &frames->fde_capacity, frames->fde_count,
-                  sizeof *frames->fdes))
+    if (!reserve_item((void **)&frames->fdes, &frames->fde_capacity, frames->fde_count,
+                      sizeof *frames->fdes))
         return SONDE_OUT_OF_MEMORY;
     struct frames_fde *fde = &frames->fdes[frames->fde_count];
     fde->section = number;
@@ -210,7 +212,7 @@ static sonde_err add_fde(struct frames *frames, struct cursor body, const struct
     return SONDE_OK;
 }
 
-/* One reading of the section that is added. *is_whole: the CIE of every function was known. */
+/* Reads the section that is being added. *is_whole: the CIE of every function was found. */
 static sonde_err add_records(struct frames *frames, size_t first_cie, bool open_ended,
                              bool with_cies, bool *is_whole) {
     const struct cfi_section *section = &frames->sections[frames->section_count - 1];
@@ -222,7 +224,7 @@ static sonde_err add_records(struct frames *frames, size_t first_cie, bool open_
     while (!err && next_record(&cursor, section, open_ended, &record)) {
         if (record.is_cie) {
             err = with_cies ? add_cie(frames, &record, section) : SONDE_OK;
-            cie = NULL; /* they may have moved */
+            cie = NULL; /* the array may have moved */
             continue;
         }
         cie = find_cie(frames, first_cie, record.cie_offset, cie);
@@ -233,7 +235,8 @@ static sonde_err add_records(struct frames *frames, size_t first_cie, bool open_
     return !err && cursor.failed && !open_ended ? SONDE_CORRUPT : err;
 }
 
-/* CIEs come before their functions. Where one does not, all are known after the first reading. */
+/* CIEs usually come before their functions. If one does not, the section is read again: all CIEs
+ * are known then. */
 sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *section,
                             bool open_ended) {
     size_t first_cie = frames->cie_count, first_fde = frames->fde_count;
@@ -250,7 +253,7 @@ sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *sec
     return add_records(frames, first_cie, open_ended, false, &is_whole);
 }
 
-/* One pass of a stable radix sort over some bits of the start, the high half of each key. */
+/* One pass of a stable radix sort, over some bits of each key. */
 static void radix_pass(const uint64_t *from, uint64_t *to, size_t count, unsigned shift) {
     uint32_t places[RADIX + 1] = {0};
     for (size_t i = 0; i < count; i++)
@@ -261,16 +264,16 @@ static void radix_pass(const uint64_t *from, uint64_t *to, size_t count, unsigne
         to[places[(from[i] >> shift) % RADIX]++] = from[i];
 }
 
-/* Indexes of the functions in order of start, equal starts in the order they were added: start <<
- * 32 | index. *memory is to be freed. NULL: out of memory. Linkers write nearly sorted sections, so
- * first look. */
+/* Returns the functions sorted by start, each as start << 32 | index; equal starts stay in the
+ * order they were added. The caller frees *memory. NULL: out of memory. Many sections are sorted
+ * already, which is checked first. */
 static uint64_t *in_order(const struct frames *frames, uint64_t **memory) {
     size_t count = frames->fde_count;
     uint64_t *keys = *memory = malloc((count + 1) * 2 * sizeof *keys);
     if (!keys)
         return NULL;
     bool sorted = true;
-    uint32_t bits = 0; /* that are set in any start */
+    uint32_t bits = 0; /* set in any start */
     for (size_t i = 0; i < count; i++) {
         keys[i] = (uint64_t)frames->fdes[i].start << 32 | i;
         bits |= frames->fdes[i].start;
@@ -298,7 +301,7 @@ static void run_one(const struct frames *frames, const struct frames_fde *fde, u
     rows->fde_count++;
 }
 
-/* Whether a function counts at all, given the one that counted before it. */
+/* Whether a function is dropped because of the one before it. */
 static bool is_shadowed(const struct frames *frames, const struct frames_fde *fde,
                         const struct frames_fde *before) {
     if (!before)
@@ -308,9 +311,9 @@ static bool is_shadowed(const struct frames *frames, const struct frames_fde *fd
             fde->start < before->end);
 }
 
-/* Linkers put the code of objects into another order than their records: both the list and the
- * bytes are read in jumps. */
-static void look_ahead(const struct frames *frames, const uint64_t *keys, size_t left) {
+/* Records and code are in different orders, so both the list of functions and their programs are
+ * read in jumps: prefetch them. */
+static void prefetch(const struct frames *frames, const uint64_t *keys, size_t left) {
     if (left <= 2 * AHEAD)
         return;
     const struct frames_fde *next = &frames->fdes[(uint32_t)keys[AHEAD]];
@@ -325,7 +328,7 @@ sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {
     const struct frames_fde *pending = NULL;
     for (size_t i = 0; i < frames->fde_count; i++) {
         const struct frames_fde *fde = &frames->fdes[(uint32_t)keys[i]];
-        look_ahead(frames, keys + i, frames->fde_count - i);
+        prefetch(frames, keys + i, frames->fde_count - i);
         if (is_shadowed(frames, fde, pending))
             continue;
         if (pending)

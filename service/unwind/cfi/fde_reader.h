@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The records of .eh_frame and .debug_frame: common parts (CIEs) and functions (FDEs). Collects the
- * functions of one or two sections, puts them in order of address, settles overlaps, and runs them
- * into rows.
+ * Reads the records of .eh_frame and .debug_frame: CIEs, which have what functions share, and FDEs,
+ * one per function. Collects the functions of one or two sections, sorts them by address, resolves
+ * overlaps, and runs their programs into rows.
  *
- * Overlaps, always the same way: of two functions with one start the first of the first section
- * counts; a later start cuts the earlier function short; a .debug_frame function that starts inside
- * an .eh_frame function is dropped. */
+ * Overlaps are resolved like this: of two functions with the same start, the first one of the first
+ * section counts; a function ends where the next one starts; a .debug_frame function that starts
+ * inside an .eh_frame function is dropped. */
 #ifndef SONDE_SERVICE_UNWIND_CFI_FDE_READER_H
 #define SONDE_SERVICE_UNWIND_CFI_FDE_READER_H
 
@@ -21,11 +21,11 @@ struct frames_fde {
     uint32_t section;
 };
 
-/* Zeroed memory with origin and ranges set is ready. */
+/* To initialise: zeroed memory, with origin and ranges set. */
 struct frames {
     uint64_t origin;
-    /* Where code can be; functions elsewhere (left behind by a linker) do not count. Offsets from
-     * origin. */
+    /* Where code can be, as offsets from origin. Functions elsewhere are ignored: linkers leave
+     * records of functions that they removed. */
     struct {
         uint32_t start, end;
     } ranges[FRAMES_RANGES];
@@ -39,11 +39,11 @@ struct frames {
     size_t fde_count, fde_capacity;
 };
 
-/* Adds a section, whose data must stay as long as frames. `open_ended`: its true size is not known,
- * so it ends at a zero length. SONDE_CORRUPT, SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
+/* Adds a section, whose data must outlive frames. open_ended: its size is not known, so it ends at
+ * a record of length 0. SONDE_CORRUPT, SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err unwind_frames_add(struct frames *frames, const struct cfi_section *section,
                                            bool open_ended);
-/* Runs all functions, in order, into rows; once. SONDE_OUT_OF_MEMORY. */
+/* Runs all functions into rows, in order of address. Call it once. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows);
 void unwind_frames_finish(struct frames *frames);
 

@@ -295,7 +295,7 @@ TEST(states_remembered_without_end_are_broken) {
     CHECK_INT(at(0x40)->cfa, ==, UNWIND_CFA_RSP);
 }
 
-TEST(phrases_met_before_do_the_same_again_and_others_what_they_say) {
+TEST(instruction_sequences_seen_before_have_the_same_effect_again) {
     put_usual_cie();
     for (uint32_t i = 0; i < 3; i++)
         FDE(0x100 * (i + 1), 0x40, ADVANCE(1), CFA_OFFSET(16), OFFSET(6, 2), ADVANCE(2),
@@ -312,7 +312,7 @@ TEST(phrases_met_before_do_the_same_again_and_others_what_they_say) {
     }
 }
 
-TEST(more_states_than_are_kept_are_told_apart_and_the_remembered_one_stays) {
+TEST(more_states_than_the_memo_holds_stay_distinct_and_the_remembered_one_survives) {
     uint8_t code[2700] = {CFA_OFFSET(24), REMEMBER};
     size_t len = 3;
     for (uint32_t i = 0; i < 600; i++) {
