@@ -89,13 +89,13 @@ static struct unwind_remote_walk new_walk(const struct backtraces *all) {
     return (struct unwind_remote_walk){.pcs = all->scratch, .capacity = UNWIND_REMOTE_FRAMES};
 }
 
-static void walk_glance(struct backtraces *all, const struct tracee_glance *glance,
-                        struct unwind_remote_walk *walk) {
+static void walk_snapshot(struct backtraces *all, const struct tracee_snapshot *snapshot,
+                          struct unwind_remote_walk *walk) {
     struct unwind_remote remote = backtraces_code_remote(&all->code);
     struct unwind_registers registers = {.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RIP};
-    registers.value[UNWIND_REG_RSP] = glance->sp;
-    registers.value[UNWIND_REG_RIP] = glance->pc;
-    backtraces_code_live(&all->code, glance->sp);
+    registers.value[UNWIND_REG_RSP] = snapshot->sp;
+    registers.value[UNWIND_REG_RIP] = snapshot->pc;
+    backtraces_code_live(&all->code, snapshot->sp);
     unwind_remote_walk(&remote, &registers, walk);
 }
 
@@ -131,17 +131,17 @@ static bool walk_stopped(struct backtraces *all, struct engine_thread *thread) {
 enum outcome { WALKED, MOVED, WANTS_STOP };
 
 static enum outcome walk_blocked(struct backtraces *all, struct engine_thread *thread,
-                                 const struct tracee_glance *before) {
+                                 const struct tracee_snapshot *before) {
     struct unwind_remote remote = backtraces_code_remote(&all->code);
     struct unwind_remote_walk walk = new_walk(all);
-    struct tracee_glance after;
-    walk_glance(all, before, &walk);
+    struct tracee_snapshot after;
+    walk_snapshot(all, before, &walk);
     bool wants = walk.end == UNWIND_REMOTE_REGISTER;
     bool may_stop =
         wants && !all->is_ticking && thread->state != 'D' && tracee_may_stop(all->pid, before);
     bool is_guess = wants && !may_stop && unwind_remote_search(&remote, &walk);
-    if (tracee_look(all->task_dir, thread->tid, &after) != TRACEE_BLOCKED ||
-        !tracee_slept(before, &after))
+    if (tracee_take_snapshot(all->task_dir, thread->tid, &after) != TRACEE_BLOCKED ||
+        !tracee_did_not_run(before, &after))
         return MOVED;
     if (may_stop)
         return WANTS_STOP;
@@ -154,14 +154,14 @@ static enum outcome walk_blocked(struct backtraces *all, struct engine_thread *t
 
 enum backtraces_outcome backtraces_walk(struct backtraces *all, struct engine_thread *thread,
                                         bool may_stop) {
-    struct tracee_glance glance;
+    struct tracee_snapshot snapshot;
     enum outcome outcome = MOVED;
     if (thread->state == 'Z' || thread->state == 'X') {
         thread->error = "it has ended";
         return BACKTRACES_WALKED;
     }
     for (int i = 0; i < TRIES && outcome == MOVED; i++) {
-        enum tracee_state state = tracee_look(all->task_dir, thread->tid, &glance);
+        enum tracee_state state = tracee_take_snapshot(all->task_dir, thread->tid, &snapshot);
         if (state == TRACEE_GONE)
             return BACKTRACES_GONE;
         if (state == TRACEE_REFUSED)
@@ -170,7 +170,7 @@ enum backtraces_outcome backtraces_walk(struct backtraces *all, struct engine_th
             return BACKTRACES_WALKED;
         if (state == TRACEE_RUNNING)
             break;
-        outcome = walk_blocked(all, thread, &glance);
+        outcome = walk_blocked(all, thread, &snapshot);
     }
     if (outcome == WALKED)
         return BACKTRACES_WALKED;

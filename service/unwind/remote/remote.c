@@ -21,12 +21,12 @@ void unwind_registers_take(struct unwind_registers *registers,
     registers->known = UNWIND_ALL_KNOWN;
 }
 
-/* A walk under way: the registers of the frame that is to be left. */
+/* A walk and the registers of its current frame. */
 struct state {
     const struct unwind_remote *remote;
     struct unwind_remote_walk *walk;
     struct unwind_registers registers;
-    uint64_t key; /* what to look up for it */
+    uint64_t key; /* the pc to look up */
 };
 
 static bool end_with(struct state *state, enum unwind_remote_end why) {
@@ -93,7 +93,7 @@ static bool step(struct state *state) {
     return true;
 }
 
-/* The frame whose registers are in the state goes into pcs. */
+/* Adds the current frame to pcs. */
 static bool push(struct state *state, uint64_t mark) {
     struct unwind_remote_walk *walk = state->walk;
     uint64_t pc = state->registers.value[UNWIND_REG_RIP];
@@ -106,7 +106,7 @@ static bool push(struct state *state, uint64_t mark) {
     return true;
 }
 
-static void go_on(struct state *state) {
+static void walk_on(struct state *state) {
     uint64_t mark;
     do {
         if (!step(state))
@@ -120,17 +120,17 @@ void unwind_remote_walk(const struct unwind_remote *remote,
     struct state state = {remote, walk, *registers, registers->value[UNWIND_REG_RIP]};
     walk->count = walk->guessed = walk->wanted = walk->tries = 0;
     if (push(&state, 0))
-        go_on(&state);
+        walk_on(&state);
 }
 
 /* --- The search -------------------------------------------------------------------------------*/
 
-#define SEARCH_BYTES    65536u     /* how far above rsp a frame is looked for */
-#define SEARCH_TRIES    64u        /* candidates that are followed, of one walk */
-#define SEARCH_FRAMES   8u         /* of one walk */
-#define SEARCH_FUNCTION (1u << 20) /* bytes of a function at most */
+#define SEARCH_BYTES    65536u     /* how far above rsp a frame is searched for */
+#define SEARCH_TRIES    64u        /* candidates that one walk follows */
+#define SEARCH_FRAMES   8u         /* frames found by search in one walk */
+#define SEARCH_FUNCTION (1u << 20) /* largest function, in bytes */
 
-/* Whether the code from `from` to `to` may be one function: no gap lies between. */
+/* Whether the code from `from` to `to` may be one function: an entry, and no gap up to `to`. */
 static bool is_one_function(const struct state *state, uint64_t from, uint64_t to) {
     struct unwind_code code;
     if (to < from || to - from > SEARCH_FUNCTION ||
@@ -146,7 +146,7 @@ static bool is_one_function(const struct state *state, uint64_t from, uint64_t t
     return row == last;
 }
 
-/* Whether the code before a return address calls. Direct calls must go into the function of pc. */
+/* Whether a return address follows a call. A direct call must call the function that holds pc. */
 static bool follows_a_call(const struct state *state, uint64_t address, uint64_t pc, bool *direct) {
     struct unwind_code code;
     uint64_t before, callee;
@@ -159,22 +159,22 @@ static bool follows_a_call(const struct state *state, uint64_t address, uint64_t
         *direct = is_one_function(state, callee, pc);
         if (*direct)
             return true;
-        /* By way of a PLT it may be anybody's. */
+        /* A call of a PLT stub may reach any function. */
         return state->remote->find(state->remote->context, callee, &there) && there.image &&
                unwind_table_rule(there.image, callee - there.bias)->cfa == UNWIND_CFA_PLT;
     }
     return unwind_is_pointer_call(before);
 }
 
-/* Follows the frame at `frame` to the root, with the walk as it was when it does not lead there. */
+/* Walks from a candidate for rbp. If that does not reach the root, restores the walk. */
 static bool follow(struct state *state, uint64_t frame) {
     struct unwind_remote_walk *walk = state->walk, before = *walk;
-    struct state way = *state;
-    way.registers = walk->at_end;
-    way.registers.value[UNWIND_REG_RBP] = frame;
-    way.registers.known |= 1u << UNWIND_REG_RBP;
+    struct state attempt = *state;
+    attempt.registers = walk->at_end;
+    attempt.registers.value[UNWIND_REG_RBP] = frame;
+    attempt.registers.known |= 1u << UNWIND_REG_RBP;
     walk->guessed++;
-    go_on(&way);
+    walk_on(&attempt);
     if (walk->count > before.count &&
         (walk->end == UNWIND_REMOTE_ROOT || unwind_remote_search(state->remote, walk)))
         return true;

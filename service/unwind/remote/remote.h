@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The stack of a thread of another process, walked over compact tables (table.h) and words that are
- * read from afar or from a copy. It is slower than the guest's walker and knows less: a thread that
- * was not stopped shows its rip and rsp only. Registers are known or not, a saved one becomes known
- * on the way, and a rule that wants one that is not known ends the walk, saying which.
+ * Walks the stack of a thread of another process, over compact tables (table.h) and over words that
+ * are read from that process or from a copy of its stack. Of a thread that was not stopped only rip
+ * and rsp are known. A register becomes known where a frame has saved it. If a rule needs a
+ * register that is not known, the walk ends and says which.
  *
- * Frame-pointer code above a thread that blocks in a system call is such a case: nobody below it
- * may have saved its rbp. unwind_remote_search then looks for the frame in the stack: a pair of
- * words, saved rbp and return address, of which the second follows a call, to this very function if
- * the call says whom it calls, and from which the walk goes on to the thread's root.
+ * That happens in frame-pointer code above a thread that is blocked in a system call, if no frame
+ * below has saved rbp. unwind_remote_search then searches the stack for the frame: two words, a
+ * saved rbp and a return address, where the return address follows a call (of this very function,
+ * if the call names one), and from where a walk reaches the thread's root.
  *
- * Tables are trusted (unwind_table_check), words are not. Thread safety: one thread per walk. */
+ * Tables are trusted (unwind_table_check); registers and words are not. Thread safety: one thread
+ * per walk. */
 #ifndef SONDE_SERVICE_UNWIND_REMOTE_REMOTE_H
 #define SONDE_SERVICE_UNWIND_REMOTE_REMOTE_H
 
@@ -20,51 +21,53 @@
 #include <stdint.h>
 #include <sys/user.h>
 
-#define UNWIND_REMOTE_FRAMES (1u << 17)   /* a walk ends here, whatever the stack says */
-#define UNWIND_REMOTE_EXACT  (1ull << 63) /* of a pc: below a signal frame, not a return address */
+#define UNWIND_REMOTE_FRAMES (1u << 17)   /* frames of one walk at most */
+#define UNWIND_REMOTE_EXACT  (1ull << 63) /* marks a pc of interrupted code; see pcs */
 
 void unwind_registers_take(struct unwind_registers *registers,
-                           const struct user_regs_struct *from); /* all known */
+                           const struct user_regs_struct *from); /* all are known */
 
-/* What is at a pc. */
+/* The code at a pc. */
 struct unwind_code {
-    const void *image; /* its table; NULL = none: left by frame pointer */
+    const void *image; /* its table; NULL = none: its frame is left by frame pointer */
     uint64_t bias;     /* runtime address - ELF vaddr */
 };
 
 struct unwind_remote {
     void *context;
-    /* False: no code is there. */
+    /* Finds the code at a pc; false if there is none. */
     bool (*find)(void *context, uint64_t pc, struct unwind_code *code);
-    /* The 8 bytes at an address; false: they cannot be had. */
+    /* Reads the 8 bytes at an address; false if it cannot. */
     bool (*read)(void *context, uint64_t address, uint64_t *word);
 };
 
 enum unwind_remote_end {
     UNWIND_REMOTE_ROOT = 0,
-    UNWIND_REMOTE_DEPTH,     /* the pcs are full */
-    UNWIND_REMOTE_NO_CODE,   /* a pc where no code is */
-    UNWIND_REMOTE_NO_TABLE,  /* code without unwind information, and no usable frame pointer */
+    UNWIND_REMOTE_DEPTH,     /* pcs is full */
+    UNWIND_REMOTE_NO_CODE,   /* a pc that is not in code */
+    UNWIND_REMOTE_NO_TABLE,  /* code without unwind information, and no plausible frame pointer */
     UNWIND_REMOTE_RULE,      /* a rule that no row can hold */
-    UNWIND_REMOTE_REGISTER,  /* a rule that wants the register `wanted` */
-    UNWIND_REMOTE_BAD_STACK, /* a word that cannot be read, or no stack goes like that */
+    UNWIND_REMOTE_REGISTER,  /* a rule that needs the register `wanted` */
+    UNWIND_REMOTE_BAD_STACK, /* a word that cannot be read, or an implausible address */
 };
 
 struct unwind_remote_walk {
-    uint64_t *pcs; /* leaf first; [0] is the interrupted pc, the others return addresses */
+    /* Leaf first. pcs[0] is the pc of the thread. The others are return addresses, except those
+     * marked UNWIND_REMOTE_EXACT: code that a signal interrupted. */
+    uint64_t *pcs;
     uint32_t capacity, count;
-    uint32_t guessed; /* frames that were searched for */
-    uint32_t tries;   /* candidates that were looked at for it */
+    uint32_t guessed; /* frames found by search */
+    uint32_t tries;   /* candidates that the search followed */
     enum unwind_remote_end end;
     uint32_t wanted;
-    struct unwind_registers at_end; /* of the last frame in pcs */
+    struct unwind_registers at_end; /* the registers of the last frame in pcs */
 };
 
-/* Walks from registers, of which rip and rsp must be known; pcs and capacity are the caller's. */
+/* Walks from registers, of which rip and rsp must be known. The caller has set pcs and capacity. */
 void unwind_remote_walk(const struct unwind_remote *remote,
                         const struct unwind_registers *registers, struct unwind_remote_walk *walk);
-/* Goes on with a walk that ended for want of rbp. True when it reached the root; otherwise the walk
- * is as it was. */
+/* Continues a walk that ended because rbp is unknown. True if it reached the root; otherwise the
+ * walk is unchanged. */
 bool unwind_remote_search(const struct unwind_remote *remote, struct unwind_remote_walk *walk);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A stop wakes a blocked thread as a signal would. Of what the kernel does then there are two
- * kinds: the calls it begins anew or goes on with when no handler ran (ERESTARTSYS and its kin: the
- * program sees nothing), and those that return EINTR come what may. The lists are signal(7)'s
- * section on stop signals and the kernel's sources; a call in no list is not interrupted. */
+ * A stop wakes a blocked thread as a signal does. If no handler ran, the kernel restarts or
+ * continues most calls (ERESTARTSYS and similar codes), and the program sees nothing. Other calls
+ * always return EINTR. The lists here follow signal(7), section on stop signals, and the kernel's
+ * sources. A call in no list is not interrupted. */
 #include "service/unwind/remote/restart.h"
 
 #include <errno.h>
@@ -16,8 +16,8 @@
 
 #define SYSCALL_BYTES 2 /* 0f 05 */
 
-/* Kinds of files whose reads and writes restart. */
-static bool is_patient_file(pid_t pid, uint64_t fd) {
+/* Reads and writes of these kinds of files restart. */
+static bool is_restarting_file(pid_t pid, uint64_t fd) {
     static const char *const kinds[] = {"pipe:", "anon_inode:[eventfd]", "anon_inode:[timerfd]"};
     char path[64], target[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, (int)fd);
@@ -29,26 +29,25 @@ static bool is_patient_file(pid_t pid, uint64_t fd) {
     return false;
 }
 
-/* Calls on a socket restart when it has no timeout. It is asked for a moment, through a copy of the
- * descriptor. */
-static bool is_patient_socket(pid_t pid, uint64_t fd) {
-    bool patient = false;
+/* Calls on a socket restart if it has no timeout, which a copy of the descriptor shows. */
+static bool is_restarting_socket(pid_t pid, uint64_t fd) {
+    bool restarts = false;
     int process = (int)syscall(SYS_pidfd_open, pid, 0);
     int copy = process < 0 ? -1 : (int)syscall(SYS_pidfd_getfd, process, (int)fd, 0);
     struct timeval receive, send;
     socklen_t len = sizeof receive, send_len = sizeof send;
     if (copy >= 0 && getsockopt(copy, SOL_SOCKET, SO_RCVTIMEO, &receive, &len) == 0 &&
         getsockopt(copy, SOL_SOCKET, SO_SNDTIMEO, &send, &send_len) == 0)
-        patient = !receive.tv_sec && !receive.tv_usec && !send.tv_sec && !send.tv_usec;
+        restarts = !receive.tv_sec && !receive.tv_usec && !send.tv_sec && !send.tv_usec;
     if (copy >= 0)
         close(copy);
     if (process >= 0)
         close(process);
-    return patient;
+    return restarts;
 }
 
-bool restart_is_unseen(pid_t pid, const struct tracee_glance *glance) {
-    switch (glance->call) {
+bool restart_is_transparent(pid_t pid, const struct tracee_snapshot *snapshot) {
+    switch (snapshot->call) {
     case SYS_nanosleep:
     case SYS_clock_nanosleep:
     case SYS_restart_syscall:
@@ -67,29 +66,29 @@ bool restart_is_unseen(pid_t pid, const struct tracee_glance *glance) {
     case SYS_write:
     case SYS_readv:
     case SYS_writev:
-        return is_patient_file(pid, glance->arguments[0]) ||
-               is_patient_socket(pid, glance->arguments[0]);
+        return is_restarting_file(pid, snapshot->arguments[0]) ||
+               is_restarting_socket(pid, snapshot->arguments[0]);
     case SYS_recvfrom:
     case SYS_recvmsg:
     case SYS_sendto:
     case SYS_sendmsg:
     case SYS_accept:
     case SYS_accept4:
-        return is_patient_socket(pid, glance->arguments[0]);
+        return is_restarting_socket(pid, snapshot->arguments[0]);
     default:
         return false;
     }
 }
 
-bool restart_is_endless(const struct tracee_glance *glance) {
-    switch (glance->call) {
+bool restart_has_no_timeout(const struct tracee_snapshot *snapshot) {
+    switch (snapshot->call) {
     case SYS_epoll_wait:
     case SYS_epoll_pwait:
-        return (int)glance->arguments[3] < 0;
+        return (int)snapshot->arguments[3] < 0;
     case SYS_epoll_pwait2:
     case SYS_semtimedop:
     case SYS_rt_sigtimedwait:
-        return glance->arguments[glance->call == SYS_rt_sigtimedwait ? 2 : 3] == 0;
+        return snapshot->arguments[snapshot->call == SYS_rt_sigtimedwait ? 2 : 3] == 0;
     case SYS_semop:
         return true;
     default:
@@ -98,7 +97,7 @@ bool restart_is_endless(const struct tracee_glance *glance) {
 }
 
 /* -ERESTARTSYS, -ERESTARTNOINTR, -ERESTARTNOHAND, -ERESTART_RESTARTBLOCK. */
-bool restart_goes_on(const struct user_regs_struct *registers) {
+bool restart_is_automatic(const struct user_regs_struct *registers) {
     int64_t result = (int64_t)registers->rax;
     return (int64_t)registers->orig_rax >= 0 &&
            (result == -512 || result == -513 || result == -514 || result == -516);

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which system calls a ptrace stop may interrupt without the program's noticing. Any thread. */
+ * Which system calls a ptrace stop may interrupt without the program noticing. Any thread. */
 #ifndef SONDE_SERVICE_UNWIND_REMOTE_RESTART_H
 #define SONDE_SERVICE_UNWIND_REMOTE_RESTART_H
 
 #include "service/unwind/remote/tracee.h"
 
-/* The kernel goes on with the call by itself, what is left of its timeout included. */
-bool restart_is_unseen(pid_t pid, const struct tracee_glance *glance);
-/* It returns EINTR after a stop, but waits without a timeout: begun anew it is the same. */
-bool restart_is_endless(const struct tracee_glance *glance);
-/* Of a stopped thread: it is in a call that goes on afterwards if no handler runs meanwhile. */
-bool restart_goes_on(const struct user_regs_struct *registers);
-/* Of a stopped thread: a call that may be begun anew is about to return EINTR. (Of a thread that
- * ran a moment ago: its timeout has only just begun.) */
+/* Whether the kernel continues the call by itself, with the rest of its timeout. */
+bool restart_is_transparent(pid_t pid, const struct tracee_snapshot *snapshot);
+/* Whether the call returns EINTR after a stop but has no timeout, so that a restart makes no
+ * difference. */
+bool restart_has_no_timeout(const struct tracee_snapshot *snapshot);
+/* Of a stopped thread: whether the kernel restarts its call if no handler runs before. */
+bool restart_is_automatic(const struct user_regs_struct *registers);
+/* Of a stopped thread: whether its call is about to return EINTR and may be restarted. (If the
+ * thread ran a moment ago, the call's timeout has only just begun.) */
 bool restart_was_interrupted(const struct user_regs_struct *registers);
-/* Makes that call begin anew. */
+/* Changes the registers so that the call starts again. */
 void restart_registers(struct user_regs_struct *registers);
 
 #endif

@@ -16,18 +16,18 @@
 #include <unistd.h>
 
 #define RED_ZONE    128u
-#define SPINS       200 /* looks whether it has stopped, before sleeping between them */
+#define SPINS       200 /* checks whether it has stopped, before sleeping between checks */
 #define SLEEP_NS    100000
-#define PATIENCE_NS 50000000ll /* then look whether it is one that does not stop */
+#define PATIENCE_NS 50000000ll /* then check whether it waits for a device */
 #define LONGEST_NS  5000000000ll
-#define TICKS       4  /* that are taken out of one thread */
-#define RIVALS      40 /* times 1 ms: another walk of ours is at the same thread */
+#define TICKS       4  /* pending ticks that are dropped for one thread */
+#define ATTEMPTS    40 /* 1 ms apart, while another walk of this process traces the thread */
 #ifndef TRAP_PERF
 #define TRAP_PERF 6
 #endif
 #define EVENT_STOP(s) ((s) >> 16 == PTRACE_EVENT_STOP)
 
-/* A small file of a thread into text, NUL-terminated. Returns its length or -errno. */
+/* Reads a small file of a thread into text and adds a NUL. Returns its length, or -errno. */
 static int read_file(int task_dir, pid_t tid, const char *name, char *text, size_t size) {
     char path[48];
     snprintf(path, sizeof path, "%d/%s", (int)tid, name);
@@ -46,45 +46,45 @@ static enum tracee_state state_of_error(int error) {
 }
 
 /* "run_ns wait_ns slices" */
-static void read_slices(int task_dir, pid_t tid, struct tracee_glance *glance) {
+static void read_slices(int task_dir, pid_t tid, struct tracee_snapshot *snapshot) {
     char text[96], *at = text;
     if (read_file(task_dir, tid, "schedstat", text, sizeof text) <= 0)
         return;
-    glance->cpu_ns = strtoull(at, &at, 10);
+    snapshot->cpu_ns = strtoull(at, &at, 10);
     strtoull(at, &at, 10);
-    glance->slices = strtoull(at, &at, 10);
+    snapshot->slices = strtoull(at, &at, 10);
 }
 
 /* "nr arguments... sp pc", "-1 sp pc", or "running". */
-static bool parse_call(char *text, struct tracee_glance *glance) {
+static bool parse_call(char *text, struct tracee_snapshot *snapshot) {
     char *at = text;
-    glance->call = strtol(text, &at, 10);
+    snapshot->call = strtol(text, &at, 10);
     if (at == text)
         return false;
-    for (int i = 0; i < 6 && glance->call >= 0; i++)
-        glance->arguments[i] = strtoull(at, &at, 16);
-    glance->sp = strtoull(at, &at, 16);
-    glance->pc = strtoull(at, &at, 16);
-    return glance->pc != 0;
+    for (int i = 0; i < 6 && snapshot->call >= 0; i++)
+        snapshot->arguments[i] = strtoull(at, &at, 16);
+    snapshot->sp = strtoull(at, &at, 16);
+    snapshot->pc = strtoull(at, &at, 16);
+    return snapshot->pc != 0;
 }
 
-enum tracee_state tracee_look(int task_dir, pid_t tid, struct tracee_glance *glance) {
+enum tracee_state tracee_take_snapshot(int task_dir, pid_t tid, struct tracee_snapshot *snapshot) {
     char text[256];
-    *glance = (struct tracee_glance){.call = -1};
-    read_slices(task_dir, tid, glance);
+    *snapshot = (struct tracee_snapshot){.call = -1};
+    read_slices(task_dir, tid, snapshot);
     int got = read_file(task_dir, tid, "syscall", text, sizeof text);
     if (got <= 0)
         return got == 0 ? TRACEE_GONE : state_of_error(got);
-    return parse_call(text, glance) ? TRACEE_BLOCKED : TRACEE_RUNNING;
+    return parse_call(text, snapshot) ? TRACEE_BLOCKED : TRACEE_RUNNING;
 }
 
-bool tracee_slept(const struct tracee_glance *before, const struct tracee_glance *after) {
+bool tracee_did_not_run(const struct tracee_snapshot *before, const struct tracee_snapshot *after) {
     return before->call == after->call && before->sp == after->sp && before->pc == after->pc &&
            before->slices == after->slices && before->cpu_ns == after->cpu_ns;
 }
 
-bool tracee_may_stop(pid_t pid, const struct tracee_glance *glance) {
-    return restart_is_unseen(pid, glance) || restart_is_endless(glance);
+bool tracee_may_stop(pid_t pid, const struct tracee_snapshot *snapshot) {
+    return restart_is_transparent(pid, snapshot) || restart_has_no_timeout(snapshot);
 }
 
 static int64_t now_ns(void) {
@@ -111,7 +111,7 @@ static pid_t tracer_of(int task_dir, pid_t tid) {
     return (pid_t)status_field(status, "\nTracerPid:", 10);
 }
 
-/* A signal that is about to be handled: the call's EINTR is its, not ours. */
+/* Whether a signal is about to be handled: the call fails with EINTR because of it, not of us. */
 static bool has_signal(int task_dir, pid_t tid) {
     char status[4096];
     if (read_file(task_dir, tid, "status", status, sizeof status) <= 0)
@@ -121,14 +121,14 @@ static bool has_signal(int task_dir, pid_t tid) {
     return pending & ~status_field(status, "\nSigBlk:", 16);
 }
 
-/* One sent to this very thread, as ticks are. */
+/* Whether such a signal was sent to this thread, as ticks are, and not to its process. */
 static bool has_own_signal(int task_dir, pid_t tid) {
     char status[4096];
     return read_file(task_dir, tid, "status", status, sizeof status) > 0 &&
            status_field(status, "\nSigPnd:", 16) & ~status_field(status, "\nSigBlk:", 16);
 }
 
-/* Two walks of ours may meet at a thread: the tracer then is one of our own threads. */
+/* Two walks of this process may meet at a thread; then the tracer is one of its own threads. */
 static bool is_ours(pid_t tracer) {
     char path[48];
     snprintf(path, sizeof path, "/proc/self/task/%d", (int)tracer);
@@ -136,21 +136,21 @@ static bool is_ours(pid_t tracer) {
 }
 
 static enum tracee_state seize(int task_dir, pid_t tid, struct tracee_stop *stop) {
-    for (int i = 0; i < RIVALS; i++) {
+    for (int i = 0; i < ATTEMPTS; i++) {
         if (ptrace(PTRACE_SEIZE, tid, 0, 0) == 0)
             return TRACEE_BLOCKED;
         if (errno != EPERM)
             return TRACEE_GONE;
         stop->tracer = tracer_of(task_dir, tid);
-        if (stop->tracer ? !is_ours(stop->tracer) : i > 2) /* 0: perhaps it has just let go */
+        if (stop->tracer ? !is_ours(stop->tracer) : i > 2) /* 0: it may have detached just now */
             return TRACEE_REFUSED;
         pause_ns(1000000);
     }
     return TRACEE_REFUSED;
 }
 
-/* "tid (name) D ...": it waits for a device. */
-static bool is_deep(int task_dir, pid_t tid) {
+/* "tid (name) D ...": the thread waits for a device and does not stop. */
+static bool waits_for_device(int task_dir, pid_t tid) {
     char text[256];
     if (read_file(task_dir, tid, "stat", text, sizeof text) <= 0)
         return true;
@@ -158,7 +158,7 @@ static bool is_deep(int task_dir, pid_t tid) {
     return state && state[1] && state[2] == 'D';
 }
 
-/* The status of its stop; 0 = it did not stop in time, -1 = it is gone. */
+/* Returns the wait status of the stop; 0 = not stopped in time, -1 = the thread is gone. */
 static int wait_for_stop(int task_dir, pid_t tid, int64_t begin) {
     int64_t patience = PATIENCE_NS;
     for (int i = 0;; i++) {
@@ -169,7 +169,7 @@ static int wait_for_stop(int task_dir, pid_t tid, int64_t begin) {
         if (got < 0 && errno != EINTR)
             return -1;
         int64_t waited = now_ns() - begin;
-        if (waited > LONGEST_NS || (waited > patience && is_deep(task_dir, tid)))
+        if (waited > LONGEST_NS || (waited > patience && waits_for_device(task_dir, tid)))
             return 0;
         patience = waited > patience ? waited + PATIENCE_NS : patience;
         if (i >= SPINS)
@@ -177,8 +177,8 @@ static int wait_for_stop(int task_dir, pid_t tid, int64_t begin) {
     }
 }
 
-static void let_go(pid_t tid, int status) {
-    /* It may have stopped for a signal just then, which it must not lose. */
+static void detach(pid_t tid, int status) {
+    /* If it stopped for a signal, that signal must not be lost. */
     ptrace(PTRACE_DETACH, tid, 0, EVENT_STOP(status) ? 0 : WSTOPSIG(status));
 }
 
@@ -188,22 +188,22 @@ static bool is_tick(pid_t tid, int status) {
            ptrace(PTRACE_GETSIGINFO, tid, 0, &info) == 0 && info.si_code == TRAP_PERF;
 }
 
-static void leave(struct tracer *tracer, pid_t tid) {
-    tracer->left[tracer->left_count++] = tid; /* (there was room before the stop) */
+static void add_pending(struct tracer *tracer, pid_t tid) {
+    tracer->pending[tracer->pending_count++] = tid; /* (tracee_stop has checked for room) */
 }
 
-/* Lets a thread in a call go so that the call goes on: ticks that are pending are taken out. */
-static void let_go_in_call(struct tracer *tracer, int task_dir, pid_t tid) {
+/* Detaches a thread in a call so that the call continues: drops its pending ticks first. */
+static void detach_in_call(struct tracer *tracer, int task_dir, pid_t tid) {
     for (int i = 0; i < TICKS && has_own_signal(task_dir, tid); i++) {
         if (ptrace(PTRACE_CONT, tid, 0, 0) != 0)
             return;
         int status = wait_for_stop(task_dir, tid, now_ns());
         if (status == 0 && ptrace(PTRACE_INTERRUPT, tid, 0, 0) == 0)
-            leave(tracer, tid);
+            add_pending(tracer, tid);
         if (status <= 0)
             return;
         if (!is_tick(tid, status)) {
-            let_go(tid, status);
+            detach(tid, status);
             return;
         }
     }
@@ -212,19 +212,19 @@ static void let_go_in_call(struct tracer *tracer, int task_dir, pid_t tid) {
 
 void tracer_collect(struct tracer *tracer) {
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < tracer->left_count; i++) {
-        pid_t tid = tracer->left[i];
+    for (uint32_t i = 0; i < tracer->pending_count; i++) {
+        pid_t tid = tracer->pending[i];
         int status;
         pid_t got = waitpid(tid, &status, __WALL | WNOHANG);
         if (got == 0)
-            tracer->left[kept++] = tid;
+            tracer->pending[kept++] = tid;
         else if (got == tid && WIFSTOPPED(status))
-            let_go(tid, status);
+            detach(tid, status);
     }
-    tracer->left_count = kept;
+    tracer->pending_count = kept;
 }
 
-/* Registers and stack of a thread that stands still. False: it was killed meanwhile. */
+/* Copies registers and stack of a stopped thread. False: it was killed meanwhile. */
 static bool copy(int task_dir, pid_t tid, bool by_us, void *stack, size_t size,
                  struct tracee_stop *stop, bool *in_call) {
     struct user_regs_struct registers;
@@ -237,7 +237,7 @@ static bool copy(int task_dir, pid_t tid, bool by_us, void *stack, size_t size,
     struct iovec local = {stack, size}, remote = {(void *)stop->stack_at, size};
     ssize_t got = process_vm_readv(tid, &local, 1, &remote, 1, 0);
     stop->stack_bytes = got > 0 ? (size_t)got : 0;
-    *in_call = by_us && restart_goes_on(&registers);
+    *in_call = by_us && restart_is_automatic(&registers);
     if (by_us && restart_was_interrupted(&registers) && !has_signal(task_dir, tid)) {
         restart_registers(&registers);
         ptrace(PTRACE_SETREGSET, tid, 1, &from);
@@ -249,7 +249,7 @@ enum tracee_state tracee_stop(struct tracer *tracer, int task_dir, pid_t tid, vo
                               size_t size, struct tracee_stop *stop) {
     *stop = (struct tracee_stop){0};
     tracer_collect(tracer);
-    if (tracer->left_count == TRACER_LEFT)
+    if (tracer->pending_count == TRACER_PENDING)
         return TRACEE_REFUSED;
     enum tracee_state state = seize(task_dir, tid, stop);
     if (state != TRACEE_BLOCKED)
@@ -259,15 +259,15 @@ enum tracee_state tracee_stop(struct tracer *tracer, int task_dir, pid_t tid, vo
         return TRACEE_GONE;
     int status = wait_for_stop(task_dir, tid, begin);
     if (status == 0)
-        leave(tracer, tid);
+        add_pending(tracer, tid);
     if (status <= 0)
         return status < 0 ? TRACEE_GONE : TRACEE_REFUSED;
     bool in_call;
     bool copied = copy(task_dir, tid, EVENT_STOP(status), stack, size, stop, &in_call);
     if (in_call)
-        let_go_in_call(tracer, task_dir, tid);
+        detach_in_call(tracer, task_dir, tid);
     else
-        let_go(tid, status);
+        detach(tid, status);
     stop->stop_ns = (uint64_t)(now_ns() - begin);
     return copied ? TRACEE_BLOCKED : TRACEE_GONE;
 }

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A look at one thread of another process, without its noticing.
+ * Registers and stack of one thread of another process, without a visible effect on that process.
  *
- * A thread that is blocked is not touched: the kernel shows its pc and rsp (/proc/TID/syscall) and
- * its stack is read from outside. That is enough for nearly every stack, because the wrappers of
- * system calls find their frames from rsp. What was read holds if the thread did not run meanwhile,
- * which its count of time slices tells.
+ * A blocked thread is not touched. The kernel shows its pc and rsp (/proc/TID/syscall), and its
+ * stack is read from outside. For nearly every stack that is enough, because the wrappers of system
+ * calls find their frames by rsp. The result is valid if the thread did not run meanwhile, which
+ * its number of time slices shows.
  *
- * A thread that runs is stopped (PTRACE_SEIZE, PTRACE_INTERRUPT) for as long as it takes to copy
- * its registers and the top of its stack. So is a blocked one whose registers are needed, if its
- * call lets itself be interrupted without the program's noticing: some calls return EINTR after a
- * stop even where no handler ran (signal(7)). Such a call is begun anew where that changes nothing
- * (it had no timeout, or had only just begun), and else the thread is not stopped.
+ * A running thread is stopped (PTRACE_SEIZE, PTRACE_INTERRUPT) while its registers and the top of
+ * its stack are copied. A blocked thread is stopped, too, if its registers are needed and its call
+ * can be interrupted without the program noticing. After a stop some calls return EINTR even though
+ * no handler ran (signal(7)). Such a call is restarted if that makes no difference, because it has
+ * no timeout or has only just begun; otherwise the thread is not stopped.
  *
- * A thread that was woken for a stop runs for a moment, in which a tick of a capture may hit it:
- * its handler would end the call. Such a tick is dropped (the next one counts for it) if it is
- * seen, and while a capture runs blocked threads had better not be stopped at all.
+ * A thread that was woken by a stop runs for a moment, in which a tick of a capture may hit it; the
+ * tick's handler would make the call fail with EINTR. A tick that is seen in time is dropped, and
+ * the next one counts for it. Still, do not stop blocked threads during a capture.
  *
- * A thread that waits for a device does not stop before that is over: it is left, and let go
- * as soon as it does stop, by later calls or at the latest by the end of the calling thread.
+ * A thread that waits for a device stops only when that is over. It stays pending: a later call
+ * detaches it as soon as it has stopped, and the kernel does at the latest when the calling thread
+ * ends.
  *
- * Thread safety: all calls of one struct tracer from one thread, the tracer; best one that is made
- * for it, because its end lets go of everything. */
+ * Thread safety: the tracer is a thread, so make all calls with one struct tracer from one thread,
+ * best one created for it, because its end detaches everything. */
 #ifndef SONDE_SERVICE_UNWIND_REMOTE_TRACEE_H
 #define SONDE_SERVICE_UNWIND_REMOTE_TRACEE_H
 
@@ -32,48 +33,48 @@
 
 enum tracee_state {
     TRACEE_BLOCKED,
-    TRACEE_RUNNING, /* nothing is known of it unless it is stopped */
+    TRACEE_RUNNING, /* nothing is known without a stop */
     TRACEE_GONE,
-    TRACEE_REFUSED, /* the kernel does not let us look */
+    TRACEE_REFUSED, /* no permission */
 };
 
-/* What can be seen without a stop. */
-struct tracee_glance {
-    long call; /* its system call; -1 = in none */
+/* What /proc shows of a blocked thread. */
+struct tracee_snapshot {
+    long call; /* the system call; -1 = none */
     uint64_t arguments[6];
     uint64_t sp, pc;
-    uint64_t slices; /* how often it was given a CPU; 0 = the kernel does not count */
-    uint64_t cpu_ns; /* CPU time used; likewise */
+    uint64_t slices; /* how often it was scheduled; 0 = the kernel does not count */
+    uint64_t cpu_ns; /* CPU time used; 0 likewise */
 };
 
 /* task_dir: /proc/PID/task, open. */
-enum tracee_state tracee_look(int task_dir, pid_t tid, struct tracee_glance *glance);
-/* Whether the thread did not run between two looks that both gave TRACEE_BLOCKED. */
-bool tracee_slept(const struct tracee_glance *before, const struct tracee_glance *after);
-/* Whether a blocked thread may be stopped, when no capture runs. */
-bool tracee_may_stop(pid_t pid, const struct tracee_glance *glance);
+enum tracee_state tracee_take_snapshot(int task_dir, pid_t tid, struct tracee_snapshot *snapshot);
+/* Whether the thread did not run between two snapshots, both TRACEE_BLOCKED. */
+bool tracee_did_not_run(const struct tracee_snapshot *before, const struct tracee_snapshot *after);
+/* Whether a blocked thread may be stopped while no capture runs. */
+bool tracee_may_stop(pid_t pid, const struct tracee_snapshot *snapshot);
 
-#define TRACER_LEFT 16
+#define TRACER_PENDING 16
 
 /* Zeroed memory is ready. */
 struct tracer {
-    pid_t left[TRACER_LEFT]; /* that were asked to stop and have not yet */
-    uint32_t left_count;
+    pid_t pending[TRACER_PENDING]; /* threads that were asked to stop and have not yet */
+    uint32_t pending_count;
 };
 
-/* A stop's yield. */
+/* The result of a stop. */
 struct tracee_stop {
     struct unwind_registers registers;
-    uint64_t stack_at;  /* the copy's address in the thread: a little below rsp */
+    uint64_t stack_at;  /* where the copy is from: the red zone below rsp */
     size_t stack_bytes; /* copied */
-    uint64_t stop_ns;   /* how long the thread stood still, at most */
-    pid_t tracer;       /* TRACEE_REFUSED: who traces it already; 0 = nobody */
+    uint64_t stop_ns;   /* at most how long the thread was stopped */
+    pid_t tracer;       /* TRACEE_REFUSED: the process that traces it already; 0 = none */
 };
 
-/* Stops, copies at most `size` bytes of stack, lets go. */
+/* Stops the thread, copies at most `size` bytes of its stack, and detaches. */
 enum tracee_state tracee_stop(struct tracer *tracer, int task_dir, pid_t tid, void *stack,
                               size_t size, struct tracee_stop *stop);
-/* Lets go of those left that have stopped meanwhile. */
+/* Detaches pending threads that have stopped meanwhile. */
 void tracer_collect(struct tracer *tracer);
 
 #endif

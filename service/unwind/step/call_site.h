@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Calls, seen from behind: what the 8 bytes in front of a return address say, in a word, the last
+ * Recognises a call by the 8 bytes before its return address, which are in a word with the last
  * byte highest. Signal-safe. */
 #ifndef SONDE_SERVICE_UNWIND_STEP_CALL_SITE_H
 #define SONDE_SERVICE_UNWIND_STEP_CALL_SITE_H
@@ -8,13 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* call rel32, and where it goes when it returns to `address`. */
+/* call rel32. *target: what it calls, if its return address is `address`. */
 static inline bool unwind_is_direct_call(uint64_t before, uint64_t address, uint64_t *target) {
     *target = address + (uint64_t)(int64_t)(int32_t)(before >> 32);
     return (before >> 24 & 0xff) == 0xe8;
 }
 
-/* call through a register or memory: ff /2, with each length that an address form can have. */
+/* A call through a register or memory: ff /2, in each length that its address forms have. */
 static inline bool unwind_is_pointer_call(uint64_t before) {
     static const uint8_t lengths[] = {2, 3, 4, 6, 7};
     for (unsigned i = 0; i < sizeof lengths; i++) {

@@ -13,7 +13,7 @@ static const struct unwind_rule none = {
     .cfa = UNWIND_CFA_NONE,
     .saved = {UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME, UNWIND_SAME}};
 
-/* A rule as words, which compare faster than memcmp: every row looks its rule up. */
+/* A rule as words, which compare faster than memcmp does. */
 struct words {
     uint64_t at[3];
 };
@@ -115,8 +115,8 @@ static bool grow_pages(struct unwind_rows *rows, size_t needed) {
     return true;
 }
 
-/* Takes the last row back: another begins at its pc. (Not twice without one between: the next has a
- * higher pc than the row before.) */
+/* Removes the last row, because another one begins at its pc. (Never called twice in a row: the new
+ * row's pc is higher than that of the row before.) */
 static void pop_row(struct unwind_rows *rows) {
     rows->page_ends[(rows->last - rows->first) / UNWIND_PAGE] = (uint32_t)--rows->count;
     rows->last_number = rows->count ? rows->numbers[rows->count - 1] : NO_NUMBER;
@@ -151,7 +151,7 @@ void unwind_rows_gap(struct unwind_rows *rows, uint32_t pc) {
     unwind_rows_put(rows, pc, 0);
 }
 
-/* The parts' places; see layout_fits in check.c. */
+/* Sets the offsets of the parts; layout_fits in table_check.c checks them. */
 static void lay_out(const struct unwind_rows *rows, struct unwind_header *header) {
     uint32_t span = rows->last - rows->first;
     *header = (struct unwind_header){
@@ -160,7 +160,7 @@ static void lay_out(const struct unwind_rows *rows, struct unwind_header *header
         .header_bytes = sizeof *header,
         .base = rows->origin + rows->first,
         .text_bytes = span,
-        .row_count = (uint32_t)rows->count - 1, /* without the gap after the last */
+        .row_count = (uint32_t)rows->count - 1, /* without the gap at the end */
         .rule_count = rows->rule_count,
         .page_count = (span + UNWIND_PAGE - 1) / UNWIND_PAGE,
         .fde_count = rows->fde_count,
@@ -189,10 +189,10 @@ static void write_rules(const struct unwind_rows *rows, const struct unwind_head
 static void write_rows(const struct unwind_rows *rows, const struct unwind_header *header,
                        uint8_t *bytes) {
     uint32_t *pages = (uint32_t *)(bytes + header->pages_offset);
-    uint32_t behind = 0; /* all rows so far */
+    uint32_t next = 0; /* the first row after the pages so far */
     for (uint32_t page = 0; page < header->page_count; page++) {
-        pages[page] = behind;
-        behind = rows->page_ends[page] ? rows->page_ends[page] : behind;
+        pages[page] = next;
+        next = rows->page_ends[page] ? rows->page_ends[page] : next;
     }
     pages[header->page_count] = header->row_count;
     memcpy(bytes + header->rows_offset, rows->numbers, 2ull * header->row_count);

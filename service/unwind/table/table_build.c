@@ -13,7 +13,7 @@ struct build {
     struct elf_file file;
     struct frames frames;
     struct unwind_rows rows;
-    struct sonde_buf contents[2]; /* what frames' sections point into */
+    struct sonde_buf contents[2]; /* the data of frames.sections */
 };
 
 static sonde_err set_ranges(struct build *build) {
@@ -43,7 +43,7 @@ static struct sonde_buf *next_contents(struct build *build) {
     return &build->contents[build->frames.section_count];
 }
 
-/* Adds the section that is in next_contents. */
+/* Adds the section whose bytes are in next_contents. */
 static sonde_err add_contents(struct build *build, struct cfi_section section, bool open_ended) {
     section.data = (const uint8_t *)next_contents(build)->data;
     section.size = next_contents(build)->len;
@@ -55,7 +55,7 @@ static uint64_t section_vaddr(const struct elf_file *file, const char *name) {
     return section ? section->sh_addr : 0;
 }
 
-/* A file without such a section has none to add. */
+/* *found is false, without an error, if the file has no such section. */
 static sonde_err add_section(struct build *build, const char *name, bool debug, bool *found) {
     const Elf64_Shdr *section = elf_section(&build->file, name);
     struct cfi_section frame = {
@@ -71,8 +71,8 @@ static sonde_err add_section(struct build *build, const char *name, bool debug, 
     return err ? err : add_contents(build, frame, false);
 }
 
-/* Where .eh_frame is, by the first bytes of .eh_frame_hdr: version, three encodings, then the
- * pointer. */
+/* Reads the address of .eh_frame from .eh_frame_hdr, which begins with a version, three encodings
+ * and that pointer. */
 static bool read_frame_header(const struct elf_file *file, uint64_t vaddr, uint64_t *frame_vaddr) {
     uint8_t bytes[16] = {0};
     uint64_t offset, len;
@@ -87,7 +87,8 @@ static bool read_frame_header(const struct elf_file *file, uint64_t vaddr, uint6
     return !cursor.failed;
 }
 
-/* Without section headers its size is not known: up to a zero length, or the end of its segment. */
+/* For files without section headers: .eh_frame ends at a record of length 0, or with its segment.
+ */
 static sonde_err add_by_segment(struct build *build) {
     struct cfi_section frame = {0};
     uint64_t offset, len;
@@ -132,7 +133,7 @@ static const char *sentence(sonde_err err) {
     case SONDE_CORRUPT:
         return "a mapped file's unwind information is broken";
     case SONDE_TOO_LARGE:
-        return "a mapped file's code or unwind information is larger than Sonde reads";
+        return "a mapped file's code or unwind information is over Sonde's size limit";
     default:
         return "a mapped file's unwind table could not be built";
     }

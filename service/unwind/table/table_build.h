@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From an ELF file to its compact unwind table (table.h): .eh_frame, found by its section or, in a
- * file without section headers, by PT_GNU_EH_FRAME; and .debug_frame for what that leaves out.
- * Bytes are hostile: a broken section is an error, a broken function only a gap. Memory: the
- * sections and about twice the table, 512 MiB a section at most.
+ * Compiles an ELF file's compact unwind table (table.h). It reads .eh_frame, which it finds by its
+ * section header or by PT_GNU_EH_FRAME, and .debug_frame for functions that .eh_frame does not
+ * have. Files are hostile: a broken section is an error, a broken function becomes a gap. Memory:
+ * the sections, of at most 512 MiB each, and about twice the table.
  *
  * Thread and signal safety: any thread; takes 0.1 to 50 ms, so call it from a worker. */
 #ifndef SONDE_SERVICE_UNWIND_TABLE_TABLE_BUILD_H
@@ -18,7 +18,7 @@
  * SONDE_TOO_LARGE, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err unwind_table_build(int fd, struct sonde_buf *table,
                                             struct sonde_diag *diag);
-/* The same of a file's bytes in memory (the vdso). */
+/* The same for a file in memory (the vdso). */
 SONDE_MUST_USE sonde_err unwind_table_build_memory(const void *base, size_t size,
                                                    struct sonde_buf *table,
                                                    struct sonde_diag *diag);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One list of entries, most recently used first, under one lock. An entry is made by whoever asks
- * first ("building"), outside the lock; later askers hold a reference and wait for its end. A
- * failed entry leaves the list at once, so that the next asker tries anew. */
+ * One list of entries, most recently used first, under one lock. The first thread that asks for an
+ * entry builds it, without the lock; later ones hold a reference and wait until it is built. A
+ * failed entry leaves the list at once, so that the next request tries again. */
 #include "service/unwind/table/table_cache.h"
 
 #include "service/locks.h"
@@ -22,7 +22,7 @@ struct entry {
     struct entry *next;
     char identity[UNWIND_CACHE_IDENTITY + 1];
     enum state state;
-    uint32_t references; /* askers that look at it now */
+    uint32_t references; /* gets that use it now */
     int memfd;
     size_t bytes;
     sonde_err err; /* FAILED */
@@ -31,12 +31,12 @@ struct entry {
 
 struct unwind_cache {
     struct lock lock;
-    pthread_cond_t ended; /* some building has */
+    pthread_cond_t built; /* an entry is no longer BUILDING */
     struct entry *entries;
     struct unwind_cache_counters counters;
     int dir_fd; /* -1 = none */
     uint64_t limit;
-    struct lock disk_lock; /* one trim at a time; never held with `lock` */
+    struct lock disk_lock; /* for one trim at a time; never held together with `lock` */
 };
 
 /* What to build from. */
@@ -58,12 +58,12 @@ sonde_err unwind_cache_create(const char *dir, uint64_t limit_bytes, struct unwi
         int os_error = errno;
         free(made);
         return sonde_fail_os(diag, os_error,
-                             "the directory for unwind tables cannot be used; name another data "
+                             "cannot use the directory for unwind tables; choose another data "
                              "directory");
     }
     lock_init(&made->lock, LOCK_UNWIND_CACHE);
     lock_init(&made->disk_lock, LOCK_UNWIND_CACHE);
-    pthread_cond_init(&made->ended, NULL);
+    pthread_cond_init(&made->built, NULL);
     *cache = made;
     return SONDE_OK;
 }
@@ -84,7 +84,7 @@ void unwind_cache_destroy(struct unwind_cache *cache) {
     }
     if (cache->dir_fd >= 0)
         close(cache->dir_fd);
-    pthread_cond_destroy(&cache->ended);
+    pthread_cond_destroy(&cache->built);
     lock_finish(&cache->disk_lock);
     lock_finish(&cache->lock);
     free(cache);
@@ -108,7 +108,7 @@ static bool identity_sane(const char *identity) {
     return len > 0;
 }
 
-/* Unlinks the entry of that identity from the list, and gives it; NULL when there is none. */
+/* Removes the entry of that identity from the list and returns it; NULL if there is none. */
 static struct entry *unlink_entry(struct unwind_cache *cache, const char *identity) {
     for (struct entry **at = &cache->entries; *at; at = &(*at)->next) {
         struct entry *entry = *at;
@@ -145,7 +145,7 @@ static void evict(struct unwind_cache *cache) {
     }
 }
 
-/* A memfd with the table's bytes that nobody can change any more, or -1 with errno. */
+/* Returns a memfd with the table's bytes, sealed against changes, or -1 with errno. */
 static int seal(const struct sonde_buf *table) {
     int fd = memfd_create("sonde-unwind", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0)
@@ -174,8 +174,8 @@ static sonde_err build(const struct origin *origin, struct sonde_buf *table,
                            : unwind_table_build_memory(origin->base, origin->size, table, diag);
 }
 
-static void keep_on_disk(struct unwind_cache *cache, const char *identity,
-                         const struct sonde_buf *table) {
+static void store_on_disk(struct unwind_cache *cache, const char *identity,
+                          const struct sonde_buf *table) {
     if (cache->dir_fd < 0)
         return;
     lock_take(&cache->disk_lock);
@@ -184,8 +184,8 @@ static void keep_on_disk(struct unwind_cache *cache, const char *identity,
     lock_drop(&cache->disk_lock);
 }
 
-/* Fills an entry of ours, without the lock; only its maker touches these fields while it is
- * BUILDING. */
+/* Builds the table of an entry, without the lock: while an entry is BUILDING only its builder uses
+ * these fields. */
 static void fill(struct unwind_cache *cache, struct entry *entry, const struct origin *origin,
                  bool *from_disk, bool *discarded) {
     struct sonde_buf table = {0};
@@ -198,15 +198,16 @@ static void fill(struct unwind_cache *cache, struct entry *entry, const struct o
         entry->memfd = seal(&table);
         entry->bytes = table.len;
         if (entry->memfd < 0)
-            entry->err = sonde_fail_os(&entry->diag, errno, "no memory for an unwind table");
+            entry->err =
+                sonde_fail_os(&entry->diag, errno, "cannot create a memfd for an unwind table");
         else if (!*from_disk)
-            keep_on_disk(cache, entry->identity, &table);
+            store_on_disk(cache, entry->identity, &table);
     }
     sonde_buf_finish(&table);
 }
 
-/* The entry, in the list and with a reference for the caller; made BUILDING (*mine) when there was
- * none. */
+/* Returns the entry, at the front of the list and with a reference for the caller. If there was
+ * none (*mine), it is BUILDING. */
 static struct entry *look_up(struct unwind_cache *cache, const char *identity, bool *mine) {
     struct entry *entry = unlink_entry(cache, identity);
     *mine = !entry;
@@ -234,7 +235,7 @@ static void make(struct unwind_cache *cache, struct entry *entry, const struct o
     cache->counters.failures += entry->state == FAILED;
     if (entry->state == FAILED)
         unlink_entry(cache, entry->identity);
-    pthread_cond_broadcast(&cache->ended);
+    pthread_cond_broadcast(&cache->built);
 }
 
 static sonde_err hand_out(const struct entry *entry, struct sonde_diag *diag, int *memfd,
@@ -246,7 +247,9 @@ static sonde_err hand_out(const struct entry *entry, struct sonde_diag *diag, in
     }
     *memfd = fcntl(entry->memfd, F_DUPFD_CLOEXEC, 0);
     *bytes = entry->bytes;
-    return *memfd >= 0 ? SONDE_OK : sonde_fail_os(diag, errno, "no descriptor for an unwind table");
+    return *memfd >= 0
+               ? SONDE_OK
+               : sonde_fail_os(diag, errno, "cannot duplicate the descriptor of an unwind table");
 }
 
 static sonde_err get(struct unwind_cache *cache, const char *identity, const struct origin *origin,
@@ -255,7 +258,8 @@ static sonde_err get(struct unwind_cache *cache, const char *identity, const str
     *memfd = -1;
     *bytes = 0;
     if (!identity_sane(identity))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "an unwind table's identity is no name");
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "the identity of an unwind table is not a valid name");
     lock_take(&cache->lock);
     struct entry *entry = look_up(cache, identity, &mine);
     if (!entry) {
@@ -265,7 +269,7 @@ static sonde_err get(struct unwind_cache *cache, const char *identity, const str
     if (mine)
         make(cache, entry, origin);
     while (entry->state == BUILDING)
-        lock_wait(&cache->lock, &cache->ended);
+        lock_wait(&cache->lock, &cache->built);
     cache->counters.hits += !mine && entry->state == READY;
     sonde_err err = hand_out(entry, diag, memfd, bytes);
     entry->references--;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables by file identity: built once, kept in a directory, handed out as sealed memfds.
+ * Tables by file identity: built once, stored in a directory, handed out as sealed memfds.
  *
- * Of one identity there is one memfd in this process, so all guests of the host map the same pages.
- * Concurrent requests for one identity build it once; the others wait. On disk a table is
- * <identity>.unwind, written to a temporary file and renamed; what is damaged or of another version
- * is thrown away and built again; the least recently used go when the directory passes its limit. A
- * full or unwritable disk costs the disk cache only.
+ * This process has one memfd per identity, so all guests map the same pages. Concurrent requests
+ * for one identity build it once; the others wait. On disk a table is <identity>.unwind, written to
+ * a temporary file and renamed. A damaged table or one of another version is deleted and built
+ * again. If the directory exceeds its limit, the least recently used tables are deleted. If the
+ * disk is full or read-only, only the cache on disk is lost.
  *
  * Thread and signal safety: any thread; a get may build, so call it from a worker. */
 #ifndef SONDE_SERVICE_UNWIND_TABLE_TABLE_CACHE_H
@@ -18,23 +18,23 @@
 #include <stdint.h>
 
 #define UNWIND_CACHE_IDENTITY 128u         /* bytes at most */
-#define UNWIND_CACHE_ENTRIES  512u         /* memfds kept open */
-#define UNWIND_CACHE_MEMORY   (256u << 20) /* bytes in them; what guests hold on to is theirs */
-#define UNWIND_CACHE_LIMIT    (1ull << 30) /* default bound of the directory */
+#define UNWIND_CACHE_ENTRIES  512u         /* open memfds at most */
+#define UNWIND_CACHE_MEMORY   (256u << 20) /* bytes in them at most */
+#define UNWIND_CACHE_LIMIT    (1ull << 30) /* default limit of the directory */
 
 struct unwind_cache;
 
-/* dir is made (0700) when missing; NULL = nothing on disk. limit_bytes 0 = UNWIND_CACHE_LIMIT.
+/* Creates dir (0700) if it is missing; NULL = no cache on disk. limit_bytes 0 = UNWIND_CACHE_LIMIT.
  * SONDE_IO, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err unwind_cache_create(const char *dir, uint64_t limit_bytes,
                                              struct unwind_cache **cache, struct sonde_diag *diag);
-/* No get may be under way. */
+/* Call it when no get is running. */
 void unwind_cache_destroy(struct unwind_cache *cache);
 
-/* The table of the file behind fd, whose contents `identity` names (a build-id in hex, or any other
- * name of letters, digits, '-', '_', '.', not beginning with '.'). *memfd belongs to the caller:
- * read-only for everybody (shrink, grow, write and further seals sealed), close-on-exec, *bytes
- * long, checked. Errors as unwind_table_build's; nothing is remembered of a failure. */
+/* Gets the table of the file behind fd. `identity` names the file's contents: a build-id in hex, or
+ * another name of letters, digits, '-', '_' and '.', not beginning with '.'. The caller owns
+ * *memfd, which has *bytes bytes that are checked and that nobody can change (all seals are set),
+ * and is close-on-exec. Errors are those of unwind_table_build; a failure is not cached. */
 SONDE_MUST_USE sonde_err unwind_cache_get(struct unwind_cache *cache, const char *identity, int fd,
                                           struct sonde_diag *diag, int *memfd, size_t *bytes);
 /* The same for a file in memory (the vdso). */

@@ -15,15 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SUFFIX ".unwind"
-#define TEMPORARY \
-    ".new-" /* then identity-free numbers: a hidden file that no identity can name \
-             */
+#define SUFFIX      ".unwind"
+#define TEMPORARY   ".new-" /* a hidden file, which no identity can name */
 #define NAME_BYTES  (UNWIND_CACHE_IDENTITY + sizeof SUFFIX)
 #define MAX_TABLE   (256u << 20)
-#define STALE_AFTER 3600 /* seconds: an older temporary file belongs to nobody */
+#define STALE_AFTER 3600 /* seconds; an older temporary file was left by a crash */
 
-struct kept {
+struct stored_table {
     char name[NAME_BYTES];
     uint64_t bytes;
     struct timespec used;
@@ -33,7 +31,7 @@ static void file_name(char *name, const char *identity) {
     snprintf(name, NAME_BYTES, "%s%s", identity, SUFFIX);
 }
 
-/* Calls visit for each entry; the directory stream owns a descriptor of its own. */
+/* Calls visit for each entry of the directory. The directory stream has its own descriptor. */
 static void each_entry(int dir_fd, void (*visit)(int, const char *, void *), void *context) {
     int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -93,7 +91,7 @@ bool unwind_disk_load(int dir_fd, const char *identity, struct sonde_buf *table,
         return false;
     bool good = read_whole(fd, table) && unwind_table_check(table->data, table->len) == SONDE_OK;
     if (good) {
-        futimens(fd, NULL); /* used now */
+        futimens(fd, NULL); /* the time of the last use */
     } else {
         *discarded = true;
         unlinkat(dir_fd, name, 0);
@@ -131,7 +129,7 @@ void unwind_disk_store(int dir_fd, const char *identity, const struct sonde_buf 
 }
 
 struct listing {
-    struct kept *files;
+    struct stored_table *files;
     size_t count, capacity;
     uint64_t bytes;
 };
@@ -146,22 +144,22 @@ static void list_table(int dir_fd, const char *name, void *context) {
         return;
     if (listing->count == listing->capacity) {
         size_t capacity = listing->capacity ? listing->capacity * 2 : 64;
-        struct kept *files = realloc(listing->files, capacity * sizeof *files);
+        struct stored_table *files = realloc(listing->files, capacity * sizeof *files);
         if (!files)
             return;
         listing->files = files;
         listing->capacity = capacity;
     }
-    struct kept *kept = &listing->files[listing->count++];
-    memcpy(kept->name, name, len + 1);
-    kept->bytes = (uint64_t)status.st_size;
-    kept->used = status.st_mtim;
-    listing->bytes += kept->bytes;
+    struct stored_table *stored = &listing->files[listing->count++];
+    memcpy(stored->name, name, len + 1);
+    stored->bytes = (uint64_t)status.st_size;
+    stored->used = status.st_mtim;
+    listing->bytes += stored->bytes;
 }
 
 static int by_use(const void *left, const void *right) {
-    const struct timespec *a = &((const struct kept *)left)->used;
-    const struct timespec *b = &((const struct kept *)right)->used;
+    const struct timespec *a = &((const struct stored_table *)left)->used;
+    const struct timespec *b = &((const struct stored_table *)right)->used;
     if (a->tv_sec != b->tv_sec)
         return a->tv_sec < b->tv_sec ? -1 : 1;
     return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);

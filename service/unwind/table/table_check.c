@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything a reader of a table relies on without looking, checked once. An image comes from a
- * disk cache or from another process: a wrong byte must cost the table, never the host. */
+ * Checks once what readers of a table then rely on. An image comes from a disk cache or from
+ * another process: a wrong byte may make the table unusable, but must never harm the target. */
 #include "service/unwind/table/table.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ static uint64_t rotate(uint64_t value, int by) {
     return value << by | value >> (64 - by);
 }
 
-/* Four lanes, so that the multiplications overlap. It guards against damage, not against malice. */
+/* Four lanes, so that the multiplications overlap. Protects against damage, not against malice. */
 static uint64_t mix_bytes(uint64_t seed, const uint8_t *bytes, size_t len) {
     uint64_t lanes[4] = {seed, seed ^ MIX, ~seed, seed + MIX};
     for (; len >= 32; bytes += 32, len -= 32)
@@ -43,8 +43,7 @@ uint64_t unwind_table_checksum(const void *image, size_t size) {
                      size - sizeof(struct unwind_header));
 }
 
-/* The parts in their one order, each right behind the other; so a few equations say that none
- * leaves the image. */
+/* The parts have one order without gaps, so these equations show that all are inside the image. */
 static bool layout_fits(const struct unwind_header *header, size_t size) {
     uint64_t hot = sizeof *header;
     uint64_t rules = hot + 8ull * header->rule_count;
@@ -94,7 +93,7 @@ static bool page_rows_rise(const uint8_t *pcs, uint32_t from, uint32_t to) {
     return true;
 }
 
-/* The index starts at row 0, never falls, ends at row_count; and row 0 is at pc 0, so that every pc
+/* The index starts at row 0, never decreases, and ends at row_count. Row 0 is at pc 0, so every pc
  * has a row. */
 static bool pages_sane(const struct unwind_header *header) {
     const uint8_t *image = (const uint8_t *)header;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A table's rule for a pc, for readers in no hurry (the guest has its own: signal/walk.c). The
- * image has passed unwind_table_check. Signal-safe; any thread. */
+ * Finds a table's rule for a pc. The image must have passed unwind_table_check. The signal handler
+ * has a faster look-up of its own (service/guest/signal/walk.c). Signal-safe; any thread. */
 #ifndef SONDE_SERVICE_UNWIND_TABLE_TABLE_LOOKUP_H
 #define SONDE_SERVICE_UNWIND_TABLE_TABLE_LOOKUP_H
 
 #include "service/unwind/table/table.h"
 
-/* The row that holds for vaddr; UINT32_MAX outside of the text. */
+/* The row that applies at vaddr; UINT32_MAX outside of the text. */
 static inline uint32_t unwind_table_row(const void *image, uint64_t vaddr) {
     const struct unwind_header *header = image;
     const uint8_t *bytes = image, *pcs = bytes + header->pcs_offset;
@@ -31,7 +31,7 @@ static inline const struct unwind_rule *unwind_table_rule_of(const void *image, 
                : (const struct unwind_rule *)(bytes + header->rules_offset) + rows[row];
 }
 
-/* Never NULL: outside of the text it is the rule NONE. */
+/* Never NULL: outside of the text the rule is NONE. */
 static inline const struct unwind_rule *unwind_table_rule(const void *image, uint64_t vaddr) {
     return unwind_table_rule_of(image, unwind_table_row(image, vaddr));
 }

@@ -47,8 +47,8 @@ static void begin(void) {
         while (waits->of[kind].tid == 0)
             pause_ms(1);
     pause_ms(50);
-    struct tracee_glance glance;
-    if (tracee_look(task_dir, waits->of[WAIT_POLL].tid, &glance) == TRACEE_REFUSED)
+    struct tracee_snapshot snapshot;
+    if (tracee_take_snapshot(task_dir, waits->of[WAIT_POLL].tid, &snapshot) == TRACEE_REFUSED)
         check_skip("this machine lets no process be looked at");
 }
 
@@ -72,39 +72,40 @@ static void check_undisturbed(void) {
 
 /* A thread that waits with a timeout is between two waits now and then, and for longer where others
  * have the CPU. */
-static void look_at_wait(pid_t tid, struct tracee_glance *glance) {
-    enum tracee_state state = tracee_look(task_dir, tid, glance);
+static void snapshot_wait(pid_t tid, struct tracee_snapshot *snapshot) {
+    enum tracee_state state = tracee_take_snapshot(task_dir, tid, snapshot);
     for (int i = 0; i < 2000 && state != TRACEE_BLOCKED; i++) {
         pause_ms(1);
-        state = tracee_look(task_dir, tid, glance);
+        state = tracee_take_snapshot(task_dir, tid, snapshot);
     }
     CHECK_INT(state, ==, TRACEE_BLOCKED);
 }
 
 TEST(a_look_tells_where_a_thread_waits_and_that_it_slept_on) {
-    struct tracee_glance first, second;
+    struct tracee_snapshot first, second;
     begin();
     pid_t tid = waits->of[WAIT_CONDITION].tid;
-    look_at_wait(tid, &first);
-    CHECK_INT(tracee_look(task_dir, tid, &second), ==, TRACEE_BLOCKED);
+    snapshot_wait(tid, &first);
+    CHECK_INT(tracee_take_snapshot(task_dir, tid, &second), ==, TRACEE_BLOCKED);
     CHECK_INT(first.call, ==, 202); /* futex */
     CHECK(first.sp != 0 && first.pc != 0);
-    CHECK(tracee_slept(&first, &second));
+    CHECK(tracee_did_not_run(&first, &second));
     tid = waits->of[WAIT_EPOLL_TIMED].tid;
-    look_at_wait(tid, &first);
+    snapshot_wait(tid, &first);
     pause_ms(400);
-    look_at_wait(tid, &second);
-    CHECK(!tracee_slept(&first, &second)); /* the same call at the same place, but another one */
-    CHECK_INT(tracee_look(task_dir, 1 << 30, &first), ==, TRACEE_GONE);
+    snapshot_wait(tid, &second);
+    CHECK(!tracee_did_not_run(&first,
+                              &second)); /* the same call at the same place, but another one */
+    CHECK_INT(tracee_take_snapshot(task_dir, 1 << 30, &first), ==, TRACEE_GONE);
     end();
 }
 
 /* What the engine does: stops a thread that runs, and one that may be stopped. */
 static unsigned disturb(pid_t tid) {
-    struct tracee_glance glance;
+    struct tracee_snapshot snapshot;
     struct tracee_stop stop;
-    enum tracee_state state = tracee_look(task_dir, tid, &glance);
-    if (state == TRACEE_BLOCKED && !tracee_may_stop(child, &glance))
+    enum tracee_state state = tracee_take_snapshot(task_dir, tid, &snapshot);
+    if (state == TRACEE_BLOCKED && !tracee_may_stop(child, &snapshot))
         return 0;
     if (tracee_stop(&tracer, task_dir, tid, stack, sizeof stack, &stop) != TRACEE_BLOCKED)
         return 0;
@@ -143,8 +144,9 @@ TEST(a_thread_between_work_and_short_waits_sees_no_eintr) {
     begin();
     /* Stopped wherever it is: in the moment after it began to wait, too. */
     for (int round = 0; round < 3000; round++) {
-        struct tracee_glance glance;
-        if (tracee_look(task_dir, waits->of[WAIT_IN_TURNS].tid, &glance) == TRACEE_RUNNING)
+        struct tracee_snapshot snapshot;
+        if (tracee_take_snapshot(task_dir, waits->of[WAIT_IN_TURNS].tid, &snapshot) ==
+            TRACEE_RUNNING)
             stops += tracee_stop(&tracer, task_dir, waits->of[WAIT_IN_TURNS].tid, stack,
                                  sizeof stack, &stop) == TRACEE_BLOCKED;
         if (round % 16 == 0)
@@ -156,16 +158,16 @@ TEST(a_thread_between_work_and_short_waits_sees_no_eintr) {
 }
 
 TEST(a_stopped_process_stays_stopped) {
-    struct tracee_glance glance;
+    struct tracee_snapshot snapshot;
     struct tracee_stop stop;
     int status;
     begin();
     kill(child, SIGSTOP);
     CHECK_INT(waitpid(child, &status, WUNTRACED), ==, child);
     pid_t tid = waits->of[WAIT_BUSY].tid;
-    CHECK_INT(tracee_look(task_dir, tid, &glance), ==, TRACEE_BLOCKED);
+    CHECK_INT(tracee_take_snapshot(task_dir, tid, &snapshot), ==, TRACEE_BLOCKED);
     CHECK_INT(tracee_stop(&tracer, task_dir, tid, stack, sizeof stack, &stop), ==, TRACEE_BLOCKED);
-    CHECK_INT(stop.registers.value[UNWIND_REG_RSP], ==, glance.sp);
+    CHECK_INT(stop.registers.value[UNWIND_REG_RSP], ==, snapshot.sp);
     uint64_t rounds = waits->of[WAIT_BUSY].rounds;
     pause_ms(50);
     CHECK_INT(waits->of[WAIT_BUSY].rounds, ==, rounds);
@@ -211,7 +213,7 @@ TEST(a_process_that_somebody_traces_is_left_to_him) {
 }
 
 TEST(who_may_not_look_is_refused) {
-    struct tracee_glance glance;
+    struct tracee_snapshot snapshot;
     struct tracee_stop stop;
     int status;
     if (getuid() != 0)
@@ -223,7 +225,7 @@ TEST(who_may_not_look_is_refused) {
             _exit(9);
         pid_t tid = waits->of[WAIT_POLL].tid;
         bool refused =
-            tracee_look(task_dir, tid, &glance) == TRACEE_REFUSED &&
+            tracee_take_snapshot(task_dir, tid, &snapshot) == TRACEE_REFUSED &&
             tracee_stop(&tracer, task_dir, tid, stack, sizeof stack, &stop) == TRACEE_REFUSED;
         _exit(refused ? 0 : 1);
     }
@@ -233,12 +235,12 @@ TEST(who_may_not_look_is_refused) {
 }
 
 TEST(a_thread_that_ends_in_mid_look_is_gone) {
-    struct tracee_glance glance;
+    struct tracee_snapshot snapshot;
     struct tracee_stop stop;
     begin();
     kill(-child, SIGKILL);
     waitpid(child, NULL, 0);
-    CHECK_INT(tracee_look(task_dir, waits->of[WAIT_POLL].tid, &glance), ==, TRACEE_GONE);
+    CHECK_INT(tracee_take_snapshot(task_dir, waits->of[WAIT_POLL].tid, &snapshot), ==, TRACEE_GONE);
     CHECK_INT(tracee_stop(&tracer, task_dir, waits->of[WAIT_POLL].tid, stack, sizeof stack, &stop),
               ==, TRACEE_GONE);
     end();
