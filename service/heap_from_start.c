@@ -25,8 +25,8 @@ static void tell(const char *name, pid_t pid, sonde_err err, const struct sonde_
     for (; name[len] && len < sizeof shown - 1; len++)
         shown[len] = (unsigned char)name[len] < ' ' || name[len] == 0x7f ? '?' : name[len];
     shown[len] = 0;
-    snprintf(line, sizeof line, "heap profiling of %s, pid %d, is not on from the start: %.380s",
-             shown, (int)pid, sonde_diag_text(diag, err));
+    snprintf(line, sizeof line, "cannot switch on heap profiling of %s, pid %d: %.380s", shown,
+             (int)pid, sonde_diag_text(diag, err));
     start.log(line);
 }
 

@@ -58,7 +58,7 @@ sonde_err rpc_credentials_create(const struct rpc_server_options *options,
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the certificate or its key is empty");
     if (!err && !(*credentials = make_tls(&pems)))
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                         "the certificate and the key do not make a TLS identity");
+                         "the certificate and the key do not match or are not valid");
     finish(&pems);
     return err;
 }

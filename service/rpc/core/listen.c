@@ -18,7 +18,7 @@ static sonde_err make_folder(const char *path, struct sonde_diag *diag) {
     snprintf(copy, sizeof copy, "%s", path);
     const char *folder = dirname(copy);
     if (mkdir(folder, 0700) != 0 && errno != EEXIST)
-        return sonde_fail_os(diag, errno, "the folder %s cannot be made", folder);
+        return sonde_fail_os(diag, errno, "cannot create the directory %s", folder);
     return SONDE_OK;
 }
 
@@ -55,12 +55,13 @@ static sonde_err lock_path(struct rpc_listener *listener, const char *path,
     listener->lock_fd = lock_file(listener->lock_path);
     if (listener->lock_fd < 0 && errno == EWOULDBLOCK)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "another process serves unix:%s: stop it, or choose another path", path);
+                          "another process already serves unix:%s; stop it or choose another path",
+                          path);
     if (listener->lock_fd < 0)
-        return sonde_fail_os(diag, errno, "%s cannot be locked", listener->lock_path);
+        return sonde_fail_os(diag, errno, "cannot lock %s", listener->lock_path);
     if (lstat(path, &info) == 0 && !S_ISSOCK(info.st_mode))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "%s exists and is no socket: choose another path", path);
+                          "%s exists and is not a socket; choose another path", path);
     return SONDE_OK;
 }
 
@@ -74,10 +75,10 @@ static sonde_err bind_unix(struct rpc_listener *listener, grpc_server *server, c
     int port = grpc_server_add_http2_port(server, listener->address, plain);
     grpc_server_credentials_release(plain);
     if (port == 0)
-        return sonde_fail(diag, SONDE_IO, "unix:%s cannot be bound: may this user write there?",
-                          path);
+        return sonde_fail(diag, SONDE_IO,
+                          "cannot listen on unix:%s; check that this user may write there", path);
     if (chmod(path, mode ? mode : 0600) != 0)
-        return sonde_fail_os(diag, errno, "%s cannot be restricted", path);
+        return sonde_fail_os(diag, errno, "cannot change the permissions of %s", path);
     return SONDE_OK;
 }
 
@@ -86,7 +87,7 @@ static sonde_err bind_tcp(struct rpc_listener *listener, grpc_server *server, co
                           struct sonde_diag *diag) {
     int port = grpc_server_add_http2_port(server, text, credentials);
     if (port <= 0)
-        return sonde_fail(diag, SONDE_IO, "%s cannot be bound: is the port taken?", text);
+        return sonde_fail(diag, SONDE_IO, "cannot listen on %s; check that the port is free", text);
     const char *form = strchr(address->host, ':') ? "[%s]:%d" : "%s:%d";
     snprintf(listener->address, sizeof listener->address, form, address->host, port);
     return SONDE_OK;
@@ -98,8 +99,8 @@ static sonde_err judge(const char *text, const struct rpc_address *address,
     if (address->path || address->is_loopback || is_guarded || options->insecure)
         return SONDE_OK;
     return sonde_fail(diag, SONDE_PERMISSION_DENIED,
-                      "%s is open to other machines: give a token file, or a certificate with a "
-                      "client CA, or say --insecure",
+                      "other machines can reach %s: give --token-file, or --tls-cert, --tls-key "
+                      "and --tls-client-ca, or --insecure to allow unauthenticated access",
                       text);
 }
 

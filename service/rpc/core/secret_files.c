@@ -12,7 +12,7 @@ static sonde_err read_all(int fd, const char *path, const char *what, struct son
         char bytes[4096];
         ssize_t got = read(fd, bytes, sizeof bytes);
         if (got < 0)
-            return sonde_fail_os(diag, errno, "the %s %s cannot be read", what, path);
+            return sonde_fail_os(diag, errno, "cannot read the %s %s", what, path);
         if (got == 0)
             return SONDE_OK;
         sonde_buf_append(out, bytes, (size_t)got);
@@ -26,13 +26,14 @@ sonde_err rpc_file_read(const char *path, const char *what, enum rpc_file_kind k
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return sonde_fail_os(diag, errno, "the %s %s cannot be opened", what, path);
+        return sonde_fail_os(diag, errno, "cannot open the %s %s", what, path);
     sonde_err err;
     if (fstat(fd, &info) != 0)
-        err = sonde_fail_os(diag, errno, "the %s %s cannot be read", what, path);
+        err = sonde_fail_os(diag, errno, "cannot read the %s %s", what, path);
     else if (kind == RPC_FILE_SECRET && (info.st_mode & S_IROTH))
-        err = sonde_fail(diag, SONDE_PERMISSION_DENIED,
-                         "everybody may read the %s %s: chmod 600 %s first", what, path, path);
+        err =
+            sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                       "other users can read the %s %s; run chmod 600 %s first", what, path, path);
     else
         err = read_all(fd, path, what, out, diag);
     close(fd);

@@ -82,7 +82,7 @@ static sonde_err start(struct rpc_server *server, const struct rpc_server_option
         options->capture_bytes ? options->capture_bytes : DEFAULT_CAPTURE_BYTES};
     server->saved = saved_captures_open(&saved);
     if (!server->saved)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the service");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     sonde_err err = loop_create(&server->loop, diag);
     if (err)
         return err;
@@ -98,7 +98,7 @@ static sonde_err start(struct rpc_server *server, const struct rpc_server_option
     grpc_server_start(server->core);
     int error = pthread_create(&server->thread, NULL, run_loop, server);
     if (error)
-        return sonde_fail_os(diag, error, "the service's thread cannot be started");
+        return sonde_fail_os(diag, error, "cannot start the service's thread");
     server->thread_runs = true;
     pthread_setname_np(server->thread, "sonde-rpc");
     return SONDE_OK;
@@ -116,7 +116,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     struct timespec now;
     sigset_t all, before;
     if (!server)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the service");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     clock_gettime(CLOCK_REALTIME, &now);
     server->start_unix_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     server->engine = options->engine;
