@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define FIRST_CAPACITY 256
-#define FIRST_BLOCK    960 /* most requests fit, and one page holds four of them */
+#define FIRST_BLOCK    960 /* enough for most requests; four fit in a page */
 #define LARGEST_BLOCK  (64u << 10)
 
 struct sonde_arena_block {
@@ -24,7 +24,7 @@ bool sonde_slice_equals(struct sonde_slice slice, const char *text) {
     return strlen(text) == slice.len && memcmp(slice.data, text, slice.len) == 0;
 }
 
-/* Room for len more bytes and the NUL behind them. */
+/* Makes the capacity sufficient for len more bytes and the NUL. */
 static bool buf_reserve(struct sonde_buf *buf, size_t len) {
     if (buf->failed || len >= SIZE_MAX - buf->len - 1 ||
         (buf->limit && buf->len + len > buf->limit)) {
@@ -107,8 +107,8 @@ void sonde_buf_finish(struct sonde_buf *buf) {
     *buf = (struct sonde_buf){0};
 }
 
-/* From small to large, and not from calloc: of a large block it makes fresh pages, which cost more
- * than clearing what is handed out. */
+/* Blocks grow from small to large. They come from malloc, because calloc maps fresh pages for large
+ * blocks, which costs more than clearing the part that is used. */
 static struct sonde_arena_block *arena_grow(struct sonde_arena *arena, size_t size) {
     size_t capacity = arena->blocks ? arena->blocks->capacity * 4 : FIRST_BLOCK;
     if (capacity > LARGEST_BLOCK)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Bytes: borrowed (slice), owned and growing (buf), and everything of one request at once (arena).
+ * Byte sequences: borrowed (slice) and owned (buf), and an arena for the memory of one request.
  *
- * A slice never owns. A buf grows by doubling up to its limit; the first append that fails (out of
- * memory, or over the limit) sets `failed`, later appends do nothing, and the caller looks once, at
- * the end. An arena hands out zeroed memory that is freed all together. Thread safety: one thread
- * at a time per object. */
+ * A buf doubles its capacity as needed, up to its limit. The first append that fails, because of
+ * the limit or because memory runs out, sets `failed`; later appends do nothing. So the caller
+ * checks `failed` once, at the end. Thread safety: one thread at a time per object. */
 #ifndef SONDE_API_BYTES_H
 #define SONDE_API_BYTES_H
 
@@ -22,8 +21,8 @@ struct sonde_slice {
 struct sonde_slice sonde_slice_of(const char *text);
 bool sonde_slice_equals(struct sonde_slice slice, const char *text);
 
-/* Owned bytes. Zeroed memory is an empty buf with no limit. data[len] is always 0 once anything was
- * appended. */
+/* Owned bytes. Zeroed memory is an empty buf without a limit. After the first append data[len] is
+ * always 0. */
 struct sonde_buf {
     char *data;
     size_t len;
@@ -37,22 +36,22 @@ void sonde_buf_puts(struct sonde_buf *buf, const char *text);
 void sonde_buf_putc(struct sonde_buf *buf, char byte);
 void sonde_buf_printf(struct sonde_buf *buf, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Grows by len uninitialised bytes and gives their start; NULL when failed. Valid until the next
- * append. */
+/* Appends len uninitialised bytes and returns their start, valid until the next append; NULL when
+ * it failed. */
 char *sonde_buf_extend(struct sonde_buf *buf, size_t len);
 struct sonde_slice sonde_buf_slice(const struct sonde_buf *buf);
-/* Hands the bytes (to be freed with free) to the caller and leaves an empty buf. */
+/* Returns the bytes, which the caller frees with free, and leaves the buf empty. */
 char *sonde_buf_take(struct sonde_buf *buf, size_t *len);
 void sonde_buf_finish(struct sonde_buf *buf);
 
-/* Memory of one request or one capture. Zeroed memory is an empty arena. */
+/* Memory that is freed all at once. Zeroed memory is an empty arena. */
 struct sonde_arena {
     struct sonde_arena_block *blocks;
     size_t used;
-    size_t total; /* bytes handed out, for bounds */
+    size_t total; /* bytes allocated so far, for callers that limit them */
 };
 
-/* Zeroed, aligned for any type; NULL when out of memory. */
+/* Returns zeroed memory, aligned for any type; NULL when out of memory. */
 void *sonde_arena_alloc(struct sonde_arena *arena, size_t size);
 char *sonde_arena_dup(struct sonde_arena *arena, const char *data, size_t len); /* adds a NUL */
 void sonde_arena_finish(struct sonde_arena *arena);

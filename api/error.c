@@ -8,32 +8,34 @@
  * RESOURCE_EXHAUSTED 9 FAILED_PRECONDITION 10 ABORTED 12 UNIMPLEMENTED 13 INTERNAL 14 UNAVAILABLE
  * 16 UNAUTHENTICATED */
 static const struct sonde_error_info table[SONDE_ERR_COUNT] = {
-    {SONDE_OK, "OK", 0, 200, 0, "done"},
-    {SONDE_INVALID_ARGUMENT, "INVALID_ARGUMENT", 3, 400, 2, "a value is of the wrong form"},
-    {SONDE_TARGET_AMBIGUOUS, "TARGET_AMBIGUOUS", 3, 400, 2, "say which target: name it or its pid"},
-    {SONDE_TARGET_CONFLICT, "TARGET_CONFLICT", 3, 400, 2, "two different targets were named"},
-    {SONDE_TARGET_NOT_FOUND, "TARGET_NOT_FOUND", 5, 404, 1, "no such target is attached"},
-    {SONDE_TARGET_GONE, "TARGET_GONE", 9, 410, 1, "the target has ended"},
-    {SONDE_NOT_FOUND, "NOT_FOUND", 5, 404, 1, "there is no such thing"},
-    {SONDE_SESSION_BUSY, "SESSION_BUSY", 10, 409, 4, "a session runs already"},
+    {SONDE_OK, "OK", 0, 200, 0, "success"},
+    {SONDE_INVALID_ARGUMENT, "INVALID_ARGUMENT", 3, 400, 2, "invalid argument"},
+    {SONDE_TARGET_AMBIGUOUS, "TARGET_AMBIGUOUS", 3, 400, 2, "name the target, or give its pid"},
+    {SONDE_TARGET_CONFLICT, "TARGET_CONFLICT", 3, 400, 2,
+     "the request names two different targets"},
+    {SONDE_TARGET_NOT_FOUND, "TARGET_NOT_FOUND", 5, 404, 1, "target not found"},
+    {SONDE_TARGET_GONE, "TARGET_GONE", 9, 410, 1, "the target has exited"},
+    {SONDE_NOT_FOUND, "NOT_FOUND", 5, 404, 1, "not found"},
+    {SONDE_SESSION_BUSY, "SESSION_BUSY", 10, 409, 4, "a session is already running"},
     {SONDE_TOO_MANY_CAPTURES, "TOO_MANY_CAPTURES", 8, 429, 4, "too many captures are running"},
-    {SONDE_NO_CLOCK, "NO_CLOCK", 9, 501, 4, "no sampling clock can be armed in the target"},
+    {SONDE_NO_CLOCK, "NO_CLOCK", 9, 501, 4, "no sampling clock works in the target"},
     {SONDE_NOT_ACTIVE, "NOT_ACTIVE", 9, 500, 4, "heap profiling is not activated"},
-    {SONDE_NOT_AVAILABLE, "NOT_AVAILABLE", 9, 501, 4, "this is not available in the target"},
-    {SONDE_UNIMPLEMENTED, "UNIMPLEMENTED", 12, 501, 1, "the service does not know this method"},
+    {SONDE_NOT_AVAILABLE, "NOT_AVAILABLE", 9, 501, 4, "not available in the target"},
+    {SONDE_UNIMPLEMENTED, "UNIMPLEMENTED", 12, 501, 1,
+     "the service does not have this method; it may be an older version"},
     {SONDE_UNAUTHENTICATED, "UNAUTHENTICATED", 16, 401, 4,
-     "pass the token as \"authorization: Bearer TOKEN\""},
+     "a token is required; send \"authorization: Bearer TOKEN\""},
     {SONDE_PERMISSION_DENIED, "PERMISSION_DENIED", 7, 403, 4, "the token does not allow this"},
     {SONDE_UNAVAILABLE, "UNAVAILABLE", 14, 503, 3,
-     "the Sonde service cannot be reached: is sonded running?"},
-    {SONDE_DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", 4, 504, 1, "it took longer than allowed"},
-    {SONDE_CANCELLED, "CANCELLED", 1, 499, 1, "the caller went away"},
-    {SONDE_OUT_OF_MEMORY, "OUT_OF_MEMORY", 13, 500, 1, "the service is out of memory"},
-    {SONDE_TOO_LARGE, "TOO_LARGE", 3, 413, 2, "that is larger than allowed"},
-    {SONDE_CORRUPT, "CORRUPT", 3, 400, 1, "the bytes do not follow their format"},
-    {SONDE_IO, "IO", 13, 500, 1, "the operating system refused"},
-    {SONDE_PROTOCOL, "PROTOCOL", 13, 500, 1, "the other side broke the protocol"},
-    {SONDE_INTERNAL, "INTERNAL", 13, 500, 1, "a mistake inside Sonde: please report it"},
+     "cannot reach the Sonde service; is sonded running?"},
+    {SONDE_DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED", 4, 504, 1, "deadline exceeded"},
+    {SONDE_CANCELLED, "CANCELLED", 1, 499, 1, "cancelled by the client"},
+    {SONDE_OUT_OF_MEMORY, "OUT_OF_MEMORY", 13, 500, 1, "out of memory"},
+    {SONDE_TOO_LARGE, "TOO_LARGE", 3, 413, 2, "too large"},
+    {SONDE_CORRUPT, "CORRUPT", 3, 400, 1, "malformed data"},
+    {SONDE_IO, "IO", 13, 500, 1, "a system call failed"},
+    {SONDE_PROTOCOL, "PROTOCOL", 13, 500, 1, "protocol error"},
+    {SONDE_INTERNAL, "INTERNAL", 13, 500, 1, "internal error; please report it"},
 };
 
 const struct sonde_error_info *sonde_error_info(sonde_err code) {
@@ -96,7 +98,8 @@ sonde_err sonde_fail_os(struct sonde_diag *diag, int os_error, const char *forma
     va_end(arguments);
     if (diag) {
         char reason[64];
-        const char *text = strerror_r(os_error, reason, sizeof reason); /* GNU's: may be static */
+        const char *text =
+            strerror_r(os_error, reason, sizeof reason); /* GNU version: may return a static text */
         size_t used = strlen(diag->text);
         snprintf(diag->text + used, sizeof diag->text - used, ": %s", text);
     }

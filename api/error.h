@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every way a call can fail, once: one table maps a code to its name (the machine-readable reason
- * that travels as the trailing metadata "sonde-reason"), its gRPC status, its HTTP status and the
- * exit code of `sonde`.
+ * All error codes. One table maps each code to its reason (a name that is sent as the trailing
+ * metadata "sonde-reason"), gRPC status, HTTP status, exit code and default sentence.
  *
- * A function that can fail returns sonde_err and, where a sentence helps, fills the optional last
- * argument struct sonde_diag. The sentence says what to do next and carries no file path and no
- * memory address of the machine unless the user named it. Thread and signal safety: any thread. */
+ * A function that can fail returns sonde_err. If a sentence helps, it also fills its optional last
+ * argument, struct sonde_diag. The sentence says what to do next. It has no file paths and memory
+ * addresses of the machine, except those that the user named. Thread safety: any thread. */
 #ifndef SONDE_API_ERROR_H
 #define SONDE_API_ERROR_H
 
@@ -17,34 +16,33 @@
 
 typedef enum sonde_err {
     SONDE_OK = 0,
-    SONDE_INVALID_ARGUMENT,  /* a value of the wrong form or out of bounds */
-    SONDE_TARGET_AMBIGUOUS,  /* nothing said and not exactly one target, or a name that fits several
-                              */
-    SONDE_TARGET_CONFLICT,   /* two ways of naming a target name different ones */
-    SONDE_TARGET_NOT_FOUND,  /* no such target attached */
-    SONDE_TARGET_GONE,       /* the target ended during the work */
-    SONDE_NOT_FOUND,         /* some other thing that was named does not exist */
-    SONDE_SESSION_BUSY,      /* a session of that kind runs already; no side effect */
-    SONDE_TOO_MANY_CAPTURES, /* the limit of captures of a target */
-    SONDE_NO_CLOCK,          /* no sampling clock can be armed in the target */
+    SONDE_INVALID_ARGUMENT,  /* a value that is malformed or out of bounds */
+    SONDE_TARGET_AMBIGUOUS,  /* the selector fits several targets, or is empty and there are none */
+    SONDE_TARGET_CONFLICT,   /* the selector's parts fit different targets */
+    SONDE_TARGET_NOT_FOUND,  /* no attached target fits the selector */
+    SONDE_TARGET_GONE,       /* the target exited during the call */
+    SONDE_NOT_FOUND,         /* any other object does not exist */
+    SONDE_SESSION_BUSY,      /* a session of that kind is running; no side effects */
+    SONDE_TOO_MANY_CAPTURES, /* the limit of a target */
+    SONDE_NO_CLOCK,          /* no sampling clock works in the target */
     SONDE_NOT_ACTIVE,        /* heap profiling is off */
-    SONDE_NOT_AVAILABLE,     /* the target or machine lacks what it needs; the text names it */
+    SONDE_NOT_AVAILABLE,     /* the target or the machine lacks something; the text names it */
     SONDE_UNIMPLEMENTED,     /* unknown method */
-    SONDE_UNAUTHENTICATED,   /* token missing or wrong */
-    SONDE_PERMISSION_DENIED, /* known, but not allowed */
+    SONDE_UNAUTHENTICATED,   /* missing or unknown token */
+    SONDE_PERMISSION_DENIED, /* the token or certificate does not allow this */
     SONDE_UNAVAILABLE,       /* the service cannot be reached */
     SONDE_DEADLINE_EXCEEDED,
     SONDE_CANCELLED,
     SONDE_OUT_OF_MEMORY,
-    SONDE_TOO_LARGE, /* over a written bound */
-    SONDE_CORRUPT,   /* outside bytes that break their format */
-    SONDE_IO,        /* the operating system said no; see the diag's errno */
-    SONDE_PROTOCOL,  /* the peer broke the protocol */
-    SONDE_INTERNAL,  /* a bug of ours */
+    SONDE_TOO_LARGE, /* exceeds a documented limit */
+    SONDE_CORRUPT,   /* malformed input */
+    SONDE_IO,        /* a system call failed; os_error of the diag has its errno */
+    SONDE_PROTOCOL,  /* the peer violated the protocol */
+    SONDE_INTERNAL,  /* a bug in Sonde */
     SONDE_ERR_COUNT
 } sonde_err;
 
-/* On the caller's stack; zeroed before the call. */
+/* Lives on the caller's stack; zeroed before the call. */
 struct sonde_diag {
     sonde_err code;
     int os_error; /* errno, 0 = none */
@@ -56,24 +54,24 @@ struct sonde_error_info {
     const char *reason; /* "TARGET_NOT_FOUND" */
     int grpc_status;
     int http_status;
-    int exit_code;        /* 0 done, 1 failed, 2 usage, 3 unreachable, 4 refused */
-    const char *sentence; /* used when nobody gave a better one */
+    int exit_code;        /* 0 success, 1 failed, 2 usage, 3 unreachable, 4 refused */
+    const char *sentence; /* the default text */
 };
 
-/* Never NULL: an unknown code gives the row of SONDE_INTERNAL. */
+/* Never NULL: returns the row of SONDE_INTERNAL for an unknown code. */
 const struct sonde_error_info *sonde_error_info(sonde_err code);
-/* The code of a reason text as it came over the wire, SONDE_INTERNAL when unknown. */
+/* The code of a received reason; SONDE_INTERNAL if it is unknown. */
 sonde_err sonde_error_from_reason(const char *reason);
-/* The best code for a gRPC status that came without a reason. */
+/* The closest code for a gRPC status without a reason. */
 sonde_err sonde_error_from_grpc(int grpc_status);
 
-/* Fills diag (may be NULL) and returns code, so that a failing function ends in one line. */
+/* Fills diag (may be NULL) and returns code. A text that is too long is cut. */
 sonde_err sonde_fail(struct sonde_diag *diag, sonde_err code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same with an errno, whose text is appended after ": ". */
+/* The same with SONDE_IO and an errno, whose text is appended after ": ". */
 sonde_err sonde_fail_os(struct sonde_diag *diag, int os_error, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* diag's text, or the table's sentence when there is none. */
+/* The text of diag (may be NULL), or the code's default sentence if it has none. */
 const char *sonde_diag_text(const struct sonde_diag *diag, sonde_err code);
 
 #endif

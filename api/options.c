@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One value passes three sieves, the weakest first: the file, the environment, the flags. Each
- * calls set_value with the place it came from, so that an error names that place. Lists grow by
- * each flag, but the first flag of a list replaces what file or environment said. */
+ * The file is read first, then the environment, then the flags, so that each overrides the one
+ * before. set_value gets the place a value comes from, for the error text. Each flag of a list adds
+ * to it, but the first one discards the values of the file and the environment. */
 #include "api/options.h"
 
 #include <ctype.h>
@@ -67,7 +67,7 @@ static bool add_to_list(struct sonde_option_list *list, const char *value) {
     return true;
 }
 
-/* place is "--", "SONDE_... / " or the file's name and line, for the error. */
+/* `place` precedes the option's name in an error text, for example "--" or "SONDE_SOCKET, ". */
 static sonde_err set_value(struct reading *reading, const struct sonde_option *option,
                            const char *place, const char *value) {
     void *field = reading->settings + option->offset;
@@ -115,24 +115,25 @@ static char *trim(char *text) {
     return text;
 }
 
-/* Values of the file live as long as the settings: as the program. */
-static const char *keep(const char *value) {
-    static struct kept {
-        struct kept *next;
+/* Copies a value of the file. Copies are never freed, because the settings live as long as the
+ * process; the list keeps them reachable for leak checkers. */
+static const char *dup_value(const char *value) {
+    static struct copy {
+        struct copy *next;
         char text[];
-    } * all_kept;
+    } * copies;
     size_t size = strlen(value) + 1;
-    struct kept *kept = malloc(sizeof *kept + size);
-    if (!kept)
+    struct copy *copy = malloc(sizeof *copy + size);
+    if (!copy)
         return NULL;
-    memcpy(kept->text, value, size);
-    kept->next = all_kept;
-    all_kept = kept;
-    return kept->text;
+    memcpy(copy->text, value, size);
+    copy->next = copies;
+    copies = copy;
+    return copy->text;
 }
 
-/* One line of the settings file. Names that are another program's are left alone: the file is
- * shared. */
+/* Reads one line of the settings file. All programs share the file, so unknown names may belong to
+ * another one and are ignored. */
 static sonde_err read_line(struct reading *reading, char *line, int number) {
     char place[32];
     line[strcspn(line, "#\n")] = 0;
@@ -149,7 +150,7 @@ static sonde_err read_line(struct reading *reading, char *line, int number) {
     if (!option || !option->environment)
         return SONDE_OK;
     snprintf(place, sizeof place, "settings file, line %d: ", number);
-    const char *value = keep(trim(equals + 1));
+    const char *value = dup_value(trim(equals + 1));
     if (!value)
         return sonde_fail(reading->diag, SONDE_OUT_OF_MEMORY, "out of memory");
     return set_value(reading, option, place, value);
@@ -197,7 +198,7 @@ static sonde_err set_from_flag(struct reading *reading, const struct sonde_optio
     return set_value(reading, option, "--", value);
 }
 
-/* argv[i] is a flag; *used says how many words it took. */
+/* Reads the flag argv[i] and sets *used to the number of its words. */
 static sonde_err read_one_flag(struct reading *reading, int argc, char **argv, int i, int *used) {
     const char *word = argv[i];
     bool is_long = word[1] == '-';
@@ -227,13 +228,13 @@ static bool asks_for(const char *word, const char *long_name, const char *letter
 }
 
 static sonde_err read_flags(struct reading *reading, bool stop_at_plain, int *argc, char **argv) {
-    int kept = *argc > 0;
+    int plain = *argc > 0;
     bool flags_ended = false;
     for (int i = 1, used; i < *argc; i += used) {
         used = 1;
         if (flags_ended || argv[i][0] != '-' || argv[i][1] == 0) {
             flags_ended |= stop_at_plain;
-            argv[kept++] = argv[i];
+            argv[plain++] = argv[i];
             continue;
         }
         if (strcmp(argv[i], "--") == 0) {
@@ -252,8 +253,8 @@ static sonde_err read_flags(struct reading *reading, bool stop_at_plain, int *ar
         if (err)
             return err;
     }
-    *argc = kept;
-    argv[kept] = NULL;
+    *argc = plain;
+    argv[plain] = NULL;
     return SONDE_OK;
 }
 

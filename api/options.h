@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Settings: one table per program, one reader. Flag > environment SONDE_* > file (SONDE_CONFIG or
- * /etc/sonde.conf, lines `name = value`, '#' comments) > default. The same table writes --help.
+ * Settings of a program or a verb, from one table that also prints --help. A flag overrides the
+ * environment (SONDE_*), which overrides the settings file (SONDE_CONFIG or /etc/sonde.conf, lines
+ * `name = value`, '#' comments), which overrides the default.
  *
  *     static const struct sonde_option options[] = {
  *         {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT,
@@ -9,7 +10,7 @@
  *         ...
  *     };
  *
- * Thread safety: called once, at the start of a program. */
+ * Thread safety: main thread only, at the start of a program. */
 #ifndef SONDE_API_OPTIONS_H
 #define SONDE_API_OPTIONS_H
 
@@ -22,11 +23,11 @@
 #define SONDE_OPTION_MAX_LIST 16
 
 enum sonde_option_kind {
-    SONDE_OPTION_FLAG,    /* bool; takes no value; from environment or file: 1, true, yes, on */
+    SONDE_OPTION_FLAG,    /* bool; in the environment and the file 1, true, yes, on, 0, ... */
     SONDE_OPTION_TEXT,    /* const char * */
-    SONDE_OPTION_NUMBER,  /* uint64_t, decimal digits, low..high */
-    SONDE_OPTION_DECIMAL, /* double, low..high */
-    SONDE_OPTION_LIST,    /* struct sonde_option_list, the flag may be repeated */
+    SONDE_OPTION_NUMBER,  /* uint64_t, low to high; decimal digits only */
+    SONDE_OPTION_DECIMAL, /* double, low to high */
+    SONDE_OPTION_LIST,    /* struct sonde_option_list; the flag may be repeated */
 };
 
 struct sonde_option_list {
@@ -38,10 +39,10 @@ struct sonde_option {
     const char *name;        /* long name without "--" */
     char letter;             /* 0 = none */
     const char *argument;    /* shown in --help: "PATH"; NULL for flags */
-    const char *environment; /* NULL = not settable there nor in the file */
+    const char *environment; /* NULL = only settable by the flag */
     enum sonde_option_kind kind;
     size_t offset;    /* of the field in the settings struct */
-    double low, high; /* numbers */
+    double low, high; /* of NUMBER and DECIMAL */
     const char *help;
 };
 
@@ -49,15 +50,16 @@ struct sonde_option {
 struct sonde_options {
     const char *usage;    /* "sonded [--socket PATH] ..." */
     const char *about;    /* one or two sentences */
-    const char *examples; /* lines shown at the end of --help; NULL = none */
+    const char *examples; /* lines for the end of --help; NULL = none */
     const struct sonde_option *table;
     size_t count;
 };
 
-/* Fills *settings, whose fields hold the defaults. Flags may stand before or after plain arguments;
- * "--" ends them. *argc and argv are left with the plain arguments (argv[0] stays). With
- * `stop_at_plain` the first plain argument ends the flags. SONDE_INVALID_ARGUMENT with a sentence;
- * SONDE_CANCELLED when --help or --version was printed to stdout. */
+/* Overwrites the defaults in *settings. Flags may come before, between and after the plain
+ * arguments, until "--"; with stop_at_plain only before the first one. Leaves argv[0] and the plain
+ * arguments in argv and *argc. The texts in *settings live as long as argv and the process.
+ * SONDE_INVALID_ARGUMENT: diag names the setting and where it was set. SONDE_IO: the file could not
+ * be read. SONDE_CANCELLED: --help or --version was printed to stdout. */
 SONDE_MUST_USE sonde_err sonde_options_read(const struct sonde_options *options, void *settings,
                                             bool stop_at_plain, int *argc, char **argv,
                                             struct sonde_diag *diag);

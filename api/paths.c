@@ -11,7 +11,7 @@ static const char *absolute(const char *name) {
     return value && value[0] == '/' ? value : NULL;
 }
 
-/* Prefix, the runtime directory, leaf; empty when it does not fit. */
+/* Writes prefix, runtime directory and leaf; an empty text if they do not fit. */
 static const char *in_runtime_dir(char *text, size_t size, const char *prefix, const char *leaf) {
     const char *runtime = absolute("XDG_RUNTIME_DIR");
     int len = 0;

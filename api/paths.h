@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Where Sonde's programs meet when nobody says anything else. root uses /run/sonde and
- * /var/lib/sonde; everybody else $XDG_RUNTIME_DIR/sonde (when it is an absolute path, otherwise
- * /tmp/sonde-UID) and $HOME/.cache/sonde (or /tmp/sonde-UID/cache without a HOME). The guest holds
- * a copy of the rule for its socket, because it links nothing.
+ * The default paths by which Sonde's programs find each other. root uses /run/sonde and
+ * /var/lib/sonde. Other users use $XDG_RUNTIME_DIR/sonde (/tmp/sonde-UID if that is not an absolute
+ * path) and $HOME/.cache/sonde (/tmp/sonde-UID/cache without HOME). The guest has its own copy of
+ * the rule for its socket, because it links no library.
  *
- * The texts are static: "" when a path would be too long for a socket. Thread safety: any thread
- * after the first call returned; call them at the start of a program. */
+ * The texts are static; "" if a path is too long for a socket. Thread safety: call each function
+ * once at the start of a program; then any thread. */
 #ifndef SONDE_API_PATHS_H
 #define SONDE_API_PATHS_H
 

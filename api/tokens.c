@@ -8,7 +8,7 @@
 #define MAX_LEN    256
 
 struct token {
-    unsigned char bytes[MAX_LEN + 1]; /* zeros behind the text */
+    unsigned char bytes[MAX_LEN + 1]; /* padded with zeros */
     unsigned scopes;
 };
 
@@ -41,7 +41,7 @@ static sonde_err parse_scopes(struct sonde_slice rest, unsigned *scopes, int lin
             *scopes |= SONDE_SCOPE_CONTROL;
         else
             return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                              "token file, line %d: a scope is read or control", line);
+                              "token file, line %d: a scope must be read or control", line);
     }
     if (*scopes == 0)
         *scopes = SONDE_SCOPE_READ | SONDE_SCOPE_CONTROL;
@@ -55,11 +55,11 @@ static sonde_err parse_line(struct sonde_tokens *tokens, struct sonde_slice rest
         return SONDE_OK;
     if (word.len < tokens->min_len || word.len > MAX_LEN)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "token file, line %d: a token has %zu to %d characters", line,
+                          "token file, line %d: a token must have %zu to %d characters", line,
                           tokens->min_len, MAX_LEN);
     if (tokens->count == MAX_TOKENS)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "token file, line %d: %d tokens are the limit", line, MAX_TOKENS);
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "token file, line %d: at most %d tokens",
+                          line, MAX_TOKENS);
     struct token *token = &tokens->items[tokens->count++];
     memcpy(token->bytes, word.data, word.len);
     return parse_scopes(rest, &token->scopes, line, diag);
@@ -69,7 +69,7 @@ sonde_err sonde_tokens_parse(struct sonde_slice text, size_t min_len, struct son
                              struct sonde_diag *diag) {
     struct sonde_tokens *tokens = calloc(1, sizeof *tokens);
     if (!tokens)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for tokens");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     tokens->min_len = min_len;
     sonde_err err = SONDE_OK;
     for (int line = 1; text.len && !err; line++) {
@@ -80,7 +80,7 @@ sonde_err sonde_tokens_parse(struct sonde_slice text, size_t min_len, struct son
         text.len -= len + (end != NULL);
     }
     if (!err && tokens->count == 0)
-        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the token file holds no token");
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the token file has no tokens");
     if (err)
         sonde_tokens_destroy(tokens);
     else

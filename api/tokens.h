@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tokens and what each allows: lines `TOKEN`, `TOKEN read` or `TOKEN read,control`, '#' comments.
- * Comparing takes the same time whatever was sent. Thread safety: any thread once parsed. */
+ * Access tokens and their scopes, from a file with lines `TOKEN`, `TOKEN read` or
+ * `TOKEN read,control`; '#' starts a comment line. Comparison takes constant time. Thread safety:
+ * any thread once parsed. */
 #ifndef SONDE_API_TOKENS_H
 #define SONDE_API_TOKENS_H
 
@@ -10,21 +11,21 @@
 
 #define SONDE_TOKENS_MAX_FILE (64u << 10)
 
-/* read: look and capture; control: also switch, start and stop. */
+/* read: view and capture; control: start, stop and switch. */
 enum sonde_scope { SONDE_SCOPE_READ = 1, SONDE_SCOPE_CONTROL = 2 };
 
 struct sonde_tokens;
 
-/* A line without scopes has all. At most 64 tokens of min_len to 256 characters.
- * SONDE_INVALID_ARGUMENT names the line. */
+/* Parses a token file: 1 to 64 tokens of min_len to 256 characters. A line without scopes has both.
+ * SONDE_INVALID_ARGUMENT: diag names the line. */
 SONDE_MUST_USE sonde_err sonde_tokens_parse(struct sonde_slice text, size_t min_len,
                                             struct sonde_tokens **tokens, struct sonde_diag *diag);
-void sonde_tokens_destroy(struct sonde_tokens *tokens); /* and wipe */
+void sonde_tokens_destroy(struct sonde_tokens *tokens); /* overwrites them, too */
 
-/* The scopes (enum sonde_scope) of the value of an "authorization" header: "Bearer TOKEN". 0 = no
- * such token. */
+/* The scopes (enum sonde_scope) of an "authorization" header's value, "Bearer TOKEN"; 0 if the
+ * token is unknown. */
 unsigned sonde_tokens_scopes(const struct sonde_tokens *tokens, struct sonde_slice authorization);
-/* The first one, NUL-terminated; as long as tokens. */
+/* The file's first token, NUL-terminated; borrowed from tokens. */
 struct sonde_slice sonde_tokens_first(const struct sonde_tokens *tokens);
 
 #endif

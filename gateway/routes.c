@@ -134,7 +134,8 @@ static const struct route table[] = {
     {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
      NULL, "id output", NULL, "a saved capture in any format: 7, 7.svg, 7.pb.gz, 7.txt"},
     {"/v1/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_v1_diff, NULL,
-     "base new normalize growth output", NULL, "difference of two saved captures: ?base=6&new=7"},
+     "base_capture new_capture normalize growth output", NULL,
+     "difference of two saved captures: ?base=6&new=7"},
     {"/v1/profile/ProfileTracing", METHOD_POST, ROUTE_NO_TARGET, FAMILY_TRACING, handle_no_store,
      NULL, "", NULL, "query of continuous profiles; needs a history store"},
 

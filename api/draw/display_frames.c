@@ -92,22 +92,22 @@ sonde_err draw_frames_init(struct draw_frames *frames, struct draw_tree *tree,
     size_t locations = sonde_profile_location_count(profile), lines = 0;
     for (uint32_t id = 1; id <= locations; id++)
         lines += sonde_profile_location(profile, id)->line_count + 1;
-    frames->starts = calloc(locations + 2, sizeof *frames->starts);
+    frames->first = calloc(locations + 2, sizeof *frames->first);
     frames->ids = calloc(lines + 1, sizeof *frames->ids);
-    if (!frames->starts || !frames->ids)
+    if (!frames->first || !frames->ids)
         return SONDE_OUT_OF_MEMORY;
     uint32_t count = 0;
     for (uint32_t id = 1; id <= locations; id++) {
-        frames->starts[id] = count;
+        frames->first[id] = count;
         if (!add_location(tree, profile, sonde_profile_location(profile, id), frames->ids, &count))
             return SONDE_OUT_OF_MEMORY;
     }
-    frames->starts[locations + 1] = count;
+    frames->first[locations + 1] = count;
     return SONDE_OK;
 }
 
 void draw_frames_finish(struct draw_frames *frames) {
-    free(frames->starts);
+    free(frames->first);
     free(frames->ids);
 }
 

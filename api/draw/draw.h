@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A profile in the form somebody asked for. One table row per format: name (`output=`), file
- * extension, media type, function. The service renders everything through this door, and `sonde
- * draw` does so offline.
+ * Renders a profile in any format. The service and `sonde draw` use the same functions.
  *
- * Every renderer answers an empty profile with a valid document that says "no samples", never with
- * 0 bytes. Thread safety: any thread; the profile must not change meanwhile. */
+ * An empty profile results in a valid document that says "no samples", never in 0 bytes. Thread
+ * safety: any thread; the profile must not change meanwhile. */
 #ifndef SONDE_API_DRAW_DRAW_H
 #define SONDE_API_DRAW_DRAW_H
 
@@ -14,7 +12,7 @@
 /* The numbers are those of sonde.v1.Format. */
 enum sonde_format {
     SONDE_FORMAT_UNSPECIFIED = 0,
-    SONDE_FORMAT_PPROF = 1, /* gzip profile.proto */
+    SONDE_FORMAT_PPROF = 1, /* gzipped profile.proto */
     SONDE_FORMAT_SVG_FLAMEGRAPH = 2,
     SONDE_FORMAT_SVG_CALLGRAPH = 3,
     SONDE_FORMAT_COLLAPSED = 4,
@@ -27,7 +25,7 @@ enum sonde_format {
     SONDE_FORMAT_HEAPPROFILE = 11,
 };
 
-/* What a profile tells about; a format is offered on some of them. */
+/* What a profile measures. Each format is offered for some of these. */
 enum sonde_subject { SONDE_OF_CPU = 1, SONDE_OF_ALLOCATIONS = 2, SONDE_OF_HEAP = 4 };
 
 struct sonde_format_info {
@@ -36,64 +34,62 @@ struct sonde_format_info {
     const char *extension;  /* ".pb.gz", ".svg", ".legacy.heap", ... */
     const char *media_type; /* "image/svg+xml" */
     unsigned offered;       /* enum sonde_subject */
-    bool is_drawn; /* false: JEMALLOC, bytes that are passed on as the allocator wrote them */
+    bool is_drawn;          /* false for JEMALLOC, which is passed on as the allocator wrote it */
 };
 
-/* NULL when there is no such format. */
+/* NULL if there is no such format. */
 const struct sonde_format_info *sonde_format_info(enum sonde_format format);
-/* "legacy" is two formats: from_output gives LEGACY_CPU, from_output_of the one of the subject, and
- * NULL when the format is not offered on it. */
+/* The format for a value of `output=`; NULL if there is none, or if it is not offered for the
+ * subject. "legacy" is LEGACY_HEAP for heaps and LEGACY_CPU otherwise. */
 const struct sonde_format_info *sonde_format_from_output(struct sonde_slice output);
 const struct sonde_format_info *sonde_format_from_output_of(struct sonde_slice output,
                                                             enum sonde_subject subject);
-/* HEAP when it has inuse_space, ALLOCATIONS when only alloc_space, otherwise CPU. */
+/* HEAP if the profile has inuse_space, ALLOCATIONS if it only has alloc_space, otherwise CPU. */
 enum sonde_subject sonde_draw_subject(const struct sonde_profile *profile);
-/* By the longest extension the file name ends with; NULL when none fits. */
+/* The format of the longest extension that the file name ends with; NULL if there is none. */
 const struct sonde_format_info *sonde_format_from_name(const char *file_name);
 /* All rows, for --help and for tests. */
 const struct sonde_format_info *sonde_format_table(size_t *count);
 
 enum sonde_palette { SONDE_PALETTE_CPU = 0, SONDE_PALETTE_MEMORY, SONDE_PALETTE_DIFF };
 
-/* Takes a large document part by part, so that it is never in memory as a whole: bytes from the
- * front of the drawing, which then leave `out`. False ends the drawing; why is the sink's to say.
- */
+/* Receives a large document piece by piece, so that it is not in memory as a whole. The bytes come
+ * from the front of `out` and are removed from it. Returning false stops the drawing; the sink
+ * keeps the reason. */
 struct sonde_draw_sink {
     bool (*write)(void *context, const char *bytes, size_t len);
     void *context;
 };
 
-/* Zeroed = sensible defaults. Strings are borrowed for the call; they may be hostile (target
- * names). */
+/* Zeroed options are valid. Strings are borrowed for the call and may be hostile (target names). */
 struct sonde_draw_options {
     const char *title;    /* default "Flame Graph" */
-    const char *subtitle; /* target, pid, seconds, frequency, samples, dropped, clock; default: from
-                             the profile */
-    size_t type_index;    /* which sample type gives the widths; default 0 */
-    const char *type;     /* the same by name ("inuse_objects"); wins when not NULL */
-    size_t base_index;    /* SONDE_PALETTE_DIFF: the sample type that holds the values of before */
+    const char *subtitle; /* default: from the profile: total, duration, frequency, comments */
+    size_t type_index;    /* the sample type to draw */
+    const char *type;     /* the same by name ("inuse_objects"); overrides type_index if not NULL */
+    size_t base_index;    /* SONDE_PALETTE_DIFF: the sample type with the earlier values */
     enum sonde_palette palette;
-    bool merge_threads;   /* false: root, thread, frames; true: root, frames */
-    int gzip_level;       /* PPROF only: 0 = default 1, -1 = raw protobuf */
-    double minimum_share; /* SVG: narrower frames are folded into "(n more)"; default 0.0001 */
-    bool all_one;         /* HEAPSNAPSHOT: every object has size 1 */
-    /* HEAPSNAPSHOT: what is left in out at the end is the caller's to write behind what the sink
-     * got. NULL, and other formats: all of it is in out. */
+    bool merge_threads;   /* no thread level between the root and the frames */
+    int gzip_level;       /* PPROF: 0 = 1, -1 = not compressed */
+    double minimum_share; /* SVG: smaller frames are merged into "(n more)"; 0 = 0.0001 */
+    bool all_one;         /* HEAPSNAPSHOT: every object has the size 1 */
+    /* HEAPSNAPSHOT: receives most of the document; the caller writes the rest from out. NULL, and
+     * other formats: the whole document is in out. */
     const struct sonde_draw_sink *sink;
 };
 
-/* What suits the profile when nobody says otherwise: memory in the memory palette, by its default
- * sample type, whose name (borrowed) is the title; CPU time as with zeroed options. */
+/* Default options for a profile. Memory profiles get the memory palette, their default sample type
+ * and its name (borrowed) as title; others get zeroed options. */
 struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profile);
 
-/* SONDE_INVALID_ARGUMENT when the format is not drawn, when it is one for memory and the profile
- * measures none, or when there is no such sample type. */
+/* Appends the document to out. Errors: SONDE_INVALID_ARGUMENT if the format is not drawn or not
+ * offered for what the profile measures, or if there is no such sample type; SONDE_TOO_LARGE,
+ * SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format format,
                                     const struct sonde_draw_options *options, struct sonde_buf *out,
                                     struct sonde_diag *diag);
 
-/* The one constant script and style that the SVG carries, as the CSP source expressions
- * 'sha256-...'. */
+/* The script and the style in every SVG, as CSP source expressions: 'sha256-...'. Static texts. */
 const char *sonde_draw_svg_script_hash(void);
 const char *sonde_draw_svg_style_hash(void);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the renderers have in common: their signature, and how numbers look. Internal to api/draw.
- */
+ * What the renderers share: their signature, and the formatting of numbers and text. Internal to
+ * api/draw. */
 #ifndef SONDE_API_DRAW_RENDER_H
 #define SONDE_API_DRAW_RENDER_H
 
@@ -14,25 +14,26 @@ typedef sonde_err draw_renderer(const struct sonde_profile *profile,
 draw_renderer draw_pprof, draw_flamegraph, draw_callgraph, draw_collapsed, draw_speedscope,
     draw_top, draw_legacy_cpu, draw_legacy_heap, draw_heapsnapshot, draw_heapprofile;
 
-/* "1,234", "1.20 s", "3.4 MiB": a value with its unit, for people. */
+/* "1,234", "1.20 s", "3.4 MiB": a value with its unit. */
 void draw_value(struct sonde_buf *out, int64_t value, const char *unit);
-/* The same as a word of its own: "1234", "1.20s", "3.4MB", as pprof's tables have it. */
+/* The same without spaces, as in pprof's tables: "1234", "1.20s", "3.4MB". */
 void draw_short_value(struct sonde_buf *out, int64_t value, const char *unit);
-/* One unit for a column: the largest in which its smallest value is not lost beside the largest. */
+/* A unit for a column of values: the largest that does not round the smallest value to 0. */
 struct draw_unit {
     double divisor;
-    const char *word; /* "" = as it is */
+    const char *word; /* "" = the value's own unit */
 };
 struct draw_unit draw_column_unit(int64_t smallest, int64_t largest, const char *unit);
 void draw_in_unit(struct sonde_buf *out, int64_t value, const struct draw_unit *unit);
 void draw_grouped(struct sonde_buf *out, int64_t value); /* 1,234,567 */
-/* part of whole in percent; 0 when there is no whole. */
+/* part of whole in percent; 0 if whole is 0. */
 double draw_percent(int64_t part, int64_t whole);
 
-/* Text for XML: markup escaped, what XML forbids and what turns the direction of writing replaced.
- * At most max_chars characters, then "…"; 0 = all. */
+/* Appends text for XML: markup is escaped; characters that XML forbids or that change the writing
+ * direction are replaced. Longer text is cut at max_chars characters and ends in "…"; 0 = no limit.
+ */
 void draw_xml(struct sonde_buf *out, const char *text, size_t max_chars);
-/* A JSON string with its quotes. */
+/* Appends a quoted JSON string. */
 void draw_json(struct sonde_buf *out, const char *text);
 size_t draw_text_width(const char *text); /* in characters */
 

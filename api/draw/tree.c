@@ -47,7 +47,7 @@ static sonde_err descend(struct draw_tree *tree, const struct draw_frames *frame
     sonde_err err = SONDE_OK;
     for (uint32_t i = sample->location_count; i > 0 && !err; i--) {
         uint32_t id = sample->locations[i - 1];
-        for (uint32_t at = frames->starts[id]; at < frames->starts[id + 1] && !err; at++) {
+        for (uint32_t at = frames->first[id]; at < frames->first[id + 1] && !err; at++) {
             if (draw_tree_node(tree, *node)->depth + 1 == DRAW_TREE_MAX_DEPTH) {
                 struct draw_frame cut = {
                     .name = "[deeper frames]", .module = "", .kind = SONDE_FRAME_NOTE};

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The call tree every picture and table is drawn from: root "all", then (unless merged) the thread,
- * then frames from the root of the stack to its leaf; an inlined function is a frame of its own.
+ * The call tree that all pictures and tables are drawn from: the root "all", the thread (unless
+ * threads are merged), then the frames from the root of the stack to its leaf. An inlined function
+ * has its own frame.
  *
- * Frames are what a reader sees as one thing (name and module); nodes are frames in their place.
- * Numbers are dense and a parent's number is below its children's, so sums are one loop backwards.
- * Nothing recurses: stacks are as deep as hostile input wants. Internal to api/draw. Thread safety:
- * one thread at a time. */
+ * A frame is a function (name and module); a node is a frame at one place of the tree. Numbers are
+ * dense, and a parent has a lower number than its children, so one backward loop can compute sums.
+ * No function recurses, because the input decides how deep stacks are. Internal to api/draw. Thread
+ * safety: one thread at a time. */
 #ifndef SONDE_API_DRAW_TREE_H
 #define SONDE_API_DRAW_TREE_H
 
@@ -27,12 +28,12 @@ struct draw_frame {
 };
 
 struct draw_node {
-    uint32_t frame, parent;             /* PROFILE_TABLE_NONE: the root */
+    uint32_t frame, parent;             /* PROFILE_TABLE_NONE for the root */
     uint32_t first_child, next_sibling; /* DRAW_TREE_ROOT = none */
     uint32_t depth;
     int64_t total, self;
-    int64_t base;   /* total in the other sample type, for differences */
-    double sampled; /* samples that self rests on, when asked for */
+    int64_t base;   /* total of the base_index type, for differences */
+    double sampled; /* samples that self is based on, if options.memory is set */
 };
 
 struct draw_tree {
@@ -44,8 +45,8 @@ struct draw_tree {
 struct draw_tree_options {
     size_t type_index, base_index;
     bool merge_threads;
-    bool no_negatives;                      /* a negative value counts as 0 */
-    const struct sonde_memory_pair *memory; /* not NULL: fill draw_node.sampled */
+    bool no_negatives;                      /* negative values count as 0 */
+    const struct sonde_memory_pair *memory; /* NULL: leave draw_node.sampled 0 */
 };
 
 SONDE_MUST_USE sonde_err draw_tree_build(const struct sonde_profile *profile,
@@ -56,13 +57,13 @@ struct draw_node *draw_tree_node(const struct draw_tree *tree, uint32_t number);
 struct draw_frame *draw_tree_frame(const struct draw_tree *tree, uint32_t number);
 const char *draw_tree_name(const struct draw_tree *tree, uint32_t node);
 
-/* A sum that stops at the ends of int64: values may be anybody's. */
+/* Saturating addition, because values come from outside. */
 static inline int64_t draw_add(int64_t a, int64_t b) {
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? (b > 0 ? INT64_MAX : INT64_MIN) : sum;
 }
 
-/* Depth first, siblings in order. Either may be NULL. */
+/* Walks depth first, siblings in order. Either callback may be NULL. */
 typedef void draw_tree_visit(void *context, uint32_t node);
 void draw_tree_walk(const struct draw_tree *tree, draw_tree_visit *on_enter,
                     draw_tree_visit *on_leave, void *context);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Carrying things from one profile into another: each id of `from` is translated when it is first
- * asked for, and remembered, so that only what somebody uses is copied. Internal to api/profile.
- * Thread safety: one thread at a time. */
+ * Copies parts of one profile into another. An id of `from` is translated when it is first needed
+ * and then remembered, so only what is used is copied. Internal to api/profile. Thread safety: one
+ * thread at a time. */
 #ifndef SONDE_API_PROFILE_COPY_H
 #define SONDE_API_PROFILE_COPY_H
 
@@ -14,24 +14,26 @@ struct profile_copy {
     uint32_t *strings, *mappings, *functions, *locations; /* old id → new id + 1; 0 = not yet */
 };
 
-/* Room for the translations of one sample. */
+/* A translated sample and its storage. */
 struct profile_copied_sample {
-    struct sonde_sample sample; /* points into the arrays below */
+    struct sonde_sample sample; /* borrows from the arrays below */
     uint32_t locations[SONDE_PROFILE_MAX_DEPTH];
     struct sonde_label labels[SONDE_PROFILE_MAX_LABELS];
     int64_t values[SONDE_PROFILE_MAX_TYPES]; /* the first type_count are those of `from` */
 };
 
-/* All mappings go over at once: their order means something (the first is the program). */
+/* Copies all mappings at once, because their order matters: the first one is the program. */
 SONDE_MUST_USE sonde_err profile_copy_init(struct profile_copy *copy, struct sonde_profile *into,
                                            const struct sonde_profile *from);
 void profile_copy_finish(struct profile_copy *copy);
 SONDE_MUST_USE sonde_err profile_copy_location(struct profile_copy *copy, uint32_t id,
                                                uint32_t *new_id);
-/* `index` of from, leaving out its `skip` leaf locations. Adds nothing to `into`'s samples. */
+/* Translates the sample `index` of `from` without its first `skip` leaf locations. Does not add it
+ * to `into`. */
 SONDE_MUST_USE sonde_err profile_copy_sample(struct profile_copy *copy, size_t index, uint32_t skip,
                                              struct profile_copied_sample *out);
-/* A profile without samples that has from's types, facts, comments and limit. NULL: no memory. */
+/* A profile without samples, with the types, info, comments and limit of `from`; NULL when out of
+ * memory. */
 struct sonde_profile *profile_copy_empty(const struct sonde_profile *from);
 bool profile_same_types(const struct sonde_profile *a, const struct sonde_profile *b);
 

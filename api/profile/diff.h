@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What changed between two profiles, stack by stack.
+ * Compares two profiles, stack by stack.
  *
- * Values can be subtracted when both count the same thing in the same measure: the sample types and
- * the period's type must be equal by name, and the periods must be equal too unless both profiles
- * are unbiased (sonde_profile_info), or only the sampled measure itself (cpu/nanoseconds) is looked
- * at. Anything else is SONDE_INVALID_ARGUMENT. Results are the
- * caller's to destroy, NULL on failure. Thread safety: any thread; the profiles must not change
- * meanwhile. */
+ * Both must measure the same in the same unit: SONDE_INVALID_ARGUMENT if the names of their sample
+ * types or period types differ, or their periods. Different periods are allowed if both profiles
+ * are unbiased (sonde_profile_info) or if only the type that is sampled (cpu/nanoseconds) is
+ * compared. Further errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. The caller destroys the result,
+ * which is NULL on failure. Thread safety: any thread; the profiles must not change meanwhile. */
 #ifndef SONDE_API_PROFILE_DIFF_H
 #define SONDE_API_PROFILE_DIFF_H
 
 #include "api/profile/profile.h"
 
 struct sonde_diff_options {
-    bool normalise;   /* the new values are first scaled to the base's total, type by type */
-    bool growth_only; /* only stacks whose value of the type grew */
-    const char *type; /* the sample type that the result shows first; NULL: that of `now` */
+    bool normalise;   /* first scale the new values to the base's total, type by type */
+    bool growth_only; /* only stacks whose value of `type` grew */
+    const char *type; /* default sample type of the result; NULL: that of `now` */
 };
 
-/* New minus base, negatives kept, stacks that did not change left out: `go tool pprof -diff_base`.
- * Facts and comments are those of `now`. options may be NULL. */
+/* `now` minus `base`, like `go tool pprof -diff_base`: values may be negative, and unchanged stacks
+ * are left out. Info and comments are those of `now`. options may be NULL. */
 SONDE_MUST_USE sonde_err sonde_profile_diff(const struct sonde_profile *base,
                                             const struct sonde_profile *now,
                                             const struct sonde_diff_options *options,
                                             struct sonde_profile **diff, struct sonde_diag *diag);
 
-/* Both side by side for one sample type of that name (NULL: the default one): type 0 is the new
- * value, type 1 ("before") the base's. What SONDE_PALETTE_DIFF draws, with base_index 1. */
+/* Both profiles side by side, for the sample type of that name (NULL: the default): type 0 has the
+ * new values, type 1 ("before") those of `base`. SONDE_PALETTE_DIFF draws it with base_index 1. */
 SONDE_MUST_USE sonde_err sonde_profile_compare(const struct sonde_profile *base,
                                                const struct sonde_profile *now, const char *type,
                                                struct sonde_profile **both,

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jemalloc's heap dump (the text that prof.dump writes, "heap_v2/<mean bytes between samples>") as
- * a profile of estimates.
+ * Reads jemalloc's heap dump (the text that prof.dump writes, "heap_v2/<mean bytes between
+ * samples>").
  *
- * A dump holds samples, and a sample of a small allocation stands for many: each stack's line is
- * scaled by 1 / (1 - exp(-(bytes / objects) / R)), R from the header, before anything is summed
- * (jemalloc's doc_internal/PROFILING_INTERNALS.md derives it; jeprof does the same). The header's
- * own totals are never scaled and not used. Sample types in Go's order: alloc_objects, alloc_space
- * when the dump counted them (prof_accum), then inuse_objects, inuse_space, which viewers show
- * first.
+ * A dump has samples; the profile has estimates of the totals. Each stack's numbers are scaled by
+ * 1 / (1 - exp(-(bytes / objects) / R)) before they are added, where R is the mean distance from
+ * the header (derived in jemalloc's doc_internal/PROFILING_INTERNALS.md; jeprof does the same). The
+ * header's totals are not used. The sample types are in Go's order: alloc_objects and alloc_space
+ * if the dump has them (prof_accum), then inuse_objects and inuse_space, the default.
  *
- * The text is hostile: lines, depth and sizes are bounded; the diag names the line. Addresses are
- * those of the dump, leaf first, return addresses moved back into their call (minus one, but for
- * the leaf, which jemalloc's own code is). Thread safety: any thread. */
+ * The input is hostile: lines, depth and sizes are bounded. Stacks are leaf first. Return addresses
+ * are decremented into their call, except the leaf, which is in jemalloc. Thread safety: any
+ * thread. */
 #ifndef SONDE_API_PROFILE_JEMALLOC_H
 #define SONDE_API_PROFILE_JEMALLOC_H
 
 #include "api/profile/profile.h"
 
-/* True when bytes start as such a dump does. */
+/* Whether bytes begin like a dump. */
 bool sonde_jemalloc_is_dump(struct sonde_slice bytes);
 
-/* *profile is the caller's to destroy; NULL on failure. SONDE_CORRUPT, SONDE_TOO_LARGE,
- * SONDE_OUT_OF_MEMORY. */
+/* The caller destroys *profile, which is NULL on failure. Errors: SONDE_CORRUPT (diag has the
+ * line), SONDE_TOO_LARGE, SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err sonde_jemalloc_read(struct sonde_slice bytes, size_t limit_bytes,
                                              struct sonde_profile **profile,
                                              struct sonde_diag *diag);

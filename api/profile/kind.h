@@ -4,8 +4,8 @@
 
 #include "api/profile/profile.h"
 
-/* Whose code lies at an address of a mapping, by what the mapping is called; mapping 1 is the main
- * one. Any thread. */
+/* The kind of code at an address, guessed from the name of its mapping. Mapping 1 is the program.
+ * Any thread. */
 enum sonde_frame_kind sonde_profile_guess_kind(const struct sonde_profile *profile,
                                                uint32_t mapping_id, uint64_t address);
 

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The profile: pprof's model (github.com/google/pprof, proto/profile.proto) as an in-memory
- * builder.
+ * A profile in memory: the model of pprof (github.com/google/pprof, proto/profile.proto).
  *
- * Strings, functions, locations and samples are interned: adding an equal one again gives the same
- * id, and equal samples (same locations and labels) add their values. Ids are dense from 0 in the
- * order of adding; string 0 is "", and mappings, functions and locations count from 1 as in pprof,
- * 0 meaning "none". Renderers (api/draw, pprof writer) read through the accessors below; what they
- * return is borrowed until the next change of the profile.
+ * Strings, functions, locations and samples are interned: adding an equal one returns the existing
+ * id. Samples with the same locations and labels are merged and their values added. Ids are dense
+ * and in the order of adding. String 0 is "". Mappings, functions and locations count from 1 as in
+ * pprof; 0 is "none". What the accessors return is borrowed until the profile is next changed.
  *
- * Memory is bounded by `limit_bytes` given at creation: past it every add fails with
- * SONDE_TOO_LARGE and the profile stays valid. Thread safety: one thread at a time per profile. */
+ * limit_bytes bounds the memory. When it is reached, adding fails with SONDE_TOO_LARGE and the
+ * profile stays valid. Thread safety: one thread at a time per profile. */
 #ifndef SONDE_API_PROFILE_PROFILE_H
 #define SONDE_API_PROFILE_PROFILE_H
 
@@ -23,15 +21,15 @@
 
 struct sonde_profile;
 
-/* type/unit in pprof's words: samples/count, cpu/nanoseconds, inuse_space/bytes. */
+/* As in pprof: samples/count, cpu/nanoseconds, inuse_space/bytes. */
 struct sonde_value_type {
     const char *type;
     const char *unit;
 };
 
-/* Whose code a frame is. DeepFlow's five kinds are told by it: application; library, "[l] name";
- * kernel, "[k] name"; a frame without lines but with a mapping is "[/path/file]"; and the thread,
- * "[t] name", is no frame here but the sample's labels "thread" and "tid". */
+/* Whose code a frame is. DeepFlow's kinds can be derived from it: application; library, "[l] name";
+ * kernel, "[k] name"; and "[/path/file]" for a frame with a mapping but no lines. Its thread frame,
+ * "[t] name", is stored as the sample's labels "thread" and "tid". */
 enum sonde_frame_kind {
     SONDE_FRAME_UNKNOWN = 0,
     SONDE_FRAME_APPLICATION, /* the main executable */
@@ -42,8 +40,8 @@ enum sonde_frame_kind {
 };
 
 struct sonde_mapping {
-    uint64_t start, limit, offset; /* runtime addresses of the target; limit is one past the end */
-    uint32_t filename, build_id;   /* string ids; build_id in lower-case hex */
+    uint64_t start, limit, offset; /* start and limit in the target; limit is exclusive */
+    uint32_t filename, build_id;   /* string ids; build_id in lower-case hexadecimal */
     bool has_functions, has_filenames, has_line_numbers, has_inline_frames;
 };
 
@@ -57,18 +55,18 @@ struct sonde_line {
     int64_t line;      /* 0 = unknown */
 };
 
-/* One address. lines[0] is the innermost inlined function, the last one holds the code; 0 lines =
- * no name known. */
+/* An address. lines[0] is the innermost inlined function; the last line is the function that
+ * contains the code. No lines = no name is known. */
 struct sonde_location {
     uint32_t mapping; /* 0 = none */
-    uint64_t address; /* runtime address inside the instruction: a return address minus one */
+    uint64_t address; /* in the target, inside the instruction: a return address minus one */
     uint32_t line_count;
-    bool is_folded;
+    bool is_folded; /* several functions share the code; the name is one of theirs */
     enum sonde_frame_kind kind;
     const struct sonde_line *lines;
 };
 
-/* str != 0: a string label; otherwise num (with num_unit, may be 0). */
+/* str != 0: a string label. Otherwise a number; num_unit may be 0. All are string ids but num. */
 struct sonde_label {
     uint32_t key, str;
     int64_t num;
@@ -79,32 +77,34 @@ struct sonde_sample {
     const uint32_t *locations; /* location ids, leaf first */
     uint32_t location_count;
     uint32_t label_count;
-    const int64_t *values; /* one a sample type */
+    const int64_t *values; /* one per sample type */
     const struct sonde_label *labels;
-    uint64_t sampled; /* how many takings the values rest on (heap: of what is in use); 0 = unknown.
-                         Equal samples add theirs. Not in pprof's files */
+    /* Number of samples taken that the values are estimated from (heap: of live objects); 0 =
+     * unknown. Merged samples add theirs. Not stored in pprof files. */
+    uint64_t sampled;
 };
 
-/* Facts about the whole. Strings are string ids, 0 = none. */
+/* Metadata of the whole profile. */
 struct sonde_profile_info {
     struct sonde_value_type period_type;
     int64_t period;
     int64_t time_unix_ns, duration_ns;
     uint32_t default_type; /* index of the sample type that viewers show first */
-    /* The values estimate the whole, whatever the period was: they may be compared with others. */
+    /* The values are estimates of the totals, independent of the period, so profiles with different
+     * periods can be compared. */
     bool is_unbiased;
 };
 
 #define SONDE_PROFILE_NO_TYPE SIZE_MAX
 
-/* types: 1..SONDE_PROFILE_MAX_TYPES, copied. limit_bytes 0 = 1 GiB. NULL when out of memory. */
+/* types: 1 to SONDE_PROFILE_MAX_TYPES, copied. limit_bytes 0 = 1 GiB. NULL when out of memory. */
 struct sonde_profile *sonde_profile_create(const struct sonde_value_type *types, size_t type_count,
                                            size_t limit_bytes);
 void sonde_profile_destroy(struct sonde_profile *profile);
 
-/* Adding. All return SONDE_OK, SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE, or SONDE_INVALID_ARGUMENT for
- * an id that does not exist. Strings are copied; bytes that are not UTF-8 are stored escaped as
- * \xNN, control characters as spaces. */
+/* Adding. Errors: SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE, and SONDE_INVALID_ARGUMENT for an id that
+ * does not exist. Strings are copied, with invalid UTF-8 as \xNN and control characters as spaces.
+ */
 SONDE_MUST_USE sonde_err sonde_profile_string(struct sonde_profile *, const char *text, size_t len,
                                               uint32_t *id);
 SONDE_MUST_USE sonde_err sonde_profile_add_mapping(struct sonde_profile *,
@@ -115,14 +115,14 @@ SONDE_MUST_USE sonde_err sonde_profile_add_location(struct sonde_profile *,
                                                     const struct sonde_location *, uint32_t *id);
 SONDE_MUST_USE sonde_err sonde_profile_add_sample(struct sonde_profile *,
                                                   const struct sonde_sample *);
-/* The profile frees memory (of malloc) when it is destroyed; its bytes count against the limit. It
- * stays the caller's on failure. */
+/* Takes over memory from malloc, which is freed with the profile; `bytes` count towards the limit.
+ * On failure the caller keeps it. */
 SONDE_MUST_USE sonde_err sonde_profile_adopt(struct sonde_profile *, void *memory, size_t bytes);
-/* As add_sample, for one that is known to be equal to none that is there: nothing is looked up.
- * Its locations lie in adopted memory: they are not copied and must not change any more. */
+/* Like sonde_profile_add_sample, for a sample that is known to differ from all others; it is not
+ * looked up. Its locations must be in adopted memory. They are not copied and must not change. */
 SONDE_MUST_USE sonde_err sonde_profile_append_sample(struct sonde_profile *,
                                                      const struct sonde_sample *);
-/* Makes room for that many samples at once. */
+/* Reserves memory for that many samples. */
 SONDE_MUST_USE sonde_err sonde_profile_expect_samples(struct sonde_profile *, uint32_t count);
 SONDE_MUST_USE sonde_err sonde_profile_add_comment(struct sonde_profile *, const char *text);
 void sonde_profile_set_info(struct sonde_profile *, const struct sonde_profile_info *);
@@ -131,10 +131,11 @@ void sonde_profile_set_info(struct sonde_profile *, const struct sonde_profile_i
 const struct sonde_profile_info *sonde_profile_info(const struct sonde_profile *);
 size_t sonde_profile_type_count(const struct sonde_profile *);
 struct sonde_value_type sonde_profile_type(const struct sonde_profile *, size_t index);
-/* The index of the sample type of that name, or SONDE_PROFILE_NO_TYPE. */
+/* Index of the sample type with that name, or SONDE_PROFILE_NO_TYPE. */
 size_t sonde_profile_find_type(const struct sonde_profile *, const char *type);
 size_t sonde_profile_string_count(const struct sonde_profile *);
-const char *sonde_profile_text(const struct sonde_profile *, uint32_t id); /* "" for a bad id */
+const char *sonde_profile_text(const struct sonde_profile *,
+                               uint32_t id); /* "" for an unknown id */
 size_t sonde_profile_mapping_count(const struct sonde_profile *);
 size_t sonde_profile_function_count(const struct sonde_profile *);
 size_t sonde_profile_location_count(const struct sonde_profile *);
@@ -145,15 +146,15 @@ const struct sonde_function *sonde_profile_function(const struct sonde_profile *
 const struct sonde_location *sonde_profile_location(const struct sonde_profile *, uint32_t id);
 struct sonde_sample sonde_profile_sample(const struct sonde_profile *, size_t index);
 const char *sonde_profile_comment(const struct sonde_profile *, size_t index);
-/* Sum of one value over all samples. */
+/* The sum of a value over all samples, saturating. */
 int64_t sonde_profile_total(const struct sonde_profile *, size_t type_index);
-/* The string label of a sample under key ("thread"), "" when it has none. */
+/* The string label of a sample with that key ("thread"); "" if it has none. */
 const char *sonde_sample_label(const struct sonde_profile *, const struct sonde_sample *,
                                const char *key);
 
-/* Adds every sample of `from`, times `scale` (1, or -1 for a difference). The sample types must be
- * equal by name: otherwise SONDE_INVALID_ARGUMENT. Comments and times of `into` stay; durations add
- * when scale > 0. */
+/* Adds every sample of `from`, with its values times `scale`: 1, or -1 for a difference. The
+ * comments and the time of `into` stay; durations are added if scale is positive. Errors: those of
+ * adding, and SONDE_INVALID_ARGUMENT if the sample types have different names. */
 SONDE_MUST_USE sonde_err sonde_profile_merge(struct sonde_profile *into,
                                              const struct sonde_profile *from, int64_t scale,
                                              struct sonde_diag *diag);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How a profile lies in memory: five interning tables, and an arena for what has no fixed size. */
+ * The memory layout of a profile: interning tables, and an arena for data of variable size. */
 #ifndef SONDE_API_PROFILE_PROFILE_TABLES_H
 #define SONDE_API_PROFILE_PROFILE_TABLES_H
 
@@ -12,7 +12,8 @@ struct profile_text {
     size_t len;
 };
 
-/* `block` holds the values, then the labels; the location ids follow, or lie in adopted memory. */
+/* `block` has the values and then the labels. The location ids follow, unless they are in adopted
+ * memory. */
 struct profile_sample {
     int64_t *block;
     const uint32_t *locations;
@@ -34,15 +35,15 @@ struct sonde_profile {
     struct sonde_profile_info info;
 };
 
-/* Room for `bytes` in the arena and one more item in table: SONDE_OK or SONDE_TOO_LARGE. */
+/* SONDE_TOO_LARGE if `bytes` in the arena and one more item in table would exceed the limit. */
 SONDE_MUST_USE sonde_err profile_reserve(const struct sonde_profile *profile,
                                          const struct profile_table *table, size_t bytes);
 
-/* What an item of `samples` stands for; borrowed. */
+/* The stored sample in public form; borrowed. */
 struct sonde_sample profile_stored_sample(const struct sonde_profile *profile,
                                           const struct profile_sample *stored);
 
-/* Sums and products that stop at the ends of int64 instead of wrapping. */
+/* Saturating arithmetic. */
 int64_t profile_add(int64_t a, int64_t b);
 int64_t profile_multiply(int64_t a, int64_t b);
 

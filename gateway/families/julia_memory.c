@@ -12,6 +12,7 @@
 #define LOWEST_RATE  1e-9
 #define DEFAULT_RATE 0.0001
 #define LEASE_MS     3600000
+#define EVERY_MS     60000 /* the service samples every allocation for a minute at most */
 #define DEADLINE_MS  5000
 
 void handle_julia_allocs(const struct request_context *context) {
@@ -67,13 +68,13 @@ void handle_julia_allocs_start(const struct request_context *context) {
     char owner[RELAY_OWNER_SIZE];
     request.target = &selector;
     request.probability = DEFAULT_RATE;
-    request.lease_ms = LEASE_MS;
     sonde_err err =
         query_decimal(&context->query, "sample_rate", LOWEST_RATE, 1, &request.probability, &diag);
     if (err) {
         reply_error(context->request, context->family, err, &diag);
         return;
     }
+    request.lease_ms = request.probability < 1 ? LEASE_MS : EVERY_MS;
     request.owner = (char *)(uintptr_t)relay_owner(context, owner);
     struct relay *relay = relay_create(context, sizeof *relay, &events);
     if (context->head)

@@ -69,7 +69,7 @@ enum http_trust {
     HTTP_UNIX,         /* a unix socket, which browsers cannot reach */
     HTTP_CERTIFIED,    /* an allowed client certificate */
     HTTP_CERT_REFUSED, /* a valid client certificate that is not on the list */
-    HTTP_STRANGER,
+    HTTP_STRANGER,     /* another machine, without a client certificate */
 };
 
 struct sonde_slice http_request_method(const struct http_request *request);
@@ -80,7 +80,7 @@ struct sonde_slice http_request_query(const struct http_request *request);
 struct sonde_slice http_request_body(const struct http_request *request);
 /* HOST:PORT as the client wrote it; empty if it sent none. */
 struct sonde_slice http_request_authority(const struct http_request *request);
-/* All values of one header joined by ", "; name in lower case. data NULL = not sent. */
+/* All values of a header joined by ", "; data NULL = not sent. name is in lower case. */
 struct sonde_slice http_request_header(struct http_request *request, const char *name);
 enum http_trust http_request_trust(const struct http_request *request);
 /* Address of the client, without port; "unix" for unix sockets. */

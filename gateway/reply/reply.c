@@ -24,9 +24,9 @@ void reply_text(struct http_request *request, int status, const char *text) {
     answer_text(request, status, false, text);
 }
 
-/* Texts of the service may hold names from profiled processes: only printable ASCII and line ends
- * pass as they are. */
-static void append_harmless(struct sonde_buf *out, const char *text) {
+/* Texts of the service can contain names that targets chose. Escapes all but printable ASCII and
+ * line ends. */
+static void append_escaped(struct sonde_buf *out, const char *text) {
     for (; *text; text++) {
         unsigned char byte = (unsigned char)*text;
         if ((byte >= ' ' && byte < 0x7f) || byte == '\n')
@@ -66,17 +66,17 @@ static void append_shape(struct sonde_buf *body, enum family family, int status,
 
 void reply_status(struct http_request *request, enum family family, int status, const char *reason,
                   const char *text) {
-    struct sonde_buf harmless = {0}, body = {0};
-    append_harmless(&harmless, text);
+    struct sonde_buf escaped = {0}, body = {0};
+    append_escaped(&escaped, text);
     if (family == FAMILY_PROF || family == FAMILY_V1 || family == FAMILY_TRACING) {
-        append_shape(&body, family, status, reason, sonde_buf_slice(&harmless));
+        append_shape(&body, family, status, reason, sonde_buf_slice(&escaped));
         answer_json(request, status,
                     family == FAMILY_TRACING ? "application/json; charset=utf-8" : REPLY_JSON,
                     &body);
     } else {
-        answer_text(request, status, family == FAMILY_PPROF, harmless.data ? harmless.data : "");
+        answer_text(request, status, family == FAMILY_PPROF, escaped.data ? escaped.data : "");
     }
-    sonde_buf_finish(&harmless);
+    sonde_buf_finish(&escaped);
     sonde_buf_finish(&body);
 }
 
@@ -98,7 +98,7 @@ const char *reply_allowed(const struct route *route) {
 }
 
 void reply_method(struct http_request *request, const struct route *route) {
-    const char *text = route->family == FAMILY_PROF ? "" : "this path has no such method";
+    const char *text = route->family == FAMILY_PROF ? "" : "method not allowed";
     struct http_answer answer = {.status = 405,
                                  .content_type = *text ? REPLY_TEXT : NULL,
                                  .headers = {{"allow", reply_allowed(route)}},
@@ -119,7 +119,7 @@ void reply_no_path(struct http_request *request, enum family family) {
         reply_text(request, 404, "404 page not found");
         return;
     }
-    /* Only the three documented families have a shape for paths that do not exist. */
+    /* Only these families have a documented shape for unknown paths. */
     enum family shape = family == FAMILY_PPROF || family == FAMILY_PROF ? family : FAMILY_PLAIN;
     reply_status(request, shape, 404, "NOT_FOUND", "path not found");
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers that need no RPC: texts, and errors in the shape of their family. Nothing of the request
- * is in them but what query_quote made harmless. In the loop only. */
+ * Immediate answers: texts, and errors in the shape of a path's family. Bytes other than printable
+ * ASCII and line ends are escaped in errors. In the loop only. */
 #ifndef SONDE_GATEWAY_REPLY_REPLY_H
 #define SONDE_GATEWAY_REPLY_REPLY_H
 
@@ -14,19 +14,19 @@
 void reply_text(struct http_request *request, int status, const char *text);
 void reply_bytes(struct http_request *request, const char *content_type, struct sonde_slice body);
 
-/* The family's shape around a sentence. */
+/* An error with the given status and text, in the family's shape. */
 void reply_status(struct http_request *request, enum family family, int status, const char *reason,
                   const char *text);
-/* Status, reason and, where diag has no text, the sentence come from the error table. */
+/* The same with status and reason from the error table. diag may be NULL. */
 void reply_error(struct http_request *request, enum family family, sonde_err err,
                  const struct sonde_diag *diag);
-/* 405 with the methods that there are. */
+/* 405 with the allowed methods. */
 void reply_method(struct http_request *request, const struct route *route);
-/* 307 to where. */
+/* 307 to `where`. */
 void reply_elsewhere(struct http_request *request, const char *where);
 /* 404, "path not found". */
 void reply_no_path(struct http_request *request, enum family family);
-/* "GET,HEAD,POST" */
+/* The value of an Allow header: "GET,HEAD,POST". */
 const char *reply_allowed(const struct route *route);
 
 #endif

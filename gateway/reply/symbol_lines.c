@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-#define ADDRESS_BYTES (sizeof "0x0123456789abcdef") /* and a blank */
+#define ADDRESS_BYTES (sizeof "0x0123456789abcdef") /* with a space */
 
-/* Names as they stand in a line, one behind the other: each is looked at once. */
+/* All names of a response, escaped once and concatenated. */
 struct names {
     struct sonde_buf text;
     size_t *ends;
@@ -38,7 +38,7 @@ static void append_name(struct sonde_buf *out, const struct names *names, uint32
         sonde_buf_append(out, names->text.data + start_of(names, number), len_of(names, number));
 }
 
-/* Innermost first; the last one is the function that holds the code. */
+/* frames: innermost first; the last one is the function that contains the code. */
 static void append_line(struct sonde_buf *out, uint64_t address, const struct names *names,
                         const uint32_t *frames, size_t count, bool outermost) {
     append_address(out, address);
@@ -59,7 +59,7 @@ static void read_names(struct names *names, const Sonde__V1__SymbolizeResponse *
     }
 }
 
-/* Room for about all of it at once: growing copies. */
+/* Reserves about the whole size, because growing copies the buffer. */
 static void reserve(struct sonde_buf *out, const struct names *names,
                     const Sonde__V1__SymbolizeResponse *response) {
     size_t total = response->n_frame_counts * ADDRESS_BYTES;

@@ -9,7 +9,7 @@
 #define JSON   "application/json"
 #define ALL    (FORMATS_CPU | FORMATS_ALLOCATIONS | FORMATS_HEAP)
 
-/* The first row of a format is the one that names it: "text" is only another word. */
+/* A format's first row has its own name; "text" is an alias. */
 static const struct format_info table[] = {
     {"proto", SONDE__V1__FORMAT__PPROF, BINARY, true, ALL},
     {"flamegraph", SONDE__V1__FORMAT__SVG_FLAMEGRAPH, SVG, true, ALL},

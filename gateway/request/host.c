@@ -4,7 +4,7 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#define MAX_HOST 253 /* of a DNS name */
+#define MAX_HOST 253 /* longest DNS name */
 
 static bool is_port(struct sonde_slice text) {
     for (size_t i = 0; i < text.len; i++)
@@ -13,8 +13,8 @@ static bool is_port(struct sonde_slice text) {
     return text.len <= 5;
 }
 
-/* The piece before the port, without brackets and without the dot of a full name. False when it is
- * none. */
+/* Copies the host without port, brackets and the final dot of a fully qualified name. False if the
+ * authority is malformed. */
 static bool split(struct sonde_slice authority, char host[MAX_HOST + 1], bool *in_brackets) {
     *in_brackets = authority.len > 0 && authority.data[0] == '[';
     const char *end = *in_brackets ? memchr(authority.data, ']', authority.len)
@@ -64,7 +64,7 @@ bool host_is_loopback(struct sonde_slice authority) {
 
 bool host_is_address(struct sonde_slice authority) {
     char host[MAX_HOST + 1];
-    struct in6_addr any; /* room for both */
+    struct in6_addr any; /* large enough for both */
     bool in_brackets;
     return split(authority, host, &in_brackets) &&
            inet_pton(in_brackets ? AF_INET6 : AF_INET, host, &any) == 1;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A list header is cut at its commas, an element at its semicolons; neither counts inside a quoted
- * string. What is left is a name and perhaps a weight, and only "is it zero" matters of the weight.
- */
+ * Splits a list header at commas and each element at semicolons, except inside quoted strings. An
+ * element is a name with parameters, of which only a weight of zero matters. */
 #include "gateway/request/negotiate.h"
 
 #include <string.h>
@@ -24,7 +23,7 @@ static bool equals(struct sonde_slice text, const char *word) {
     return strlen(word) == text.len && strncasecmp(text.data, word, text.len) == 0;
 }
 
-/* The next piece up to `separator`, taken off the front of rest. */
+/* Removes the text up to `separator` from the front of rest and returns it. */
 static struct sonde_slice next_piece(struct sonde_slice *rest, char separator) {
     bool quoted = false;
     size_t at = 0;
@@ -41,7 +40,7 @@ static struct sonde_slice next_piece(struct sonde_slice *rest, char separator) {
     return trim(piece);
 }
 
-/* "0", "0.", "0.000": a weight of zero. Other texts, broken ones too, are taken as wanted. */
+/* "0", "0.", "0.000". A malformed weight counts as nonzero. */
 static bool is_zero(struct sonde_slice weight) {
     if (weight.len == 0 || weight.data[0] != '0')
         return false;

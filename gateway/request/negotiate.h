@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a client wants, read from its headers: pure functions over the header texts, tested as
- * tables. Accept and Accept-Encoding are parsed as RFC 9110 says; an element that is malformed
- * names nothing, and neither does one with q=0 or a wildcard. Thread safety: any thread. */
+ * Chooses the format of an answer by the client's headers. Accept and Accept-Encoding are parsed
+ * according to RFC 9110. A malformed element, one with q=0 and a wildcard name nothing; other
+ * weights are ignored. Thread safety: any thread. */
 #ifndef SONDE_GATEWAY_REQUEST_NEGOTIATE_H
 #define SONDE_GATEWAY_REQUEST_NEGOTIATE_H
 
 #include "api/bytes.h"
 
-/* data NULL = the header was not sent; several of one name joined by ", ". */
+/* data NULL = the header was not sent. Repeated headers are joined by ", ". */
 struct negotiate_headers {
     struct sonde_slice accept, accept_encoding, content_type, user_agent;
 };
 
 enum negotiate_shape {
     NEGOTIATE_PROTO,          /* pprof */
-    NEGOTIATE_SVG_INLINE,     /* a browser that shows it */
-    NEGOTIATE_SVG_ATTACHMENT, /* everybody else */
+    NEGOTIATE_SVG_INLINE,     /* for browsers */
+    NEGOTIATE_SVG_ATTACHMENT, /* for other clients */
 };
 
-/* The documented order for CPU and allocation profiles; `output=` was looked at before. */
+/* The format of a CPU or allocation profile without `output=`. */
 enum negotiate_shape negotiate_profile(const struct negotiate_headers *headers);
-/* Whether the client shows pictures: Accept names text/html or image/svg+xml. */
+/* Whether Accept names text/html or image/svg+xml. */
 bool negotiate_is_browser(const struct negotiate_headers *headers);
-/* A Go client: no Accept, and gzip in Accept-Encoding or Go's own User-Agent. */
+/* Whether it is a Go client: no Accept header, and gzip in Accept-Encoding or Go's User-Agent. */
 bool negotiate_is_go(const struct negotiate_headers *headers);
-/* Heap profiles: a type of protobuf is named (octet-stream is not one: raw dumps are that too), or
- * it is a Go client. */
+/* Whether a heap profile without `output=` is pprof: Accept names a protobuf type, or it is a Go
+ * client. application/octet-stream does not count, because jemalloc dumps have that type, too. */
 bool negotiate_heap_is_pprof(const struct negotiate_headers *headers);
-/* text/html is named. */
+/* Whether Accept names text/html. */
 bool negotiate_wants_html(const struct negotiate_headers *headers);
 
 bool negotiate_names_type(struct sonde_slice accept, const char *type);
 bool negotiate_lists_coding(struct sonde_slice accept_encoding, const char *coding);
-/* The media type of a Content-Type, without regard to case and parameters. */
+/* Whether a Content-Type has that media type, ignoring case and parameters. */
 bool negotiate_type_is(struct sonde_slice content_type, const char *type);
 
 #endif

@@ -17,7 +17,7 @@ static int hex_value(char digit) {
     return digit >= 'a' && digit <= 'f' ? digit - 'a' + 10 : -1;
 }
 
-static size_t decode(struct sonde_slice in, bool plus_is_blank, char *out) {
+static size_t decode(struct sonde_slice in, bool plus_is_space, char *out) {
     size_t used = 0;
     for (size_t i = 0; i < in.len; i++) {
         char byte = in.data[i];
@@ -25,7 +25,7 @@ static size_t decode(struct sonde_slice in, bool plus_is_blank, char *out) {
             hex_value(in.data[i + 2]) >= 0) {
             byte = (char)(hex_value(in.data[i + 1]) << 4 | hex_value(in.data[i + 2]));
             i += 2;
-        } else if (byte == '+' && plus_is_blank) {
+        } else if (byte == '+' && plus_is_space) {
             byte = ' ';
         }
         out[used++] = byte;
@@ -47,12 +47,12 @@ static size_t count_pieces(struct sonde_slice text) {
 static void *must_alloc(size_t count, size_t size) {
     void *memory = calloc(count ? count : 1, size);
     if (!memory)
-        abort(); /* the gateway may end when memory runs out */
+        abort(); /* the gateway may exit when out of memory */
     return memory;
 }
 
-/* Decodes one "key=value" to *room, which moves on. */
-static struct query_pair read_pair(struct sonde_slice piece, char **room) {
+/* Decodes one "key=value" to *out and advances it. */
+static struct query_pair read_pair(struct sonde_slice piece, char **out) {
     const char *equals = memchr(piece.data, '=', piece.len);
     size_t key_len = equals ? (size_t)(equals - piece.data) : piece.len;
     struct sonde_slice value = {piece.data + key_len, piece.len - key_len};
@@ -60,10 +60,10 @@ static struct query_pair read_pair(struct sonde_slice piece, char **room) {
         value.data++, value.len--;
     struct query_pair pair;
     pair.key =
-        (struct sonde_slice){*room, decode((struct sonde_slice){piece.data, key_len}, true, *room)};
-    *room += pair.key.len;
-    pair.value = (struct sonde_slice){*room, decode(value, true, *room)};
-    *room += pair.value.len;
+        (struct sonde_slice){*out, decode((struct sonde_slice){piece.data, key_len}, true, *out)};
+    *out += pair.key.len;
+    pair.value = (struct sonde_slice){*out, decode(value, true, *out)};
+    *out += pair.value.len;
     return pair;
 }
 
@@ -71,14 +71,14 @@ void query_parse(struct query *query, struct sonde_slice text) {
     query->pairs = must_alloc(count_pieces(text), sizeof query->pairs[0]);
     query->storage = must_alloc(text.len, 1);
     query->count = 0;
-    char *room = query->storage;
+    char *out = query->storage;
     size_t start = 0;
     for (size_t i = 0; i <= text.len; i++) {
         if (i < text.len && text.data[i] != '&')
             continue;
         if (i > start)
             query->pairs[query->count++] =
-                read_pair((struct sonde_slice){text.data + start, i - start}, &room);
+                read_pair((struct sonde_slice){text.data + start, i - start}, &out);
         start = i + 1;
     }
 }
@@ -118,7 +118,7 @@ const char *query_quote(struct sonde_slice value, char text[QUERY_QUOTED_SIZE]) 
     return text;
 }
 
-/* Digits from *text; false when there is none or the number does not fit. */
+/* Removes a number from the front of *text; false if there is none or it does not fit. */
 static bool read_digits(struct sonde_slice *text, uint64_t *number) {
     size_t start = text->len;
     *number = 0;
@@ -187,7 +187,7 @@ static size_t skip_digits(struct sonde_slice text, size_t at) {
     return at;
 }
 
-/* The grammar first: strtod alone would take blanks, signs, "inf" and hexadecimal. */
+/* Checks the grammar, because strtod accepts spaces, signs, "inf" and hexadecimal, too. */
 static bool is_decimal(struct sonde_slice text) {
     size_t whole = skip_digits(text, 0), at = whole, digits = whole;
     if (at < text.len && text.data[at] == '.') {
@@ -208,7 +208,7 @@ static bool is_decimal(struct sonde_slice text) {
     return end > at && end == text.len;
 }
 
-/* Below every bound when it is none. */
+/* -INFINITY, which is below every bound, if the text is not a number. */
 static double read_decimal(struct sonde_slice text) {
     char digits[MAX_DECIMAL + 1];
     if (text.len > MAX_DECIMAL || !is_decimal(text))

@@ -52,7 +52,7 @@ bool symbol_body_next(struct sonde_slice *body, uint64_t *address) {
     return false;
 }
 
-/* Bytes that go over as they are: the last of a run of them may be a first '-'. */
+/* Number of bytes that can be copied: up to a control character or the second '-' of "--". */
 static size_t plain_len(const char *name) {
     size_t len = 0;
     while ((unsigned char)name[len] >= ' ' && name[len] != 0x7f &&

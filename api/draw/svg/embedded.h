@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * flamegraph.js and flamegraph.css as they lie in the tree, made by embed.py at build time.
- * Internal to api/draw. */
+ * The contents of flamegraph.js and flamegraph.css, compiled in by embed.py. Internal to api/draw.
+ */
 #ifndef SONDE_API_DRAW_SVG_EMBEDDED_H
 #define SONDE_API_DRAW_SVG_EMBEDDED_H
 

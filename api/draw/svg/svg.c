@@ -28,23 +28,23 @@ void draw_number(struct sonde_buf *out, double value) {
 }
 
 /* What the profile itself knows, when nobody gave a subtitle. */
-static void put_facts(struct draw_page *page, const struct sonde_profile *profile,
-                      size_t type_index) {
+static void put_subtitle(struct draw_page *page, const struct sonde_profile *profile,
+                         size_t type_index) {
     const struct sonde_profile_info *info = sonde_profile_info(profile);
-    struct sonde_buf *facts = &page->facts;
-    draw_value(facts, page->total, page->type.unit);
-    sonde_buf_printf(facts, " %s", page->type.type);
+    struct sonde_buf *subtitle = &page->subtitle;
+    draw_value(subtitle, page->total, page->type.unit);
+    sonde_buf_printf(subtitle, " %s", page->type.type);
     if (info->duration_ns > 0)
-        sonde_buf_printf(facts, " · %.1f s", (double)info->duration_ns / 1e9);
+        sonde_buf_printf(subtitle, " · %.1f s", (double)info->duration_ns / 1e9);
     if (info->period > 0 && strcmp(info->period_type.unit, "nanoseconds") == 0)
-        sonde_buf_printf(facts, " · %.0f Hz", 1e9 / (double)info->period);
+        sonde_buf_printf(subtitle, " · %.0f Hz", 1e9 / (double)info->period);
     struct sonde_buf estimate = {0};
     draw_memory_estimate(profile, type_index, &estimate);
     if (estimate.len)
-        sonde_buf_printf(facts, " · %s", estimate.data);
+        sonde_buf_printf(subtitle, " · %s", estimate.data);
     sonde_buf_finish(&estimate);
     for (size_t i = 0; i < sonde_profile_comment_count(profile); i++)
-        sonde_buf_printf(facts, " · %s", sonde_profile_comment(profile, i));
+        sonde_buf_printf(subtitle, " · %s", sonde_profile_comment(profile, i));
 }
 
 /* The next line of at most LINE_CHARS characters, broken at a space where there is one. */
@@ -60,7 +60,7 @@ static size_t line_length(const char *text) {
 }
 
 static void wrap(struct draw_page *page) {
-    const char *text = sonde_buf_slice(&page->facts).data;
+    const char *text = sonde_buf_slice(&page->subtitle).data;
     while (*text && page->line_count < DRAW_MAX_LINES) {
         size_t len = page->line_count + 1 < DRAW_MAX_LINES ? line_length(text) : strlen(text);
         page->lines[page->line_count++] = (struct sonde_slice){text, len};
@@ -83,9 +83,9 @@ void draw_page_init(struct draw_page *page, const struct sonde_profile *profile,
                                .total = total,
                                .width = DRAW_WIDTH};
     if (options->subtitle)
-        sonde_buf_puts(&page->facts, options->subtitle);
+        sonde_buf_puts(&page->subtitle, options->subtitle);
     else
-        put_facts(page, profile, options->type_index);
+        put_subtitle(page, profile, options->type_index);
     wrap(page);
     layout(page);
 }
@@ -102,7 +102,7 @@ void draw_page_key(struct draw_page *page, const char *colour, const char *text,
 }
 
 void draw_page_finish(struct draw_page *page) {
-    sonde_buf_finish(&page->facts);
+    sonde_buf_finish(&page->subtitle);
     sonde_buf_finish(&page->note);
     for (size_t i = 0; i < page->key_count; i++)
         sonde_buf_finish(&page->keys[i].text);
@@ -170,7 +170,7 @@ static void put_live_head(struct draw_page *page, bool flame) {
     sonde_buf_puts(out, "<h1>");
     draw_xml(out, page->title, 200);
     sonde_buf_puts(out, "</h1>\n<p>");
-    draw_xml(out, sonde_buf_slice(&page->facts).data, 0);
+    draw_xml(out, sonde_buf_slice(&page->subtitle).data, 0);
     sonde_buf_puts(out, "</p>\n<p class=\"keys\">");
     for (size_t i = 0; i < page->key_count; i++)
         sonde_buf_printf(out,

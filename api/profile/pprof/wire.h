@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Protobuf's wire format by hand, both ways: the pprof hot loop is one message type, and a 20-line
- * writer for it is several times faster than any library's; so it is for the messages of an
- * exchange. Thread safety: any thread. */
+ * A reader and a writer of protobuf's wire format. Writing pprof files by hand is several times
+ * faster than with a library, because almost all of the output is one message type. Thread safety:
+ * any thread. */
 #ifndef SONDE_API_PROFILE_PPROF_WIRE_H
 #define SONDE_API_PROFILE_PPROF_WIRE_H
 
@@ -14,7 +14,7 @@
 #define WIRE_BYTES      2
 #define WIRE_MAX_VARINT 10
 
-/* Writing goes to a caller's memory that is known to be large enough. */
+/* Writers write to memory that the caller knows to be large enough, and return its end. */
 static inline uint8_t *wire_put_varint(uint8_t *at, uint64_t value) {
     for (; value >= 0x80; value >>= 7)
         *at++ = (uint8_t)(value | 0x80);
@@ -22,8 +22,8 @@ static inline uint8_t *wire_put_varint(uint8_t *at, uint64_t value) {
     return at;
 }
 
-/* The same for ids, which are small: without a branch up to 14 bits, and one byte more may be
- * written over. */
+/* The same for ids, which are usually small: without a branch for up to 14 bits. May overwrite one
+ * byte more than it returns. */
 static inline uint8_t *wire_put_id(uint8_t *at, uint32_t id) {
     if (id >= 1u << 14)
         return wire_put_varint(at, id);
@@ -33,7 +33,7 @@ static inline uint8_t *wire_put_id(uint8_t *at, uint32_t id) {
     return at + 1 + is_long;
 }
 
-/* A varint field; proto3 leaves zero out. At most WIRE_MAX_VARINT + 2 bytes. */
+/* A varint field, at most WIRE_MAX_VARINT + 2 bytes. As in proto3, zero is not written. */
 static inline uint8_t *wire_put_field(uint8_t *at, uint32_t field, uint64_t value) {
     if (value == 0)
         return at;
@@ -44,10 +44,10 @@ static inline size_t wire_varint_size(uint64_t value) {
     return value ? (size_t)(63 - __builtin_clzll(value)) / 7 + 1 : 1;
 }
 
-/* Reading: a cursor that never passes `end`. */
+/* A cursor for reading that never passes `end`. */
 struct wire_reader {
     const uint8_t *at, *end;
-    const uint8_t *start; /* of the whole, for offsets in errors */
+    const uint8_t *start; /* of the outermost message, for offsets in errors */
 };
 
 struct wire_field {
@@ -58,8 +58,8 @@ struct wire_field {
 };
 
 bool wire_get_varint(struct wire_reader *reader, uint64_t *value);
-/* The next field. False at the end and on bytes that break the format; then reader->at ==
- * reader->end tells which. */
+/* Reads the next field. False at the end and if the input is malformed; only at the end reader->at
+ * equals reader->end. */
 bool wire_next(struct wire_reader *reader, struct wire_field *field);
 
 #endif

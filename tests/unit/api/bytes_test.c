@@ -15,7 +15,7 @@ TEST(buf_grows_and_stays_terminated) {
     CHECK(buf.data == NULL);
 }
 
-TEST(buf_over_its_limit_fails_once_and_for_good) {
+TEST(buf_over_its_limit_stays_failed) {
     struct sonde_buf buf = {.limit = 4};
     sonde_buf_puts(&buf, "abcd");
     CHECK(!buf.failed);
@@ -26,7 +26,7 @@ TEST(buf_over_its_limit_fails_once_and_for_good) {
     sonde_buf_finish(&buf);
 }
 
-TEST(buf_take_hands_the_bytes_over_and_leaves_an_empty_buf) {
+TEST(buf_take_returns_the_bytes_and_empties_the_buf) {
     struct sonde_buf buf = {0};
     sonde_buf_puts(&buf, "bytes");
     size_t len = 0;

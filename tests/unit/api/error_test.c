@@ -25,17 +25,17 @@ TEST(an_unknown_code_or_reason_is_an_internal_error) {
     CHECK_INT(sonde_error_from_grpc(14), ==, SONDE_UNAVAILABLE);
 }
 
-TEST(a_busy_refusal_is_409_and_never_the_status_that_reads_as_400) {
+TEST(a_busy_session_is_409_and_aborted) {
     CHECK_INT(sonde_error_info(SONDE_SESSION_BUSY)->http_status, ==, 409);
     CHECK_INT(sonde_error_info(SONDE_SESSION_BUSY)->grpc_status, ==, 10);
 }
 
-TEST(fail_fills_the_diag_and_cuts_what_is_too_long) {
+TEST(fail_fills_the_diag_and_cuts_a_long_text) {
     struct sonde_diag diag = {0};
     CHECK_INT(sonde_fail(&diag, SONDE_TOO_LARGE, "%0500d", 1), ==, SONDE_TOO_LARGE);
     CHECK_INT(strlen(diag.text), ==, sizeof diag.text - 1);
     CHECK_INT(sonde_fail_os(&diag, ENOSPC, "cannot write"), ==, SONDE_IO);
     CHECK_STR(diag.text, "cannot write: No space left on device");
     CHECK_INT(diag.os_error, ==, ENOSPC);
-    CHECK_STR(sonde_diag_text(NULL, SONDE_CANCELLED), "the caller went away");
+    CHECK_STR(sonde_diag_text(NULL, SONDE_CANCELLED), "cancelled by the client");
 }

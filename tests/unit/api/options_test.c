@@ -67,7 +67,7 @@ TEST(a_number_out_of_bounds_names_the_flag_the_value_and_the_bounds) {
     CHECK_STR(diag.text, "--rate: \"10001\" is not a whole number from 1 to 10000");
 }
 
-TEST(numbers_have_no_sign_and_no_rest) {
+TEST(numbers_with_a_sign_or_trailing_text_are_refused) {
     READ(false, "--rate", "+5");
     CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
     char *again[] = {"test", "--rate", "5x", NULL};
@@ -75,7 +75,7 @@ TEST(numbers_have_no_sign_and_no_rest) {
     CHECK_INT(read_words(false, &argc, again), ==, SONDE_INVALID_ARGUMENT);
 }
 
-TEST(an_unknown_flag_and_a_missing_value_are_told) {
+TEST(an_unknown_flag_and_a_missing_value_are_refused) {
     READ(false, "--sokcet", "x");
     CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
     CHECK(strstr(diag.text, "--sokcet") != NULL);

@@ -18,7 +18,7 @@ static unsigned scopes(const struct sonde_tokens *tokens, const char *header) {
     return sonde_tokens_scopes(tokens, sonde_slice_of(header));
 }
 
-TEST(tokens_allow_what_their_line_says) {
+TEST(tokens_have_the_scopes_of_their_line) {
     struct sonde_tokens *tokens = NULL;
     const char *text =
         "# who\n\n" READ_TOKEN " read\n  " CONTROL_TOKEN "\tcontrol,read\r\n" BOTH_TOKEN;
@@ -29,7 +29,7 @@ TEST(tokens_allow_what_their_line_says) {
     sonde_tokens_destroy(tokens);
 }
 
-TEST(tokens_that_are_wrong_allow_nothing) {
+TEST(unknown_or_malformed_tokens_have_no_scopes) {
     struct sonde_tokens *tokens = NULL;
     char longest[400] = "Bearer ";
     memset(longest + 7, 'x', 390);
@@ -53,15 +53,15 @@ static void refused(const char *text, const char *sentence) {
     CHECK_STR(diag.text, sentence);
 }
 
-TEST(token_file_mistakes_are_told_with_their_line) {
-    refused("", "the token file holds no token");
-    refused("# nothing\n", "the token file holds no token");
-    refused(READ_TOKEN "\nshort\n", "token file, line 2: a token has 16 to 256 characters");
-    refused(READ_TOKEN " write\n", "token file, line 1: a scope is read or control");
-    refused(file_text, "token file, line 4: a scope is read or control");
+TEST(token_file_errors_name_the_line) {
+    refused("", "the token file has no tokens");
+    refused("# nothing\n", "the token file has no tokens");
+    refused(READ_TOKEN "\nshort\n", "token file, line 2: a token must have 16 to 256 characters");
+    refused(READ_TOKEN " write\n", "token file, line 1: a scope must be read or control");
+    refused(file_text, "token file, line 4: a scope must be read or control");
 }
 
-TEST(the_shortest_token_is_the_callers_choice) {
+TEST(the_caller_sets_the_minimum_length) {
     struct sonde_tokens *tokens = NULL;
     CHECK_INT(sonde_tokens_parse(sonde_slice_of("# x\nshort read"), 1, &tokens, &diag), ==,
               SONDE_OK);
