@@ -178,7 +178,7 @@ static sonde_err listen_tcp(struct listener *listener, const char *text, int *fd
     if ((size_t)snprintf(copy, sizeof copy, "%s", text) >= sizeof copy ||
         !split_address(copy, &host, &port))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "--listen %.64s: write HOST:PORT or unix:PATH", text);
+                          "--listen %.64s: expected HOST:PORT or unix:PATH", text);
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
     struct addrinfo *addresses = NULL;
     int failed = getaddrinfo(host, port, &hints, &addresses);
