@@ -3,7 +3,7 @@
 
 #include "api/profile/diff.h"
 
-/* What the caller may say, over what suits the profile. */
+/* The default options of the profile with those that a caller of a difference may set. */
 static struct sonde_draw_options choose(const struct sonde_profile *profile,
                                         const struct sonde_draw_options *wanted) {
     struct sonde_draw_options options = sonde_draw_defaults(profile);
@@ -39,19 +39,19 @@ sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff, enum sonde_f
     const struct sonde_diff_options how = {
         .normalise = diff->normalise, .growth_only = diff->growth_only, .type = options->type};
     const struct sonde_format_info *info = sonde_format_info(format);
-    struct sonde_profile *left;
+    struct sonde_profile *difference;
     if (format == SONDE_FORMAT_SVG_FLAMEGRAPH && !diff->growth_only)
         return draw_both(diff, options, out, diag);
     if (!info || !(info->offered & sonde_draw_subject(diff->now)))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "%s is no form that such profiles have; ask for proto, flamegraph, "
+                          "the difference cannot be rendered as %s; use proto, flamegraph, "
                           "callgraph, collapsed, speedscope or top",
-                          info ? info->output : "that");
-    sonde_err err = sonde_profile_diff(diff->base, diff->now, &how, &left, diag);
+                          info ? info->output : "this format");
+    sonde_err err = sonde_profile_diff(diff->base, diff->now, &how, &difference, diag);
     if (err)
         return err;
-    struct sonde_draw_options chosen = choose(left, options);
-    err = sonde_draw(left, format, &chosen, out, diag);
-    sonde_profile_destroy(left);
+    struct sonde_draw_options chosen = choose(difference, options);
+    err = sonde_draw(difference, format, &chosen, out, diag);
+    sonde_profile_destroy(difference);
     return err;
 }

@@ -39,7 +39,7 @@ static const char *base_name(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Without a name there is still the module and where in its file: never a bare "[unknown]". */
+/* Names a location without lines by its module and the offset in its file. */
 static uint32_t intern_unnamed(struct draw_tree *tree, const struct sonde_mapping *mapping,
                                const struct sonde_location *location, struct draw_frame *frame) {
     char text[64], *name = NULL;
@@ -66,7 +66,7 @@ static const char *function_name(const struct sonde_profile *profile, uint32_t i
     return name[0] ? name : sonde_profile_text(profile, function->system_name);
 }
 
-/* Appends the frames of one location; false when out of memory. */
+/* Appends the frames of a location; false when out of memory. */
 static bool add_location(struct draw_tree *tree, const struct sonde_profile *profile,
                          const struct sonde_location *location, uint32_t *ids, uint32_t *count) {
     const struct sonde_mapping *mapping = sonde_profile_mapping(profile, location->mapping);

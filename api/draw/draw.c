@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of formats. A new format is a new row and a new file. */
+ * The table of formats. A new format is a new row and a new renderer. */
 #include "api/draw/draw.h"
 #include "api/draw/render.h"
 #include "api/profile/memory.h"
@@ -28,7 +28,7 @@ static const struct sonde_format_info infos[] = {
     {SONDE_FORMAT_HEAPPROFILE, "heapprofile", ".heapprofile", JSON, SONDE_OF_HEAP, true},
 };
 
-/* In the order of infos. */
+/* In the order of infos. NULL for formats that are not drawn. */
 static draw_renderer *const renderers[] = {
     draw_pprof, draw_flamegraph, draw_callgraph,   draw_collapsed,    draw_speedscope,  draw_top,
     NULL,       draw_legacy_cpu, draw_legacy_heap, draw_heapsnapshot, draw_heapprofile,
@@ -104,16 +104,15 @@ struct sonde_draw_options sonde_draw_defaults(const struct sonde_profile *profil
 static sonde_err check_format(const struct sonde_profile *profile, enum sonde_format format,
                               const struct sonde_format_info *info, struct sonde_diag *diag) {
     if (!info)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "profiles cannot be drawn as format %d",
-                          (int)format);
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unknown format %d", (int)format);
     if (!info->is_drawn)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "%s is what the allocator itself wrote, a profile cannot be turned into "
-                          "it; \"legacy\" is the form that jeprof reads",
+                          "a profile cannot be converted to %s, the allocator's own dump; jeprof "
+                          "also reads \"legacy\"",
                           info->output);
     if (!(info->offered & SONDE_OF_CPU) && sonde_draw_subject(profile) == SONDE_OF_CPU)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "%s is for profiles of memory; this one measures %.60s", info->extension,
+                          "%s is for memory profiles; this profile measures %.60s", info->extension,
                           sonde_profile_type(profile, 0).type);
     return SONDE_OK;
 }
@@ -126,7 +125,8 @@ static sonde_err choose_type(const struct sonde_profile *profile,
     if (options->type_index < count)
         return SONDE_OK;
     if (!options->type)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profile has %zu sample types", count);
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profile only has %zu sample types",
+                          count);
     struct sonde_buf names = {0};
     for (size_t i = 0; i < count; i++)
         sonde_buf_printf(&names, " %.40s", sonde_profile_type(profile, i).type);
@@ -151,8 +151,7 @@ sonde_err sonde_draw(const struct sonde_profile *profile, enum sonde_format form
         err = renderers[info - infos](profile, &chosen, out, diag);
     if (!err && out->failed)
         err = sonde_fail(diag, out->limit ? SONDE_TOO_LARGE : SONDE_OUT_OF_MEMORY,
-                         out->limit ? "the drawing is larger than %zu bytes"
-                                    : "no memory for the drawing",
+                         out->limit ? "the document is larger than %zu bytes" : "out of memory",
                          out->limit);
     return err;
 }

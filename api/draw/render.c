@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct scale {
-    double factor; /* from the unit below it */
+    double factor; /* to the next smaller unit */
     const char *word, *short_word;
 };
 
@@ -71,7 +71,7 @@ void draw_value(struct sonde_buf *out, int64_t value, const char *unit) {
         sonde_buf_printf(out, whole ? "%.0f%s" : "%.2f%s", scaled, scale->word);
 }
 
-/* "5", "1.50": pprof leaves ".00" out. */
+/* "5", "1.50": without ".00", like pprof. */
 static void put_short(struct sonde_buf *out, double value, const char *word) {
     char text[352];
     int len = snprintf(text, sizeof text, "%.2f", value);
@@ -119,7 +119,7 @@ double draw_percent(int64_t part, int64_t whole) {
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* The code points that XML 1.0 forbids or that make text run over its neighbours. */
+/* Code points that XML 1.0 forbids or that change the writing direction. */
 static bool is_unfit(uint32_t code) {
     return code == 0xfffe || code == 0xffff || (code >= 0x202a && code <= 0x202e) ||
            (code >= 0x2066 && code <= 0x2069) || code < 0x20 || (code >= 0x7f && code < 0xa0);
@@ -142,7 +142,7 @@ static const char *markup(char byte) {
     }
 }
 
-/* One character of text to out; its length in text. */
+/* Appends one character of text and returns its length in text. */
 static size_t xml_character(struct sonde_buf *out, const char *text, size_t len) {
     uint32_t code = 0;
     size_t step = sonde_utf8_next(text, len, &code);
@@ -158,10 +158,11 @@ static size_t xml_character(struct sonde_buf *out, const char *text, size_t len)
 
 void draw_xml(struct sonde_buf *out, const char *text, size_t max_chars) {
     size_t len = strlen(text), chars = 0;
-    size_t keep = max_chars && draw_text_width(text) > max_chars ? max_chars - 1 : SIZE_MAX;
-    for (size_t i = 0; i < len && chars < keep; chars++)
+    bool is_cut = max_chars && draw_text_width(text) > max_chars;
+    size_t limit = is_cut ? max_chars - 1 : SIZE_MAX;
+    for (size_t i = 0; i < len && chars < limit; chars++)
         i += xml_character(out, text + i, len - i);
-    if (keep != SIZE_MAX)
+    if (is_cut)
         sonde_buf_puts(out, "…");
 }
 

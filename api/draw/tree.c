@@ -22,7 +22,7 @@ static bool equal_node(const void *context, const void *item, const void *key) {
     return a->parent == b->parent && a->frame == b->frame;
 }
 
-/* The child of parent with that frame; made when there is none. */
+/* Stores the child of parent with that frame, which is added if there is none. */
 static sonde_err child(struct draw_tree *tree, uint32_t parent, uint32_t frame, uint32_t *node) {
     struct draw_node key = {.parent = parent, .frame = frame};
     uint32_t hash = hash_index_words(&tree->nodes.index, parent, frame);
@@ -40,7 +40,7 @@ static sonde_err child(struct draw_tree *tree, uint32_t parent, uint32_t frame, 
     return SONDE_OK;
 }
 
-/* One sample's way down from `node`; what is deeper than the bound ends in one frame that says so.
+/* Adds the frames of a sample below `node`. A stack that is too deep ends in a frame that says so.
  */
 static sonde_err descend(struct draw_tree *tree, const struct draw_frames *frames,
                          const struct sonde_sample *sample, uint32_t *node) {
@@ -115,7 +115,7 @@ static int compare_nodes(const void *a, const void *b, void *context) {
     return order ? order : (x < y ? -1 : 1);
 }
 
-/* Siblings by name: two captures of one program then look alike. */
+/* Sorts siblings by name, so that captures of the same program look alike. */
 static sonde_err link_children(struct draw_tree *tree) {
     uint32_t count = tree->nodes.count - 1;
     uint32_t *order = calloc(count + 1, sizeof *order);
@@ -160,16 +160,17 @@ sonde_err draw_tree_build(const struct sonde_profile *profile,
     size_t types = sonde_profile_type_count(profile);
     *tree = NULL;
     if (options->type_index >= types || options->base_index >= types)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profile has %zu sample types", types);
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profile only has %zu sample types",
+                          types);
     struct draw_tree *built = calloc(1, sizeof *built);
     if (!built)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the call tree");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     profile_table_init(&built->frames, sizeof(struct draw_frame));
     profile_table_init(&built->nodes, sizeof(struct draw_node));
     sonde_err err = fill(built, profile, options);
     if (err) {
         draw_tree_destroy(built);
-        return sonde_fail(diag, err, "the call tree: %s", sonde_diag_text(NULL, err));
+        return sonde_fail(diag, err, "cannot build the call tree: %s", sonde_diag_text(NULL, err));
     }
     *tree = built;
     return SONDE_OK;
@@ -210,7 +211,7 @@ void draw_tree_walk(const struct draw_tree *tree, draw_tree_visit *on_enter,
 
 struct sum {
     struct draw_tree *tree;
-    uint32_t *on_path; /* how often each frame is on the way from the root */
+    uint32_t *on_path; /* by frame: how often it is on the path from the root */
 };
 
 static void on_sum_enter(void *context, uint32_t number) {

@@ -12,19 +12,20 @@ static void append_ascii(struct sonde_buf *out, char byte) {
     else if (byte == '\n')
         sonde_buf_puts(out, "\\n");
     else if ((unsigned char)byte < ' ' || byte == 0x7f || strchr("<>&", byte))
-        sonde_buf_printf(out, "\\u%04x", (unsigned char)byte); /* safe inside a page, too */
+        sonde_buf_printf(out, "\\u%04x",
+                         (unsigned char)byte); /* < > & so that it is safe inside HTML */
     else
         sonde_buf_putc(out, byte);
 }
 
-/* Printable ASCII but for " & < > and the backslash, a bit for each. */
+/* Printable ASCII except " & < > and the backslash, as a bit set. */
 static bool is_plain(char byte) {
     static const uint64_t plain[4] = {0xafffffbb00000000u, 0x7fffffffefffffffu, 0, 0};
     unsigned char index = (unsigned char)byte;
     return plain[index >> 6] >> (index & 63) & 1;
 }
 
-/* How many bytes from the start of text stand for themselves: mostly all. */
+/* Length of the prefix that needs no escapes; usually the whole text. */
 static size_t plain_run(struct sonde_slice text) {
     size_t len = 0;
     while (len < text.len && is_plain(text.data[len]))
@@ -93,7 +94,8 @@ static void append_double(struct sonde_buf *out, double number, int digits) {
         sonde_buf_printf(out, "%.*g", digits, number);
 }
 
-/* By hand: in a small answer printf would be half of the work. The end of the digits is `end`. */
+/* Writes digits before `end` and returns their start. Hand-written, because in small answers printf
+ * would take half of the time. */
 static char *put_digits(char *end, uint64_t number) {
     do
         *--end = (char)('0' + number % 10);
@@ -101,7 +103,7 @@ static char *put_digits(char *end, uint64_t number) {
     return end;
 }
 
-/* `quote`: 64 bits are a string in JSON. */
+/* quote: 64-bit numbers are strings in JSON. */
 static void append_number(struct sonde_buf *out, bool is_negative, uint64_t size, bool quote) {
     char text[24], *end = text + sizeof text, *at = end - quote;
     if (quote)
@@ -138,7 +140,7 @@ static void append_text(struct sonde_buf *out, const char *text) {
     sonde_json_string(out, sonde_slice_of(text));
 }
 
-/* One value; member points to where the struct keeps it. */
+/* Appends the value of the struct member at `member`. */
 static void append_value(struct sonde_buf *out, const ProtobufCFieldDescriptor *field,
                          const void *member) {
     switch (field->type) {
@@ -226,7 +228,7 @@ static bool is_set(const ProtobufCMessage *message, const ProtobufCFieldDescript
     return true;
 }
 
-/* "start_unix_ns" is "startUnixNs". `before` is what stands before the name: '{' or ','. */
+/* Appends `before` ('{' or ',') and the name in camel case: "start_unix_ns" is "startUnixNs". */
 static void append_name(struct sonde_buf *out, char before, const char *name) {
     size_t len = strlen(name);
     char *at = sonde_buf_extend(out, len + 4), *start = at;

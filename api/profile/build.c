@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Adding to a profile. Each function is the same three steps: check the ids, look the equal thing
- * up, and only when there is none ask for room and add. Nothing is changed before the room is
- * there, so a refusal leaves a valid profile behind. */
+ * Adding to a profile. Each function checks the ids, looks for an equal item, and otherwise
+ * reserves memory and adds the item. Nothing changes before the reservation succeeds, so the
+ * profile stays valid on errors. */
 #include "api/profile/profile_tables.h"
 #include "api/utf8.h"
 
@@ -11,7 +11,7 @@
 
 #define MAX_LINES 1024 /* inlined functions at one address */
 
-/* What equality of a string, a location or a sample looks at beside the item itself. */
+/* What samples are compared by. */
 struct sample_key {
     const struct sonde_sample *sample;
     const struct sonde_label *labels; /* sorted */
@@ -69,7 +69,7 @@ static bool equal_mapping(const void *context, const void *item, const void *key
            a->has_inline_frames == b->has_inline_frames;
 }
 
-/* The number of the equal item, or of a new one that is a plain copy of key. */
+/* Stores the number of the equal item, or of a new one that is a copy of key. */
 static sonde_err intern(struct sonde_profile *profile, struct profile_table *table, uint32_t hash,
                         profile_table_equal *equal, const void *key, uint32_t *id) {
     uint32_t number = profile_table_find(table, hash, equal, profile, key);
@@ -145,7 +145,7 @@ static uint32_t hash_location(const struct sonde_profile *profile,
     return hash_index_data(&profile->locations.index, key, sizeof key);
 }
 
-/* Equal locations keep the lines they have; only a new one has its lines copied. */
+/* The lines are only copied for a new location. */
 sonde_err sonde_profile_add_location(struct sonde_profile *profile,
                                      const struct sonde_location *location, uint32_t *id) {
     *id = 0;
@@ -182,7 +182,7 @@ static bool label_before(const struct sonde_label *a, const struct sonde_label *
     return a->num_unit < b->num_unit;
 }
 
-/* The order of labels says nothing, so equal samples must not differ by it. */
+/* Sorts labels, whose order must not distinguish samples. */
 static void sort_labels(struct sonde_label *sorted, const struct sonde_label *labels,
                         uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
@@ -220,7 +220,7 @@ static sonde_err check_sample(const struct sonde_profile *profile,
     uint32_t known = profile->locations.count, unknown = 0;
     const uint32_t *end = sample->locations + sample->location_count;
     for (const uint32_t *id = sample->locations; id < end; id++)
-        unknown |= *id - 1 >= known; /* 0 is none, and wraps */
+        unknown |= *id - 1 >= known; /* 0 wraps and is unknown, too */
     for (uint32_t i = 0; i < sample->label_count; i++)
         unknown |= !has_string(profile, sample->labels[i].key) ||
                    !has_string(profile, sample->labels[i].str) ||
@@ -247,12 +247,12 @@ static uint32_t hash_stored(const void *context, const void *item) {
     return hash_sample(profile, &(struct sample_key){&sample, sample.labels});
 }
 
-/* Of values and labels. */
+/* Size of the values and labels. */
 static size_t block_size(const struct sonde_profile *profile, const struct sonde_sample *sample) {
     return profile->type_count * sizeof(int64_t) + sample->label_count * sizeof *sample->labels;
 }
 
-/* The locations stay where the sample has them. */
+/* Copies values and labels to block. The locations are borrowed. */
 static void fill_sample(struct sonde_profile *profile, struct profile_sample *item, char *block,
                         const struct sample_key *key) {
     const struct sonde_sample *sample = key->sample;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Two steps: everything of both goes into one profile, where equal stacks meet; what is left over
- * after meeting goes into the result. */
+ * A difference takes two steps. First all samples of both are added to one profile, which merges
+ * equal stacks. Then the samples that are not zero are copied to the result. */
 #include "api/profile/diff.h"
 #include "api/profile/copy.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Puts the values of a sample, scaled, where they belong in a sample of the result. */
+/* Where the scaled values of a sample go in a sample of the result. */
 struct placing {
     double scales[SONDE_PROFILE_MAX_TYPES];
-    size_t from[SONDE_PROFILE_MAX_TYPES]; /* SONDE_PROFILE_NO_TYPE: 0 */
+    size_t from[SONDE_PROFILE_MAX_TYPES]; /* SONDE_PROFILE_NO_TYPE = the value is 0 */
 };
 
 static int64_t scaled(int64_t value, double scale) {
@@ -49,7 +49,7 @@ static sonde_err add_all(struct sonde_profile *into, const struct sonde_profile 
     return err;
 }
 
-static bool is_kept(const struct sonde_profile *profile, size_t index, bool growth_only) {
+static bool is_wanted(const struct sonde_profile *profile, size_t index, bool growth_only) {
     struct sonde_sample sample = sonde_profile_sample(profile, index);
     if (growth_only)
         return sample.values[profile->info.default_type] > 0;
@@ -59,9 +59,9 @@ static bool is_kept(const struct sonde_profile *profile, size_t index, bool grow
     return false;
 }
 
-/* A new profile of what is_kept; its samples are all different already. */
-static sonde_err keep(const struct sonde_profile *from, bool growth_only,
-                      struct sonde_profile **kept) {
+/* Creates a profile with the samples that is_wanted accepts. */
+static sonde_err filter(const struct sonde_profile *from, bool growth_only,
+                        struct sonde_profile **filtered) {
     struct profile_copy copy;
     struct profile_copied_sample copied;
     struct sonde_profile *into = profile_copy_empty(from);
@@ -69,7 +69,7 @@ static sonde_err keep(const struct sonde_profile *from, bool growth_only,
         return SONDE_OUT_OF_MEMORY;
     sonde_err err = profile_copy_init(&copy, into, from);
     for (size_t i = 0; i < sonde_profile_sample_count(from) && !err; i++) {
-        if (!is_kept(from, i, growth_only))
+        if (!is_wanted(from, i, growth_only))
             continue;
         err = profile_copy_sample(&copy, i, 0, &copied);
         if (!err)
@@ -79,18 +79,19 @@ static sonde_err keep(const struct sonde_profile *from, bool growth_only,
     if (err)
         sonde_profile_destroy(into);
     else
-        *kept = into;
+        *filtered = into;
     return err;
 }
 
-/* CPU time in nanoseconds is the same thing whatever the rate was; a number of samples is not. */
+/* Whether the type is the one that is sampled. CPU time in nanoseconds does not depend on the rate,
+ * but a number of samples does. */
 static bool is_measure(const struct sonde_profile *profile, size_t type_index) {
     const struct sonde_value_type *period = &profile->info.period_type;
     struct sonde_value_type type = sonde_profile_type(profile, type_index);
     return strcmp(type.type, period->type) == 0 && strcmp(type.unit, period->unit) == 0;
 }
 
-/* The first type of the one that the other has not. */
+/* The name of the first sample type that the other profile does not have. */
 static const char *different_type(const struct sonde_profile *of,
                                   const struct sonde_profile *other) {
     for (size_t i = 0; i < sonde_profile_type_count(of); i++)
@@ -109,7 +110,7 @@ static sonde_err check_types(const struct sonde_profile *base, const struct sond
     if (strcmp(a->period_type.type, b->period_type.type) != 0 ||
         strcmp(a->period_type.unit, b->period_type.unit) != 0)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "the profiles were sampled by different things: \"%.60s\" and \"%.60s\"",
+                          "the profiles were sampled by different events: \"%.60s\" and \"%.60s\"",
                           a->period_type.type, b->period_type.type);
     return SONDE_OK;
 }
@@ -118,10 +119,11 @@ static sonde_err check_rates(const struct sonde_profile *base, const struct sond
                              struct sonde_diag *diag) {
     const struct sonde_profile_info *a = &base->info, *b = &now->info;
     if (a->period != b->period && !(a->is_unbiased && b->is_unbiased))
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "the profiles were sampled at different rates (a sample per %lld and per "
-                          "%lld %.20s): take both at the same",
-                          (long long)a->period, (long long)b->period, a->period_type.unit);
+        return sonde_fail(
+            diag, SONDE_INVALID_ARGUMENT,
+            "the profiles were sampled at different rates: one sample per %lld and per "
+            "%lld %.20s",
+            (long long)a->period, (long long)b->period, a->period_type.unit);
     return SONDE_OK;
 }
 
@@ -172,7 +174,7 @@ sonde_err sonde_profile_diff(const struct sonde_profile *base, const struct sond
     if (!err)
         sum->info.default_type = (uint32_t)index;
     if (!err)
-        err = keep(sum, options->growth_only, diff);
+        err = filter(sum, options->growth_only, diff);
     sonde_profile_destroy(sum);
     return err ? sonde_fail(diag, err, "the difference: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The dump is read backwards in importance: first MAPPED_LIBRARIES at its end, since a location
- * wants its mapping, then the stacks.
+ * MAPPED_LIBRARIES at the end of the dump is read first, because locations refer to mappings, and
+ * then the stacks.
  *
  *     heap_v2/524288                      R
  *       t*: 996: 323085 [0: 0]            totals, not used
  *     @ 0x7f03f48a2630 0x5570b0aa2095     a stack, leaf first
- *       t*: 197: 12608 [0: 0]             objects: bytes [all objects: all bytes]
- *       t0: 197: 12608 [0: 0]             the same by thread, not used
+ *       t*: 197: 12608 [0: 0]             live objects: bytes [all objects: bytes]
+ *       t0: 197: 12608 [0: 0]             the same per thread, not used
  *
  *     MAPPED_LIBRARIES:
  *     5570b0aa2000-5570b0aa3000 r-xp 00001000 fe:00 10954152   /usr/bin/x */
@@ -28,7 +28,7 @@ enum value { ALLOC_OBJECTS, ALLOC_SPACE, INUSE_OBJECTS, INUSE_SPACE, VALUES };
 
 struct reader {
     const char *at, *end;
-    const char *maps; /* the line behind MAPPED_LIBRARIES:, or end */
+    const char *maps; /* the line after MAPPED_LIBRARIES:, or end */
     size_t line;
     double interval;
     bool has_allocs;
@@ -42,17 +42,16 @@ bool sonde_jemalloc_is_dump(struct sonde_slice bytes) {
     return bytes.len > 8 && memcmp(bytes.data, "heap_v2/", 8) == 0;
 }
 
-/* The next line without its LF, NUL-terminated in buffer; false at `until` or when it is too long.
- */
+/* Copies the next line without its LF; false at `until`. A line that is too long is cut. */
 static bool next_line(struct reader *reader, const char *until, char *buffer) {
     if (reader->at >= until)
         return false;
     const char *feed = memchr(reader->at, '\n', (size_t)(until - reader->at));
     const char *stop = feed ? feed : until;
     size_t len = (size_t)(stop - reader->at);
-    size_t kept = len < MAX_LINE ? len : MAX_LINE - 1;
-    memcpy(buffer, reader->at, kept);
-    buffer[kept] = 0;
+    size_t copied = len < MAX_LINE ? len : MAX_LINE - 1;
+    memcpy(buffer, reader->at, copied);
+    buffer[copied] = 0;
     reader->at = feed ? feed + 1 : until;
     reader->line++;
     return true;
@@ -79,7 +78,7 @@ static bool read_counts(const char *line, double counts[VALUES]) {
                &counts[ALLOC_OBJECTS], &counts[ALLOC_SPACE]) != VALUES)
         return false;
     for (int i = 0; i < VALUES; i++)
-        if (!(counts[i] >= 0 && counts[i] < 1e19)) /* nan and inf are numbers to sscanf */
+        if (!(counts[i] >= 0 && counts[i] < 1e19)) /* sscanf accepts nan and inf */
             return false;
     return true;
 }
@@ -118,7 +117,7 @@ static uint32_t mapping_of(const struct sonde_profile *profile, uint64_t address
     return 0;
 }
 
-/* "@ 0x1 0x2": the pcs, at most MAX_DEPTH of them. */
+/* Reads "@ 0x1 0x2": at most MAX_DEPTH pcs. */
 static sonde_err read_stack(struct reader *reader, const char *line, uint32_t *depth) {
     char *at = (char *)line + 1, *next;
     *depth = 0;
@@ -157,7 +156,7 @@ static sonde_err read_stacks(struct reader *reader) {
     char line[MAX_LINE];
     double counts[VALUES];
     uint32_t depth = 0;
-    bool pending = false; /* a stack whose counts have not come yet */
+    bool pending = false; /* the last stack has no counts yet */
     while (next_line(reader, reader->maps, line)) {
         sonde_err err = SONDE_OK;
         if (line[0] == '@') {
@@ -174,7 +173,7 @@ static sonde_err read_stacks(struct reader *reader) {
     return pending ? corrupt(reader, "ends in a stack without counts") : SONDE_OK;
 }
 
-/* Only what can hold code. Lines that are no mapping are passed over, as jeprof does. */
+/* Adds an executable mapping. Skips lines that are not mappings, like jeprof. */
 static sonde_err add_mapping(struct reader *reader, const char *line) {
     struct sonde_maps_line parsed;
     if (!sonde_maps_line_parse(line, strlen(line), &parsed) || !parsed.is_executable)
@@ -221,7 +220,7 @@ static sonde_err create_profile(struct reader *reader, size_t limit_bytes) {
     return SONDE_OK;
 }
 
-/* The header's totals tell whether the dump counts all allocations: 0 without prof_accum. */
+/* Whether the dump counts all allocations; without prof_accum the header's totals of them are 0. */
 static bool counts_allocs(const struct reader *reader) {
     struct reader ahead = *reader;
     char line[MAX_LINE];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * pprof's files do not say whose code a frame is; the names of their mappings nearly do. Ours are
- * written so that the guess gives back what was: the executable first, the kernel as "[kernel]",
- * memory as /proc/PID/maps calls it. A file that could not be opened comes back as its path says.
- */
+ * pprof files do not store frame kinds, so they are guessed from the mappings' names. Sonde writes
+ * names from which the guess restores the kind: the executable first, the kernel as "[kernel]",
+ * memory as in /proc/PID/maps. The kind of a file that could not be opened is guessed from its
+ * path. */
 #include "api/profile/kind.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@
 static const struct {
     const char *start;
     enum sonde_frame_kind kind;
-    bool is_memory; /* only when there is no build-id: a library may lie in a memfd */
+    bool is_memory; /* only without a build-id, because a library can be in a memfd */
 } rows[] = {{"[kernel", SONDE_FRAME_KERNEL, false},   {"[guest.kernel", SONDE_FRAME_KERNEL, false},
             {"[vdso]", SONDE_FRAME_LIBRARY, false},   {"[vsyscall]", SONDE_FRAME_LIBRARY, false},
             {"[jit", SONDE_FRAME_JIT, true},          {"[anon", SONDE_FRAME_JIT, true},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Merging: the mappings, locations and samples of `from` are added to `into`, equal ones once. */
+ * Adds the mappings, locations and samples of one profile to another. */
 #include "api/profile/copy.h"
 
 static sonde_err merge_all(struct profile_copy *copy, int64_t scale) {

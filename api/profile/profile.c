@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The life of a profile and everything that reads it; adding is in build.c. */
+ * Creation, destruction and accessors of a profile. Adding is in build.c. */
 #include "api/profile/profile_tables.h"
 
 #include <stdlib.h>
@@ -157,7 +157,7 @@ size_t sonde_profile_comment_count(const struct sonde_profile *profile) {
     return profile->comments.count;
 }
 
-/* Ids from 1. */
+/* For tables whose ids count from 1. */
 static const void *item(const struct profile_table *table, uint32_t id) {
     return id == 0 || id > table->count ? NULL : profile_table_item(table, id - 1);
 }

@@ -8,7 +8,7 @@ struct trim {
     struct profile_copy copy;
     sonde_memory_is_allocator *is_allocator;
     void *context;
-    uint32_t note; /* the location "[allocator]"; 0 = not made yet */
+    uint32_t note; /* the location "[allocator]"; 0 = not added yet */
 };
 
 bool sonde_memory_in_allocator_module(void *context, const struct sonde_profile *profile,
@@ -68,14 +68,15 @@ sonde_err sonde_memory_trim(const struct sonde_profile *profile,
     struct sonde_profile *into = profile_copy_empty(profile);
     *trimmed = NULL;
     if (!into)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the profile");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     sonde_err err = profile_copy_init(&trim.copy, into, profile);
     for (size_t i = 0; i < sonde_profile_sample_count(profile) && !err; i++)
         err = trim_sample(&trim, i);
     profile_copy_finish(&trim.copy);
     if (err) {
         sonde_profile_destroy(into);
-        return sonde_fail(diag, err, "trimming: %s", sonde_diag_text(NULL, err));
+        return sonde_fail(diag, err, "cannot remove the allocator's frames: %s",
+                          sonde_diag_text(NULL, err));
     }
     *trimmed = into;
     return SONDE_OK;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Collapsed stacks, the form flamegraph.pl and speedscope read: one line a stack, root first,
- * frames parted by ';', the count after the last space. One walk keeps the path as text and cuts it
- * back on the way up. */
+ * Collapsed stacks, which flamegraph.pl and speedscope read: one line per stack, root first, frames
+ * separated by ';', the count after the last space. The walk keeps the current path as text and
+ * shortens it when it leaves a node. */
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
 
@@ -53,7 +53,7 @@ sonde_err draw_collapsed(const struct sonde_profile *profile,
     struct collapsed *collapsed = calloc(1, sizeof *collapsed);
     struct draw_tree *tree = NULL;
     if (!collapsed)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the stacks");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
     if (!err) {
         size_t before = out->len;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chrome's sampling heap profile: the call tree as nested JSON objects, each with the bytes that
- * were allocated right there, then one sample a node that has any. DevTools and speedscope read it.
- */
+ * Chrome's sampling heap profile, which DevTools and speedscope read: the call tree as nested JSON
+ * objects with the bytes allocated at each node, then one sample per node that has any. */
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
 #include "api/profile/memory.h"
@@ -53,7 +52,7 @@ sonde_err draw_heapprofile(const struct sonde_profile *profile,
     struct sonde_memory_pair pair;
     struct draw_tree *tree;
     if (!sonde_memory_pair(profile, options->type_index, &pair))
-        return sonde_fail(diag, SONDE_INTERNAL, "not a profile of memory");
+        return sonde_fail(diag, SONDE_INTERNAL, "not a memory profile");
     struct draw_tree_options tree_options = {.type_index = pair.space,
                                              .base_index = pair.space,
                                              .merge_threads = options->merge_threads,

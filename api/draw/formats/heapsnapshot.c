@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Chrome's heap snapshot of a process that has no types and no references to show: DevTools and
- * memlab group objects, sum sizes and follow allocation stacks in it all the same.
+ * Chrome's heap snapshot. A native process has no types and references to show, but DevTools and
+ * memlab can still group objects, sum sizes and show allocation stacks.
  *
- *     node 0          the synthetic root, whose name says what this is
- *     nodes 1..S      a synthetic node a site: the function that called the allocator
- *     the others      native nodes: the sampled objects, grouped by site
- *     edges           root → sites, site → its objects; nothing else is known of native memory
- *     trace_tree      the whole call tree; a node's trace_node_id says where it was allocated
+ *     node 0          a synthetic root, whose name describes the snapshot
+ *     nodes 1..S      one synthetic node per site, the function that called the allocator
+ *     other nodes     native nodes: the sampled objects, grouped by site
+ *     edges           root → sites, site → its objects
+ *     trace_tree      the whole call tree; trace_node_id of a node says where it was allocated
  *
- * An object is as large as what it stands for, so sizes add up to the estimate. strings: "", the
- * root's name, the frames' names, the modules.
+ * The size of an object is the amount of memory that its sample stands for, so sizes add up to the
+ * estimate. strings: "", the root's name, the frames' names, the modules.
  *
- * A million objects are 70 MB of text: rows are put together by hand, and handed to a sink. */
+ * A million objects are 70 MB of text, so rows are formatted by hand and passed to a sink. */
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
 #include "api/profile/memory.h"
@@ -22,15 +22,15 @@
 #include <string.h>
 
 #define MAX_OBJECTS  (1u << 20)
-#define MAX_SIZE     (1ll << 30) /* of a node: readers keep 32 bits */
+#define MAX_SIZE     (1ll << 30) /* of a node; readers use 32 bits */
 #define NODE_FIELDS  7
-#define FIRST_STRING 2 /* of the frames' names */
-#define NATIVE       8 /* node types, as META lists them */
+#define FIRST_STRING 2 /* index of the first frame's name */
+#define NATIVE       8 /* node types, indexes in META */
 #define SYNTHETIC    9
-#define ELEMENT      1 /* edge types */
+#define ELEMENT      1 /* edge types, indexes in META */
 #define PROPERTY     2
-#define PART_BYTES   ((size_t)256 << 10) /* what a sink gets at once */
-#define ROW_BYTES    160                 /* more than a row of numbers takes */
+#define PART_BYTES   ((size_t)256 << 10) /* passed to the sink at once */
+#define ROW_BYTES    160                 /* enough for a row of numbers */
 
 #define META                                                                                      \
     "{\"snapshot\":{\"meta\":{\"node_fields\":[\"type\",\"name\",\"id\",\"self_size\","           \
@@ -45,22 +45,22 @@
     "\"size\",\"children\"],\n\"sample_fields\":[\"timestamp_us\",\"last_assigned_id\"],\n"       \
     "\"location_fields\":[\"object_index\",\"script_id\",\"line\",\"column\"]},\n"
 
-/* A place in the call tree where something was allocated. */
+/* A node of the call tree that allocated something. */
 struct leaf {
     uint32_t node, frame;
-    uint32_t objects; /* sampled ones */
+    uint32_t objects; /* sampled objects */
 };
 
 struct site {
-    uint32_t frame, objects, first_object; /* the last: a node number */
+    uint32_t frame, objects, first_object; /* first_object is a node number */
 };
 
 struct snapshot {
     struct draw_tree *tree;
     struct sonde_buf *out;
-    struct leaf *leaves; /* by frame */
+    struct leaf *leaves; /* sorted by frame */
     struct site *sites;
-    uint32_t *objects_of; /* sampled objects of each tree node */
+    uint32_t *objects_of; /* by tree node: its sampled objects */
     uint32_t leaf_count, site_count, object_count;
     struct profile_table modules; /* const char *, borrowed from the tree */
     bool all_one;
@@ -88,7 +88,7 @@ static char *put_number(char *at, uint64_t number) {
     return at;
 }
 
-/* `before`, then the numbers with commas between them. */
+/* Appends `before` and then the numbers, separated by commas. */
 static void put_row(const struct snapshot *snapshot, const char *before, const uint64_t *numbers,
                     size_t count) {
     char row[ROW_BYTES];
@@ -108,7 +108,7 @@ static void put_row(const struct snapshot *snapshot, const char *before, const u
     put_row(snapshot, before, (const uint64_t[]){__VA_ARGS__}, \
             sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
-/* ---- What there is ---- */
+/* ---- Sites and objects ---- */
 
 static int by_frame(const void *a, const void *b) {
     const struct leaf *x = a, *y = b;
@@ -117,7 +117,7 @@ static int by_frame(const void *a, const void *b) {
     return x->node < y->node ? -1 : 1;
 }
 
-/* How many objects stand for a node's own bytes. */
+/* The number of sampled objects of a node. */
 static double objects_of(const struct draw_node *node) {
     double least = ceil((double)node->self / (double)MAX_SIZE), objects = round(node->sampled);
     objects = objects < least ? least : objects;
@@ -174,7 +174,7 @@ static bool equal_module(const void *context, const void *item, const void *key)
     return strcmp(*(const char *const *)item, key) == 0;
 }
 
-/* The string number of a frame's module. */
+/* Stores the index of the module's name in strings. */
 static sonde_err module_string(struct snapshot *snapshot, const char *module, uint32_t *string) {
     uint32_t hash = hash_index_data(&snapshot->modules.index, module, strlen(module));
     uint32_t number = profile_table_find(&snapshot->modules, hash, equal_module, NULL, module);
@@ -193,7 +193,7 @@ static uint32_t node_count(const struct snapshot *snapshot) {
     return 1 + snapshot->site_count + snapshot->object_count;
 }
 
-/* Odd, and the same for the same place in the file. */
+/* Ids are odd, as in V8, and depend only on the position. */
 static unsigned long long node_id(uint32_t node) {
     return 2ull * node + 1;
 }
@@ -320,7 +320,7 @@ sonde_err draw_heapsnapshot(const struct sonde_profile *profile,
     struct sonde_memory_pair pair;
     struct snapshot snapshot = {.out = out, .all_one = options->all_one, .sink = options->sink};
     if (!sonde_memory_pair(profile, options->type_index, &pair))
-        return sonde_fail(diag, SONDE_INTERNAL, "not a profile of memory");
+        return sonde_fail(diag, SONDE_INTERNAL, "not a memory profile");
     struct draw_tree_options tree_options = {.type_index = pair.space,
                                              .base_index = pair.space,
                                              .merge_threads = options->merge_threads,
@@ -340,5 +340,5 @@ sonde_err draw_heapsnapshot(const struct sonde_profile *profile,
     free(snapshot.sites);
     free(snapshot.objects_of);
     draw_tree_destroy(snapshot.tree);
-    return err ? sonde_fail(diag, err, "no memory for the snapshot") : SONDE_OK;
+    return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gperftools' CPU file, the one form jeprof and google-pprof accept for CPU time. 8-byte
- * little-endian words:
+ * gperftools' CPU format, which jeprof needs for CPU time. It consists of 8-byte little-endian
+ * words:
  *
  *     0 3 0 period_us 0    header
- *     count depth pc...    a stack, leaf first; callers as return addresses: readers subtract 1
- *     0 1 0                trailer, then the mappings as the text of /proc/PID/maps
- */
+ *     count depth pc...    a stack, leaf first; readers decrement the addresses of callers
+ *     0 1 0                trailer, then the mappings in the format of /proc/PID/maps */
 #include "api/draw/formats/legacy.h"
 #include "api/draw/render.h"
 
@@ -19,7 +18,7 @@ static void put_word(struct sonde_buf *out, uint64_t word) {
     sonde_buf_append(out, bytes, sizeof bytes);
 }
 
-/* Counts of ticks, if the profile has them; these files know nothing else. */
+/* The sample type to write: counts if the profile has them, because the format has nothing else. */
 static size_t count_type(const struct sonde_profile *profile, size_t otherwise) {
     for (size_t i = 0; i < sonde_profile_type_count(profile); i++)
         if (strcmp(sonde_profile_type(profile, i).unit, "count") == 0)
@@ -34,8 +33,8 @@ static uint64_t period_us(const struct sonde_profile *profile) {
     return ((uint64_t)info->period + 500) / 1000;
 }
 
-/* Notes such as "[truncated]" are no addresses; a stack of nothing else keeps its weight under
- * address 0. */
+/* Leaves out notes such as "[truncated]". A stack of notes only is written with the address 0, so
+ * that the total stays the same. */
 static void put_record(const struct sonde_profile *profile, const struct sonde_sample *sample,
                        int64_t count, struct sonde_buf *out) {
     uint64_t addresses[SONDE_PROFILE_MAX_DEPTH];

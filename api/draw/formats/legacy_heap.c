@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * gperftools' heap text, which both jeprof and `go tool pprof` read:
+ * gperftools' heap format, which jeprof and `go tool pprof` read:
  *
  *     heap profile: 3: 4096 [0: 0] @ heap_v2/524288
- *     1: 64 [0: 0] @ 0x4011 0x5013         objects: bytes [allocated ones], leaf first
+ *     1: 64 [0: 0] @ 0x4011 0x5013         live objects: bytes [all], stack leaf first
  *
  *     MAPPED_LIBRARIES:
  *     00400000-00500000 r-xp 00000000 00:00 0 /usr/bin/server
  *
- * Its readers take the numbers for samples and multiply each line by 1 / (1 - exp(-mean / R)). The
- * profile holds the products, so each line is divided again. The file has whole numbers only: k
- * samples of a stack instead of 2.4. What rounding adds or takes, less than a sample, goes to the
- * next stack, so that the total stays what it is. */
+ * Readers treat the numbers as samples and multiply each line by 1 / (1 - exp(-mean / R)). The
+ * profile has the products, so each line is divided by that factor. Numbers in the file are whole,
+ * and the rounding error of a line, less than one sample, is carried over to the next line, so that
+ * the total stays the same. */
 #include "api/draw/formats/legacy.h"
 #include "api/draw/render.h"
 #include "api/profile/memory.h"
@@ -19,8 +19,8 @@
 #include <math.h>
 
 struct rebias {
-    size_t objects, space; /* sample types; SONDE_PROFILE_NO_TYPE: 0 in each line */
-    double period, carry;  /* carry: bytes of the profile that are not told yet */
+    size_t objects, space; /* sample types; SONDE_PROFILE_NO_TYPE = write 0 */
+    double period, carry;  /* carry: bytes of the profile that no line has yet */
     int64_t total_objects, total_space;
 };
 
@@ -28,14 +28,14 @@ struct counts {
     int64_t objects, bytes;
 };
 
-/* What a reader makes of a line. */
+/* The estimate that a reader computes from a line. */
 static double read_back(double objects, double bytes, double period) {
     return bytes / -expm1(-(bytes / objects) / period);
 }
 
-/* The bytes beside `objects` from which a reader gets `wanted`, between half and double `about`. */
-static double solve(double objects, double about, double wanted, double period) {
-    double low = about / 2, high = about * 2;
+/* Finds the bytes, between half and double `guess`, from which a reader computes `wanted`. */
+static double solve(double objects, double guess, double wanted, double period) {
+    double low = guess / 2, high = guess * 2;
     for (int i = 0; i < 64; i++) {
         double middle = (low + high) / 2;
         if (read_back(objects, middle, period) < wanted)
@@ -46,9 +46,9 @@ static double solve(double objects, double about, double wanted, double period) 
     return low;
 }
 
-/* The estimates are whole numbers too. Of large objects there are few, so that their number is the
- * coarser one and the bytes are what is held to; of small ones the bytes of a line hardly change
- * what a reader makes of it, and their mean is what is held to. */
+/* The profile's estimates are rounded, too. Large objects are few, so their number is imprecise and
+ * the bytes are preserved. For small objects the bytes of a line hardly affect what a reader
+ * computes, so their mean size is preserved. */
 static struct counts divide(struct rebias *rebias, double objects, double bytes) {
     double mean = bytes / objects, period = rebias->period;
     double per_sample = bytes / sonde_memory_samples(objects, bytes, period);
@@ -102,7 +102,8 @@ static void put_head(const struct rebias *inuse, const struct rebias *alloc,
     if (inuse->period > 1)
         sonde_buf_printf(out, "heap_v2/%.0f\n", inuse->period);
     else
-        sonde_buf_puts(out, "heapprofile\n"); /* every allocation was counted */
+        sonde_buf_puts(
+            out, "heapprofile\n"); /* readers do not scale, because every allocation was sampled */
 }
 
 sonde_err draw_legacy_heap(const struct sonde_profile *profile,

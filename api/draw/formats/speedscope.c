@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * speedscope's own file format: shared frames, then one "sampled" profile a thread, its stacks as
- * lists of frame numbers with a weight each. The threads are the root's children in the tree. */
+ * speedscope's file format: shared frames, then one "sampled" profile per thread, with stacks as
+ * lists of frame numbers and their weights. The threads are the children of the tree's root. */
 #include "api/draw/render.h"
 #include "api/draw/tree.h"
 
@@ -10,9 +10,9 @@
 struct speedscope {
     const struct draw_tree *tree;
     struct sonde_buf *out;
-    struct sonde_buf samples, weights; /* of the thread at hand */
+    struct sonde_buf samples, weights; /* of the current thread */
     uint32_t path[DRAW_TREE_MAX_DEPTH + 1];
-    uint32_t first_depth; /* of the frames: 2 below a thread, else 1 */
+    uint32_t first_depth; /* depth of the first frame: 2 below a thread, otherwise 1 */
     int64_t total;
     uint32_t profiles;
     const char *unit, *thread;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of `go tool pprof -top`: what each function costs by itself (flat) and with its callees
+ * The table of `go tool pprof -top`: the value of each function itself (flat) and with its callees
  * (cum). */
 #include "api/draw/memory.h"
 #include "api/draw/render.h"
@@ -77,7 +77,7 @@ static int64_t absolute(int64_t value) {
     return value == INT64_MIN ? INT64_MAX : value < 0 ? -value : value;
 }
 
-/* pprof's choice: one unit for the table. */
+/* One unit for the whole table, like pprof. */
 static struct draw_unit choose_unit(const struct draw_tree *tree, const uint32_t *order,
                                     uint32_t count, const char *unit) {
     int64_t smallest = 0;
@@ -106,7 +106,7 @@ static void put_rows(const struct draw_tree *tree, const uint32_t *order, uint32
     }
 }
 
-/* Every frame that any sample of this type touches; the root is not a function. */
+/* Lists every frame that has a value, without the root. */
 static sonde_err put_table(struct draw_tree *tree, const struct sonde_profile *profile,
                            size_t type_index, struct sonde_buf *out) {
     uint32_t root = draw_tree_node(tree, DRAW_TREE_ROOT)->frame, count = 0;
@@ -139,5 +139,5 @@ sonde_err draw_top(const struct sonde_profile *profile, const struct sonde_draw_
         return err;
     err = put_table(tree, profile, options->type_index, out);
     draw_tree_destroy(tree);
-    return err ? sonde_fail(diag, err, "no memory for the table") : SONDE_OK;
+    return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The call graph as a picture: a box a function, larger the more it costs itself, an arrow from
- * caller to callee, thicker the more flows through it. */
+ * Draws the call graph. A box is a function; its size shows the function's own value. An arrow
+ * leads from caller to callee; its width shows the value of the calls. */
 #include "api/draw/svg/graph.h"
 #include "api/draw/svg/svg.h"
 
@@ -11,7 +11,7 @@
 #define DEFAULT_MINIMUM 0.005
 #define NAME_CHARS      48
 #define SMALL           10.0
-#define LARGE           15.0 /* what the costliest function's font is larger by */
+#define LARGE           15.0 /* extra font size of the most expensive function */
 #define CHAR_WIDTH      0.61 /* of the font size */
 #define LINE            1.25
 #define ARROW           7.0
@@ -21,7 +21,7 @@ struct callgraph {
     const struct sonde_draw_options *options;
     struct draw_page *page;
     struct draw_graph graph;
-    int64_t largest; /* flat of any function */
+    int64_t largest; /* flat of all functions */
 };
 
 static double font_size(const struct callgraph *call, const struct draw_frame *frame) {
@@ -112,7 +112,7 @@ static void put_node(const struct callgraph *call, const struct draw_graph_node 
     sonde_buf_finish(&all);
 }
 
-/* A smooth way through the bends: it leaves and arrives vertically. */
+/* Draws a smooth curve through the bends, vertical at both ends. */
 static void put_curve(struct sonde_buf *out, const struct draw_graph_edge *edge) {
     const double *p = edge->points;
     size_t last = edge->point_count - 1;
@@ -172,10 +172,9 @@ static void put_picture(struct callgraph *call) {
     page->right = (int)graph->width + 1;
     page->bottom = page->top + (int)graph->height + 1;
     if (graph->left_out)
-        sonde_buf_printf(
-            &page->note,
-            " · %u functions of less weight are not shown; dashed: through some of them",
-            graph->left_out);
+        sonde_buf_printf(&page->note,
+                         " · %u smaller functions are not shown; dashed = through some of them",
+                         graph->left_out);
     draw_page_open(page);
     sonde_buf_printf(page->out, "<g class=\"graph\" transform=\"translate(%d %d)\">\n",
                      (page->width - (int)graph->width) / 2, page->top);
@@ -218,7 +217,7 @@ sonde_err draw_callgraph(const struct sonde_profile *profile,
     struct draw_page page = {0};
     struct callgraph *call = calloc(1, sizeof *call);
     if (!call)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "no memory for the call graph");
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
     if (!err) {
         draw_page_init(&page, profile, options, tree->total, "Call Graph", out);
@@ -226,7 +225,7 @@ sonde_err draw_callgraph(const struct sonde_profile *profile,
         if (tree->total <= 0)
             draw_page_empty(&page);
         else if ((err = draw_graph(call, tree)))
-            err = sonde_fail(diag, err, "no memory for the call graph");
+            err = sonde_fail(diag, err, "out of memory");
     }
     draw_graph_finish(&call->graph);
     draw_page_finish(&page);

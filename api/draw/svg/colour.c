@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Colours by name, so that two captures of one program compare by eye: the letter is the module's
- * hue, the digit one of four shades by the function. flamegraph.css says what they look like. */
+ * Colour classes derived from names, so that captures of the same program look alike. The letter is
+ * the hue of the module; the digit is one of four shades for the function. flamegraph.css defines
+ * the colours. */
 #include "api/draw/svg/svg.h"
 
 #include <string.h>
 
-/* Not seeded: a name has the same colour in every picture. */
+/* Not seeded, so that a name has the same colour in every picture. */
 static uint32_t hash(const char *text) {
     const uint64_t odd = 0xd6e8feb86659fd93u, other = 0xa5a3564e27f88a63u;
     size_t len = strlen(text);
@@ -21,7 +22,7 @@ static uint32_t hash(const char *text) {
     return (uint32_t)(state ^ state >> 32);
 }
 
-static char letter(const struct draw_frame *frame, enum sonde_palette palette) {
+static char hue(const struct draw_frame *frame, enum sonde_palette palette) {
     if (frame->is_thread || (frame->kind == SONDE_FRAME_NOTE && strcmp(frame->name, "all") == 0))
         return 'y';
     if (frame->kind == SONDE_FRAME_NOTE)
@@ -41,7 +42,7 @@ static char letter(const struct draw_frame *frame, enum sonde_palette palette) {
 }
 
 void draw_colour(const struct draw_frame *frame, enum sonde_palette palette, char colour[3]) {
-    colour[0] = letter(frame, palette);
+    colour[0] = hue(frame, palette);
     colour[1] = (char)('0' + (strchr("yz", colour[0]) ? 0 : hash(frame->name) % 4));
     colour[2] = 0;
 }

@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The flame graph: a frame a path, depth first, as the script expects to read them back:
+ * Draws the flame graph: one path element per frame, depth first, in a form that the script parses:
  *
- *     <path class="a1" d="M12 340h400v17H12z" data-v="TOTAL SELF" data-n="FOLDED"><title>name
- * (33.3%)</title></path>
+ *     <path class="a1" d="M12 340h400v17H12z" data-v="TOTAL SELF" data-n="FOLDED">
+ *     <title>name (33.3%)</title></path>
  *
- * Depth is told by y, the parent by the order. What is too narrow to be seen is summed up in one
- * grey frame
- * "(n more)" beside its siblings or, when even that is too narrow, counted in the parent's data-n.
- */
+ * The script derives the depth from y and the parent from the order. Frames that are too narrow are
+ * merged into one grey frame "(n more)" beside their siblings, or if that is too narrow, too,
+ * counted in data-n of their parent. */
 #include "api/draw/svg/svg.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define ROW             18 /* flamegraph.js has the same */
+#define ROW             18 /* also in flamegraph.js */
 #define MAX_FRAMES      50000
 #define DEFAULT_MINIMUM 0.0001
 
 struct place {
-    double x; /* of 1; below 0 = not drawn */
+    double x; /* 0 to 1; negative = not drawn */
     int64_t folded;
     uint32_t folded_count;
-    uint32_t size; /* nodes of the subtree */
+    uint32_t size; /* nodes in the subtree */
 };
 
 struct flamegraph {
@@ -42,7 +41,7 @@ static bool is_seen(const struct flamegraph *flame, const struct draw_node *node
     return node->total > 0 && share(flame, node->total) >= flame->minimum;
 }
 
-/* Raises the minimum until the picture is one a browser can hold. */
+/* Raises the minimum until the picture has at most MAX_FRAMES frames. */
 static void choose_minimum(struct flamegraph *flame) {
     const struct draw_tree *tree = flame->tree;
     flame->minimum =
@@ -55,7 +54,7 @@ static void choose_minimum(struct flamegraph *flame) {
             if (!is_seen(flame, node))
                 continue;
             seen++;
-            /* One more row where folded children may be drawn. */
+            /* one more row for "(n more)" */
             uint32_t depth = node->depth + (node->first_child != DRAW_TREE_ROOT);
             flame->deepest = depth > flame->deepest ? depth : flame->deepest;
         }
@@ -97,12 +96,12 @@ static void put_name(struct flamegraph *flame, const char *name, double x, int64
     sonde_buf_puts(out, "><title>");
     draw_xml(out, name, 0);
     sonde_buf_printf(out, " (%.2f%%)</title></path>", 100 * share(flame, total));
-    double room = (share(flame, total) * inner - 6) / DRAW_CHAR;
-    if (room >= 3) {
+    double width_chars = (share(flame, total) * inner - 6) / DRAW_CHAR;
+    if (width_chars >= 3) {
         sonde_buf_puts(out, "<text x=\"");
         draw_number(out, DRAW_SIDE + x * inner + 3);
         sonde_buf_printf(out, "\" y=\"%d\">", flame->page->bottom - ROW * (int)(depth + 1) + 13);
-        draw_xml(out, name, (size_t)room);
+        draw_xml(out, name, (size_t)width_chars);
         sonde_buf_puts(out, "</text>");
     }
     sonde_buf_putc(out, '\n');
@@ -118,7 +117,7 @@ static void colour_of(const struct flamegraph *flame, const struct draw_node *no
                          tree->base > 0 ? (double)node->base / (double)tree->base : 0, colour);
 }
 
-/* Gives the children their places, from the left; what is too narrow is summed up. */
+/* Places the children from left to right and merges those that are too narrow. */
 static void place_children(struct flamegraph *flame, const struct draw_node *node,
                            struct place *place) {
     double x = place->x;
@@ -225,5 +224,5 @@ sonde_err draw_flamegraph(const struct sonde_profile *profile,
     }
     draw_page_finish(&page);
     draw_tree_destroy(tree);
-    return err ? sonde_fail(diag, err, "no memory for the flame graph") : SONDE_OK;
+    return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
 }

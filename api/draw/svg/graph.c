@@ -7,7 +7,7 @@
 #define EDGE_MINIMUM 0.001
 #define NO_NODE      UINT32_MAX
 
-/* An edge while the tree is walked; on_path makes recursion count once. */
+/* An edge during the walk. on_path ensures that recursion counts once. */
 struct counted {
     uint32_t from, to, on_path;
     bool indirect;
@@ -15,14 +15,14 @@ struct counted {
 };
 
 struct step {
-    uint32_t nearest; /* kept node at or above, on the way down */
-    uint32_t edge;    /* walked into this step, or NO_NODE */
+    uint32_t nearest; /* the node of this frame or of the nearest caller that has one */
+    uint32_t edge;    /* that leads to this step, or NO_NODE */
     bool skipped;     /* a function was left out since `nearest` */
 };
 
 struct walk {
     const struct draw_tree *tree;
-    const uint32_t *kept; /* frame → node, or NO_NODE */
+    const uint32_t *nodes; /* by frame: its node, or NO_NODE */
     struct step path[DRAW_TREE_MAX_DEPTH + 2];
     struct profile_table edges;
     bool failed;
@@ -38,15 +38,15 @@ static int compare_cum(const void *a, const void *b, void *context) {
     return order ? order : strcmp(x->module, y->module);
 }
 
-/* Fills kept (a node number per frame) with the costliest functions. */
+/* Adds the most expensive functions as nodes, and stores each frame's node number in nodes. */
 static sonde_err choose_nodes(const struct draw_tree *tree, double minimum,
-                              struct draw_graph *graph, uint32_t *kept) {
+                              struct draw_graph *graph, uint32_t *nodes) {
     uint32_t root = draw_tree_node(tree, DRAW_TREE_ROOT)->frame, count = 0;
     uint32_t *order = calloc(tree->frames.count + 1, sizeof *order);
     if (!order)
         return SONDE_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < tree->frames.count; i++) {
-        kept[i] = NO_NODE;
+        nodes[i] = NO_NODE;
         if (i != root && draw_tree_frame(tree, i)->cum > 0)
             order[count++] = i;
     }
@@ -54,7 +54,7 @@ static sonde_err choose_nodes(const struct draw_tree *tree, double minimum,
     for (uint32_t i = 0; i < count && graph->node_count < DRAW_GRAPH_NODES; i++) {
         if ((double)draw_tree_frame(tree, order[i])->cum < minimum * (double)tree->total)
             continue;
-        kept[order[i]] = graph->node_count;
+        nodes[order[i]] = graph->node_count;
         graph->nodes[graph->node_count++].frame = order[i];
     }
     graph->left_out = count - graph->node_count;
@@ -86,7 +86,7 @@ static void on_enter(void *context, uint32_t number) {
     struct walk *walk = context;
     const struct draw_node *node = draw_tree_node(walk->tree, number);
     struct step *step = &walk->path[node->depth];
-    uint32_t here = number == DRAW_TREE_ROOT ? NO_NODE : walk->kept[node->frame];
+    uint32_t here = number == DRAW_TREE_ROOT ? NO_NODE : walk->nodes[node->frame];
     *step = (struct step){.nearest = here, .edge = NO_NODE};
     if (number == DRAW_TREE_ROOT)
         return;
@@ -123,7 +123,7 @@ static int compare_edges(const void *a, const void *b) {
     return x->to < y->to ? -1 : 1;
 }
 
-/* Heaviest first; a light edge stays when it is all that leads to its callee. */
+/* Sorts edges by weight and drops light ones, unless an edge is the only one to its callee. */
 static void choose_edges(struct walk *walk, struct draw_graph *graph) {
     bool reached[DRAW_GRAPH_NODES] = {false};
     struct counted *edges = (struct counted *)(void *)walk->edges.items;
@@ -141,21 +141,21 @@ static void choose_edges(struct walk *walk, struct draw_graph *graph) {
 }
 
 sonde_err draw_graph_build(const struct draw_tree *tree, double minimum, struct draw_graph *graph) {
-    uint32_t *kept = calloc(tree->frames.count + 1, sizeof *kept);
+    uint32_t *nodes = calloc(tree->frames.count + 1, sizeof *nodes);
     struct walk *walk = calloc(1, sizeof *walk);
     sonde_err err = SONDE_OUT_OF_MEMORY;
-    if (kept && walk)
-        err = choose_nodes(tree, minimum, graph, kept);
+    if (nodes && walk)
+        err = choose_nodes(tree, minimum, graph, nodes);
     if (!err) {
         walk->tree = tree;
-        walk->kept = kept;
+        walk->nodes = nodes;
         profile_table_init(&walk->edges, sizeof(struct counted));
         draw_tree_walk(tree, on_enter, on_leave, walk);
         choose_edges(walk, graph);
         err = walk->failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
         profile_table_finish(&walk->edges);
     }
-    free(kept);
+    free(nodes);
     free(walk);
     return err;
 }

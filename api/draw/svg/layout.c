@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Layers, as Sugiyama, Tagawa and Toda draw them:
+ * A layered layout (Sugiyama, Tagawa and Toda):
  *
- *   1. edges that close a cycle are turned round
- *   2. a node's layer is one below its lowest caller
- *   3. an edge over several layers gets a bend (a vertex of no size) in each
- *   4. within a layer vertices are sorted by the mean place of their neighbours, up and down,
- * keeping the order with the fewest crossings
- *   5. places along a layer: each vertex wants to stand above its neighbours; the nearest that the
- * order and the gaps allow is an isotonic regression, solved exactly by pooling
+ *   1. Reverse the edges that close a cycle.
+ *   2. Put each node one layer below its lowest caller.
+ *   3. Give an edge that spans several layers a bend, a vertex without size, in each of them.
+ *   4. Sort the vertices of each layer by the mean position of their neighbours, downwards and
+ *      upwards, and use the order with the fewest crossings.
+ *   5. Place the vertices of a layer as close to their neighbours as order and gaps allow: an
+ *      isotonic regression, which pooling solves exactly.
  *
- * The graph is small (60 nodes, 240 edges), so plain loops do. */
+ * The graph is small (60 nodes, 240 edges), so simple loops are fast enough. */
 #include "api/draw/svg/graph.h"
 
 #include <stdlib.h>
@@ -30,7 +30,7 @@ struct vertex {
 };
 
 struct link {
-    uint32_t above, below; /* vertices on neighbouring layers */
+    uint32_t above, below; /* vertices on adjacent layers */
     double pull;
 };
 
@@ -43,9 +43,9 @@ struct layer {
 struct layout {
     struct draw_graph *graph;
     struct sonde_arena *arena;
-    bool turned[DRAW_GRAPH_EDGES];
+    bool reversed[DRAW_GRAPH_EDGES];
     uint32_t layer_of[DRAW_GRAPH_NODES];
-    uint32_t chain[DRAW_GRAPH_EDGES]; /* the first bend of an edge; they follow each other */
+    uint32_t chain[DRAW_GRAPH_EDGES]; /* by edge: its first bend; further ones follow */
     struct vertex *vertices;
     struct link *links;
     struct layer *layers;
@@ -57,15 +57,15 @@ static bool is_loop(const struct draw_graph_edge *edge) {
 }
 
 static uint32_t upper(const struct layout *layout, uint32_t edge) {
-    return layout->turned[edge] ? layout->graph->edges[edge].to : layout->graph->edges[edge].from;
+    return layout->reversed[edge] ? layout->graph->edges[edge].to : layout->graph->edges[edge].from;
 }
 
 static uint32_t lower(const struct layout *layout, uint32_t edge) {
-    return layout->turned[edge] ? layout->graph->edges[edge].from : layout->graph->edges[edge].to;
+    return layout->reversed[edge] ? layout->graph->edges[edge].from : layout->graph->edges[edge].to;
 }
 
-/* Depth first with a path of our own; an edge back onto the path is turned round. */
-static void turn_cycles_from(struct layout *layout, uint32_t root, char *state) {
+/* Walks depth first with an explicit path and reverses edges that lead back to the path. */
+static void reverse_cycles_from(struct layout *layout, uint32_t root, char *state) {
     const struct draw_graph *graph = layout->graph;
     uint32_t path[DRAW_GRAPH_NODES], next[DRAW_GRAPH_NODES], depth = 0;
     path[0] = root;
@@ -83,7 +83,7 @@ static void turn_cycles_from(struct layout *layout, uint32_t root, char *state) 
         if (at->from != node || is_loop(at))
             continue;
         if (state[at->to] == 1)
-            layout->turned[edge] = true;
+            layout->reversed[edge] = true;
         if (state[at->to] == 0) {
             state[at->to] = 1;
             path[++depth] = at->to;
@@ -96,7 +96,7 @@ static void turn_cycles(struct layout *layout) {
     char state[DRAW_GRAPH_NODES] = {0}; /* 0 new, 1 on the path, 2 done */
     for (uint32_t node = 0; node < layout->graph->node_count; node++)
         if (state[node] == 0)
-            turn_cycles_from(layout, node, state);
+            reverse_cycles_from(layout, node, state);
 }
 
 static void assign_layers(struct layout *layout) {
@@ -130,7 +130,7 @@ static void add_link(struct layout *layout, uint32_t above, uint32_t below, int6
     layout->links[layout->link_count++] = (struct link){above, below, pull};
 }
 
-/* Vertices 0..node_count-1 are the nodes, the rest bends. */
+/* The first node_count vertices are the nodes, the others are bends. */
 static sonde_err add_vertices(struct layout *layout) {
     const struct draw_graph *graph = layout->graph;
     size_t most = graph->node_count + (size_t)graph->edge_count * (layout->layer_count + 1);
@@ -174,7 +174,8 @@ static sonde_err fill_layers(struct layout *layout) {
     return SONDE_OK;
 }
 
-/* Mean over a vertex's neighbours above (or below) of `place` or `x`; its own when it has none. */
+/* The mean of `place` or `x` of the neighbours above or below; the vertex's own without neighbours.
+ */
 static double mean(const struct layout *layout, uint32_t vertex, bool from_above, bool of_x) {
     const struct vertex *self = &layout->vertices[vertex];
     double sum = 0, pull = 0;
@@ -224,15 +225,15 @@ static uint64_t crossings(const struct layout *layout) {
     return count;
 }
 
-static void keep_order(const struct layout *layout, uint32_t *kept) {
+static void save_order(const struct layout *layout, uint32_t *places) {
     for (uint32_t i = 0; i < layout->vertex_count; i++)
-        kept[i] = layout->vertices[i].place;
+        places[i] = layout->vertices[i].place;
 }
 
-static void restore_order(struct layout *layout, const uint32_t *kept) {
+static void restore_order(struct layout *layout, const uint32_t *places) {
     for (uint32_t i = 0; i < layout->vertex_count; i++) {
-        layout->vertices[i].place = kept[i];
-        layout->layers[layout->vertices[i].layer].order[kept[i]] = i;
+        layout->vertices[i].place = places[i];
+        layout->layers[layout->vertices[i].layer].order[places[i]] = i;
     }
 }
 
@@ -241,32 +242,32 @@ static sonde_err order_layers(struct layout *layout) {
     if (!best)
         return SONDE_OUT_OF_MEMORY;
     uint64_t fewest = crossings(layout);
-    keep_order(layout, best);
+    save_order(layout, best);
     for (int sweep = 0; sweep < SWEEPS && fewest > 0; sweep++) {
         for (uint32_t i = 1; i < layout->layer_count; i++)
             sort_layer(layout, sweep % 2 ? layout->layer_count - 1 - i : i, sweep % 2 == 0);
         uint64_t now = crossings(layout);
         if (now < fewest) {
             fewest = now;
-            keep_order(layout, best);
+            save_order(layout, best);
         }
     }
     restore_order(layout, best);
     return SONDE_OK;
 }
 
-/* Least squares under "each at least so far right of its left neighbour": in coordinates less the
- * room that the neighbours take the places must only not fall, and runs that would are pooled at
+/* Least squares with minimum distances between neighbours. After subtracting the space that the
+ * left neighbours take, positions must be non-decreasing; runs that would decrease are pooled at
  * their mean. */
 static void place_layer(struct layout *layout, struct layer *layer, double *means,
                         uint32_t *sizes) {
-    double room = 0;
+    double space = 0;
     uint32_t pools = 0;
     for (uint32_t i = 0; i < layer->count; i++) {
         const struct vertex *vertex = &layout->vertices[layer->order[i]];
         if (i > 0)
-            room += (layout->vertices[layer->order[i - 1]].width + vertex->width) / 2 + GAP_X;
-        means[pools] = vertex->wanted - room;
+            space += (layout->vertices[layer->order[i - 1]].width + vertex->width) / 2 + GAP_X;
+        means[pools] = vertex->wanted - space;
         sizes[pools++] = 1;
         for (; pools > 1 && means[pools - 2] > means[pools - 1]; pools--) {
             uint32_t size = sizes[pools - 2] + sizes[pools - 1];
@@ -275,13 +276,13 @@ static void place_layer(struct layout *layout, struct layer *layer, double *mean
             sizes[pools - 2] = size;
         }
     }
-    room = 0;
+    space = 0;
     for (uint32_t pool = 0, i = 0; pool < pools; pool++) {
         for (uint32_t n = 0; n < sizes[pool]; n++, i++) {
             struct vertex *vertex = &layout->vertices[layer->order[i]];
             if (i > 0)
-                room += (layout->vertices[layer->order[i - 1]].width + vertex->width) / 2 + GAP_X;
-            vertex->x = means[pool] + room;
+                space += (layout->vertices[layer->order[i - 1]].width + vertex->width) / 2 + GAP_X;
+            vertex->x = means[pool] + space;
         }
     }
 }
@@ -321,7 +322,7 @@ static void place_down(struct layout *layout) {
     layout->graph->height = y - GAP_Y + MARGIN;
 }
 
-/* To positive coordinates, and from vertices to nodes. */
+/* Makes all coordinates positive and copies them from vertices to nodes. */
 static void move_into_view(struct layout *layout) {
     struct draw_graph *graph = layout->graph;
     double left = 0, right = 0;
@@ -350,9 +351,9 @@ static void put_point(struct draw_graph_edge *edge, double x, double y) {
 static void reverse_points(struct draw_graph_edge *edge) {
     for (size_t i = 0, j = edge->point_count - 1; i < j; i++, j--)
         for (size_t axis = 0; axis < 2; axis++) {
-            double kept = edge->points[2 * i + axis];
+            double saved = edge->points[2 * i + axis];
             edge->points[2 * i + axis] = edge->points[2 * j + axis];
-            edge->points[2 * j + axis] = kept;
+            edge->points[2 * j + axis] = saved;
         }
 }
 
@@ -365,14 +366,14 @@ static sonde_err route(struct layout *layout, uint32_t number) {
     edge->points = sonde_arena_alloc(layout->arena, 2 * (last - first + 2) * sizeof(double));
     if (!edge->points)
         return SONDE_OUT_OF_MEMORY;
-    /* A turned edge has a partner the other way round: it keeps to the side. */
-    double aside = layout->turned[number] ? 0.25 : 0;
+    /* a reversed edge has a partner in the other direction, so it is drawn to the side */
+    double aside = layout->reversed[number] ? 0.25 : 0;
     put_point(edge, above->x + aside * above->width, above->y + above->height / 2);
     for (uint32_t layer = first + 1; layer < last; layer++)
         put_point(edge, layout->vertices[layout->chain[number] + layer - first - 1].x,
                   layout->layers[layer].y);
     put_point(edge, below->x + aside * below->width, below->y - below->height / 2);
-    if (layout->turned[number])
+    if (layout->reversed[number])
         reverse_points(edge);
     return SONDE_OK;
 }

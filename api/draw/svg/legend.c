@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The legend: which colour is which module, the costliest first. */
+ * The legend: the colours of the modules, the most expensive first. */
 #include "api/draw/svg/svg.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 struct share {
-    const struct draw_frame *frame; /* one of the module's */
+    const struct draw_frame *frame; /* any frame of the module */
     int64_t flat;
 };
 
@@ -33,16 +33,16 @@ static const char *label(const struct draw_frame *frame) {
 }
 
 static size_t sum_up(struct share *shares, size_t count) {
-    size_t kept = 0;
+    size_t modules = 0;
     qsort(shares, count, sizeof *shares, by_module);
     for (size_t i = 0; i < count; i++) {
-        if (kept && by_module(&shares[kept - 1], &shares[i]) == 0)
-            shares[kept - 1].flat = draw_add(shares[kept - 1].flat, shares[i].flat);
+        if (modules && by_module(&shares[modules - 1], &shares[i]) == 0)
+            shares[modules - 1].flat = draw_add(shares[modules - 1].flat, shares[i].flat);
         else
-            shares[kept++] = shares[i];
+            shares[modules++] = shares[i];
     }
-    qsort(shares, kept, sizeof *shares, by_flat);
-    return kept;
+    qsort(shares, modules, sizeof *shares, by_flat);
+    return modules;
 }
 
 sonde_err draw_page_modules(struct draw_page *page, const struct draw_tree *tree,

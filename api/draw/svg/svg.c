@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINE_CHARS  185 /* that fit the width in the subtitle's font */
+#define LINE_CHARS  185 /* characters of the subtitle that fit the width */
 #define LINE_HEIGHT 16
 #define TITLE_END   40
 #define KEY_CHAR    6.7
@@ -27,7 +27,7 @@ void draw_number(struct sonde_buf *out, double value) {
         sonde_buf_printf(out, "%lld.%02lld", whole, rest);
 }
 
-/* What the profile itself knows, when nobody gave a subtitle. */
+/* The default subtitle, from the profile. */
 static void put_subtitle(struct draw_page *page, const struct sonde_profile *profile,
                          size_t type_index) {
     const struct sonde_profile_info *info = sonde_profile_info(profile);
@@ -47,7 +47,7 @@ static void put_subtitle(struct draw_page *page, const struct sonde_profile *pro
         sonde_buf_printf(subtitle, " · %s", sonde_profile_comment(profile, i));
 }
 
-/* The next line of at most LINE_CHARS characters, broken at a space where there is one. */
+/* The length of the next line: at most LINE_CHARS characters, broken at a space if possible. */
 static size_t line_length(const char *text) {
     size_t chars = 0, space = 0, at = 0;
     for (; text[at]; at++) {
@@ -108,7 +108,7 @@ void draw_page_finish(struct draw_page *page) {
         sonde_buf_finish(&page->keys[i].text);
 }
 
-/* Slices of the subtitle are not NUL-terminated; draw_xml wants text. */
+/* Copies the slice, because draw_xml needs a NUL. */
 static void put_line(struct sonde_buf *out, struct sonde_slice line, size_t max_chars) {
     char *text = strndup(line.data, line.len);
     if (text)
@@ -159,7 +159,7 @@ static void put_tools(struct sonde_buf *out, bool flame) {
                         "<button data-k=\"?\" title=\"keys (?)\">?</button></div>\n");
 }
 
-/* The same head as HTML, which wraps to any width; shown only where the script runs. */
+/* The title and subtitle as HTML, which wraps to any width. The script shows it. */
 static void put_live_head(struct draw_page *page, bool flame) {
     struct sonde_buf *out = page->out;
     sonde_buf_printf(out,

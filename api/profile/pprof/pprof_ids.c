@@ -14,7 +14,7 @@ static bool equal_id(const void *context, const void *item, const void *key) {
     return ((const struct pair *)item)->from == *(const uint64_t *)key;
 }
 
-/* Almost every file counts its ids from 1, so the n-th pair is tried before the table. */
+/* Tries the n-th pair first, because almost every file numbers its items from 1. */
 static const struct pair *find(const struct pprof_ids *ids, uint64_t from) {
     if (from - 1 < ids->table.count) {
         const struct pair *guess = profile_table_item(&ids->table, (uint32_t)(from - 1));

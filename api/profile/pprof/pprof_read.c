@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reading profile.proto from anybody. Protobuf lets fields come in any order while ours must come
- * in the order of need (strings, mappings, functions, locations, samples), so the message is
- * scanned once per kind: scanning is a jump from length to length. Ids in the file are any numbers;
- * three tables map them to ours. Nothing here recurses, and what a byte of input can cost in memory
- * is bounded by the profile's own limit. */
+ * Reads hostile profile.proto files. Fields can come in any order, but the profile needs strings,
+ * mappings, functions, locations and samples in that order. So the message is scanned once per
+ * kind, which is cheap, because scanning jumps from length to length. Ids in the file are arbitrary
+ * numbers, which three tables map to the profile's ids. Nothing recurses, and the profile's limit
+ * bounds the memory that a byte of input can cost. */
 #include "api/gzip.h"
 #include "api/profile/kind.h"
 #include "api/profile/pprof/pprof.h"
@@ -15,15 +15,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MEMORY_PER_BYTE 16 /* of the profile, per byte of input */
+#define MEMORY_PER_BYTE 16 /* profile memory allowed per byte of input */
 #define MEMORY_AT_LEAST ((size_t)64 << 20)
 
 struct reader {
     struct wire_reader whole;
     struct sonde_profile *profile;
     struct sonde_diag *diag;
-    struct wire_reader *strings; /* as in the file */
-    uint32_t *string_ids;        /* ours, 0 = not interned yet */
+    struct wire_reader *strings; /* of the file */
+    uint32_t *string_ids;        /* of the profile; 0 = not added yet */
     size_t string_count;
     struct pprof_ids mappings, functions, locations;
     struct wire_reader types[SONDE_PROFILE_MAX_TYPES];
@@ -45,7 +45,7 @@ static sonde_err told(struct reader *reader, sonde_err err, const char *what) {
     return SONDE_OK;
 }
 
-/* Calls on_field for each field of the message, in its order. */
+/* Calls on_field for each field of the message, in order. */
 static sonde_err each_field(struct reader *reader, struct wire_reader message,
                             read_field *on_field) {
     struct wire_field field;
@@ -57,7 +57,7 @@ static sonde_err each_field(struct reader *reader, struct wire_reader message,
     return err;
 }
 
-/* The same for the sub-messages under one field number of the whole. */
+/* Calls on_message for each message under one field number of the file. */
 static sonde_err each_message(struct reader *reader, uint32_t number,
                               sonde_err (*on_message)(struct reader *, struct wire_reader)) {
     struct wire_reader whole = reader->whole;
@@ -72,7 +72,7 @@ static sonde_err each_message(struct reader *reader, uint32_t number,
     return err;
 }
 
-/* Packed or not: values go to out, at most `limit`. */
+/* Reads a repeated number, packed or not, to out; at most `limit` values. */
 static sonde_err read_numbers(struct reader *reader, const struct wire_field *field, uint64_t *out,
                               size_t limit, size_t *count, const char *what) {
     struct wire_reader packed = field->nested;
@@ -108,7 +108,7 @@ static sonde_err string_id(struct reader *reader, uint64_t index, uint32_t *id) 
     return told(reader, err, "the profile's names");
 }
 
-/* First scan: counts strings, finds the sample types, and sees that the whole is well-formed. */
+/* First scan: counts strings, finds the sample types and checks the structure. */
 static sonde_err on_first_scan(struct reader *reader, const struct wire_field *field) {
     if (field->number == 6 && field->type == WIRE_BYTES) {
         if (reader->strings)
@@ -137,7 +137,7 @@ static sonde_err read_strings(struct reader *reader) {
     return each_field(reader, reader->whole, on_first_scan);
 }
 
-/* A message of only varints: values[number] of the fields below `count`. */
+/* Reads a message of varints; values[n] is the field with the number n, which is below `count`. */
 static sonde_err read_varints(struct reader *reader, struct wire_reader message, uint64_t *values,
                               uint32_t count) {
     struct wire_field field;
@@ -152,13 +152,13 @@ static sonde_err read_varints(struct reader *reader, struct wire_reader message,
 
 static sonde_err text_of(struct reader *reader, uint64_t index, struct sonde_buf *out) {
     if (index >= reader->string_count)
-        return corrupt(reader, reader->whole.at, "a string number out of range");
+        return corrupt(reader, reader->whole.at, "a string index out of range");
     const struct wire_reader *text = &reader->strings[index];
     sonde_buf_append(out, text->at, (size_t)(text->end - text->at));
     return out->failed ? told(reader, SONDE_OUT_OF_MEMORY, "a sample type") : SONDE_OK;
 }
 
-/* The profile needs its types before it can hold any string, so they are copied once. */
+/* Creates the profile, which needs the sample types first. */
 static sonde_err create_profile(struct reader *reader, size_t limit_bytes) {
     struct sonde_buf texts[2 * SONDE_PROFILE_MAX_TYPES] = {0};
     struct sonde_value_type types[SONDE_PROFILE_MAX_TYPES];
@@ -238,7 +238,7 @@ static sonde_err add_line(struct reader *reader, struct wire_reader message,
         return err;
     uint32_t function = pprof_ids_find(&reader->functions, v[1]);
     if (!function)
-        return corrupt(reader, message.start, "a line without its function");
+        return corrupt(reader, message.start, "a line with an unknown function");
     if (location->line_count == reader->line_capacity) {
         size_t capacity = reader->line_capacity ? reader->line_capacity * 2 : 16;
         struct sonde_line *lines = realloc(reader->lines, capacity * sizeof *lines);
@@ -264,7 +264,7 @@ static sonde_err on_location(struct reader *reader, struct wire_reader message) 
     if (err)
         return err;
     if (v[2] && !(location.mapping = pprof_ids_find(&reader->mappings, v[2])))
-        return corrupt(reader, message.at, "a location without its mapping");
+        return corrupt(reader, message.at, "a location with an unknown mapping");
     location.address = v[3];
     location.is_folded = v[5];
     location.lines = reader->lines;
@@ -313,10 +313,10 @@ static sonde_err add_sample(struct reader *reader, const uint8_t *at, struct raw
     uint32_t locations[SONDE_PROFILE_MAX_DEPTH];
     int64_t values[SONDE_PROFILE_MAX_TYPES];
     if (raw->value_count != reader->type_count)
-        return corrupt(reader, at, "a sample without its values");
+        return corrupt(reader, at, "a sample with too few values");
     for (size_t i = 0; i < raw->location_count; i++)
         if (!(locations[i] = pprof_ids_find(&reader->locations, raw->locations[i])))
-            return corrupt(reader, at, "a sample without its location");
+            return corrupt(reader, at, "a sample with an unknown location");
     for (size_t i = 0; i < raw->value_count; i++)
         values[i] = (int64_t)raw->values[i];
     struct sonde_sample sample = {.locations = locations,
@@ -375,13 +375,13 @@ static sonde_err read_comments(struct reader *reader, const struct wire_field *f
     while (!err && (field->type == WIRE_VARINT || packed.at != packed.end)) {
         uint32_t id;
         if (field->type == WIRE_BYTES && !wire_get_varint(&packed, &index))
-            return corrupt(reader, packed.at, "a comment");
+            return corrupt(reader, packed.at, "a malformed comment");
         err = string_id(reader, index, &id);
         if (!err)
             err = told(
                 reader,
                 sonde_profile_add_comment(reader->profile, sonde_profile_text(reader->profile, id)),
-                "a comment");
+                "a malformed comment");
         if (field->type == WIRE_VARINT)
             break;
     }
@@ -427,7 +427,7 @@ static sonde_err read_profile(struct reader *reader, size_t limit_bytes) {
         err = each_field(reader, reader->whole, on_fact);
     if (err)
         return err;
-    /* By pprof's convention; the file itself does not say. */
+    /* pprof's convention if the file does not have one */
     struct sonde_profile_info *info = &reader->profile->info;
     info->is_unbiased = strcmp(info->period_type.unit, "bytes") == 0;
     return SONDE_OK;
@@ -466,7 +466,8 @@ sonde_err sonde_pprof_read(struct sonde_slice bytes, size_t limit_bytes,
         bytes = sonde_buf_slice(&raw);
     }
     if (!err && bytes.len > limit_bytes)
-        err = sonde_fail(diag, SONDE_TOO_LARGE, "the profile has more than %zu bytes", limit_bytes);
+        err =
+            sonde_fail(diag, SONDE_TOO_LARGE, "the profile is larger than %zu bytes", limit_bytes);
     if (!err)
         err = read_raw(bytes, limit_bytes, profile, diag);
     sonde_buf_finish(&raw);

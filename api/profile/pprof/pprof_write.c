@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writing profile.proto. Messages gather in one piece of memory that is handed on, to the output or
- * the gzip writer, when it is full; so the memory beside the output is one piece. sample_type goes
- * first: the first byte of a raw profile is then 0x0a, by which tools know one. */
+ * Writes profile.proto. Messages are collected in one piece of memory, which is passed to the
+ * output or the gzip writer when it is full. sample_type comes first, so that the file begins with
+ * 0x0a, by which tools recognise it. */
 #include "api/gzip.h"
 #include "api/profile/pprof/pprof.h"
 #include "api/profile/pprof/wire.h"
@@ -27,7 +27,7 @@ enum {
     PROFILE_DEFAULT_TYPE,
 };
 
-#define PIECE      ((size_t)32 << 10) /* stays in the nearest cache */
+#define PIECE      ((size_t)32 << 10) /* fits in the L1 cache */
 #define FIELD_SIZE (WIRE_MAX_VARINT + 2)
 #define MAX_FIELDS 12
 #define LABEL_SIZE (5 * FIELD_SIZE)
@@ -39,13 +39,13 @@ struct writer {
     struct sonde_gzip_writer *gzip; /* NULL: out gets uncompressed bytes */
     uint8_t *piece;
     size_t used, size;
-    uint8_t *scratch; /* of one small message */
+    uint8_t *scratch; /* for one small message */
     size_t scratch_size;
 };
 
 /* ---- Pieces ---- */
 
-static void hand_on(struct writer *writer) {
+static void flush_piece(struct writer *writer) {
     struct sonde_slice bytes = {(const char *)writer->piece, writer->used};
     if (writer->gzip)
         sonde_gzip_writer_add(writer->gzip, bytes);
@@ -64,12 +64,12 @@ static bool grow(struct writer *writer, uint8_t **memory, size_t *size, size_t w
     return *memory != NULL;
 }
 
-/* Where at most `size` bytes may be written; NULL when out of memory. What was written is told to
- * end_at. */
+/* Returns memory for at most `size` bytes, or NULL when out of memory. The caller then passes the
+ * end of what it wrote to end_at. */
 static uint8_t *begin(struct writer *writer, size_t size) {
     if (writer->used + size <= writer->size)
         return writer->piece + writer->used;
-    hand_on(writer);
+    flush_piece(writer);
     return grow(writer, &writer->piece, &writer->size, size < PIECE ? PIECE : size) ? writer->piece
                                                                                     : NULL;
 }
@@ -108,7 +108,7 @@ static void put_type(struct writer *writer, uint32_t field, struct profile_type 
     put_message(writer, field, wire_put_field(at, 2, type.unit));
 }
 
-/* ---- Samples: nine tenths of a profile's bytes ---- */
+/* ---- Samples: 90 % of the output ---- */
 
 static uint8_t *put_label(uint8_t *at, const struct sonde_label *label) {
     uint8_t body[4 * FIELD_SIZE];
@@ -125,18 +125,19 @@ static uint8_t *put_label(uint8_t *at, const struct sonde_label *label) {
     return at + len;
 }
 
-/* Whether each is one byte long; room holds them then. Four a step, for most bytes are these. */
-static bool put_short_ids(uint8_t *room, const uint32_t *ids, uint32_t count) {
+/* Writes the ids as one byte each, four per step; false if one needs more. The speed matters,
+ * because most of the output is ids. */
+static bool put_short_ids(uint8_t *at, const uint32_t *ids, uint32_t count) {
     uint32_t all = 0, i = 0;
     for (; i + 4 <= count; i += 4) {
         uint32_t a = ids[i], b = ids[i + 1], c = ids[i + 2], d = ids[i + 3];
         uint32_t four = a | b << 8 | c << 16 | d << 24;
         all |= a | b | c | d;
-        memcpy(room + i, &four, sizeof four);
+        memcpy(at + i, &four, sizeof four);
     }
     for (; i < count; i++) {
         all |= ids[i];
-        room[i] = (uint8_t)ids[i];
+        at[i] = (uint8_t)ids[i];
     }
     return all < 0x80;
 }
@@ -149,7 +150,7 @@ static uint8_t *put_ids(uint8_t *at, const uint32_t *ids, uint32_t count) {
     return at;
 }
 
-/* A packed field's head; its content follows. */
+/* Writes the head of a packed field of `len` bytes. */
 static uint8_t *put_head(uint8_t *at, uint32_t field, size_t len) {
     return wire_put_varint(wire_put_varint(at, field << 3 | WIRE_BYTES), len);
 }
@@ -186,30 +187,31 @@ static void put_sample(struct writer *writer, const struct sonde_sample *sample,
     end_at(writer, at + labels_len);
 }
 
-/* ---- The tables ---- */
+/* ---- Tables ---- */
 
-/* What the locations of each mapping show: a flag holds when every one of them bears it out. */
-struct shown {
+/* What is known about the locations of a mapping. */
+struct coverage {
     bool any, unnamed, no_file, no_line, inlines;
 };
 
-static void look(struct shown *shown, const struct sonde_profile *profile,
-                 const struct sonde_location *location) {
-    shown->any = true;
-    shown->unnamed |= location->line_count == 0;
-    shown->inlines |= location->line_count > 1;
+static void add_coverage(struct coverage *coverage, const struct sonde_profile *profile,
+                         const struct sonde_location *location) {
+    coverage->any = true;
+    coverage->unnamed |= location->line_count == 0;
+    coverage->inlines |= location->line_count > 1;
     for (uint32_t i = 0; i < location->line_count; i++) {
         const struct sonde_line *line = &location->lines[i];
-        shown->no_line |= line->line == 0;
-        shown->no_file |= sonde_profile_function(profile, line->function)->filename == 0;
+        coverage->no_line |= line->line == 0;
+        coverage->no_file |= sonde_profile_function(profile, line->function)->filename == 0;
     }
 }
 
-/* The flags tell viewers what they need not look up again. What the builder said holds; what it did
- * not say is concluded from the locations, since names often come long after the mapping. */
-static void put_mapping(struct writer *writer, uint32_t id, const struct shown *shown) {
+/* The flags tell viewers what they need not symbolize. A flag is set if the mapping has it or if
+ * all of its locations have the information, because names are often found after the mapping is
+ * added. */
+static void put_mapping(struct writer *writer, uint32_t id, const struct coverage *coverage) {
     const struct sonde_mapping *mapping = sonde_profile_mapping(writer->profile, id);
-    bool named = shown->any && !shown->unnamed;
+    bool named = coverage->any && !coverage->unnamed;
     uint8_t *at = wire_put_field(writer->scratch, 1, id);
     at = wire_put_field(at, 2, mapping->start);
     at = wire_put_field(at, 3, mapping->limit);
@@ -217,27 +219,27 @@ static void put_mapping(struct writer *writer, uint32_t id, const struct shown *
     at = wire_put_field(at, 5, mapping->filename);
     at = wire_put_field(at, 6, mapping->build_id);
     at = wire_put_field(at, 7, mapping->has_functions || named);
-    at = wire_put_field(at, 8, mapping->has_filenames || (named && !shown->no_file));
-    at = wire_put_field(at, 9, mapping->has_line_numbers || (named && !shown->no_line));
-    at = wire_put_field(at, 10, mapping->has_inline_frames || shown->inlines);
+    at = wire_put_field(at, 8, mapping->has_filenames || (named && !coverage->no_file));
+    at = wire_put_field(at, 9, mapping->has_line_numbers || (named && !coverage->no_line));
+    at = wire_put_field(at, 10, mapping->has_inline_frames || coverage->inlines);
     put_message(writer, PROFILE_MAPPING, at);
 }
 
 static void put_mappings(struct writer *writer) {
     const struct sonde_profile *profile = writer->profile;
     size_t count = sonde_profile_mapping_count(profile);
-    struct shown *shown = calloc(count + 1, sizeof *shown);
-    if (!shown) {
+    struct coverage *coverage = calloc(count + 1, sizeof *coverage);
+    if (!coverage) {
         writer->out->failed = true;
         return;
     }
     for (uint32_t id = 1; id <= sonde_profile_location_count(profile); id++) {
         const struct sonde_location *location = sonde_profile_location(profile, id);
-        look(&shown[location->mapping], profile, location);
+        add_coverage(&coverage[location->mapping], profile, location);
     }
     for (uint32_t id = 1; id <= count; id++)
-        put_mapping(writer, id, &shown[id]);
-    free(shown);
+        put_mapping(writer, id, &coverage[id]);
+    free(coverage);
 }
 
 static void put_location(struct writer *writer, uint32_t id) {
@@ -299,7 +301,7 @@ static void put_facts(struct writer *writer) {
         if (!at)
             return;
         at = wire_put_varint(at, PROFILE_COMMENT << 3 | WIRE_VARINT);
-        end_at(writer, wire_put_varint(at, *id)); /* an empty comment is one, too */
+        end_at(writer, wire_put_varint(at, *id)); /* even if it is empty */
     }
     put_number(writer, PROFILE_DEFAULT_TYPE, profile->types[info->default_type].type);
 }
@@ -315,7 +317,7 @@ static void put_profile(struct writer *writer) {
 
 static sonde_err write_all(struct writer *writer) {
     put_profile(writer);
-    hand_on(writer);
+    flush_piece(writer);
     free(writer->piece);
     free(writer->scratch);
     if (writer->out->failed)
@@ -326,7 +328,7 @@ static sonde_err write_all(struct writer *writer) {
 sonde_err sonde_pprof_write(const struct sonde_profile *profile, int gzip_level,
                             struct sonde_buf *out, struct sonde_diag *diag) {
     if (gzip_level < 0 || gzip_level > 9)
-        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "gzip level %d is not from 0 to 9",
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "gzip level %d is not between 0 and 9",
                           gzip_level);
     struct writer writer = {.profile = profile, .out = out};
     if (gzip_level > 0)
@@ -334,7 +336,6 @@ sonde_err sonde_pprof_write(const struct sonde_profile *profile, int gzip_level,
     sonde_err err = gzip_level > 0 && !writer.gzip ? SONDE_OUT_OF_MEMORY : write_all(&writer);
     sonde_gzip_writer_destroy(writer.gzip);
     if (err)
-        return sonde_fail(diag, err, "the profile could not be written: %s",
-                          sonde_diag_text(NULL, err));
+        return sonde_fail(diag, err, "cannot write the profile: %s", sonde_diag_text(NULL, err));
     return SONDE_OK;
 }

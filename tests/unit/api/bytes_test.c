@@ -37,7 +37,7 @@ TEST(buf_take_returns_the_bytes_and_empties_the_buf) {
     free(data);
 }
 
-TEST(arena_gives_zeroed_aligned_memory_of_any_size) {
+TEST(arena_returns_zeroed_aligned_memory_of_any_size) {
     struct sonde_arena arena = {0};
     for (size_t size = 1; size < 300000; size = size * 3 + 1) {
         char *bytes = sonde_arena_alloc(&arena, size);

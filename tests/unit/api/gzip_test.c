@@ -16,7 +16,7 @@ static uint64_t next(void) {
     return state ^= state << 17;
 }
 
-/* noise: how many of 256 bytes are arbitrary. */
+/* noise: of 256 bytes, how many are random. */
 static void fill(char *bytes, size_t len, unsigned noise) {
     for (size_t i = 0; i < len; i++)
         bytes[i] = (char)(next() % 256 < noise ? next() : i / 7 % 61);
@@ -36,7 +36,7 @@ static struct sonde_buf pack(const char *bytes, size_t len, int level, size_t la
     return out;
 }
 
-/* By zlib, in one go: exactly one member, whole, and nothing after it. */
+/* Checks with zlib that packed is exactly one complete member with these contents. */
 static void check_holds(const struct sonde_buf *packed, const char *bytes, size_t len) {
     char *room = malloc(len + 1);
     z_stream stream = {.next_in = (Bytef *)packed->data,
@@ -52,7 +52,7 @@ static void check_holds(const struct sonde_buf *packed, const char *bytes, size_
     free(room);
 }
 
-TEST(gzip_packs_any_bytes_in_any_pieces_into_one_member) {
+TEST(gzip_writes_any_bytes_in_any_pieces_as_one_member) {
     static const unsigned noises[] = {0, 3, 40, 256};
     static const size_t sizes[] = {0, 1, 100, 32768, 65536, 65537, 300000, LARGEST};
     static const size_t pieces[] = {7, 4096, 100000, LARGEST};
@@ -68,7 +68,7 @@ TEST(gzip_packs_any_bytes_in_any_pieces_into_one_member) {
     free(bytes);
 }
 
-TEST(gzip_packs_what_repeats_to_a_fraction) {
+TEST(gzip_compresses_repetitive_bytes_well) {
     char *bytes = malloc(LARGEST);
     fill(bytes, LARGEST, 0);
     for (int level = 1; level <= 9; level++) {
@@ -79,7 +79,7 @@ TEST(gzip_packs_what_repeats_to_a_fraction) {
     free(bytes);
 }
 
-TEST(gzip_stops_at_the_limit_and_needs_no_more_than_what_is_packed) {
+TEST(gzip_stops_at_the_limit_and_needs_no_spare_bytes) {
     char *bytes = malloc(LARGEST);
     fill(bytes, LARGEST, 40);
     struct sonde_buf whole = pack(bytes, LARGEST, 1, LARGEST);

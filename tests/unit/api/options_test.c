@@ -42,7 +42,7 @@ static sonde_err read_words(bool stop_at_plain, int *argc, char **argv) {
     int argc = (int)(sizeof argv / sizeof argv[0]) - 1; \
     sonde_err err = read_words(stop, &argc, argv)
 
-TEST(flags_are_taken_in_every_usual_form) {
+TEST(flags_are_accepted_in_every_usual_form) {
     READ(false, "--socket=/a", "-F", "250", "plain", "-d0.5", "--insecure", "more");
     CHECK_INT(err, ==, SONDE_OK);
     CHECK_STR(read_settings.socket, "/a");
@@ -85,7 +85,7 @@ TEST(an_unknown_flag_and_a_missing_value_are_refused) {
     CHECK_STR(diag.text, "--socket needs a value: PATH");
 }
 
-TEST(flag_beats_environment_beats_file) {
+TEST(flags_override_the_environment_which_overrides_the_file) {
     char path[64];
     int fd = mkstemp(temporary_template(path, sizeof path));
     const char *text = "# settings\nsocket = /from/file\nrate=7\n\nother-program = 1\n";

@@ -13,7 +13,7 @@ static const char *clean(const char *bytes, size_t len) {
 
 #define CLEAN(literal) clean(literal, sizeof literal - 1)
 
-TEST(utf8_keeps_what_is_valid) {
+TEST(utf8_clean_copies_valid_text) {
     CHECK_STR(CLEAN("std::vector<int>::push_back(int&&)"), "std::vector<int>::push_back(int&&)");
     CHECK_STR(CLEAN("größe 値 \xf0\x9f\x94\xa5"), "größe 値 \xf0\x9f\x94\xa5");
     CHECK(sonde_utf8_is_clean("größe", 7));
@@ -61,7 +61,7 @@ TEST(utf8_is_valid_with_control_characters_and_without_stray_bytes) {
     CHECK(!sonde_utf8_is_valid("\xed\xa0\x80", 3));
 }
 
-TEST(utf8_characters_are_counted_by_the_bytes_that_begin_one) {
+TEST(utf8_characters_are_counted_by_their_first_bytes) {
     static const char text[] = "gr\xc3\xb6\xc3\x9f"
                                "e \xf0\x9f\x94\xa5";
     int count = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * draw_fixture FORMAT [FIXTURE [raw|merged|all_one]]: a fixture's drawing on stdout, for the tests
- * that ask real readers. draw_fixture hashes: the script's and the style's CSP source expressions.
+ * draw_fixture FORMAT [FIXTURE [raw|merged|all_one]] renders a fixture to stdout, for tests with
+ * real readers. draw_fixture hashes prints the CSP source expressions of the script and the style.
  */
 #include "tests/unit/draw/fixture.h"
 

@@ -34,7 +34,7 @@ TEST(draw_table_has_one_row_for_each_format_and_finds_it_by_each_name) {
     }
 }
 
-TEST(draw_table_has_two_formats_called_legacy_one_a_subject) {
+TEST(draw_table_has_one_legacy_format_per_subject) {
     struct sonde_slice legacy = sonde_slice_of("legacy");
     CHECK_INT(sonde_format_from_output(legacy)->format, ==, SONDE_FORMAT_LEGACY_CPU);
     CHECK_INT(sonde_format_from_output_of(legacy, SONDE_OF_HEAP)->format, ==,
@@ -43,7 +43,7 @@ TEST(draw_table_has_two_formats_called_legacy_one_a_subject) {
     CHECK(sonde_format_from_output_of(sonde_slice_of("heapsnapshot"), SONDE_OF_CPU) == NULL);
 }
 
-TEST(draw_table_knows_no_format_that_does_not_exist) {
+TEST(draw_table_returns_null_for_unknown_formats) {
     CHECK(sonde_format_info(SONDE_FORMAT_UNSPECIFIED) == NULL);
     CHECK(sonde_format_info((enum sonde_format)99) == NULL);
     CHECK(sonde_format_from_output(sonde_slice_of("Proto")) == NULL);
@@ -52,27 +52,27 @@ TEST(draw_table_knows_no_format_that_does_not_exist) {
     CHECK(sonde_format_from_name(".svg") == NULL);
 }
 
-TEST(draw_refuses_a_format_and_a_sample_type_that_do_not_exist) {
+TEST(draw_refuses_an_unknown_format_or_sample_type) {
     struct sonde_profile *profile = fixture("server");
     struct sonde_draw_options options = {.type_index = 2};
     struct sonde_buf out = {0};
     struct sonde_diag diag = {0};
     CHECK_INT(sonde_draw(profile, SONDE_FORMAT_JEMALLOC, NULL, &out, &diag), ==,
               SONDE_INVALID_ARGUMENT);
-    CHECK(strstr(diag.text, "\"legacy\" is the form that jeprof reads") != NULL);
+    CHECK(strstr(diag.text, "jeprof also reads \"legacy\"") != NULL);
     CHECK_INT(sonde_draw(profile, (enum sonde_format)99, NULL, &out, &diag), ==,
               SONDE_INVALID_ARGUMENT);
     CHECK(strstr(diag.text, "format 99") != NULL);
     CHECK_INT(sonde_draw(profile, SONDE_FORMAT_HEAPSNAPSHOT, NULL, &out, &diag), ==,
               SONDE_INVALID_ARGUMENT);
-    CHECK(strstr(diag.text, "this one measures samples") != NULL);
+    CHECK(strstr(diag.text, "this profile measures samples") != NULL);
     CHECK_INT(sonde_draw(profile, SONDE_FORMAT_COLLAPSED, &options, &out, &diag), ==,
               SONDE_INVALID_ARGUMENT);
     CHECK_INT(out.len, ==, 0);
     sonde_profile_destroy(profile);
 }
 
-TEST(draw_over_the_limit_of_the_buffer_is_too_large_in_every_format) {
+TEST(draw_beyond_the_buffers_limit_is_too_large_in_every_format) {
     size_t count;
     const struct sonde_format_info *rows = sonde_format_table(&count);
     struct sonde_profile *profile = fixture("heap");
@@ -85,7 +85,7 @@ TEST(draw_over_the_limit_of_the_buffer_is_too_large_in_every_format) {
     sonde_profile_destroy(profile);
 }
 
-TEST(draw_never_answers_an_empty_profile_with_nothing) {
+TEST(draw_of_an_empty_profile_is_never_empty) {
     size_t count;
     const struct sonde_format_info *rows = sonde_format_table(&count);
     for (size_t i = 0; i < count; i++) {
@@ -103,13 +103,13 @@ TEST(draw_never_answers_an_empty_profile_with_nothing) {
     }
 }
 
-TEST(draw_collapsed_of_nothing_is_one_line_that_says_so) {
+TEST(draw_collapsed_of_nothing_is_one_line) {
     char *text = drawn("collapsed", "empty", false);
     CHECK_STR(text, "[no samples] 0\n");
     free(text);
 }
 
-TEST(draw_collapsed_has_the_root_first_the_thread_before_it_and_the_count_last) {
+TEST(draw_collapsed_has_thread_root_first_stack_and_count) {
     char *text = drawn("collapsed", "server", false);
     CHECK(strstr(text, "server;main;event_loop;process_events;read_query;parse_header;run_command "
                        "60\n") != NULL);
@@ -122,7 +122,7 @@ TEST(draw_collapsed_writes_a_semicolon_in_a_name_as_a_colon) {
     free(text);
 }
 
-TEST(draw_collapsed_merged_leaves_the_threads_out) {
+TEST(draw_collapsed_merged_has_no_threads) {
     char *text = drawn("collapsed", "server", true);
     CHECK(strstr(text, "\njobs;") == NULL && strncmp(text, "jobs;", 5) != 0);
     CHECK(strstr(text, "\nmain;event_loop;") != NULL || strncmp(text, "main;event_loop;", 16) == 0);
@@ -158,7 +158,7 @@ TEST(draw_top_counts_recursion_once) {
     free(text);
 }
 
-TEST(draw_pprof_raw_is_not_compressed_and_otherwise_it_is) {
+TEST(draw_pprof_is_compressed_unless_raw) {
     struct sonde_profile *profile = fixture("server");
     struct sonde_draw_options options = {.gzip_level = -1};
     struct sonde_buf raw = {0}, packed = {0};
@@ -179,7 +179,7 @@ static uint64_t word(const struct sonde_buf *out, size_t index) {
     return value;
 }
 
-TEST(draw_legacy_writes_callers_as_return_addresses_and_leaves_notes_out) {
+TEST(draw_legacy_has_return_addresses_and_no_notes) {
     struct sonde_profile *profile = fixture("server");
     struct sonde_buf out = {0};
     CHECK_INT(sonde_draw(profile, SONDE_FORMAT_LEGACY_CPU, NULL, &out, NULL), ==, SONDE_OK);
@@ -192,7 +192,7 @@ TEST(draw_legacy_writes_callers_as_return_addresses_and_leaves_notes_out) {
     CHECK_INT(word(&out, 11), ==, 0x403010 + 1);
     size_t at = 5, ones = 0;
     for (; word(&out, at) != 0; at += 2 + word(&out, at + 1))
-        ones += word(&out, at + 1) == 1; /* "[truncated]" under copy_bytes is no address */
+        ones += word(&out, at + 1) == 1; /* "[truncated]" under copy_bytes is left out */
     CHECK_INT(ones, ==, 1);
     CHECK_INT(word(&out, at + 1), ==, 1);
     CHECK_INT(word(&out, at + 2), ==, 0);

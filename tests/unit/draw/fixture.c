@@ -55,7 +55,7 @@ static void start(struct build *build, const struct sonde_value_type *types, siz
         must(sonde_profile_add_mapping(build->profile, &mappings[i], &build->mappings[i + 1]));
 }
 
-/* A location with up to two functions, the innermost first; none: no name known. */
+/* Adds a location with up to two functions, innermost first; with none its name is unknown. */
 static uint32_t at(const struct build *build, enum module module, uint64_t address,
                    const char *inner, const char *outer) {
     struct sonde_line lines[2];
@@ -184,7 +184,7 @@ static struct sonde_profile *build_diff(void) {
     uint32_t grew = at(&build, PROGRAM, 0x402000, "grew", NULL);
     uint32_t shrank = at(&build, PROGRAM, 0x403000, "shrank", NULL);
     uint32_t same = at(&build, PROGRAM, 0x404000, "same", NULL);
-    /* Twice as long a capture: shares are compared, not counts. */
+    /* A capture twice as long, to check that shares are compared, not counts. */
     sample(&build, "server", 100, 100, 20, (uint32_t[]){grew, root, 0});
     sample(&build, "server", 100, 20, 40, (uint32_t[]){shrank, root, 0});
     sample(&build, "server", 100, 80, 40, (uint32_t[]){same, root, 0});
@@ -226,7 +226,7 @@ static struct build start_heap(void) {
     return build;
 }
 
-/* `samples` of `size` bytes each are in use, `times` as many were allocated. */
+/* `samples` objects of `size` bytes are live; `times` as many were allocated. */
 static void allocations(const struct build *build, double samples, double size, int64_t times,
                         const uint32_t *locations) {
     double objects = samples / -expm1(-size / HEAP_PERIOD);

@@ -1,27 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Profiles the drawing tests share. Every one is built the same each time, so its drawings can be
- * compared to files.
+ * Profiles for the drawing tests. They are deterministic, so drawings can be compared with files.
  *
  *   server      a redis-like server: three threads, an inlined function, recursion, the kernel, an
  *               unnamed library frame
- *   empty       the same facts and mappings, no samples
- *   hostile     names with markup, control characters, broken UTF-8, quotes, "]]>", right-to-left
- *   diff        two sample types, now and before: one function grew, one shrank, one is as before
- *   memory      allocation sizes, every one counted
+ *   empty       the same metadata and mappings, no samples
+ *   hostile     names with markup, control characters, invalid UTF-8, quotes, "]]>", right-to-left
+ *   diff        two sample types, now and before: one function grew, one shrank, one did not change
+ *   memory      allocations, each of which was sampled
  *   heap        a sampled heap: four sample types, the allocator's frames at the leaves
- *   trimmed     the same without them
- *   heap_diff   the heap's inuse_space now and before
- *   empty_heap  a heap nobody allocated in
+ *   trimmed     heap without these frames
+ *   heap_diff   inuse_space of the heap now and before
+ *   empty_heap  a heap without samples
  *   large       8,000 samples over 3,000 functions */
 #ifndef SONDE_TESTS_UNIT_DRAW_FIXTURE_H
 #define SONDE_TESTS_UNIT_DRAW_FIXTURE_H
 
 #include "api/draw/draw.h"
 
-/* The caller destroys it; NULL when there is no fixture of that name. */
+/* The caller destroys it; NULL if there is no fixture of that name. */
 struct sonde_profile *fixture(const char *name);
-/* The options its drawings are made with. */
+/* The options to draw it with. */
 struct sonde_draw_options fixture_options(const char *name);
 
 #define FIXTURE_NAMES                                                                   \

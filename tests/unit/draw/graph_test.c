@@ -50,7 +50,7 @@ static const struct draw_graph_edge *edge(const struct drawn *drawn, const char 
     return NULL;
 }
 
-TEST(graph_weighs_an_edge_once_however_often_recursion_passes) {
+TEST(graph_counts_an_edge_once_per_stack_despite_recursion) {
     struct drawn *drawn = graph_of("server", 0);
     CHECK_INT(edge(drawn, "run_command", "get_key")->weight, ==, 523);
     CHECK_INT(edge(drawn, "get_key", "run_command")->weight, ==, 3);
@@ -59,7 +59,7 @@ TEST(graph_weighs_an_edge_once_however_often_recursion_passes) {
     end(drawn);
 }
 
-TEST(graph_leads_past_a_left_out_function_by_an_indirect_edge) {
+TEST(graph_bridges_omitted_functions_by_indirect_edges) {
     struct drawn *drawn = graph_of("server", 0.46);
     CHECK(node(drawn, "do_syscall_64") == NULL);
     CHECK_INT(drawn->graph.left_out, >, 3);
@@ -80,7 +80,7 @@ TEST(graph_layout_puts_callees_below_callers_except_for_cycles) {
     end(drawn);
 }
 
-TEST(graph_layout_leaves_no_two_boxes_on_each_other_and_all_in_view) {
+TEST(graph_layout_has_no_overlaps_and_nothing_out_of_view) {
     struct drawn *drawn = graph_of("large", 0.005);
     const struct draw_graph *graph = &drawn->graph;
     CHECK_INT(graph->node_count, ==, DRAW_GRAPH_NODES);
@@ -98,7 +98,7 @@ TEST(graph_layout_leaves_no_two_boxes_on_each_other_and_all_in_view) {
     end(drawn);
 }
 
-TEST(graph_edges_begin_at_their_caller_and_end_at_their_callee) {
+TEST(graph_edges_lead_from_caller_to_callee) {
     struct drawn *drawn = graph_of("large", 0.005);
     for (uint32_t i = 0; i < drawn->graph.edge_count; i++) {
         const struct draw_graph_edge *at = &drawn->graph.edges[i];

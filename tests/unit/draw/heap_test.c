@@ -16,7 +16,7 @@ static char *drawn(const struct sonde_profile *profile, enum sonde_format format
     return sonde_buf_take(&out, &len);
 }
 
-/* `count` stacks; stack i holds objects[i] of bytes[i] in all. */
+/* A heap of `count` stacks; stack i has objects[i] objects with bytes[i] bytes in total. */
 static struct sonde_profile *heap(size_t count, const double *objects, const double *bytes) {
     const struct sonde_value_type types[] = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}};
     struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
@@ -34,7 +34,7 @@ static struct sonde_profile *heap(size_t count, const double *objects, const dou
     return profile;
 }
 
-/* What jeprof and go pprof make of a text's lines: the sums of both. */
+/* The totals that jeprof and go tool pprof compute from the lines of a file. */
 static void read_back(const char *text, double *objects, double *bytes) {
     *objects = *bytes = 0;
     for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
@@ -60,18 +60,18 @@ static void check_back(size_t count, const double *objects, const double *bytes,
     sonde_profile_destroy(profile);
 }
 
-TEST(legacy_heap_of_one_size_a_stack_is_read_back_as_it_was) {
+TEST(legacy_heap_of_one_size_per_stack_is_read_back_exactly) {
     for (double size = 16; size < 1e9; size *= 3)
         for (double samples = 1; samples < 1e5; samples *= 10) {
             double objects = samples / (1 - exp(-size / PERIOD)), bytes = objects * size;
             if (size > 1e6)
                 objects = round(objects), bytes = round(objects) * size;
-            /* Few objects of a middling size: 4.5 of them are 5. */
+            /* rounding matters for few objects: 4.5 become 5 */
             check_back(1, &objects, &bytes, objects < 1000 ? 0.6 / objects : 0.02);
         }
 }
 
-TEST(legacy_heap_keeps_the_bytes_of_large_objects_though_their_number_is_coarse) {
+TEST(legacy_heap_preserves_the_bytes_of_large_objects) {
     double objects = 1 / (1 - exp(-131072 / PERIOD)), bytes = objects * 131072;
     struct sonde_profile *profile = heap(1, &objects, &bytes);
     char *text = drawn(profile, SONDE_FORMAT_LEGACY_HEAP, NULL);
@@ -82,8 +82,8 @@ TEST(legacy_heap_keeps_the_bytes_of_large_objects_though_their_number_is_coarse)
     sonde_profile_destroy(profile);
 }
 
-/* Exact values of anybody's, which are no whole number of samples each. */
-TEST(legacy_heap_hands_what_rounding_leaves_to_the_next_stack) {
+/* Values that do not correspond to whole numbers of samples. */
+TEST(legacy_heap_carries_rounding_errors_to_the_next_stack) {
     enum { STACKS = 1000 };
     static double objects[STACKS], bytes[STACKS];
     for (int i = 0; i < STACKS; i++) {
@@ -111,7 +111,7 @@ TEST(legacy_heap_of_a_counted_profile_is_not_scaled) {
     sonde_profile_destroy(profile);
 }
 
-TEST(defaults_draw_memory_by_its_default_type_and_in_its_palette) {
+TEST(defaults_for_memory_are_its_default_type_and_palette) {
     struct sonde_profile *profile = fixture("heap"), *server = fixture("server");
     struct sonde_draw_options options = sonde_draw_defaults(profile);
     CHECK_INT(options.palette, ==, SONDE_PALETTE_MEMORY);
@@ -126,7 +126,7 @@ TEST(defaults_draw_memory_by_its_default_type_and_in_its_palette) {
     sonde_profile_destroy(server);
 }
 
-TEST(sample_types_are_chosen_by_name_and_an_unknown_one_is_told_the_names) {
+TEST(sample_types_are_chosen_by_name_and_an_error_lists_them) {
     struct sonde_profile *profile = fixture("trimmed");
     struct sonde_draw_options options = {.type = "alloc_objects"};
     struct sonde_buf out = {0};
@@ -142,14 +142,14 @@ TEST(sample_types_are_chosen_by_name_and_an_unknown_one_is_told_the_names) {
     sonde_profile_destroy(profile);
 }
 
-TEST(heapsnapshot_of_more_objects_than_a_viewer_holds_keeps_every_byte) {
+TEST(heapsnapshot_with_too_many_objects_still_has_every_byte) {
     double objects[] = {5e6, 3}, bytes[] = {64e9 * 1000, 3e6};
     struct sonde_profile *profile = heap(2, objects, bytes);
     char *text = drawn(profile, SONDE_FORMAT_HEAPSNAPSHOT, NULL);
     long long count = 0, sum = 0;
     const char *at = strstr(text, "\"nodes\":[");
     for (at = strchr(at, '\n'); at && at[1] != '"'; at = strchr(at + 1, '\n')) {
-        /* Not sscanf, which would look for the end of the 40 MB first. */
+        /* not sscanf, which would measure the 40 MB each time */
         char *next = (char *)at + 1;
         long long fields[4];
         for (int i = 0; i < 4; i++)
@@ -164,7 +164,7 @@ TEST(heapsnapshot_of_more_objects_than_a_viewer_holds_keeps_every_byte) {
     sonde_profile_destroy(profile);
 }
 
-TEST(subject_is_what_the_sample_types_say) {
+TEST(subject_follows_from_the_sample_types) {
     static const struct sonde_value_type types[] = {{"alloc_objects", "count"},
                                                     {"alloc_space", "bytes"}};
     struct sonde_profile *allocations = sonde_profile_create(types, 2, 0);
@@ -177,7 +177,7 @@ TEST(subject_is_what_the_sample_types_say) {
     sonde_profile_destroy(server);
 }
 
-/* A million objects of one site. */
+/* A heap with a million objects of one site. */
 static struct sonde_profile *million(void) {
     static const struct sonde_value_type types[] = {{"inuse_objects", "count"},
                                                     {"inuse_space", "bytes"}};
@@ -217,7 +217,7 @@ static bool take_part(void *context, const char *bytes, size_t len) {
     return ++parts->count != parts->refuse_after;
 }
 
-TEST(a_snapshot_of_a_million_objects_is_never_in_memory_as_a_whole) {
+TEST(a_snapshot_of_a_million_objects_is_streamed) {
     struct sonde_profile *profile = million();
     struct sonde_draw_options options = sonde_draw_defaults(profile);
     struct parts parts = {.hash = 1};
@@ -232,7 +232,7 @@ TEST(a_snapshot_of_a_million_objects_is_never_in_memory_as_a_whole) {
     CHECK(hash_bytes(parts.hash, rest.data, rest.len) == hash_bytes(1, whole.data, whole.len));
     parts = (struct parts){.refuse_after = 3};
     CHECK(sonde_draw(profile, SONDE_FORMAT_HEAPSNAPSHOT, &options, &rest, NULL) != SONDE_OK);
-    CHECK_INT(parts.count, ==, 3); /* a sink that refuses ends it */
+    CHECK_INT(parts.count, ==, 3); /* the sink's refusal ends it */
     sonde_buf_finish(&whole);
     sonde_buf_finish(&rest);
     sonde_profile_destroy(profile);

@@ -56,7 +56,7 @@ TEST(render_scales_times_and_sizes) {
     CHECK_STR(short_value(12345, "count"), "12345");
 }
 
-TEST(render_percent_of_nothing_is_nothing) {
+TEST(render_percent_of_zero_is_zero) {
     CHECK_NEAR(draw_percent(1, 0), 0, 0);
     CHECK_NEAR(draw_percent(1, 8), 12.5, 1e-9);
 }
@@ -69,7 +69,7 @@ TEST(render_xml_escapes_markup_and_replaces_what_xml_forbids) {
     CHECK_STR(xml("\xf0\x9f\x94\xa5 é", 0), "\xf0\x9f\x94\xa5 é");
 }
 
-TEST(render_xml_shortens_by_characters_not_bytes) {
+TEST(render_xml_cuts_at_characters_not_bytes) {
     CHECK_STR(xml("ééééé", 5), "ééééé");
     CHECK_STR(xml("éééééé", 5), "éééé…");
     CHECK_STR(xml("<<<<", 3), "&lt;&lt;…");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What documents_test cannot see from outside: options, and that the same profile gives the same
- * bytes. */
+ * What documents_test cannot check from outside: options, and that drawing is deterministic. */
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 
@@ -30,7 +29,7 @@ TEST(svg_of_equal_profiles_is_equal) {
     free(second);
 }
 
-TEST(svg_says_title_and_subtitle_it_is_given) {
+TEST(svg_has_the_given_title_and_subtitle) {
     struct sonde_draw_options options = {.title = "redis <1>", .subtitle = "pid 4711, 10 s"};
     char *text = drawn("server", &options);
     CHECK(strstr(text, "<title>redis &lt;1&gt;</title>") != NULL);
@@ -39,7 +38,7 @@ TEST(svg_says_title_and_subtitle_it_is_given) {
     free(text);
 }
 
-TEST(svg_without_a_subtitle_says_what_the_profile_knows) {
+TEST(svg_takes_its_default_subtitle_from_the_profile) {
     char *text = drawn("server", NULL);
     CHECK(strstr(text, "972 samples · 10.0 s · 99 Hz · clock: perf cpu-clock, dithered") != NULL);
     free(text);

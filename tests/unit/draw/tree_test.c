@@ -14,7 +14,7 @@ static struct draw_tree *tree_of(struct sonde_profile *profile,
     return tree;
 }
 
-/* The node at the end of a path of names from the root, or NULL. */
+/* The node at the end of a path of names, or NULL. */
 static const struct draw_node *walk(const struct draw_tree *tree, const char *const *path) {
     uint32_t at = DRAW_TREE_ROOT;
     for (; *path; path++) {
@@ -30,7 +30,7 @@ static const struct draw_node *walk(const struct draw_tree *tree, const char *co
 
 #define WALK(tree, ...) walk(tree, (const char *const[]){__VA_ARGS__, NULL})
 
-TEST(tree_stands_root_thread_frames_with_inlined_functions_as_frames) {
+TEST(tree_has_root_thread_and_frames_with_inlined_functions) {
     struct draw_tree *tree = tree_of(fixture("server"), &(struct draw_tree_options){0});
     CHECK_STR(draw_tree_name(tree, DRAW_TREE_ROOT), "all");
     CHECK_INT(tree->total, ==, 972);
@@ -52,14 +52,14 @@ TEST(tree_merged_has_no_threads) {
     draw_tree_destroy(tree);
 }
 
-TEST(tree_takes_the_sample_type_it_is_asked_for) {
+TEST(tree_uses_the_requested_sample_type) {
     struct draw_tree *tree =
         tree_of(fixture("server"), &(struct draw_tree_options){.type_index = 1});
     CHECK_INT(tree->total, ==, 972 * 10101010ll);
     draw_tree_destroy(tree);
 }
 
-TEST(tree_siblings_are_in_the_order_of_their_names) {
+TEST(tree_siblings_are_sorted_by_name) {
     struct draw_tree *tree = tree_of(fixture("server"), &(struct draw_tree_options){0});
     for (uint32_t i = 0; i < tree->nodes.count; i++) {
         uint32_t next = draw_tree_node(tree, i)->next_sibling;
@@ -121,7 +121,7 @@ TEST(tree_of_nothing_is_a_root) {
     draw_tree_destroy(tree);
 }
 
-/* One sample of `locations` locations with `lines` inlined functions each. */
+/* A profile with one sample of `locations` locations with `lines` functions each. */
 static struct sonde_profile *deep(uint32_t locations, uint32_t lines, int64_t value) {
     const struct sonde_value_type type = {"inuse_space", "bytes"};
     struct sonde_profile *profile = sonde_profile_create(&type, 1, 0);
@@ -141,7 +141,7 @@ static struct sonde_profile *deep(uint32_t locations, uint32_t lines, int64_t va
     return profile;
 }
 
-TEST(tree_deeper_than_the_bound_ends_in_one_frame_that_says_so) {
+TEST(tree_deeper_than_the_limit_ends_in_a_frame_that_says_so) {
     struct draw_tree *tree = tree_of(deep(1024, 8, 5), &(struct draw_tree_options){0});
     CHECK_INT(tree->nodes.count, ==, DRAW_TREE_MAX_DEPTH + 1);
     CHECK_STR(draw_tree_name(tree, DRAW_TREE_MAX_DEPTH), "[deeper frames]");
@@ -150,7 +150,7 @@ TEST(tree_deeper_than_the_bound_ends_in_one_frame_that_says_so) {
     draw_tree_destroy(tree);
 }
 
-TEST(tree_at_the_bound_draws_in_every_format) {
+TEST(tree_at_the_limit_draws_in_every_format) {
     size_t count;
     const struct sonde_format_info *rows = sonde_format_table(&count);
     struct sonde_profile *profile = deep(1024, 8, 5);
@@ -163,7 +163,7 @@ TEST(tree_at_the_bound_draws_in_every_format) {
     sonde_profile_destroy(profile);
 }
 
-TEST(tree_counts_a_negative_value_as_nothing_only_when_asked) {
+TEST(tree_ignores_negative_values_only_with_no_negatives) {
     struct draw_tree *tree = tree_of(deep(3, 1, -5), &(struct draw_tree_options){0});
     CHECK_INT(tree->total, ==, -5);
     draw_tree_destroy(tree);

@@ -3,7 +3,7 @@
 
 #include "tests/unit/check.h"
 
-TEST(loopback_has_a_name_and_addresses) {
+TEST(localhost_and_loopback_addresses_are_loopback) {
     static const char *const good[] = {
         "localhost",   "LOCALHOST:20180", "localhost.",  "redis.localhost:1", "127.0.0.1",
         "127.9.9.9:1", "[::1]",           "[::1]:20180", "[::ffff:127.0.0.1]"};
@@ -12,7 +12,7 @@ TEST(loopback_has_a_name_and_addresses) {
             check_fail(__FILE__, __LINE__, "%s is loopback", good[i]);
 }
 
-TEST(what_only_looks_like_loopback_is_not) {
+TEST(names_that_only_resemble_loopback_are_not) {
     static const char *const bad[] = {"",
                                       "evil.example",
                                       "localhost.evil.example",
@@ -43,7 +43,7 @@ TEST(what_only_looks_like_loopback_is_not) {
     CHECK(!host_is_loopback((struct sonde_slice){"localhost\0", 10}));
 }
 
-TEST(addresses_are_no_names) {
+TEST(an_address_is_recognised_and_a_name_is_not) {
     CHECK(host_is_address(sonde_slice_of("10.1.2.3:80")));
     CHECK(host_is_address(sonde_slice_of("[fe80::1]:80")));
     CHECK(!host_is_address(sonde_slice_of("ten.example")));
@@ -51,7 +51,7 @@ TEST(addresses_are_no_names) {
     CHECK(!host_is_address(sonde_slice_of("")));
 }
 
-TEST(names_are_compared_without_case_and_port) {
+TEST(names_are_compared_ignoring_case_and_port) {
     static const char *const names[] = {"profiler.corp", "other"};
     CHECK(host_is_listed(sonde_slice_of("Profiler.Corp:8443"), names, 2));
     CHECK(host_is_listed(sonde_slice_of("other."), names, 2));
@@ -59,7 +59,7 @@ TEST(names_are_compared_without_case_and_port) {
     CHECK(!host_is_listed(sonde_slice_of("profiler.corp"), names, 0));
 }
 
-TEST(a_star_is_every_name) {
+TEST(a_star_matches_every_name) {
     static const char *const names[] = {"*"};
     CHECK(host_is_listed(sonde_slice_of("evil.example"), names, 1));
     CHECK(host_is_listed(sonde_slice_of("]["), names, 1));

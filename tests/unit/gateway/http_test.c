@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The HTTP server without a gateway: what h2o asks of its callers. */
+ * The HTTP server without a gateway: h2o's requirements on its callers. */
 #include "gateway/http/http.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"

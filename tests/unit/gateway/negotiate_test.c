@@ -61,7 +61,7 @@ static struct sonde_slice sent(const char *text) {
     return text ? sonde_slice_of(text) : (struct sonde_slice){NULL, 0};
 }
 
-TEST(every_known_client_gets_the_form_it_reads) {
+TEST(every_known_client_gets_a_format_it_reads) {
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         const struct row *row = &rows[i];
         struct negotiate_headers headers = {sent(row->accept), sent(row->accept_encoding),
@@ -74,7 +74,7 @@ TEST(every_known_client_gets_the_form_it_reads) {
     }
 }
 
-TEST(a_coding_is_listed_by_its_name_alone) {
+TEST(a_coding_is_only_listed_by_its_own_name) {
     CHECK(negotiate_lists_coding(sent("gzip"), "gzip"));
     CHECK(negotiate_lists_coding(sent(" br ,\tgzip ; q=1"), "gzip"));
     CHECK(!negotiate_lists_coding(sent("x-gzip"), "gzip"));

@@ -13,7 +13,7 @@ struct row {
     const char *rest;
 };
 
-TEST(the_prefix_names_a_target_and_the_rest_is_the_path) {
+TEST(a_path_is_split_into_the_targets_prefix_and_the_rest) {
     static const struct row rows[] = {
         {"/debug/pprof/profile", true, false, "", 0, "/debug/pprof/profile"},
         {"/t/redis/debug/pprof/heap", true, true, "redis", 0, "/debug/pprof/heap"},
@@ -46,7 +46,7 @@ TEST(the_prefix_names_a_target_and_the_rest_is_the_path) {
     }
 }
 
-TEST(a_name_may_have_200_bytes_however_they_are_written) {
+TEST(a_decoded_name_may_have_200_bytes) {
     struct path_parts parts;
     struct sonde_buf path = {0};
     sonde_buf_puts(&path, "/t/");
@@ -59,7 +59,7 @@ TEST(a_name_may_have_200_bytes_however_they_are_written) {
     sonde_buf_finish(&path);
 }
 
-TEST(an_encoded_name_comes_back) {
+TEST(an_encoded_name_is_decoded_to_the_same_name) {
     struct path_parts parts;
     struct sonde_buf path = {0};
     sonde_buf_puts(&path, "/t/");

@@ -110,7 +110,7 @@ TEST(a_share_may_be_a_percentage) {
     CHECK_NEAR(value, 0.5, 1e-9);
 }
 
-TEST(decimals_have_a_grammar_of_their_own) {
+TEST(decimals_are_checked_by_their_own_grammar) {
     double value = 0;
     CHECK(!query_decimal(parsed("d=0.01"), "d", 0.0001, 2, &value, NULL));
     CHECK_NEAR(value, 0.01, 1e-12);

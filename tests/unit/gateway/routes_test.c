@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The route table against api/rest/openapi.yaml, whose layout is plain enough to read line by line:
- * two blanks a path, four a method, references to parameters below it. */
+ * Compares the route table with api/rest/openapi.yaml. The file's layout is simple enough to be
+ * read line by line: paths are indented by two spaces, methods by four, parameters deeper. */
 #include "gateway/routes.h"
 
 #include "gateway/openapi.h"
@@ -18,7 +18,7 @@ static const char *find_line(const char *text, const char *line) {
     return NULL;
 }
 
-/* Where the block that begins at text with `indent` blanks ends. */
+/* The end of the block that begins at text with an indentation of `indent` spaces. */
 static const char *block_end(const char *text, size_t indent) {
     for (const char *at = strchr(text, '\n'); at; at = strchr(at + 1, '\n'))
         if (strspn(at + 1, " ") <= indent)
@@ -45,13 +45,13 @@ static void check_parameters(const struct route *route, const char *begin, const
     for (char *rest = words, *word; (word = strsep(&rest, " "));) {
         snprintf(reference, sizeof reference, "parameters/%s'", word);
         if (*word && !block_has(begin, end, reference))
-            check_fail(__FILE__, __LINE__, "%s: the contract lacks %s", route->path, word);
+            check_fail(__FILE__, __LINE__, "%s: openapi.yaml lacks %s", route->path, word);
     }
     for (const char *at = route->parameters; *at; at++)
         wanted += *at == ' ';
     wanted += route->parameters[0] != 0;
     if (count_in_block(begin, end, "parameters/") != wanted)
-        check_fail(__FILE__, __LINE__, "%s: the contract has parameters that the table lacks",
+        check_fail(__FILE__, __LINE__, "%s: openapi.yaml has parameters that the table lacks",
                    route->path);
 }
 
@@ -60,12 +60,12 @@ static void check_method(const struct route *route, const char *path, const char
     const char *found = find_line(path, line);
     bool described = found && found <= path_end;
     if (described != ((route->methods & method) != 0))
-        check_fail(__FILE__, __LINE__, "%s: table and contract differ in%s", route->path, line);
+        check_fail(__FILE__, __LINE__, "%s: table and openapi.yaml differ in%s", route->path, line);
     if (described)
         check_parameters(route, found, block_end(found, 4));
 }
 
-TEST(the_contract_describes_every_route) {
+TEST(openapi_describes_every_route) {
     size_t count;
     const struct route *table = route_table(&count);
     const char *text = openapi_text().data;
@@ -74,14 +74,14 @@ TEST(the_contract_describes_every_route) {
         snprintf(line, sizeof line, "  %s:", table[i].path);
         const char *path = find_line(text, line);
         if (!path)
-            check_fail(__FILE__, __LINE__, "the contract lacks %s", table[i].path);
+            check_fail(__FILE__, __LINE__, "openapi.yaml lacks %s", table[i].path);
         check_method(&table[i], path, block_end(path, 2), METHOD_GET, "    get:");
         check_method(&table[i], path, block_end(path, 2), METHOD_POST, "    post:");
         check_method(&table[i], path, block_end(path, 2), METHOD_PUT, "    put:");
     }
 }
 
-TEST(the_contract_describes_nothing_else) {
+TEST(openapi_describes_nothing_else) {
     size_t count, described = 0;
     route_table(&count);
     const char *text = openapi_text().data;
@@ -101,12 +101,12 @@ static bool has_outputs(const char *parameter, enum format_family family) {
     return has;
 }
 
-TEST(the_contract_lists_the_outputs_of_each_kind_of_path) {
+TEST(openapi_lists_the_outputs_of_each_kind_of_path) {
     CHECK(has_outputs("    output:", FORMATS_CPU));
     CHECK(has_outputs("    heap_output:", FORMATS_HEAP));
 }
 
-TEST(what_switches_is_guarded) {
+TEST(routes_that_change_state_are_marked) {
     static const char *const switching[] = {
         "/debug/pprof/heap_activate",
         "/debug/pprof/heap_deactivate",
@@ -122,7 +122,7 @@ TEST(what_switches_is_guarded) {
         CHECK(route_find(sonde_slice_of(switching[i]))->flags & ROUTE_CHANGES_STATE);
 }
 
-TEST(every_row_is_whole) {
+TEST(every_row_is_complete) {
     size_t count;
     const struct route *table = route_table(&count);
     for (size_t i = 0; i < count; i++) {
@@ -139,7 +139,7 @@ TEST(paths_match_exactly) {
     CHECK(!route_find(sonde_slice_of("*")));
 }
 
-TEST(a_kept_capture_is_one_more_piece_of_path) {
+TEST(a_saved_capture_is_one_more_segment) {
     const struct route *route = route_find(sonde_slice_of("/v1/captures/7.svg"));
     CHECK_STR(route->path, "/v1/captures/{id}");
     CHECK_STR(route_find(sonde_slice_of("/v1/captures"))->path, "/v1/captures");
@@ -148,12 +148,12 @@ TEST(a_kept_capture_is_one_more_piece_of_path) {
     CHECK(!route_find(sonde_slice_of("/v1/captures/7/")));
 }
 
-TEST(julias_paths_take_one_slash_more) {
+TEST(julias_paths_allow_one_trailing_slash) {
     CHECK(route_find(sonde_slice_of("/profile/")));
     CHECK(!route_find(sonde_slice_of("/profile//")));
 }
 
-TEST(unknown_paths_have_the_family_of_their_folder) {
+TEST(unknown_paths_have_the_family_of_their_prefix) {
     CHECK_INT(route_family(sonde_slice_of("/debug/pprof/goroutine")), ==, FAMILY_PPROF);
     CHECK_INT(route_family(sonde_slice_of("/pprof/growth")), ==, FAMILY_PPROF);
     CHECK_INT(route_family(sonde_slice_of("/debug/prof/nothing")), ==, FAMILY_PROF);

@@ -25,13 +25,13 @@ TEST(addresses_come_in_the_order_of_the_body) {
     CHECK_STR(ADDRESSES("0xffffffffffffffff"), "ffffffffffffffff");
 }
 
-TEST(blanks_and_empty_pieces_are_no_addresses) {
+TEST(spaces_and_empty_pieces_are_skipped) {
     CHECK_STR(ADDRESSES(""), "");
     CHECK_STR(ADDRESSES("+++"), "");
     CHECK_STR(ADDRESSES(" 0x10\r\n+\t0x20 +"), "10,20");
 }
 
-TEST(what_is_no_address_is_skipped) {
+TEST(malformed_addresses_are_skipped) {
     CHECK_STR(ADDRESSES("0x+0x0+0+xyz+0x1g+0x10 0x20+0x30"), "30");
     CHECK_STR(ADDRESSES("0x10000000000000000+0x00000000000000000000000001"), "1");
     CHECK_STR(ADDRESSES("\xff\xfe+0x1\0+0x2"), "2");
@@ -45,7 +45,7 @@ static const char *name(const char *text) {
     return out.data;
 }
 
-TEST(a_name_fits_into_its_line) {
+TEST(names_cannot_break_a_line) {
     CHECK_STR(name("main"), "main");
     CHECK_STR(name("It::operator--(int)"), "It::operator- -(int)");
     CHECK_STR(name("---"), "- - -");

@@ -28,7 +28,7 @@ static Sonde__V1__SymbolizeResponse tables(uint32_t *counts, size_t count, uint3
     return response;
 }
 
-TEST(names_told_once_stand_in_every_line_that_has_them) {
+TEST(lines_share_the_names_of_a_response) {
     uint32_t counts[] = {2, 1, 0, 1}, frames[] = {1, 0, 2, 0};
     Sonde__V1__SymbolizeResponse response = tables(counts, 4, frames, 4);
     CHECK_STR(lines(&response, false),
@@ -37,7 +37,7 @@ TEST(names_told_once_stand_in_every_line_that_has_them) {
               "0x10 main\n0xffffffffffffffff two lines\n0x0 ??\n0x4abc main\n");
 }
 
-TEST(symbols_of_an_older_service_give_the_same_lines) {
+TEST(an_older_services_response_gives_the_same_lines) {
     Sonde__V1__SymbolFrame frames[3];
     Sonde__V1__SymbolFrame *chain[] = {&frames[1], &frames[0]}, *one[] = {&frames[2]};
     Sonde__V1__AddressSymbols symbols[4], *all[4];
@@ -61,7 +61,7 @@ TEST(symbols_of_an_older_service_give_the_same_lines) {
               "0x10 main\n0xffffffffffffffff two lines\n0x0 ??\n0x4abc main\n");
 }
 
-TEST(numbers_that_cannot_be_harm_nobody) {
+TEST(indexes_out_of_range_are_ignored) {
     uint32_t counts[] = {1, 4000000000, 3, 1, 7}, frames[] = {4000000000, 0, 3};
     Sonde__V1__SymbolizeResponse response = tables(counts, 5, frames, 3);
     CHECK_STR(lines(&response, false), "0x10 \n0xffffffffffffffff main--\n0x0 ??\n0x4abc ??\n");
@@ -70,7 +70,7 @@ TEST(numbers_that_cannot_be_harm_nobody) {
     CHECK_STR(lines(&response, false), "0x10 \n0xffffffffffffffff --\n0x0 ??\n0x4abc ??\n");
 }
 
-TEST(what_does_not_fit_fails_and_takes_no_memory) {
+TEST(text_beyond_the_limit_fails_without_allocating) {
     static uint32_t counts[] = {100000}, frames[100000];
     static char long_name[5001];
     char *one[] = {long_name};

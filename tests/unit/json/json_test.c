@@ -20,7 +20,7 @@ static const char *quoted(const char *text, size_t len) {
 
 #define QUOTED(text) quoted(text, sizeof text - 1)
 
-TEST(strings_are_safe_in_json_and_in_pages) {
+TEST(strings_are_safe_in_json_and_html) {
     CHECK_STR(QUOTED("plain"), "\"plain\"");
     CHECK_STR(QUOTED("a\"b\\c\n"), "\"a\\\"b\\\\c\\n\"");
     CHECK_STR(QUOTED("\0\x1f\x7f"), "\"\\u0000\\u001f\\u007f\"");
@@ -30,7 +30,7 @@ TEST(strings_are_safe_in_json_and_in_pages) {
     CHECK_STR(QUOTED("\xc0\xaf"), "\"\xef\xbf\xbd\xef\xbf\xbd\"");
 }
 
-TEST(a_message_is_written_with_every_name) {
+TEST(a_message_has_every_field_name) {
     Sonde__V1__Drop drop = SONDE__V1__DROP__INIT;
     Sonde__V1__Drop *drops[] = {&drop};
     Sonde__V1__Info info = SONDE__V1__INFO__INIT;
@@ -47,7 +47,7 @@ TEST(a_message_is_written_with_every_name) {
               "\"residentBytes\":\"0\"}");
 }
 
-TEST(numbers_are_whole_at_both_ends) {
+TEST(the_smallest_and_largest_numbers_are_exact) {
     Sonde__V1__Info info = SONDE__V1__INFO__INIT;
     info.pid = INT32_MIN;
     info.targets = UINT32_MAX;
@@ -56,7 +56,7 @@ TEST(numbers_are_whole_at_both_ends) {
                                    "\"targets\":4294967295,") != NULL);
 }
 
-TEST(of_a_oneof_only_the_member_that_is_set_is_written) {
+TEST(only_the_set_member_of_a_oneof_is_written) {
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     CHECK_STR(json(&event.base), "{}");
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_CHUNK;
@@ -71,7 +71,7 @@ TEST(of_a_oneof_only_the_member_that_is_set_is_written) {
               "\"dropped\":\"0\",\"hottest\":\"\",\"hottestShare\":0.5}}");
 }
 
-TEST(absent_messages_are_left_out_and_enums_have_names) {
+TEST(absent_messages_are_omitted_and_enums_have_names) {
     Sonde__V1__TargetEvent event = SONDE__V1__TARGET_EVENT__INIT;
     event.kind = SONDE__V1__TARGET_EVENT__KIND__SYNCED;
     CHECK_STR(json(&event.base), "{\"kind\":\"SYNCED\"}");
@@ -79,7 +79,7 @@ TEST(absent_messages_are_left_out_and_enums_have_names) {
     CHECK_STR(json(&event.base), "{\"kind\":77}");
 }
 
-TEST(repeated_numbers_stand_in_a_list) {
+TEST(repeated_numbers_are_a_list) {
     uint32_t frames[] = {1, 2, 3};
     Sonde__V1__StreamStack stack = SONDE__V1__STREAM_STACK__INIT;
     stack.n_frames = 3;

@@ -3,7 +3,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 
-/* Stacks of one location each, at address 16 + i; 0 = no such stack. */
+/* A heap with stacks of one location, at the address 16 + i; bytes[i] 0 = no such stack. */
 static struct sonde_profile *heap(int64_t period, const int64_t *bytes, size_t count) {
     const struct sonde_value_type types[] = {{"inuse_objects", "count"}, {"inuse_space", "bytes"}};
     struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
@@ -44,7 +44,7 @@ static struct sonde_profile *diff_of(const struct sonde_diff_options *options) {
     return diff;
 }
 
-TEST(diff_keeps_negatives_and_leaves_out_what_did_not_change) {
+TEST(diff_has_negative_values_and_no_unchanged_stacks) {
     struct sonde_profile *diff = diff_of(NULL);
     CHECK_INT(sonde_profile_sample_count(diff), ==, 3);
     CHECK_INT(value_at(diff, 16, 1), ==, 200);
@@ -52,11 +52,11 @@ TEST(diff_keeps_negatives_and_leaves_out_what_did_not_change) {
     CHECK_INT(value_at(diff, 17, 0), ==, -30);
     CHECK_INT(value_at(diff, 19, 1), ==, 1100);
     CHECK_INT(sonde_profile_total(diff, 1), ==, 1000);
-    CHECK_INT(sonde_profile_sample(diff, 0).sampled, ==, 2); /* both captures' */
+    CHECK_INT(sonde_profile_sample(diff, 0).sampled, ==, 2); /* of both profiles together */
     sonde_profile_destroy(diff);
 }
 
-TEST(diff_of_growth_only_has_no_stack_that_shrank) {
+TEST(diff_with_growth_only_has_no_stack_that_shrank) {
     struct sonde_profile *diff = diff_of(&(struct sonde_diff_options){.growth_only = true});
     CHECK_INT(sonde_profile_sample_count(diff), ==, 2);
     CHECK_INT(sonde_profile_total(diff, 1), ==, 1300);
@@ -72,7 +72,7 @@ TEST(diff_normalised_compares_shares_of_the_total) {
     sonde_profile_destroy(diff);
 }
 
-TEST(diff_of_other_periods_is_refused_unless_both_are_unbiased) {
+TEST(diff_of_different_periods_is_refused_unless_both_are_unbiased) {
     struct sonde_profile *base = heap(512, before, 4), *now = heap(4096, after, 4), *diff;
     struct sonde_diag diag = {0};
     CHECK_INT(sonde_profile_diff(base, now, NULL, &diff, NULL), ==, SONDE_OK);
@@ -87,8 +87,8 @@ TEST(diff_of_other_periods_is_refused_unless_both_are_unbiased) {
     sonde_profile_destroy(now);
 }
 
-/* Half the rate: half the samples, each worth twice the time. */
-TEST(compare_of_cpu_time_takes_captures_of_any_rate) {
+/* At half the rate there are half the samples, each worth twice the time. */
+TEST(compare_of_cpu_time_allows_different_rates) {
     struct sonde_profile *base = fixture("server"), *now = fixture("server"), *both;
     struct sonde_profile_info info = *sonde_profile_info(now);
     info.period *= 2;
@@ -100,7 +100,7 @@ TEST(compare_of_cpu_time_takes_captures_of_any_rate) {
     sonde_profile_destroy(now);
 }
 
-TEST(diff_of_different_things_is_refused) {
+TEST(diff_of_different_sample_types_is_refused) {
     struct sonde_profile *cpu = fixture("server"), *now = heap(512, after, 4), *diff;
     struct sonde_diag diag = {0};
     CHECK_INT(sonde_profile_diff(cpu, now, NULL, &diff, &diag), ==, SONDE_INVALID_ARGUMENT);
@@ -152,7 +152,7 @@ TEST(compare_puts_both_values_side_by_side) {
     sonde_profile_destroy(now);
 }
 
-TEST(diff_stops_at_the_ends_of_int64) {
+TEST(diff_saturates) {
     const int64_t huge[] = {INT64_MAX}, negative[] = {INT64_MIN};
     struct sonde_profile *base = heap(512, negative, 1), *now = heap(512, huge, 1), *diff;
     CHECK_INT(sonde_profile_diff(base, now, NULL, &diff, NULL), ==, SONDE_OK);

@@ -20,7 +20,7 @@ static struct sonde_profile *trim(const struct sonde_profile *profile,
     return trimmed;
 }
 
-TEST(types_are_found_by_name_and_only_in_profiles_of_memory) {
+TEST(types_are_found_by_name_and_only_in_memory_profiles) {
     struct sonde_profile *heap = fixture("heap"), *memory = fixture("memory");
     struct sonde_profile *server = fixture("server");
     struct sonde_memory_types types;
@@ -36,7 +36,7 @@ TEST(types_are_found_by_name_and_only_in_profiles_of_memory) {
     sonde_profile_destroy(server);
 }
 
-TEST(pair_is_that_of_the_type_asked_for) {
+TEST(pair_is_that_of_the_requested_type) {
     struct sonde_profile *heap = fixture("heap");
     struct sonde_memory_pair pair;
     CHECK(sonde_memory_pair(heap, 2, &pair));
@@ -47,7 +47,7 @@ TEST(pair_is_that_of_the_type_asked_for) {
     sonde_profile_destroy(heap);
 }
 
-TEST(samples_are_the_objects_times_their_chance) {
+TEST(samples_are_the_objects_times_their_probability) {
     double chance = 1 - exp(-64.0 / 524288);
     CHECK_NEAR(sonde_memory_samples(40 / chance, 40 / chance * 64, 524288), 40, 1e-6);
     CHECK_NEAR(sonde_memory_samples(7, 7 * 1e9, 524288), 7, 1e-6);
@@ -55,16 +55,16 @@ TEST(samples_are_the_objects_times_their_chance) {
     CHECK_NEAR(sonde_memory_samples(0, 0, 524288), 0, 0);
 }
 
-TEST(relative_error_of_100_samples_is_a_fifth_and_of_none_infinite) {
+TEST(relative_error_of_100_samples_is_a_fifth_and_of_0_infinite) {
     CHECK_NEAR(sonde_memory_relative_error(100), 0.196, 1e-9);
     CHECK(isinf(sonde_memory_relative_error(0)));
 }
 
-TEST(trimmed_stacks_end_in_the_program_and_lose_no_value) {
+TEST(trimmed_stacks_end_in_the_program_and_keep_the_total) {
     struct sonde_profile *heap = fixture("heap");
     struct sonde_profile *trimmed = trim(heap, sonde_memory_in_allocator_module, NULL);
     CHECK_INT(sonde_profile_sample_count(heap), ==, 5);
-    CHECK_INT(sonde_profile_sample_count(trimmed), ==, 4); /* grow_table's two are one */
+    CHECK_INT(sonde_profile_sample_count(trimmed), ==, 4); /* the two of grow_table are merged */
     for (size_t i = 0; i < 4; i++)
         CHECK_INT(sonde_profile_total(trimmed, i), ==, sonde_profile_total(heap, i));
     struct sonde_sample first = sonde_profile_sample(trimmed, 0);
@@ -84,7 +84,7 @@ TEST(trimmed_stacks_end_in_the_program_and_lose_no_value) {
     sonde_profile_destroy(heap);
 }
 
-TEST(trimming_leaves_only_a_note_of_a_stack_that_is_all_allocator) {
+TEST(trimming_replaces_a_stack_of_allocator_frames_by_a_note) {
     struct sonde_profile *heap = fixture("heap");
     struct sonde_profile *trimmed = trim(heap, sonde_memory_in_allocator_module, NULL);
     struct sonde_sample last = sonde_profile_sample(trimmed, 3);
@@ -106,13 +106,13 @@ static bool is_named(void *context, const struct sonde_profile *profile,
     return false;
 }
 
-TEST(trimming_asks_the_caller_about_allocators_inside_the_program_and_only_at_the_leaf) {
+TEST(trimming_uses_the_callers_predicate_at_the_leaf_only) {
     struct sonde_profile *heap = fixture("memory");
     char name[] = "grow_table";
     struct sonde_profile *trimmed = trim(heap, is_named, name);
     CHECK_STR(name_of(trimmed, sonde_profile_sample(trimmed, 0).locations[0]), "main");
     CHECK_STR(name_of(trimmed, sonde_profile_sample(trimmed, 1).locations[0]), "duplicate");
-    char root[] = "main"; /* no leaf: nothing is cut */
+    char root[] = "main"; /* not a leaf, so nothing is removed */
     struct sonde_profile *whole = trim(heap, is_named, root);
     CHECK_INT(sonde_profile_sample(whole, 0).location_count, ==, 2);
     CHECK_STR(sonde_sample_label(whole, &(struct sonde_sample){0}, "thread"), "");

@@ -2,7 +2,7 @@
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 
-TEST(merge_of_a_profile_with_its_copy_doubles_the_values_and_nothing_else) {
+TEST(merge_with_a_copy_only_doubles_the_values) {
     struct sonde_profile *into = fixture("server"), *from = fixture("server");
     size_t samples = sonde_profile_sample_count(into), strings = sonde_profile_string_count(into);
     int64_t total = sonde_profile_total(into, 1);
@@ -19,7 +19,7 @@ TEST(merge_of_a_profile_with_its_copy_doubles_the_values_and_nothing_else) {
     sonde_profile_destroy(from);
 }
 
-TEST(merge_times_minus_1_is_the_difference) {
+TEST(merge_with_scale_minus_1_subtracts) {
     struct sonde_profile *into = fixture("server"), *from = fixture("server");
     CHECK_INT(sonde_profile_merge(into, from, -1, NULL), ==, SONDE_OK);
     for (size_t i = 0; i < sonde_profile_sample_count(into); i++)

@@ -23,7 +23,7 @@ static sonde_err read_bytes(const void *bytes, size_t len, struct sonde_profile 
     return err;
 }
 
-/* A message by hand: fields to append. */
+/* Appends a field of a hand-written message. */
 static void put_number(struct sonde_buf *out, uint32_t field, uint64_t value) {
     uint8_t bytes[2 * WIRE_MAX_VARINT], *end = wire_put_varint(bytes, field << 3);
     end = wire_put_varint(end, value);
@@ -37,7 +37,7 @@ static void put_bytes(struct sonde_buf *out, uint32_t field, const void *data, s
     sonde_buf_append(out, data, len);
 }
 
-/* The least that is a profile: one type and the strings "", "samples", "count". */
+/* The smallest valid profile: one type and the strings "", "samples", "count". */
 static struct sonde_buf least(void) {
     struct sonde_buf out = {0};
     put_bytes(&out, 1, "\x08\x01\x10\x02", 4);
@@ -53,7 +53,7 @@ static void refused(struct sonde_buf *out, sonde_err expected) {
     sonde_buf_finish(out);
 }
 
-TEST(pprof_read_gives_back_what_was_written_raw_and_gzipped) {
+TEST(pprof_read_returns_what_was_written_raw_and_gzipped) {
     const char *names[] = FIXTURE_NAMES;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct sonde_profile *before = fixture(names[i]), *after;
@@ -71,7 +71,7 @@ TEST(pprof_read_gives_back_what_was_written_raw_and_gzipped) {
     }
 }
 
-TEST(pprof_read_keeps_every_fact) {
+TEST(pprof_read_preserves_all_metadata) {
     struct sonde_profile *before = fixture("server"), *after;
     struct sonde_buf out = written(before, 0);
     CHECK_INT(read_bytes(out.data, out.len, &after), ==, SONDE_OK);
@@ -96,7 +96,7 @@ TEST(pprof_read_keeps_every_fact) {
     sonde_buf_finish(&out);
 }
 
-TEST(pprof_write_tells_what_a_mapping_has_and_no_more) {
+TEST(pprof_write_sets_exactly_the_flags_that_hold) {
     struct sonde_profile *before = fixture("server"), *after;
     struct sonde_buf out = written(before, 0);
     CHECK_INT(read_bytes(out.data, out.len, &after), ==, SONDE_OK);
@@ -110,7 +110,7 @@ TEST(pprof_write_tells_what_a_mapping_has_and_no_more) {
     sonde_buf_finish(&out);
 }
 
-TEST(pprof_read_guesses_whose_code_a_frame_is) {
+TEST(pprof_read_guesses_the_kind_of_a_frame) {
     struct sonde_profile *before = fixture("server"), *after;
     struct sonde_buf out = written(before, 0);
     CHECK_INT(read_bytes(out.data, out.len, &after), ==, SONDE_OK);
@@ -154,7 +154,7 @@ TEST(pprof_write_starts_with_the_sample_types) {
 TEST(pprof_read_takes_fields_in_any_order_packed_or_not) {
     struct sonde_buf out = {0};
     struct sonde_profile *profile;
-    /* A sample before all it needs; locations and values one by one. */
+    /* the sample precedes what it refers to, and its numbers are not packed */
     put_bytes(&out, 2, "\x08\x2a\x08\x2b\x10\x05", 6);
     put_bytes(&out, 4, "\x08\x2a\x18\x64", 4);
     put_bytes(&out, 4, "\x08\x2b\x18\x65\x22\x02\x08\x63", 8);
@@ -182,7 +182,7 @@ TEST(pprof_read_ignores_fields_it_does_not_know) {
     sonde_buf_finish(&out);
 }
 
-TEST(pprof_read_refuses_what_is_no_profile) {
+TEST(pprof_read_refuses_malformed_files) {
     struct sonde_profile *profile;
     CHECK_INT(read_bytes("", 0, &profile), ==, SONDE_CORRUPT);
     CHECK_INT(read_bytes("<?xml version=", 14, &profile), ==, SONDE_CORRUPT);
@@ -190,7 +190,7 @@ TEST(pprof_read_refuses_what_is_no_profile) {
     CHECK_INT(read_bytes("\x0a\x00", 2, &profile), ==, SONDE_CORRUPT); /* no strings */
 }
 
-TEST(pprof_read_refuses_references_to_nothing) {
+TEST(pprof_read_refuses_unknown_ids) {
     static const struct {
         uint32_t field;
         const char *bytes;
@@ -220,7 +220,7 @@ TEST(pprof_read_refuses_references_to_nothing) {
     }
 }
 
-TEST(pprof_read_refuses_an_id_given_twice) {
+TEST(pprof_read_refuses_duplicate_ids) {
     struct sonde_buf out = least();
     put_bytes(&out, 5, "\x08\x01\x10\x01", 4);
     put_bytes(&out, 5, "\x08\x01\x10\x02", 4);
@@ -264,7 +264,7 @@ TEST(pprof_read_stops_at_its_limit) {
     sonde_buf_finish(&packed);
 }
 
-TEST(pprof_read_lets_no_gzip_bomb_burst) {
+TEST(pprof_read_stops_a_gzip_bomb) {
     enum { STEP = 1 << 20, TOTAL = 256 };
     z_stream stream = {0};
     struct sonde_buf bomb = {0};
@@ -283,7 +283,7 @@ TEST(pprof_read_lets_no_gzip_bomb_burst) {
     refused(&bomb, SONDE_TOO_LARGE);
 }
 
-TEST(pprof_read_survives_every_truncation_and_says_so) {
+TEST(pprof_read_reports_every_truncation) {
     struct sonde_profile *profile = fixture("server"), *read;
     struct sonde_buf out = written(profile, 0);
     size_t taken = 0;
@@ -294,7 +294,7 @@ TEST(pprof_read_survives_every_truncation_and_says_so) {
         sonde_profile_destroy(read);
         free(exact);
     }
-    CHECK_INT(taken, <, out.len / 10); /* only cuts between the last fields can pass */
+    CHECK_INT(taken, <, out.len / 10); /* only cuts between the last fields are valid */
     sonde_buf_finish(&out);
     sonde_profile_destroy(profile);
 }
@@ -326,7 +326,7 @@ static uint32_t intern(struct sonde_profile *profile, const char *text) {
     return id;
 }
 
-/* One sample through rows [first, end), and through a place in no mapping, and a note. */
+/* Adds a sample with the rows [first, end), a location in no mapping, and a note. */
 static struct sonde_profile *place_all(size_t first, size_t end) {
     static const struct sonde_value_type type = {"samples", "count"};
     struct sonde_profile *profile = sonde_profile_create(&type, 1, LIMIT);
@@ -370,9 +370,9 @@ static void check_kinds(size_t first, size_t end) {
     sonde_buf_finish(&out);
 }
 
-TEST(kinds_of_frames_come_back_from_a_pprof_file) {
+TEST(frame_kinds_survive_a_pprof_file) {
     size_t count = sizeof placed / sizeof *placed;
     check_kinds(0, count);
-    check_kinds(1, count); /* no sample was in the program itself: a library is first */
+    check_kinds(1, count); /* no sample is in the program, so a library comes first */
     check_kinds(6, count);
 }

@@ -26,7 +26,7 @@ static uint32_t location(struct sonde_profile *profile, uint64_t address) {
     return id;
 }
 
-TEST(profile_new_has_its_types_and_the_empty_string) {
+TEST(a_new_profile_has_its_types_and_the_empty_string) {
     struct sonde_profile *profile = create(0);
     CHECK_INT(sonde_profile_type_count(profile), ==, 2);
     CHECK_STR(sonde_profile_type(profile, 1).type, "cpu");
@@ -65,7 +65,7 @@ TEST(profile_strings_are_stored_clean) {
     sonde_profile_destroy(profile);
 }
 
-TEST(profile_equal_things_have_one_id_from_1) {
+TEST(profile_equal_items_have_one_id_from_1) {
     struct sonde_profile *profile = create(0);
     struct sonde_mapping mapping = {.start = 1, .limit = 2, .filename = text(profile, "/bin/x")};
     struct sonde_function function = {.name = text(profile, "f")};
@@ -106,7 +106,7 @@ TEST(profile_locations_differ_by_lines_address_and_kind) {
     sonde_profile_destroy(profile);
 }
 
-TEST(profile_equal_samples_add_up_whatever_the_order_of_their_labels) {
+TEST(profile_equal_samples_are_merged_in_any_order_of_labels) {
     struct sonde_profile *profile = create(0);
     uint32_t stack[] = {location(profile, 1), location(profile, 2)};
     struct sonde_label labels[] = {{text(profile, "thread"), text(profile, "io"), 0, 0},
@@ -130,7 +130,8 @@ TEST(profile_equal_samples_add_up_whatever_the_order_of_their_labels) {
     CHECK_INT(sonde_profile_total(profile, 1), ==, 50);
     struct sonde_sample stored = sonde_profile_sample(profile, 0);
     CHECK_STR(sonde_sample_label(profile, &stored, "thread"), "io");
-    CHECK_STR(sonde_sample_label(profile, &stored, "tid"), ""); /* a number is no text */
+    CHECK_STR(sonde_sample_label(profile, &stored, "tid"),
+              ""); /* a numeric label is not a string */
     CHECK_INT(stored.locations[1], ==, stack[1]);
     turned[0].num = 8;
     CHECK_INT(sonde_profile_add_sample(profile, &again), ==, SONDE_OK);
@@ -138,7 +139,7 @@ TEST(profile_equal_samples_add_up_whatever_the_order_of_their_labels) {
     sonde_profile_destroy(profile);
 }
 
-TEST(profile_samples_that_were_appended_are_found_by_equal_ones) {
+TEST(profile_appended_samples_are_merged_with_equal_ones) {
     struct sonde_profile *profile = create(0);
     uint32_t *stacks = calloc(600, sizeof *stacks);
     CHECK_INT(sonde_profile_expect_samples(profile, 300), ==, SONDE_OK);
@@ -179,7 +180,7 @@ TEST(profile_refuses_to_append_what_it_refuses_to_add) {
     sonde_profile_destroy(profile);
 }
 
-TEST(profile_leaves_memory_that_exceeds_its_limit_to_the_caller) {
+TEST(profile_does_not_adopt_memory_beyond_its_limit) {
     struct sonde_profile *profile = create(1 << 16);
     void *memory = calloc(1, 1 << 15), *more = calloc(1, 1 << 15);
     CHECK_INT(sonde_profile_adopt(profile, memory, 1 << 15), ==, SONDE_OK);
@@ -188,7 +189,7 @@ TEST(profile_leaves_memory_that_exceeds_its_limit_to_the_caller) {
     sonde_profile_destroy(profile);
 }
 
-TEST(profile_sums_stop_at_the_end_of_numbers) {
+TEST(profile_sums_saturate) {
     struct sonde_profile *profile = create(0);
     int64_t values[] = {INT64_MAX, INT64_MIN};
     struct sonde_sample sample = {.values = values};
@@ -230,7 +231,7 @@ TEST(profile_refuses_ids_that_do_not_exist) {
     sonde_profile_destroy(profile);
 }
 
-TEST(profile_refuses_stacks_deeper_and_labels_more_than_the_bound) {
+TEST(profile_refuses_too_deep_stacks_and_too_many_labels) {
     static uint32_t stack[SONDE_PROFILE_MAX_DEPTH + 1];
     struct sonde_label labels[SONDE_PROFILE_MAX_LABELS + 1] = {{0}};
     struct sonde_profile *profile = create(0);
@@ -254,7 +255,7 @@ TEST(profile_refuses_stacks_deeper_and_labels_more_than_the_bound) {
     sonde_profile_destroy(profile);
 }
 
-TEST(profile_past_its_limit_refuses_and_stays_valid) {
+TEST(profile_at_its_limit_refuses_and_stays_valid) {
     struct sonde_profile *profile = create(64 << 10);
     char name[64];
     sonde_err err = SONDE_OK;
@@ -271,7 +272,7 @@ TEST(profile_past_its_limit_refuses_and_stays_valid) {
     sonde_profile_destroy(profile);
 }
 
-TEST(profile_comments_are_kept_in_order_even_equal_ones) {
+TEST(profile_comments_stay_in_order_even_equal_ones) {
     struct sonde_profile *profile = create(0);
     CHECK_INT(sonde_profile_add_comment(profile, "clock: perf"), ==, SONDE_OK);
     CHECK_INT(sonde_profile_add_comment(profile, "dropped: 0"), ==, SONDE_OK);

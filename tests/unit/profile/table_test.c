@@ -27,7 +27,7 @@ TEST(table_finds_every_item_after_growing) {
     profile_table_finish(&table);
 }
 
-TEST(table_tells_items_of_one_hash_apart) {
+TEST(table_distinguishes_items_with_equal_hashes) {
     struct profile_table table;
     profile_table_init(&table, sizeof(uint64_t));
     for (uint64_t i = 0; i < 100; i++)
@@ -38,7 +38,7 @@ TEST(table_tells_items_of_one_hash_apart) {
     profile_table_finish(&table);
 }
 
-TEST(table_finds_what_was_appended_once_it_is_indexed) {
+TEST(table_finds_appended_items_once_they_are_indexed) {
     struct profile_table table;
     profile_table_init(&table, sizeof(uint64_t));
     CHECK(profile_table_expect(&table, 1000));
@@ -56,7 +56,7 @@ TEST(table_finds_what_was_appended_once_it_is_indexed) {
     profile_table_finish(&table);
 }
 
-TEST(table_says_what_the_next_add_will_hold) {
+TEST(table_knows_what_the_next_add_will_allocate) {
     struct profile_table table;
     profile_table_init(&table, 40);
     for (int i = 0; i < 5000; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * draw_dump FORMAT < DUMP: a heap dump without the allocator's frames, drawn on stdout. */
+ * draw_dump FORMAT < DUMP renders a heap dump without the allocator's frames to stdout. */
 #include "api/draw/draw.h"
 #include "api/profile/jemalloc.h"
 #include "api/profile/memory.h"

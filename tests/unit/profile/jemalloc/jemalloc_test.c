@@ -44,7 +44,7 @@ TEST(each_stack_is_scaled_by_its_own_mean_size) {
     sonde_profile_destroy(profile);
 }
 
-TEST(only_executable_mappings_are_kept_and_callers_lie_in_their_call) {
+TEST(only_executable_mappings_are_read_and_callers_are_decremented) {
     struct sonde_profile *profile = read_text(two_stacks, SONDE_OK);
     CHECK_INT(sonde_profile_mapping_count(profile), ==, 2);
     struct sonde_sample sample = sonde_profile_sample(profile, 0);
@@ -57,7 +57,7 @@ TEST(only_executable_mappings_are_kept_and_callers_lie_in_their_call) {
     sonde_profile_destroy(profile);
 }
 
-TEST(allocation_totals_are_there_only_when_the_dump_counted_them) {
+TEST(allocation_totals_are_only_read_if_the_dump_has_them) {
     struct sonde_profile *profile = read_text("heap_v2/65536\n  t*: 1: 64 [9: 900]\n@ 0x1\n"
                                               "  t*: 1: 65536 [4: 262144]\n",
                                               SONDE_OK);
@@ -75,7 +75,7 @@ TEST(a_dump_without_samples_is_a_valid_empty_profile) {
     sonde_profile_destroy(profile);
 }
 
-TEST(broken_dumps_are_refused_with_their_line) {
+TEST(malformed_dumps_are_refused_with_the_line) {
     static const char *const broken[] = {
         "",
         "heap_v1/524288\n",

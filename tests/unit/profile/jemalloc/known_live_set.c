@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Holds a known live set and dumps jemalloc's view of it to the file named by its argument: 64 MB
- * in small blocks, 50 MiB in large ones, and one site that mixes both sizes. */
+ * Allocates a known live set and makes jemalloc dump it to the file of its argument: 64 MB in small
+ * blocks, 50 MiB in large ones, and one site with both sizes. */
 #include <jemalloc/jemalloc.h>
 #include <stdlib.h>
 
