@@ -89,6 +89,11 @@ bool fake_is_quiet(struct fake_guest *guest, int timeout_ms) {
     return !wait_readable(guest->fd, timeout_ms);
 }
 
+bool fake_is_disconnected(struct fake_guest *guest) {
+    char byte;
+    return wait_readable(guest->fd, TIMEOUT_MS) && recv(guest->fd, &byte, 1, MSG_PEEK) <= 0;
+}
+
 static bool read_exactly(struct fake_guest *guest, void *out, size_t len) {
     for (size_t got = 0; got < len;) {
         union {

@@ -34,8 +34,11 @@ void fake_send_raw(struct fake_guest *guest, const void *bytes, size_t len);
 bool fake_read(struct fake_guest *guest, sonde_guest_v1_ToGuest *message);
 /* Reads on until a frame of that tag comes; fails the test otherwise. */
 void fake_expect(struct fake_guest *guest, pb_size_t tag, sonde_guest_v1_ToGuest *message);
-/* True when nothing comes for so long. */
+/* True when nothing arrives within that time. */
 bool fake_is_quiet(struct fake_guest *guest, int timeout_ms);
+/* Waits up to 5 s for sonded to close the connection. False when it sends something or does not
+ * close. */
+bool fake_is_disconnected(struct fake_guest *guest);
 
 void fake_make_rings(struct fake_guest *guest, uint32_t count);
 void fake_send_rings(struct fake_guest *guest);

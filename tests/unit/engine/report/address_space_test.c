@@ -62,6 +62,18 @@ TEST(an_address_used_again_is_resolved_by_generation) {
     space_finish(&space);
 }
 
+/* A guest that starts its count again: the cache must not return the mapping of the earlier one. */
+TEST(a_generation_number_used_again_means_the_newer_mappings) {
+    struct space space = {0};
+    const struct symbol_mapping before = mapping_at(0x1000, 0x2000, "old"),
+                                after = mapping_at(0x1000, 0x2000, "new");
+    add(&space, 1, true, &before, 1);
+    CHECK_STR(space_find(&space, 1, 0x1800)->path, "old");
+    add(&space, 1, true, &after, 1);
+    CHECK_STR(space_find(&space, 1, 0x1800)->path, "new");
+    space_finish(&space);
+}
+
 TEST(only_the_newest_generations_are_kept) {
     struct space space = {0};
     const struct symbol_mapping a = mapping_at(0x1000, 0x2000, "a");
