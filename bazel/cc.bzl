@@ -32,21 +32,22 @@ def sonde_test_library(name, copts = [], **kwargs):
 def sonde_test_binary(name, copts = [], **kwargs):
     native.cc_binary(name = name, copts = _TEST_COPTS + copts, testonly = True, **kwargs)
 
-def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", **kwargs):
-    """A C test written with tests/unit/check.h."""
+def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", timeout = None, **kwargs):
+    """A C test written with tests/unit/check.h. A small one may take five minutes, too: on a busy machine."""
     native.cc_test(
         name = name,
         size = size,
+        timeout = timeout or ("moderate" if size == "small" else None),
         copts = _TEST_COPTS + copts,
         data = data + ["//tests:tsan.supp"],
         deps = deps + ["//tests/unit:check"],
         **kwargs
     )
 
-def sonde_kernel_cc_test(name, tags = [], size = "medium", **kwargs):
-    """A test that needs the machine's real clocks and perf: outside the sandbox, alone. It burns real CPU time, of
-    which a busy machine has little."""
-    sonde_cc_test(name = name, tags = tags + ["local", "exclusive"], size = size, **kwargs)
+def sonde_kernel_cc_test(name, tags = [], size = "medium", alone = False, **kwargs):
+    """A test that needs the machine's real clocks and perf: outside the sandbox. `alone`: it counts CPU time, of which
+    a busy machine has little, or fills the machine itself."""
+    sonde_cc_test(name = name, tags = tags + ["local"] + (["exclusive"] if alone else []), size = size, **kwargs)
 
 def sonde_sh_test(name, data = [], size = "medium", **kwargs):
     native.sh_test(name = name, size = size, data = data + ["//tests:tsan.supp"], **kwargs)

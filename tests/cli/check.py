@@ -2,6 +2,7 @@
 """The harness of the Python tests. Runs every function test_* of a script and prints the counts in the last line. The
 script's arguments select tests by a part of the name."""
 
+import concurrent.futures
 import os
 import signal
 import socket
@@ -53,8 +54,8 @@ def free_port():
 
 
 def short_folder():
-    """Creates a directory whose path is short enough for unix sockets, whatever TEST_TMPDIR is."""
-    return tempfile.mkdtemp(prefix="x.", dir="/tmp")
+    """Creates a directory in TMPDIR, whose path is short enough for unix sockets (tests/own_folder.sh)."""
+    return tempfile.mkdtemp(prefix="x.")
 
 
 def alive(pid):
@@ -93,25 +94,31 @@ def stop(process):
             process.wait()
 
 
-def main(namespace):
-    tests = [(name, function) for name, function in namespace.items()
-             if name.startswith("test_") and callable(function)]
+def run(test):
+    """The outcome of one (name, function)."""
+    name, function = test
+    started = time.monotonic()
+    try:
+        function()
+    except Skip as reason:
+        print(f"SKIP: {name}: {reason}\n", end="", flush=True)
+        return "skipped"
+    except Exception:  # pylint: disable=broad-except
+        print(f"FAILED {name}\n{traceback.format_exc()}", end="", flush=True)
+        return "failed"
+    print(f"ok {name} ({time.monotonic() - started:.1f} s)\n", end="", flush=True)
+    return "passed"
+
+
+def main(namespace, at_once=1):
+    """at_once: how many tests run side by side, for tests that share nothing and mostly wait."""
     wanted = sys.argv[1:]
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
-    for name, function in tests:
-        if wanted and not any(part in name for part in wanted):
-            continue
-        started = time.monotonic()
-        try:
-            function()
-            counts["passed"] += 1
-            print(f"ok {name} ({time.monotonic() - started:.1f} s)", flush=True)
-        except Skip as reason:
-            counts["skipped"] += 1
-            print(f"SKIP: {name}: {reason}", flush=True)
-        except Exception:  # pylint: disable=broad-except
-            counts["failed"] += 1
-            print(f"FAILED {name}", flush=True)
-            traceback.print_exc(file=sys.stdout)
-    print("%(passed)d passed, %(failed)d failed, %(skipped)d skipped" % counts)
-    sys.exit(1 if counts["failed"] or not sum(counts.values()) else 0)
+    tests = [(name, function) for name, function in namespace.items()
+             if name.startswith("test_") and callable(function) and (not wanted or any(part in name for part in wanted))]
+    if at_once == 1:
+        outcomes = list(map(run, tests))
+    else:
+        with concurrent.futures.ThreadPoolExecutor(at_once) as pool:
+            outcomes = list(pool.map(run, tests))
+    print(*(f"{outcomes.count(outcome)} {outcome}" for outcome in ("passed", "failed", "skipped")), sep=", ")
+    sys.exit(1 if "failed" in outcomes or not outcomes else 0)

@@ -117,7 +117,7 @@ def test_a_sonded_that_stands_still_for_a_second_loses_nothing():
         sonded.send_signal(signal.SIGCONT)
         told = json.loads(record.communicate(timeout=60)[0])
         check.equal(told["dropped"], 0, "dropped")
-        assert told["samples"] > 1000, told
+        assert told["samples"] > 100, told
     finally:
         sonded.send_signal(signal.SIGCONT)
         check.stop(target)
@@ -172,4 +172,4 @@ def test_targets_come_and_go_while_another_is_sampled():
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
-check.main(globals())
+check.main(globals(), at_once=2)

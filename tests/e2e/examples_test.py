@@ -56,4 +56,4 @@ def test_a_go_program_gets_pprof_without_asking_for_it():
     check.contains(top, "match_rules")
 
 
-check.main(globals())
+check.main(globals(), at_once=2)

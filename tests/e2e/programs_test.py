@@ -34,10 +34,14 @@ def build_threads(name, *flags):
     return build(name, "g++", "-O2", "-fomit-frame-pointer", "-pthread", *flags, f"{SOURCES}/threads.cc")
 
 
-def samples_of(server, **options):
-    stacks = server.stacks(**{"seconds": 3, "frequency": 499, **options})
-    assert stack.total(stacks) > 200, f"only {stack.total(stacks)} samples"
-    return stacks
+def samples_of(server, seconds=3, frequency=499):
+    """At least 200 samples. Of a busy machine a program gets less: then more is taken."""
+    stacks = []
+    for _ in range(6):
+        stacks += server.stacks(seconds=seconds, frequency=frequency)
+        if stack.total(stacks) > 200:
+            return stacks
+    raise AssertionError(f"only {stack.total(stacks)} samples")
 
 
 def rooted_share(stacks, *roots):
@@ -140,4 +144,4 @@ def test_redis_under_load():
     assert rooted_share(main, "_start", "main") > 0.97, main[:5]
 
 
-check.main(globals())
+check.main(globals(), at_once=2)

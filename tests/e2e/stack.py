@@ -57,7 +57,7 @@ class Server:
         for thread in self.threads:
             thread.start()
         try:
-            self.page = check.until(self._page, what=f"the page of {command[0]}")
+            self.page = check.until(self._page, seconds=60, what=f"the page of {command[0]}")
             self.host = self.page.removeprefix("http://")
             if ready:
                 check.until(lambda: self.process.poll() is not None or any(ready in line for line in self.out),
