@@ -28,7 +28,7 @@ struct engine_options {
         *socket_path;     /* where guests connect: unix path, or "@name" for the abstract space */
     const char *data_dir; /* unwind and symbol caches; made 0700 when missing */
     uint32_t workers;     /* 0 = 2 */
-    /* The program that converts DWARF (service/symbol/worker/worker.h); NULL = names only. */
+    /* The program to run as a symbol worker (service/symbol/worker/worker.h); NULL = names only. */
     const char *symbol_worker;
     /* debuginfod servers, separated by blanks (service/symbol/debuginfod); NULL or "" = none. */
     const char *debuginfod;

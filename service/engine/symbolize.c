@@ -74,7 +74,7 @@ static const char *shortfall_of(struct shortfalls *shortfalls, struct symbol_mod
     if (shortfalls->known[at].module != module) {
         shortfalls->known[at].module = module;
         shortfalls->known[at].text = symbol_module_shortfall(module);
-        /* The full table came after the names were given: who asks again gets it. */
+        /* The line table became ready after the names were resolved; the next request uses it. */
         if (!shortfalls->known[at].text[0] && symbol_module_fd(module) >= 0)
             shortfalls->known[at].text = symbol_converting;
     }

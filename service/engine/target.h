@@ -179,7 +179,7 @@ void tables_begin(struct target *target, struct generation *generation);
 /* Has the names fetched of all mappings that samples lie in. True when they are at hand, or there
  * is no hope of any. */
 bool tables_warm(struct target *target, struct stacks *stacks);
-/* True while full tables (inlined functions, files, lines) of them are being made. */
+/* True while line tables (inlined functions, files, lines) of them are being made. */
 bool tables_are_converting(const struct stacks *stacks);
 /* Fills module and bias of one mapping, in the calling (worker) thread, unless they are there. */
 void tables_open_mapping(struct engine *engine, pid_t pid, struct mapping *mapping);

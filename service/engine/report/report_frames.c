@@ -207,7 +207,7 @@ static sonde_err add_mapping(struct locating *locating, struct located_mapping *
     return sonde_profile_add_mapping(locating->profile, facts, &mapping->id);
 }
 
-/* Of modules that have no full table though they could have one. Several mappings may be of one
+/* Reports modules that have no line table but could have one. Several mappings may be of one
  * module. */
 static void tell_shortfalls(struct locating *locating) {
     struct sonde_buf *text = &locating->frames->shortfalls;

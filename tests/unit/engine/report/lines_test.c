@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports and full tables: a report waits a little for those that are being made, and says so when
+ * Reports and line tables: a report waits a little for those that are being made, and says so when
  * it was in vain. The samples lie in a library that the test compiles and loads; the worker is a
- * script that takes its time over full tables. */
+ * script that takes its time over line tables. */
 #include "tests/unit/engine/scene.h"
 #include "tests/unit/symbol/corpus.h"
 
@@ -34,7 +34,7 @@ static uint64_t load_library(const char *name) {
     return (uint64_t)(uintptr_t)outer + 6; /* after an endbr64 */
 }
 
-/* As scene_init, with a worker that does `action` before it makes a full table. */
+/* As scene_init, with a worker that does `action` before it makes a line table. */
 static void scene_with_worker(struct scene *scene, const char *action) {
     char text[1024];
     snprintf(text, sizeof text, "#!/bin/sh\n[ \"$2\" = symbols ] || %s\nexec %s \"$@\"\n", action,
