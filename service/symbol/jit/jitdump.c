@@ -300,7 +300,7 @@ static bool on_move(struct symbol_jitdump *dump, const struct elf_input *input, 
 
 /* --- the file --------------------------------------------------------------------------------- */
 
-/* False while the file is too short. A file of another kind is broken for good. */
+/* False while the file is too short. A file of another kind is never read again. */
 static bool read_header(struct symbol_jitdump *dump, const struct elf_input *input) {
     struct header header;
     if (!elf_read(input, 0, &header, sizeof header))

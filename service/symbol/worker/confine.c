@@ -60,7 +60,7 @@ static bool drop_user(void) {
            setresuid(user, user, user) == 0;
 }
 
-/* What the C library and our own code call while they read files and build a table. */
+/* The system calls of the worker and of the C library while they read files and build a table. */
 static const int allowed[] = {
     SCMP_SYS(read),      SCMP_SYS(pread64),       SCMP_SYS(write),        SCMP_SYS(lseek),
     SCMP_SYS(mmap),      SCMP_SYS(munmap),        SCMP_SYS(mremap),       SCMP_SYS(mprotect),
