@@ -30,10 +30,10 @@ bool elf_read(const struct elf_input *input, uint64_t offset, void *to, size_t l
 }
 
 bool elf_input_of_file(int fd, struct elf_input *input) {
-    struct stat about;
-    if (fd < 0 || fstat(fd, &about) != 0 || !S_ISREG(about.st_mode))
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
         return false;
-    *input = (struct elf_input){.fd = fd, .size = (uint64_t)about.st_size};
+    *input = (struct elf_input){.fd = fd, .size = (uint64_t)info.st_size};
     return true;
 }
 

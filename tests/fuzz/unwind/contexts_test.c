@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CONTEXTS made-up interrupted contexts over the real tables of this process: random registers, a
- * stack of random words, some of them code and some of them stack, guard pages in the middle and at
- * the end. No walk may fault unanswered, write outside its pcs, or fail to end. */
+ * Walks CONTEXTS random contexts with the real tables of this process: random registers, and a
+ * stack of random words, many of them addresses of code or of the stack, with guard pages in it. No
+ * walk may crash, write outside of its pcs, or fail to end. */
 #include "service/guest/ring.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/modules.h"
@@ -63,7 +63,7 @@ static void shuffle_stack(void) {
         stack[i] = random_word();
 }
 
-/* Pages 5 and 11 are never readable, but the walker is told that they are stack. */
+/* Pages 5 and 11 are not readable, though they are inside the bounds. */
 static void set_guards(int protection) {
     mprotect(stack + 5 * 512, 4096, protection);
     mprotect(stack + 11 * 512, 4096, protection);
@@ -91,7 +91,7 @@ static void check_one(const struct walk_bounds *bounds, uint32_t max) {
     CHECK_INT(result.frames, <=, WALK_MAX_FRAMES + 2 * DEPTH);
 }
 
-TEST(no_context_harms_the_walker) {
+TEST(walks_of_random_contexts_end_without_harm) {
     struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO}, before[2];
     modules_init(&modules);
     stack = mmap(NULL, WORDS * 8, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as an ELF file: the build ends in an error or in an image that passes the check. */
+ * Any bytes as an ELF file: building its table fails, or the image passes the check. */
 #include "service/unwind/table/table_build.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as .eh_frame and as .debug_frame. The first byte chooses; the rest is the section. */
+ * Any bytes as .eh_frame or .debug_frame. The first byte has the options; the rest is the section.
+ */
 #include "service/unwind/cfi/fde_reader.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * make_table FILE OUT: the table of an ELF file, as a seed. */
+ * make_table FILE OUT: writes the table of an ELF file, which is a seed. */
 #include "service/unwind/table/table_build.h"
 
 #include <fcntl.h>

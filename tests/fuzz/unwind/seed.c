@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compiled, not run: its unwind information is the seed of the fuzzers. No libc, so that the file
- * is small. */
+ * The fuzzers' seed is the unwind information of this file, which is compiled but never run. It
+ * uses no libc, so that it is small. */
 int leaf(int n);
 int frame(int n);
 int grown(int n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any bytes as a table image, its checksum made right so that the rest of the check is reached.
- * What passes is walked with: each look-up must stay inside the image, whatever the rules say. */
+ * Any bytes as a table image, with a correct checksum so that the rest of the check runs. Walks
+ * with an image that passes must not read outside of it, whatever its rules are. */
 #include "service/guest/signal/walk_shared.h"
 
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Tables of real files against libdw's reading of the same CFI, row by row; and of programs
- * compiled here in the ways that change where unwind information is. */
+ * Compares tables of real files with libdw's interpretation of the same CFI, address by address;
+ * and tables of programs that are compiled here with different places for unwind information. */
 #include "service/unwind/table/table_build.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/modules.h"
@@ -34,7 +34,7 @@ static bool build_path(const char *path, struct sonde_buf *table) {
     return true;
 }
 
-/* libdw's CFA of the common kind; false for expressions. */
+/* libdw's CFA as register and offset; false for other expressions. */
 static bool plain_cfa(Dwarf_Frame *frame, unsigned *number, int64_t *offset) {
     Dwarf_Op *ops;
     size_t count;
@@ -50,14 +50,14 @@ static bool plain_cfa(Dwarf_Frame *frame, unsigned *number, int64_t *offset) {
     return ops->atom >= DW_OP_breg0 && ops->atom <= DW_OP_breg31;
 }
 
-/* Where libdw says a register is saved, in the table's terms. */
+/* Where libdw finds a register, in the form that a table has it. */
 static int16_t saved_by_libdw(Dwarf_Frame *frame, int number, bool *from_rbp) {
     Dwarf_Op memory[3], *ops;
     size_t count;
     *from_rbp = false;
     if (dwarf_frame_register(frame, number, memory, &ops, &count) != 0)
         return UNWIND_LOST;
-    if (count == 0 && number == 3) /* libdw forgets that the ABI keeps rbx */
+    if (count == 0 && number == 3) /* libdw does not know that rbx is callee-saved */
         return UNWIND_SAME;
     if (count == 0)
         return ops == memory ? UNWIND_LOST : UNWIND_SAME;
@@ -73,7 +73,7 @@ static bool saved_equals(const struct unwind_rule *rule, Dwarf_Frame *frame) {
     for (int i = 0; i < UNWIND_SAVED_COUNT; i++) {
         bool from_rbp;
         int16_t saved = saved_by_libdw(frame, dwarf_numbers[i], &from_rbp);
-        if (from_rbp && rule->cfa == UNWIND_CFA_RSP) /* a rule left standing: cfi.c, settle_saved */
+        if (from_rbp && rule->cfa == UNWIND_CFA_RSP) /* see settle_saved in cfi_program.c */
             saved = UNWIND_SAME, from_rbp = false;
         if (rule->saved[i] != saved || (rule->from_rbp >> i & 1) != from_rbp)
             return false;
@@ -144,7 +144,7 @@ static uint64_t count_differences(const char *path, const struct sonde_buf *tabl
     return different;
 }
 
-/* Compares at every step-th byte of the text. */
+/* Compares every step-th byte of the text. */
 static void compare_with_libdw(const char *path, uint64_t step, bool debug_frame) {
     struct sonde_buf table = {0};
     struct oracle oracle;
@@ -231,7 +231,7 @@ static const char *temporary(const char *name) {
     return out;
 }
 
-/* Compiles the source with a compiler's command line; the program's path. */
+/* Compiles the source with a compiler's command line and returns the program's path. */
 static const char *compile(const char *compiler, const char *name) {
     char command[2048];
     const char *file = temporary("sample.cc"), *program = temporary(name);
@@ -263,7 +263,7 @@ TEST(an_lld_program_is_read_as_libdw_reads_it) {
 
 #define NO_TABLES "g++ -O2 -g -fno-asynchronous-unwind-tables -fno-unwind-tables -fno-exceptions "
 
-TEST(debug_frame_stands_in_when_eh_frame_is_missing) {
+TEST(debug_frame_is_used_if_eh_frame_is_missing) {
     struct sonde_buf table = {0};
     const char *program = compile(NO_TABLES, "debug_frame");
     CHECK(build_path(program, &table));
@@ -282,7 +282,7 @@ TEST(compressed_debug_frame_gives_the_same_rows) {
     sonde_buf_finish(&packed);
 }
 
-TEST(a_program_without_tables_covers_less_and_says_so) {
+TEST(a_program_without_unwind_tables_has_less_coverage) {
     struct sonde_buf with = {0}, without = {0};
     CHECK(build_path(compile("g++ -O2", "with"), &with));
     CHECK(build_path(compile("g++ -O2 -fno-asynchronous-unwind-tables -fno-unwind-tables "
@@ -294,7 +294,7 @@ TEST(a_program_without_tables_covers_less_and_says_so) {
     sonde_buf_finish(&without);
 }
 
-/* A file's section headers taken away, as packers and `strip --strip-section-headers` do. */
+/* Removes a file's section headers, as packers and `strip --strip-section-headers` do. */
 static void drop_section_headers(const char *path) {
     int fd = open(path, O_RDWR | O_CLOEXEC);
     Elf64_Ehdr header;
@@ -305,7 +305,7 @@ static void drop_section_headers(const char *path) {
     close(fd);
 }
 
-TEST(without_section_headers_the_segment_gives_the_same_table) {
+TEST(a_file_without_section_headers_has_the_same_table) {
     struct sonde_buf with = {0}, without = {0};
     const char *program = compile("g++ -O2", "stripped");
     CHECK(build_path(program, &with));
@@ -317,7 +317,7 @@ TEST(without_section_headers_the_segment_gives_the_same_table) {
     sonde_buf_finish(&without);
 }
 
-TEST(a_file_that_is_no_program_is_refused_with_a_sentence) {
+TEST(a_file_that_is_not_a_program_is_refused) {
     struct sonde_buf table = {0};
     struct sonde_diag diag = {0};
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);

@@ -76,7 +76,7 @@ static const char *kept_path(const char *identity) {
     return path;
 }
 
-TEST(a_table_comes_as_a_memfd_that_nobody_can_change) {
+TEST(a_table_is_a_sealed_memfd) {
     size_t bytes;
     struct unwind_cache *cache = cache_in(NULL, 0);
     int memfd = get(cache, "libc", LIBC, &bytes);
@@ -107,7 +107,7 @@ TEST(one_identity_is_one_memfd) {
     unwind_cache_destroy(cache);
 }
 
-TEST(the_next_start_finds_the_table_on_disk) {
+TEST(a_new_cache_finds_the_table_on_disk) {
     struct unwind_cache *cache = cache_in(fresh_dir(), 0);
     get_and_drop(cache, "abc", LD);
     unwind_cache_destroy(cache);
@@ -119,7 +119,7 @@ TEST(the_next_start_finds_the_table_on_disk) {
     unwind_cache_destroy(cache);
 }
 
-/* One byte of the kept table changed, at an offset from its start. */
+/* Changes one byte of the stored table. */
 static void damage(const char *identity, off_t at) {
     int fd = open(kept_path(identity), O_RDWR | O_CLOEXEC);
     uint8_t byte;
@@ -129,7 +129,7 @@ static void damage(const char *identity, off_t at) {
     close(fd);
 }
 
-TEST(a_damaged_table_is_thrown_away_and_built_again) {
+TEST(a_damaged_table_is_deleted_and_built_again) {
     struct unwind_cache *cache = cache_in(fresh_dir(), 0);
     get_and_drop(cache, "abc", LD);
     unwind_cache_destroy(cache);
@@ -149,7 +149,7 @@ TEST(a_damaged_table_is_thrown_away_and_built_again) {
     unwind_cache_destroy(cache);
 }
 
-TEST(the_directory_keeps_to_its_limit_and_drops_the_oldest) {
+TEST(the_directory_stays_within_its_limit_and_loses_the_oldest) {
     struct unwind_cache *cache = cache_in(fresh_dir(), 64 << 10); /* ld's table is about 14 KB */
     for (char name[] = "a"; name[0] <= 'h'; name[0]++) {
         get_and_drop(cache, name, LD);
@@ -162,7 +162,7 @@ TEST(the_directory_keeps_to_its_limit_and_drops_the_oldest) {
     unwind_cache_destroy(cache);
 }
 
-TEST(an_identity_is_a_name_and_no_path) {
+TEST(an_identity_that_is_not_a_name_is_refused) {
     struct unwind_cache *cache = cache_in(fresh_dir(), 0);
     const char *const wrong[] = {"", "../x", "a/b", ".hidden", "a b", "a\n"};
     int memfd;
@@ -181,7 +181,7 @@ TEST(an_identity_is_a_name_and_no_path) {
     unwind_cache_destroy(cache);
 }
 
-TEST(a_failure_is_told_and_not_remembered) {
+TEST(a_failure_is_reported_and_not_cached) {
     struct unwind_cache *cache = cache_in(NULL, 0);
     struct sonde_diag diag = {0};
     int memfd, fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -195,7 +195,7 @@ TEST(a_failure_is_told_and_not_remembered) {
     unwind_cache_destroy(cache);
 }
 
-TEST(a_directory_that_cannot_be_made_is_refused) {
+TEST(a_directory_that_cannot_be_created_is_an_error) {
     struct unwind_cache *cache;
     struct sonde_diag diag = {0};
     CHECK_INT(unwind_cache_create("/proc/none/here", 0, &cache, &diag), ==, SONDE_IO);
@@ -212,7 +212,7 @@ static void *ask_for_libc(void *context) {
     return err == SONDE_OK ? context : NULL;
 }
 
-TEST(askers_at_once_build_once) {
+TEST(concurrent_gets_build_once) {
     struct unwind_cache *cache = cache_in(fresh_dir(), 0);
     pthread_t threads[8];
     for (int i = 0; i < 8; i++)

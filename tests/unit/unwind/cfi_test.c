@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hand-made call frame programs: one section, its bytes written out here, and what the table says
- * about a pc. */
+ * Call frame programs written by hand: the bytes of a section, and the rules that the table then
+ * has for a pc. */
 #include "service/unwind/cfi/fde_reader.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/modules.h"
@@ -43,8 +43,8 @@ static void put_record_len(size_t at) {
     memcpy(section + at, &len, 4);
 }
 
-/* code align 1, data align -8, return register 16; then letters' data and the initial instructions.
- */
+/* A CIE with code align 1, data align -8, return register 16, augmentation and initial
+ * instructions. */
 static void put_cie(const char *letters, const void *data, size_t data_len, const void *code,
                     size_t code_len) {
     cie_at = section_len;
@@ -58,8 +58,7 @@ static void put_cie(const char *letters, const void *data, size_t data_len, cons
     put_record_len(cie_at);
 }
 
-/* The CIE nearly every compiler writes: zR, pcrel sdata4; CFA = rsp + 8, return address at CFA - 8.
- */
+/* The CIE of nearly every compiler: zR, pcrel sdata4; CFA = rsp + 8, return address at CFA - 8. */
 static void put_usual_cie(void) {
     static const uint8_t code[] = {DEF_CFA(7, 8), OFFSET(16, 1)};
     section_len = 0;
@@ -150,7 +149,7 @@ TEST(restore_takes_the_rule_of_the_cie) {
     CHECK_INT(at(2)->saved[UNWIND_R12], ==, -32);
 }
 
-TEST(undefined_return_address_is_the_end) {
+TEST(undefined_return_address_is_the_root) {
     put_usual_cie();
     FDE(0, 0x10, UNDEFINED(16));
     CHECK_INT(compile(), ==, SONDE_OK);
@@ -180,7 +179,7 @@ TEST(realigned_stacks_become_deref_rules) {
     CHECK_INT(at(8)->cfa_add, ==, 8);
 }
 
-TEST(expression_of_register_and_number_is_a_register_rule) {
+TEST(expression_of_register_and_offset_is_a_register_rule) {
     put_usual_cie();
     FDE(0, 0x40, 0x0f, 2, 0x7a, 0x10); /* r10 + 16 */
     CHECK_INT(compile(), ==, SONDE_OK);
@@ -189,7 +188,7 @@ TEST(expression_of_register_and_number_is_a_register_rule) {
     CHECK_INT(at(0)->cfa_offset, ==, 16);
 }
 
-TEST(signal_trampoline_is_known_by_its_expressions) {
+TEST(signal_trampoline_is_recognised_by_its_expressions) {
     static const uint8_t code[] = {0x00};
     section_len = 0;
     put_cie("zRS", "\x01\x1b", 2, code, sizeof code);
@@ -202,9 +201,9 @@ TEST(signal_trampoline_is_known_by_its_expressions) {
     CHECK_INT(at(0x10)->cfa_offset, ==, 0);
 }
 
-TEST(what_a_rule_cannot_hold_is_a_counted_gap) {
+TEST(rules_too_complex_for_a_row_are_counted) {
     put_usual_cie();
-    FDE(0, 0x40, ADVANCE(4), 0x0f, 1, 0x9c, /* DW_OP_call_frame_cfa: not one of ours */
+    FDE(0, 0x40, ADVANCE(4), 0x0f, 1, 0x9c, /* DW_OP_call_frame_cfa: no rule can hold it */
         ADVANCE(4), DEF_CFA(7, 8), ADVANCE(4), 0x09, 16, 0 /* return address in rax */);
     CHECK_INT(compile(), ==, SONDE_OK);
     CHECK_INT(at(0)->cfa, ==, UNWIND_CFA_RSP);
@@ -214,7 +213,7 @@ TEST(what_a_rule_cannot_hold_is_a_counted_gap) {
     CHECK_INT(complex_rows, ==, 2);
 }
 
-TEST(a_register_saved_too_far_away_is_lost_but_the_frame_is_not) {
+TEST(a_register_saved_too_far_away_is_lost_but_its_frame_has_a_rule) {
     put_usual_cie();
     FDE(0, 0x40, 0x05, 6, 0xff, 0xff, 0x03); /* rbp at CFA - 524,280 */
     CHECK_INT(compile(), ==, SONDE_OK);
@@ -228,18 +227,18 @@ TEST(equal_neighbours_are_one_row_and_equal_rules_one_rule) {
     FDE(0x10, 0x10, ADVANCE(4), CFA_OFFSET(16));
     CHECK_INT(compile(), ==, SONDE_OK);
     const struct unwind_header *header = (const struct unwind_header *)image.data;
-    CHECK_INT(header->row_count, ==, 4); /* 8 | 16 | 8, on into the next function | 16 */
+    CHECK_INT(header->row_count, ==, 4); /* 8 | 16 | 8, which continues in the next function | 16 */
     CHECK_INT(header->rule_count, ==, 4);
     CHECK_INT(header->fde_count, ==, 2);
     CHECK_INT(header->covered_bytes, ==, 0x20);
 }
 
-TEST(unsorted_functions_are_sorted_and_overlaps_settled) {
+TEST(unsorted_functions_are_sorted_and_overlaps_resolved) {
     put_usual_cie();
     FDE(0x200, 0x100, CFA_OFFSET(32));
     FDE(0x100, 0x200, CFA_OFFSET(16)); /* cut at 0x200 */
-    FDE(0x200, 0x300, CFA_OFFSET(48)); /* same start, later: does not count */
-    FDE(TEXT, 0x10, CFA_OFFSET(64));   /* where no code is */
+    FDE(0x200, 0x300, CFA_OFFSET(48)); /* the same start as an earlier one: dropped */
+    FDE(TEXT, 0x10, CFA_OFFSET(64));   /* outside of the code: dropped */
     CHECK_INT(compile(), ==, SONDE_OK);
     CHECK_INT(at(0x1ff)->cfa_offset, ==, 16);
     CHECK_INT(at(0x200)->cfa_offset, ==, 32);
@@ -274,7 +273,7 @@ TEST(a_function_as_long_as_its_text_is_whole_and_an_empty_one_is_none) {
     CHECK_INT(header->text_bytes, ==, 0x40);
 }
 
-TEST(a_broken_program_costs_its_own_function_only) {
+TEST(a_broken_program_affects_only_its_own_function) {
     put_usual_cie();
     FDE(0, 0x40, ADVANCE(4), RECALL); /* nothing remembered */
     FDE(0x40, 0x40, CFA_OFFSET(16));
@@ -284,7 +283,7 @@ TEST(a_broken_program_costs_its_own_function_only) {
     CHECK_INT(at(0x40)->cfa_offset, ==, 16);
 }
 
-TEST(states_remembered_without_end_are_broken) {
+TEST(a_program_that_remembers_too_many_states_is_broken) {
     uint8_t code[64];
     memset(code, REMEMBER, sizeof code);
     put_usual_cie();
@@ -341,7 +340,7 @@ TEST(a_length_past_the_section_is_corrupt) {
     CHECK_INT(compile(), ==, SONDE_CORRUPT);
 }
 
-TEST(a_zero_length_inside_the_section_is_passed_over) {
+TEST(a_record_of_length_zero_inside_a_section_is_skipped) {
     put_usual_cie();
     FDE(0, 0x40, CFA_OFFSET(16));
     put32(0);
@@ -350,7 +349,7 @@ TEST(a_zero_length_inside_the_section_is_passed_over) {
     CHECK_INT(at(0x40)->cfa_offset, ==, 24);
 }
 
-TEST(an_unknown_augmentation_letter_spoils_its_functions) {
+TEST(an_unknown_augmentation_letter_makes_a_cie_unusable) {
     static const uint8_t code[] = {DEF_CFA(7, 8), OFFSET(16, 1)};
     section_len = 0;
     put_cie("zXR", "\x01\x1b", 2, code, sizeof code);

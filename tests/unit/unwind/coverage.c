@@ -8,8 +8,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Length of the nop that these bytes begin with, 0 when they are none: int3, zeros, nop and its
- * long forms (66 and 2e in front, 0f 1f with an address). */
+/* The length of the padding instruction at bytes: int3, zero, nop and its long forms (prefixes 66
+ * and 2e, 0f 1f with an address). 0 if it is another instruction. */
 static uint64_t nop_at(const uint8_t *bytes, uint64_t len) {
     uint64_t at = 0;
     if (bytes[0] == 0xcc || bytes[0] == 0x00)
@@ -25,7 +25,7 @@ static uint64_t nop_at(const uint8_t *bytes, uint64_t len) {
     return whole <= len ? whole : 0;
 }
 
-/* A run of bytes that no function claims. */
+/* Counts bytes that belong to no function. */
 static void add_gap(struct coverage *coverage, const uint8_t *bytes, uint64_t len) {
     for (uint64_t at = 0; at < len;) {
         uint64_t nop = nop_at(bytes + at, len - at);
@@ -46,7 +46,7 @@ static void add_covered(struct coverage *coverage, const struct unwind_rule *rul
 
 static void add_section(struct coverage *coverage, const void *image, const uint8_t *bytes,
                         uint64_t vaddr, uint64_t len) {
-    uint64_t gap = 0; /* bytes of the gap that ends at `at` */
+    uint64_t gap = 0; /* length of the gap that ends at `at` */
     coverage->text += len;
     for (uint64_t at = 0; at < len; at++) {
         const struct unwind_rule *rule = unwind_table_rule(image, vaddr + at);
@@ -84,7 +84,7 @@ sonde_err coverage_of(const char *path, struct coverage *coverage, struct sonde_
     struct elf_file file = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return sonde_fail(diag, SONDE_NOT_FOUND, "%s is not here", path);
+        return sonde_fail(diag, SONDE_NOT_FOUND, "%s not found", path);
     *coverage = (struct coverage){0};
     sonde_err err = unwind_table_build(fd, &table, diag);
     if (!err && elf_input_of_file(fd, &input))

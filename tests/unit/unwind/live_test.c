@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * In a real signal handler, the walk of the interrupted context beside libunwind's own walk of the
- * same context: the oracle. (libunwind may do that here because this program neither loads
- * libraries nor throws meanwhile.) */
+ * Walks the interrupted context in a real signal handler and compares the result with libunwind's
+ * walk of the same context. (Here libunwind can do that, because this program does not load
+ * libraries or throw exceptions meanwhile.) */
 #define UNW_LOCAL_ONLY
 #include "service/guest/ring.h"
 #include "tests/unit/check.h"
@@ -27,7 +27,7 @@ static struct {
     uint64_t ours[DEPTH], theirs[DEPTH];
     uint32_t their_depth;
     struct walk_result result;
-    uint64_t walks, different, told;
+    uint64_t walks, different, printed;
 } seen;
 
 static uint32_t walk_by_libunwind(ucontext_t *context) {
@@ -60,8 +60,8 @@ static const char *module_of(uint64_t pc, uint64_t *offset) {
     return module ? modules.names[module - modules.modules] : "?";
 }
 
-static void tell(void) {
-    if (seen.told++ >= 5)
+static void print_difference(void) {
+    if (seen.printed++ >= 5)
         return;
     printf("ours: %u frames, end %u; libunwind: %u frames\n", seen.result.depth, seen.result.end,
            seen.their_depth);
@@ -80,7 +80,7 @@ static void on_signal(int number, siginfo_t *info, void *context) {
     seen.walks++;
     if (!equal()) {
         seen.different++;
-        tell();
+        print_difference();
     }
 }
 
@@ -92,7 +92,7 @@ static void set_handler(int number, void (*handler)(int, siginfo_t *, void *), i
 
 static void begin(void) {
     if (modules.map.count == 0) {
-        work_round(1); /* binds what is bound lazily, and loads the vdso's pages */
+        work_round(1); /* resolves lazy symbols and touches the vdso's pages */
         modules_init(&modules);
     }
     memset(&seen, 0, sizeof seen);
@@ -108,7 +108,7 @@ TEST(every_module_of_this_program_has_a_table) {
     begin();
     for (uint64_t i = 0; i < modules.map.count; i++)
         if (modules.names[i][0] == '/' && modules.modules[i].text_bytes == 0)
-            check_fail(__FILE__, __LINE__, "%s has none", modules.names[i]);
+            check_fail(__FILE__, __LINE__, "%s has no table", modules.names[i]);
 }
 
 TEST(a_mixed_recursion_is_walked_as_libunwind_walks_it) {
@@ -163,7 +163,7 @@ TEST(a_sample_inside_a_handler_is_walked_through_the_signal_frame) {
 
 static char alternate[1 << 16] __attribute__((aligned(64)));
 
-TEST(a_sample_on_the_alternate_stack_is_walked_back_to_the_threads) {
+TEST(a_sample_on_the_alternate_stack_is_walked_back_to_the_threads_stack) {
     stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate},
             none = {.ss_flags = SS_DISABLE};
     begin();
@@ -187,7 +187,7 @@ static void sample_while_working(uint64_t wanted) {
     setitimer(ITIMER_REAL, &never, NULL);
 }
 
-TEST(interrupted_anywhere_the_walk_is_libunwinds) {
+TEST(interrupted_anywhere_the_walk_equals_libunwinds) {
     begin();
     sample_while_working(4000);
     printf("%lu walks, %lu different\n", (unsigned long)seen.walks, (unsigned long)seen.different);
@@ -211,14 +211,14 @@ static void walk_from_here(void) {
             break;
     }
     seen.their_depth++;
-    seen.theirs[0] = seen.ours[0]; /* two places in this function */
+    seen.theirs[0] = seen.ours[0]; /* they are two different pcs in this function */
 }
 
 TEST(an_ordinary_call_walks_from_its_own_registers) {
     begin();
     work_deep(40, walk_from_here);
     if (!equal())
-        tell();
+        print_difference();
     CHECK(equal());
     CHECK_INT(seen.result.depth, >, 40);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What guest and sonded do together, in one call: the executable mappings of a process with their
- * tables, as a walk_map. */
+ * The executable mappings of this process with their tables, as a walk_map: what guest and sonded
+ * do together. */
 #ifndef SONDE_TESTS_UNIT_UNWIND_MODULES_H
 #define SONDE_TESTS_UNIT_UNWIND_MODULES_H
 
@@ -20,9 +20,9 @@ struct modules {
 
 void modules_init(struct modules *modules);
 void modules_finish(struct modules *modules);
-/* runtime address - ELF vaddr of a mapping of the file behind fd; 0 when it is none of its code. */
+/* runtime address - ELF vaddr of a mapping of the file behind fd; 0 if no code of the file fits. */
 uint64_t modules_bias(int fd, uint64_t start, uint64_t offset);
-/* A rule at an ELF vaddr of an image. */
+/* The rule that an image has at an ELF vaddr. */
 const struct unwind_rule *modules_rule(const struct sonde_buf *image, uint64_t vaddr);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Walks over words that are read from afar, on made-up tables and stacks; what one thread of
- * another process shows is tracee_test's. */
+ * Walks of another process's stack, with artificial tables and words. Reading from a real process
+ * is in tracee_test.c. */
 #include "service/unwind/remote/remote.h"
 #include "service/unwind/table/rows.h"
 #include "tests/unit/check.h"
@@ -130,10 +130,11 @@ TEST(an_unknown_register_that_is_needed_ends_the_walk_and_is_named) {
     CHECK(!unwind_remote_search(&remote, &walk));
 }
 
-TEST(the_frame_is_searched_for_by_who_calls_the_function) {
+TEST(the_search_finds_the_frame_whose_return_address_follows_a_call_of_the_function) {
     build();
     words[10] = CODE + 0x150;
-    /* Left-overs of another call, which lead to the root too; a frame whose call goes elsewhere. */
+    /* An old return address of a call of another function, from where a walk would reach the root,
+     * too. */
     words[15] = STACK + 8 * 30, words[16] = call(0x240, 0x0);
     words[20] = 0, words[21] = call(0x260, 0x100);
     struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
@@ -144,10 +145,10 @@ TEST(the_frame_is_searched_for_by_who_calls_the_function) {
     CHECK_INT(pcs[2], ==, CODE + 0x260);
 }
 
-TEST(a_search_that_leads_nowhere_leaves_the_walk_as_it_was) {
+TEST(a_search_without_success_does_not_change_the_walk) {
     build();
     words[10] = CODE + 0x150;
-    for (int i = 12; i < 200; i += 2) /* calls of this function from frames that go in circles */
+    for (int i = 12; i < 200; i += 2) /* calls of this function from frames that form a cycle */
         words[i] = STACK + 8 * 12, words[i + 1] = call(0x180, 0x100);
     struct unwind_remote_walk walk = walk_from(CODE + 0x10, 10, false, 0);
     CHECK(!unwind_remote_search(&remote, &walk));
@@ -190,7 +191,7 @@ TEST(code_interrupted_at_a_functions_first_instruction_is_looked_up_there) {
     CHECK_INT(pcs[3], ==, CODE + 0x210);
 }
 
-TEST(each_way_to_end_early_is_told) {
+TEST(a_walk_that_ends_early_has_its_reason) {
     build();
     words[10] = CODE + 0x401;
     CHECK_INT(walk_from(CODE + 0x10, 10, true, 0).end, ==, UNWIND_REMOTE_NO_TABLE);
@@ -214,7 +215,7 @@ TEST(a_walk_ends_when_its_pcs_are_full) {
     CHECK_INT(walk.count, ==, 64);
 }
 
-TEST(any_words_at_all_end_the_walk_and_the_search) {
+TEST(walks_and_searches_of_random_words_end) {
     build();
     uint64_t seed = 88172645463325252ull;
     for (int round = 0; round < 20000; round++) {

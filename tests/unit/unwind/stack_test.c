@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How much stack a walk takes: run on a painted stack of its own, with a real handler's work: the
- * context of this very program, walked to its end by the fast loop, and again by the slow one. */
+ * How much stack a walk needs. It runs on a stack of its own that is filled with a pattern, and
+ * walks this program's stack to its root, once by the fast loop and once by the slow one. */
 #include "service/guest/ring.h"
 #include "service/guest/signal/walk_shared.h"
 #include "tests/unit/check.h"
@@ -34,7 +34,7 @@ static void walk_slow_once(void) {
     result.depth = walk.at;
 }
 
-/* Bytes of stack `run` has touched, its own entry included. */
+/* Returns how many bytes of stack `run` uses. */
 static size_t stack_of(void (*run)(void)) {
     for (size_t i = 0; i < WORDS; i++)
         painted[i] = PAINT;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Every instruction of a set of functions: a child executes them step by step under ptrace, and at
- * each step our walk of its registers and its stack is compared with libunwind's remote walk.
+ * Tests walks at every instruction of a set of functions. A child executes them step by step under
+ * ptrace. At each step the walk of its registers and stack is compared with libunwind's remote
+ * walk.
  *
- * The functions are those this program is made of, and the same compiled here by gcc and clang with
- * each optimisation, with and without frame pointers.
+ * The functions are those of this program, and the same functions compiled here by gcc and clang at
+ * each optimisation level, with and without frame pointers.
  *
- * The child is forked and runs on a stack that parent and child have at the same address; the
- * parent copies what the child has on it, so that the walker's loads find the child's words. */
+ * The child runs on a stack that parent and child have at the same address. The parent copies the
+ * child's words to its own, where the walker then reads them. */
 #include "service/guest/ring.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
@@ -29,7 +30,7 @@
 
 #define STACK_BYTES (256u << 10)
 #define MAX_STEPS   40000
-#define MORE_STEPS  60000 /* where a place is compared a few times only */
+#define MORE_STEPS  60000 /* if each pc is compared at most TIMES times */
 #define TIMES       3
 #define MAX_CALLS   256
 #define DEPTH       64
@@ -73,7 +74,7 @@ static void registers_of(const struct user_regs_struct *from, struct unwind_regi
     to->known = (1u << UNWIND_REGISTERS) - 1;
 }
 
-/* As a thread's heap samples: each walk beside the one before, one instruction earlier. */
+/* Walks again with a memo, as for heap samples; it has the walk of the step before. */
 static void check_with_memo(const struct unwind_registers *start, const struct walk_bounds *bounds,
                             const uint64_t *pcs, const struct walk_result *result) {
     static struct walk_memo memo;
@@ -85,7 +86,7 @@ static void check_with_memo(const struct unwind_registers *start, const struct w
     CHECK(memcmp(same, pcs, result->depth * sizeof *pcs) == 0);
 }
 
-/* Our walk. False when the child is not on the shared stack. */
+/* Walks with our walker. False if the child is not on the shared stack. */
 static bool walk_ours(pid_t child, const struct user_regs_struct *registers, uint64_t *pcs,
                       struct walk_result *result) {
     uint64_t low = (uint64_t)stack, high = low + STACK_BYTES, from = registers->rsp - 128;
@@ -127,8 +128,8 @@ static bool is_equal(const uint64_t *ours, const struct walk_result *result, con
     return true;
 }
 
-static void tell(const uint64_t *ours, const struct walk_result *result, const uint64_t *theirs,
-                 uint32_t their_depth) {
+static void print_difference(const uint64_t *ours, const struct walk_result *result,
+                             const uint64_t *theirs, uint32_t their_depth) {
     const struct walk_module *module = walk_map_find(&modules.map, ours[0]);
     printf("at %s+%#lx: ours %u frames (end %u), libunwind's %u\n",
            module ? modules.names[module - modules.modules] : "?",
@@ -138,16 +139,16 @@ static void tell(const uint64_t *ours, const struct walk_result *result, const u
         printf("   %lx %lx\n", (unsigned long)ours[i], (unsigned long)theirs[i]);
 }
 
-/* What is so beyond doubt: the calls that were seen and have not returned, by where the return
- * address stands. libunwind is wrong in some epilogues: it takes a register for saved that is back
- * already (cfi.c, settle_saved). */
+/* The true stack: the calls that were executed and have not returned, with the place of each return
+ * address. libunwind is wrong in some epilogues, where it restores a register that the function has
+ * already restored (see settle_saved in cfi_program.c). */
 static struct {
     struct user_regs_struct before;
     uint64_t slots[MAX_CALLS], returns[MAX_CALLS];
     uint32_t count;
 } calls;
 
-static void see_step(pid_t child) {
+static void track_calls(pid_t child) {
     struct user_regs_struct now;
     if (ptrace(PTRACE_GETREGS, child, 0, &now) != 0)
         return;
@@ -173,11 +174,11 @@ static bool is_true(const uint64_t *ours, const struct walk_result *result) {
 }
 
 static struct { uint64_t steps, different, theirs_wrong; } count;
-static uint8_t times[1 << 16]; /* that a pc was compared, by its hash */
+static uint8_t times[1 << 16]; /* how often a pc was compared, by its hash */
 
-static bool is_worth_it(void) {
-    uint8_t *so_often = &times[calls.before.rip * 0x9e3779b97f4a7c15ull >> 48];
-    return *so_often < TIMES && ++*so_often;
+static bool is_new_enough(void) {
+    uint8_t *compared = &times[calls.before.rip * 0x9e3779b97f4a7c15ull >> 48];
+    return *compared < TIMES && ++*compared;
 }
 
 static void compare_here(pid_t child, unw_addr_space_t space, void *upt) {
@@ -196,7 +197,7 @@ static void compare_here(pid_t child, unw_addr_space_t space, void *upt) {
         return;
     }
     if (count.different++ < 12)
-        tell(ours, &result, theirs, their_depth);
+        print_difference(ours, &result, theirs, their_depth);
 }
 
 static bool step(pid_t child) {
@@ -210,8 +211,8 @@ static void follow(pid_t child, bool all) {
     void *upt = _UPT_create(child);
     unw_set_caching_policy(space, UNW_CACHE_GLOBAL);
     for (int i = 0; i < (all ? MAX_STEPS : MORE_STEPS) && step(child); i++) {
-        see_step(child);
-        if (all || is_worth_it())
+        track_calls(child);
+        if (all || is_new_enough())
             compare_here(child, space, upt);
     }
     _UPT_destroy(upt);
@@ -233,7 +234,7 @@ static void step_through(bool all, uint64_t least) {
         run_child();
     CHECK_INT(waitpid(child, &status, 0), ==, child);
     if (!WIFSTOPPED(status) || WSTOPSIG(status) != SIGSTOP)
-        check_skip("this machine lets no process be traced");
+        check_skip("this machine does not allow ptrace");
     follow(child, all);
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
@@ -245,7 +246,7 @@ static void step_through(bool all, uint64_t least) {
     CHECK_INT(count.different * 1000, <=, count.steps);
 }
 
-TEST(at_every_instruction_the_walk_is_libunwinds) {
+TEST(at_every_instruction_the_walk_equals_libunwinds) {
     step_through(true, 5000);
 }
 
@@ -262,13 +263,13 @@ static void step_compiled(const char *compiler_and_flags) {
     void *library = status == 0 ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     if (!library) {
         unlink(path);
-        check_skip("%s does not work here", compiler_and_flags);
+        check_skip("cannot run %s", compiler_and_flags);
     }
     subject = (unsigned long (*)(unsigned))dlsym(library, "work_short");
     CHECK(subject != NULL);
     step_through(false, 1000);
     subject = work_short;
-    unlink(path); /* not before: its table is made from it */
+    unlink(path); /* not before its table was built from it */
     dlclose(library);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Looks at and stops of threads of another process. Whatever is done to them, no call of theirs
- * ends with EINTR, and none returns before its time. */
+ * Snapshots and stops of threads of another process. None of their calls may fail with EINTR or
+ * return too early because of them. */
 #include "service/unwind/remote/tracee.h"
 #include "tests/unit/check.h"
 #include "tests/unit/unwind/waits.h"
@@ -49,7 +49,7 @@ static void begin(void) {
     pause_ms(50);
     struct tracee_snapshot snapshot;
     if (tracee_take_snapshot(task_dir, waits->of[WAIT_POLL].tid, &snapshot) == TRACEE_REFUSED)
-        check_skip("this machine lets no process be looked at");
+        check_skip("this machine does not allow ptrace");
 }
 
 static void end(void) {
@@ -70,8 +70,7 @@ static void check_undisturbed(void) {
     CHECK_INT(waits->of[WAIT_IN_TURNS].rounds, >, 10);
 }
 
-/* A thread that waits with a timeout is between two waits now and then, and for longer where others
- * have the CPU. */
+/* A thread that waits with a timeout may be between two waits, for long if the machine is busy. */
 static void snapshot_wait(pid_t tid, struct tracee_snapshot *snapshot) {
     enum tracee_state state = tracee_take_snapshot(task_dir, tid, snapshot);
     for (int i = 0; i < 2000 && state != TRACEE_BLOCKED; i++) {
@@ -81,7 +80,7 @@ static void snapshot_wait(pid_t tid, struct tracee_snapshot *snapshot) {
     CHECK_INT(state, ==, TRACEE_BLOCKED);
 }
 
-TEST(a_look_tells_where_a_thread_waits_and_that_it_slept_on) {
+TEST(snapshots_show_where_a_thread_waits_and_whether_it_ran) {
     struct tracee_snapshot first, second;
     begin();
     pid_t tid = waits->of[WAIT_CONDITION].tid;
@@ -94,13 +93,12 @@ TEST(a_look_tells_where_a_thread_waits_and_that_it_slept_on) {
     snapshot_wait(tid, &first);
     pause_ms(400);
     snapshot_wait(tid, &second);
-    CHECK(!tracee_did_not_run(&first,
-                              &second)); /* the same call at the same place, but another one */
+    CHECK(!tracee_did_not_run(&first, &second)); /* the same call, but a later one */
     CHECK_INT(tracee_take_snapshot(task_dir, 1 << 30, &first), ==, TRACEE_GONE);
     end();
 }
 
-/* What the engine does: stops a thread that runs, and one that may be stopped. */
+/* Stops a thread if it runs or may be stopped, as the engine does. */
 static unsigned disturb(pid_t tid) {
     struct tracee_snapshot snapshot;
     struct tracee_stop stop;
@@ -133,16 +131,16 @@ TEST(threads_that_are_stopped_see_no_eintr) {
     CHECK_INT(stops[WAIT_RECV], >, 100);
     CHECK_INT(stops[WAIT_PIPE], >, 100);
     CHECK_INT(stops[WAIT_FOR_CHILD], >, 100);
-    CHECK_INT(stops[WAIT_RECV_TIMED], <, 20); /* when it was just running */
+    CHECK_INT(stops[WAIT_RECV_TIMED], <, 20); /* only if it happened to run */
     CHECK_INT(stops[WAIT_SIGNAL], <, 20);
     end();
 }
 
-TEST(a_thread_between_work_and_short_waits_sees_no_eintr) {
+TEST(a_thread_that_alternates_between_work_and_short_waits_sees_no_eintr) {
     struct tracee_stop stop;
     unsigned stops = 0;
     begin();
-    /* Stopped wherever it is: in the moment after it began to wait, too. */
+    /* Stops it anywhere, also just after it began to wait. */
     for (int round = 0; round < 3000; round++) {
         struct tracee_snapshot snapshot;
         if (tracee_take_snapshot(task_dir, waits->of[WAIT_IN_TURNS].tid, &snapshot) ==
@@ -182,7 +180,7 @@ TEST(a_signal_that_comes_with_the_stop_is_not_lost) {
     struct tracee_stop stop;
     int status;
     begin();
-    for (int i = 0; i < 100; i++) /* ignored ones make no stop */
+    for (int i = 0; i < 100; i++) /* a stop alone does not end it */
         tracee_stop(&tracer, task_dir, waits->of[WAIT_BUSY].tid, stack, sizeof stack, &stop);
     kill(child, SIGTERM);
     tracee_stop(&tracer, task_dir, waits->of[WAIT_BUSY].tid, stack, sizeof stack, &stop);
@@ -191,7 +189,7 @@ TEST(a_signal_that_comes_with_the_stop_is_not_lost) {
     end();
 }
 
-TEST(a_process_that_somebody_traces_is_left_to_him) {
+TEST(a_thread_with_another_tracer_is_refused) {
     struct tracee_stop stop;
     begin();
     pid_t rival = fork();
@@ -212,12 +210,12 @@ TEST(a_process_that_somebody_traces_is_left_to_him) {
     end();
 }
 
-TEST(who_may_not_look_is_refused) {
+TEST(a_user_without_permission_is_refused) {
     struct tracee_snapshot snapshot;
     struct tracee_stop stop;
     int status;
     if (getuid() != 0)
-        check_skip("only root can become somebody else");
+        check_skip("only root can become another user");
     begin();
     pid_t other = fork();
     if (other == 0) {
@@ -234,7 +232,7 @@ TEST(who_may_not_look_is_refused) {
     end();
 }
 
-TEST(a_thread_that_ends_in_mid_look_is_gone) {
+TEST(a_thread_that_has_ended_is_gone) {
     struct tracee_snapshot snapshot;
     struct tracee_stop stop;
     begin();

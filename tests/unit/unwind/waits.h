@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Threads that wait in every way, each counting how often its call ended with EINTR: what a look at
- * them must never cause. */
+ * Threads that wait in many different system calls. Each counts how often its call failed with
+ * EINTR, which snapshots and stops must never cause. */
 #ifndef SONDE_TESTS_UNIT_UNWIND_WAITS_H
 #define SONDE_TESTS_UNIT_UNWIND_WAITS_H
 
@@ -25,22 +25,22 @@ enum wait_kind {
     WAIT_EVENTFD,
     WAIT_ACCEPT,
     WAIT_FOR_CHILD,
-    WAIT_IN_TURNS, /* short waits and work: caught at every place */
+    WAIT_IN_TURNS, /* short waits and work in turns */
     WAIT_BUSY,
     WAIT_KINDS
 };
 
-/* In memory that parent and child share. */
+/* Shared by parent and child. */
 struct waits {
-    int semaphore; /* a System V one, which the parent makes and removes */
+    int semaphore; /* System V; the parent creates and removes it */
     struct {
         _Atomic pid_t tid;
         _Atomic uint64_t rounds, interrupted;
-        _Atomic uint64_t early; /* came back before its time */
+        _Atomic uint64_t early; /* calls that returned too early */
     } of[WAIT_KINDS];
 };
 
-/* The body of the child: never returns. */
+/* Runs the child; never returns. */
 void waits_run(struct waits *waits);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-/* A ucontext on `stack` at word n, as the kernel leaves it there. */
+/* Puts a ucontext at a word of `stack`, as the kernel does. */
 static void put_context(uint32_t at, uint64_t pc, const uint64_t *sp, const uint64_t *bp) {
     ucontext_t *context = (ucontext_t *)(stack + at);
     context->uc_mcontext.gregs[REG_RIP] = (greg_t)pc;
@@ -30,7 +30,7 @@ TEST(below_a_signal_frame_the_pc_is_exact) {
     CHECK_INT(pcs[3], ==, IN(4));
 }
 
-TEST(a_signal_frame_leads_from_the_alternate_stack_to_the_threads) {
+TEST(a_signal_frame_leads_from_the_alternate_stack_to_the_threads_stack) {
     struct unwind_rule rules[] = {rsp_rule(8), rule_of(UNWIND_CFA_SIGNAL, 0, 0), rsp_rule(8),
                                   end_rule};
     static uint64_t thread_stack[64];
@@ -43,7 +43,7 @@ TEST(a_signal_frame_leads_from_the_alternate_stack_to_the_threads) {
     interrupted.uc_mcontext.gregs[REG_RIP] = (greg_t)IN(0);
     interrupted.uc_mcontext.gregs[REG_RSP] = (greg_t)(stack + 10);
     walk_from_context(&interrupted, &map, &cache, &bounds, pcs, 127, &result);
-    CHECK_INT(result.depth, ==, 1); /* nobody knows that stack */
+    CHECK_INT(result.depth, ==, 1); /* that stack is unknown */
     interrupted.uc_stack.ss_sp = stack;
     interrupted.uc_stack.ss_size = sizeof stack;
     walk_from_context(&interrupted, &map, &cache, &bounds, pcs, 127, &result);
@@ -51,7 +51,7 @@ TEST(a_signal_frame_leads_from_the_alternate_stack_to_the_threads) {
     CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
-TEST(a_signal_frame_cut_off_by_the_stacks_end_ends_the_walk) {
+TEST(a_signal_frame_beyond_the_end_of_the_stack_ends_the_walk) {
     struct unwind_rule rules[] = {rsp_rule(8), rule_of(UNWIND_CFA_SIGNAL, 0, 0)};
     use_rules(rules, 2);
     stack[WORDS - 10] = F(1) + 1;

@@ -41,12 +41,12 @@ TEST(rbp_frames_restore_rbp) {
     CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
-TEST(a_call_as_last_instruction_is_looked_up_before_its_return_address) {
+TEST(a_call_as_a_functions_last_instruction_is_looked_up_in_that_function) {
     struct unwind_rule rules[] = {rsp_rule(8), rsp_rule(24), end_rule, end_rule};
     use_rules(rules, 4);
-    stack[10] = F(2); /* the call was the last of function 1 */
+    stack[10] = F(2); /* the call is the last instruction of function 1 */
     stack[11 + 2] = IN(3);
-    walk_at(F(0), stack + 10, NULL, 127); /* and the leaf is at its function's first byte */
+    walk_at(F(0), stack + 10, NULL, 127); /* the leaf is at its function's first byte */
     CHECK_INT(result.depth, ==, 3);
     CHECK_INT(pcs[2], ==, IN(3));
 }
@@ -59,7 +59,7 @@ static void make_recursion(uint32_t deep) {
         stack[2 * i + 1] = i + 1 < deep ? F(0) + 1 + i % 200 : IN(1);
 }
 
-TEST(a_deep_stack_keeps_leaf_most_and_root_most) {
+TEST(of_a_deep_stack_the_leaf_most_and_root_most_frames_are_kept) {
     make_recursion(500);
     walk_at(IN(0), stack, NULL, 100);
     CHECK_INT(result.depth, ==, 100);
@@ -73,7 +73,7 @@ TEST(a_deep_stack_keeps_leaf_most_and_root_most) {
     CHECK_INT(pcs[99], ==, IN(1));
 }
 
-TEST(every_depth_around_the_limit_is_told_right) {
+TEST(depths_around_the_limit_have_the_right_result) {
     for (uint32_t deep = 1; deep < 60; deep++) {
         for (uint32_t max = 2; max < 24; max++) {
             make_recursion(deep);
@@ -95,12 +95,12 @@ TEST(a_cfa_outside_the_stack_ends_the_walk) {
     walk_at(IN(0), stack, NULL, 127);
     CHECK_INT(result.depth, ==, 1);
     CHECK_INT(result.end, ==, RING_END_BAD_STACK);
-    walk_at(IN(1), stack + 100, NULL, 127); /* backwards: never */
+    walk_at(IN(1), stack + 100, NULL, 127); /* backwards */
     CHECK_INT(result.depth, ==, 1);
     CHECK_INT(result.end, ==, RING_END_BAD_STACK);
 }
 
-TEST(the_last_word_of_a_stack_is_read_and_no_further) {
+TEST(the_last_word_of_a_stack_is_read_and_none_after_it) {
     struct unwind_rule rules[] = {rsp_rule(8), rsp_rule(8)};
     use_rules(rules, 2);
     stack[WORDS - 1] = IN(1);
@@ -109,7 +109,7 @@ TEST(the_last_word_of_a_stack_is_read_and_no_further) {
     CHECK_INT(result.end, ==, RING_END_BAD_STACK);
 }
 
-TEST(an_unknown_stack_gives_frame_0_only) {
+TEST(a_walk_of_an_unknown_stack_has_frame_0_only) {
     struct unwind_rule rules[] = {rsp_rule(8), end_rule};
     use_rules(rules, 2);
     bounds.thread = (struct walk_stack){0, 0};
@@ -136,7 +136,7 @@ TEST(a_registered_stack_is_known) {
     CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
-TEST(an_rbp_frame_may_lead_to_another_known_stack_but_not_round_in_circles) {
+TEST(an_rbp_frame_may_lead_to_another_known_stack_but_not_forever) {
     struct unwind_rule rules[] = {rule_of(UNWIND_CFA_RBP, 6, 16), end_rule,
                                   rule_of(UNWIND_CFA_RBP, 6, 16)};
     static uint64_t other[64];
@@ -178,7 +178,7 @@ TEST(a_new_generation_forgets_cached_rules) {
     CHECK_INT(result.depth, ==, 2);
 }
 
-TEST(the_second_walk_misses_nothing) {
+TEST(a_second_walk_finds_all_rules_in_the_cache) {
     make_recursion(90);
     walk_at(IN(0), stack, NULL, 127);
     uint64_t misses = cache.misses;
@@ -187,7 +187,7 @@ TEST(the_second_walk_misses_nothing) {
     CHECK_INT(result.depth, ==, 91);
 }
 
-TEST(a_gap_without_a_frame_pointer_cuts) {
+TEST(a_gap_without_a_frame_pointer_ends_the_walk) {
     struct unwind_rule rules[] = {rsp_rule(8), {.cfa = UNWIND_CFA_NONE}};
     use_rules(rules, 2);
     stack[10] = IN(1);
@@ -208,7 +208,7 @@ TEST(a_gap_is_left_by_its_frame_pointer) {
     CHECK_INT(result.fp_frames, ==, 1);
 }
 
-TEST(a_rule_that_no_row_holds_cuts_whatever_the_frame_pointer_is) {
+TEST(a_rule_too_complex_for_a_row_ends_the_walk_whatever_the_frame_pointer_is) {
     struct unwind_rule rules[] = {
         rsp_rule(8), {.cfa = UNWIND_CFA_NONE, .cfa_add = UNWIND_NONE_COMPLEX}, end_rule};
     use_rules(rules, 3);
@@ -237,11 +237,11 @@ TEST(jit_frames_are_left_by_their_frame_pointer) {
     CHECK_INT(pcs[3], ==, IN(1));
 }
 
-TEST(a_frame_pointer_that_does_not_hold_together_is_not_believed) {
+TEST(an_implausible_frame_pointer_is_not_followed) {
     struct unwind_rule rules[] = {rsp_rule(8)};
     use_rules(rules, 1);
     stack[20] = 0;
-    stack[21] = 0x12345678; /* no code there */
+    stack[21] = 0x12345678; /* not in code */
     const uint64_t *const wrong[] = {stack + 20, stack + 2, (uint64_t *)((char *)stack + 163), NULL,
                                      stack + WORDS - 1};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -252,7 +252,7 @@ TEST(a_frame_pointer_that_does_not_hold_together_is_not_believed) {
     }
 }
 
-TEST(a_pc_in_no_module_is_kept_and_cut) {
+TEST(a_pc_in_no_module_is_kept_and_ends_the_walk) {
     struct unwind_rule rules[] = {rsp_rule(8)};
     use_rules(rules, 1);
     stack[10] = 0x7777000;
@@ -262,7 +262,7 @@ TEST(a_pc_in_no_module_is_kept_and_cut) {
     CHECK_INT(result.end, ==, RING_END_NO_TABLE);
 }
 
-TEST(plt_stubs_know_whether_they_have_pushed) {
+TEST(the_cfa_of_a_plt_stub_depends_on_whether_it_has_pushed) {
     struct unwind_rule plt = rule_of(UNWIND_CFA_PLT, 0, 0);
     plt.cfa_add = 11;
     struct unwind_rule rules[] = {plt, end_rule};
@@ -292,7 +292,7 @@ TEST(realigned_frames_load_their_cfa) {
     CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
-TEST(registers_saved_from_rbp_are_back_once_rbp_has_left_the_frame) {
+TEST(registers_saved_relative_to_rbp_are_restored_once_rbp_is) {
     struct unwind_rule leaving = rule_of(UNWIND_CFA_REG, 10, 0);
     leaving.saved[UNWIND_RBP] = 0;
     leaving.from_rbp = 1u << UNWIND_RBP;
@@ -304,18 +304,18 @@ TEST(registers_saved_from_rbp_are_back_once_rbp_has_left_the_frame) {
     registers.value[UNWIND_REG_RIP] = IN(0);
     registers.value[UNWIND_REG_RSP] = (uint64_t)(stack + 10);
     registers.value[10] = (uint64_t)(stack + 20);
-    registers.value[UNWIND_REG_RBP] = (uint64_t)(stack + 40); /* the caller's already */
+    registers.value[UNWIND_REG_RBP] = (uint64_t)(stack + 40); /* the caller's: restored already */
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, 127, &result);
     CHECK_INT(result.depth, ==, 3);
     CHECK_INT(result.end, ==, RING_END_ROOT);
-    registers.value[UNWIND_REG_RBP] = (uint64_t)(stack + 12); /* not yet */
+    registers.value[UNWIND_REG_RBP] = (uint64_t)(stack + 12); /* this frame's */
     stack[12] = (uint64_t)(stack + 40);
     walk_from_registers(&registers, &map, &cache, &bounds, pcs, 127, &result);
     CHECK_INT(result.depth, ==, 3);
     CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
-TEST(a_register_saved_far_below_the_stack_pointer_is_back_in_its_register) {
+TEST(a_register_saved_far_below_the_stack_pointer_is_restored) {
     struct unwind_rule leaving =
         rsp_rule(8); /* at the ret of a function that kept rbp at CFA - 200 */
     leaving.saved[UNWIND_RBP] = -200;
@@ -328,7 +328,7 @@ TEST(a_register_saved_far_below_the_stack_pointer_is_back_in_its_register) {
     CHECK_INT(result.end, ==, RING_END_ROOT);
 }
 
-TEST(a_root_that_was_never_called_is_found_behind_a_gap) {
+TEST(a_root_that_is_never_called_is_found_after_a_gap) {
     struct unwind_rule rules[] = {rsp_rule(8), {.cfa = UNWIND_CFA_NONE}, end_rule};
     use_rules(rules, 3);
     stack[10] = F(2);
@@ -352,7 +352,7 @@ TEST(a_cfa_from_rbx_in_an_outer_frame_is_found) {
     CHECK_INT(pcs[3], ==, IN(3));
 }
 
-TEST(a_cfa_from_a_register_nobody_saved_is_cut_with_rule) {
+TEST(a_cfa_from_a_register_that_no_frame_saved_ends_the_walk) {
     struct unwind_rule rules[] = {rsp_rule(16), rule_of(UNWIND_CFA_REG, 10, 16)};
     use_rules(rules, 2);
     stack[11] = IN(1);
@@ -374,7 +374,7 @@ TEST(a_lost_rbp_is_not_used) {
 }
 
 /* walk_at compares each walk with one that has a memo of those before. */
-TEST(stacks_that_change_a_little_are_walked_as_they_are_now) {
+TEST(a_memo_of_a_stack_that_has_changed_does_not_change_the_walk) {
     struct unwind_rule by_rbp = rule_of(UNWIND_CFA_RBP, 6, 16), saves = rsp_rule(32);
     by_rbp.saved[UNWIND_RBP] = -16;
     saves.saved[UNWIND_RBP] = -24;
@@ -397,7 +397,7 @@ TEST(stacks_that_change_a_little_are_walked_as_they_are_now) {
     CHECK_INT(deepest, >, 15);
 }
 
-TEST(another_rule_at_the_same_place_counts_in_the_next_generation) {
+TEST(a_memo_of_an_older_generation_is_not_used) {
     struct unwind_rule one[] = {rsp_rule(8), rsp_rule(16), end_rule};
     struct unwind_rule other[] = {rsp_rule(8), rsp_rule(24), end_rule};
     for (int i = 0; i < 2; i++) {

@@ -39,8 +39,7 @@ APART static unsigned long grown_frame(unsigned long n) {
     return small_frame(bytes[n % 16]) + leaf(bytes[3]);
 }
 
-/* An aligned local beside alloca makes gcc keep the old stack pointer in a register of its own
- * (DRAP). */
+/* With an aligned local and alloca, gcc keeps the old stack pointer in another register (DRAP). */
 APART static unsigned long realigned_frame(unsigned long n) {
     volatile unsigned char aligned[64] __attribute__((aligned(64)));
     unsigned char *bytes = alloca(n % 300 + 16);
