@@ -64,10 +64,16 @@ TEST(threads_are_seen_where_they_are_blocked) {
         CHECK_NEAR((blocked + not_blocked(&waits, i)) / truth, 1.0, 0.02);
         CHECK_NEAR(blocked / truth, 1.0, 0.1);
     }
-    /* They wait 15 ms and 5 ms, and on a busy machine also for a CPU. With about 150 looks, sigma
-     * of the share is 3.5 points. */
+    /* They wait 15 ms and 5 ms. With about 150 looks, sigma of the share is 3.5 points. On a busy
+     * machine the thread also waits for a CPU after each call; a look in that time finds no stack,
+     * and the time in the call counts for the next one. */
     double polled = blocked_in(&waits, IN_TWO, POLL), slept = blocked_in(&waits, IN_TWO, SLEEP);
-    CHECK_NEAR(polled / (polled + slept), 0.75, 0.14);
+    uint32_t tid = (uint32_t)waits.stays[IN_TWO].a;
+    double waited = (double)fake_unseen_sum(&waits.scene.guest, tid, RING_UNSEEN_WAITING);
+    double misplaced = waited / (double)waits.stays[IN_TWO].b;
+    printf("polled %.2f of the time, waited for a CPU %.2f\n", polled / (polled + slept),
+           misplaced);
+    CHECK_NEAR(polled / (polled + slept), 0.75, 0.14 + misplaced);
     double other = not_blocked(&waits, IN_TWO);
     CHECK_NEAR((polled + slept + other) / (double)waits.stays[IN_TWO].b, 1.0, 0.04);
     CHECK_INT(fake_drops(&waits.scene.guest), ==, 0);
