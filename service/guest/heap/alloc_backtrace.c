@@ -7,11 +7,11 @@
 
 #include <string.h>
 
-#define MOST_PCS   128u /* jemalloc's limit */
+#define MAX_PCS    128u /* jemalloc's limit */
 #define OWN_FRAME  1u
-#define WALKED_PCS (2 * (MOST_PCS + OWN_FRAME)) /* a deeper stack keeps its whole leaf-most half */
-#define MOST_OWN   8u                           /* our frames below the allocation's caller */
-#define TRIES      1000u                        /* of alloc_backtrace_is_quiescent, per walk */
+#define WALKED_PCS (2 * (MAX_PCS + OWN_FRAME)) /* a deeper stack keeps its whole leaf-most half */
+#define MAX_OWN    8u                          /* our frames below the allocation's caller */
+#define TRIES      1000u                       /* of alloc_backtrace_is_quiescent, per walk */
 
 struct shared_walk {
     _Atomic uint64_t state; /* grows at each take and return: odd = in use */
@@ -97,7 +97,7 @@ __attribute__((noinline)) void alloc_backtrace_hook(void **pcs, unsigned *count,
 
 /* Index of the return address `caller`, below which all frames are ours. */
 static uint32_t skip_own(const uint64_t *pcs, uint32_t count, uint64_t caller) {
-    for (uint32_t i = 0; i < count && i < MOST_OWN; i++)
+    for (uint32_t i = 0; i < count && i < MAX_OWN; i++)
         if (pcs[i] == caller)
             return i;
     return count;

@@ -18,10 +18,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define MOST_NAMES 64u
-#define MOST_LATE  64u /* objects loaded while a pass begins */
-#define MOST_TRIES 20  /* passes that had more */
-#define PAGE       4096ull
+#define MAX_NAMES 64u
+#define MAX_LATE  64u /* objects loaded while a pass begins */
+#define MAX_TRIES 20  /* passes that had more */
+#define PAGE      4096ull
 
 /* What a pass needs of one loaded object. */
 struct object {
@@ -42,13 +42,13 @@ struct pass {
     uint32_t objects_seen;
     unsigned long long adds; /* loads so far, when the pass began */
     /* A ring of the last objects visited, as many as were loaded since. */
-    struct dl_phdr_info late[MOST_LATE];
+    struct dl_phdr_info late[MAX_LATE];
     uint32_t late_count, late_at, visited;
 };
 
 static struct got_patch_info result;
 static bool is_found;
-static uint64_t real[MOST_NAMES];        /* the function that each wrapper replaces; 0 = none */
+static uint64_t real[MAX_NAMES];         /* the function that each wrapper replaces; 0 = none */
 static uint64_t allocator_low, libc_low; /* text_low of these objects */
 static unsigned long long last_adds, last_subs;
 
@@ -122,12 +122,12 @@ static bool may_be_wrapped(const char *name) {
     return strchr("_acdfmprsv", name[0]) != NULL && name[0];
 }
 
-/* Index of the wrapper for that name, MOST_NAMES = none. */
+/* Index of the wrapper for that name, MAX_NAMES = none. */
 static size_t find_name(const char *name) {
     for (size_t i = 0; may_be_wrapped(name) && i < malloc_wrapper_count; i++)
         if (real[i] && strcmp(malloc_wrappers[i].name, name) == 0)
             return i;
-    return MOST_NAMES;
+    return MAX_NAMES;
 }
 
 static uint32_t change_all(struct object *object, bool install) {
@@ -141,7 +141,7 @@ static uint32_t change_all(struct object *object, bool install) {
                 continue;
             const ElfW(Sym) *symbol = &object->symbols[ELF64_R_SYM(entry->r_info)];
             size_t which = find_name(object->names + symbol->st_name);
-            if (which != MOST_NAMES)
+            if (which != MAX_NAMES)
                 words += change(object, entry, which, install);
         }
     close_page(object);
@@ -250,7 +250,7 @@ static void name_allocator(const char *path) {
 /* Notes the functions of the allocator that wrappers replace. Wrappers that only call other
  * wrappers may replace a function of any of the searched objects. */
 static void find_real(const struct object *object) {
-    for (size_t i = 0; i < malloc_wrapper_count && i < MOST_NAMES; i++) {
+    for (size_t i = 0; i < malloc_wrapper_count && i < MAX_NAMES; i++) {
         bool is_own = malloc_wrappers[i].real == NULL;
         uint64_t address = real[i] ? 0 : find_function(object, malloc_wrappers[i].name);
         if (!address || (object->text_low != allocator_low && !is_own))
@@ -321,8 +321,8 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context) {
     unsigned long long late = info->dlpi_adds - pass->adds;
     last_adds = info->dlpi_adds;
     last_subs = info->dlpi_subs;
-    pass->late_count = late < MOST_LATE ? (uint32_t)late : MOST_LATE;
-    if (late >= MOST_LATE)
+    pass->late_count = late < MAX_LATE ? (uint32_t)late : MAX_LATE;
+    if (late >= MAX_LATE)
         return 1;
     if (late == 0) {
         patch_object(pass, info);
@@ -336,7 +336,7 @@ static int visit(struct dl_phdr_info *info, size_t size, void *context) {
     return 0;
 }
 
-/* Sets late_count to MOST_LATE when more objects were loaded meanwhile than fit in the ring. */
+/* Sets late_count to MAX_LATE when more objects were loaded meanwhile than fit in the ring. */
 static void try_pass(struct pass *pass) {
     dl_iterate_phdr(note_adds, pass);
     wait_for_loads();
@@ -344,12 +344,12 @@ static void try_pass(struct pass *pass) {
 }
 
 bool got_patch_apply(bool install) {
-    struct pass pass = {.late_count = MOST_LATE};
+    struct pass pass = {.late_count = MAX_LATE};
     if (got_patch_find()->refusal != GOT_PATCH_POSSIBLE)
         return true;
     result.words = result.objects = result.program_words = 0;
     result.os_error = 0;
-    for (int i = 0; i < MOST_TRIES && pass.late_count == MOST_LATE; i++) {
+    for (int i = 0; i < MAX_TRIES && pass.late_count == MAX_LATE; i++) {
         pass = (struct pass){.install = install};
         try_pass(&pass);
     }

@@ -19,11 +19,11 @@
 #include <unistd.h>
 
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
-#define MOST_LG    40u /* 1 TiB */
+#define MAX_LG     40u /* 1 TiB */
 #define DEFAULT_LG 19u
 #define PATH_BYTES 32u
 #define SAMPLER    "Sonde's sampler" /* in HeapAnswer.failed */
-#define MOST_MEAN  (1ull << MOST_LG)
+#define MAX_MEAN   (1ull << MAX_LG)
 #define BACKTRACE  "experimental.hooks.prof_backtrace" /* since jemalloc 5.3 */
 
 #define TABLES_NS 3000000000ll /* how long an answer waits for unwind tables */
@@ -141,7 +141,7 @@ static void reset_sampler(sonde_guest_v1_HeapAnswer *answer,
 static void set_allocs_rate(sonde_guest_v1_HeapAnswer *answer,
                             const sonde_guest_v1_HeapCommand *command) {
     struct sampler_rate rate = {command->sample_bytes, command->probability};
-    bool is_invalid = !(rate.probability >= 0 && rate.probability <= 1) || rate.mean > MOST_MEAN;
+    bool is_invalid = !(rate.probability >= 0 && rate.probability <= 1) || rate.mean > MAX_MEAN;
     int error = is_invalid ? EINVAL : sampler_control_set_rate(SAMPLER_USE_ALLOCS, &rate);
     note_failure(answer, SAMPLER, error);
 }
@@ -216,7 +216,7 @@ static int execute_in_jemalloc(const sonde_guest_v1_HeapCommand *command,
 /* Returns the descriptor of a dump, or -1. */
 static int execute(const sonde_guest_v1_HeapCommand *command, sonde_guest_v1_HeapAnswer *answer) {
     sonde_guest_v1_HeapVerb verb = command->verb;
-    if (command->lg_sample > MOST_LG)
+    if (command->lg_sample > MAX_LG)
         note_failure(answer, "lg_sample", EINVAL);
     else if (verb == sonde_guest_v1_HeapVerb_HEAP_ACTIVATE)
         activate(answer, command);

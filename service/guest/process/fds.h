@@ -2,10 +2,9 @@
  *
  * The guest's descriptors are numbers in a table that belongs to the application. Some programs
  * close every descriptor from 3 up when they become daemons, and then get the guest's numbers for
- * their own files. Three things prevent that the two mix up files: the guest's numbers are high,
- * close and its relatives skip them (hooks/close_hooks.c), and before the control thread uses a
- * descriptor it checks that it still is the file it opened, since a program may call the kernel
- * without libc. */
+ * their own files. Three measures keep the two apart: the guest's numbers are high, close and its
+ * relatives skip them (hooks/close_hooks.c), and before the control thread uses a descriptor it
+ * checks that it still is the file it opened, since a program may call the kernel without libc. */
 #ifndef SONDE_SERVICE_GUEST_PROCESS_FDS_H
 #define SONDE_SERVICE_GUEST_PROCESS_FDS_H
 

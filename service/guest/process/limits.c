@@ -9,7 +9,7 @@
 #include <sys/utsname.h>
 
 #define COUNTED_DESCRIPTORS 65536
-#define MOST_DESCRIPTORS    (1 << 20)
+#define MAX_DESCRIPTORS     (1 << 20)
 
 bool limits_kernel_at_least(unsigned major, unsigned minor) {
     struct utsname name;
@@ -30,7 +30,7 @@ static void count(uint32_t number, void *context) {
 void limits_descriptors(int *open_now, int *most) {
     struct rlimit limit = {1024, 1024};
     getrlimit(RLIMIT_NOFILE, &limit);
-    *most = limit.rlim_cur > MOST_DESCRIPTORS ? MOST_DESCRIPTORS : (int)limit.rlim_cur;
+    *most = limit.rlim_cur > MAX_DESCRIPTORS ? MAX_DESCRIPTORS : (int)limit.rlim_cur;
     *open_now = 0;
     if (!procfs_each_number("/proc/self/fd", count, open_now))
         *open_now = *most / 2;

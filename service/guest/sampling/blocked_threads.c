@@ -13,9 +13,9 @@
 #include <time.h>
 
 #define MS           1000000ll
-#define LEAST_NS     MS         /* between two rounds */
+#define MIN_NS       MS         /* between two rounds */
 #define SHARE        50         /* looks take at most 1/50 of a CPU */
-#define LEAST_COST   (MS / 10)  /* but may take this long in each round */
+#define MIN_COST     (MS / 10)  /* but may take this long in each round */
 #define IDLE_NS      (200 * MS) /* longest pause between looks at a thread that does not run */
 #define MANY_NS      (1000 * MS)
 #define MANY         2000u       /* from this many threads on, MANY_NS applies */
@@ -251,7 +251,7 @@ static uint32_t look_at_batch(uint32_t limit, uint32_t left) {
 void blocked_round(void) {
     uint32_t limit = sampled_threads_limit();
     int64_t begin = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID), cost = 0;
-    int64_t budget = state.period_ns / SHARE > LEAST_COST ? state.period_ns / SHARE : LEAST_COST;
+    int64_t budget = state.period_ns / SHARE > MIN_COST ? state.period_ns / SHARE : MIN_COST;
     for (uint32_t seen = 0; seen < limit && cost < budget;) {
         seen += look_at_batch(limit, limit - seen);
         cost = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
@@ -342,7 +342,7 @@ int blocked_open(uint64_t period_ns) {
     bool was_open = blocked_is_open();
     if (reserve_all() != 0)
         return ENOMEM;
-    state.period_ns = (int64_t)period_ns > LEAST_NS ? (int64_t)period_ns : LEAST_NS;
+    state.period_ns = (int64_t)period_ns > MIN_NS ? (int64_t)period_ns : MIN_NS;
     state.round_ns = now_ns();
     state.random = (uint64_t)state.round_ns;
     atomic_store(&state.open, true);

@@ -27,8 +27,8 @@
 #define DRAIN_NS      (10000 * MS) /* then the rings keep what sonded has not read */
 #define STUCK_NS      (10000 * MS)
 #define QUIESCENCE_MS 1000
-#define LEAST_PERIOD  (50 * 1000ull)
-#define MOST_PERIOD   (10ull * 1000 * 1000 * 1000)
+#define MIN_PERIOD    (50 * 1000ull)
+#define MAX_PERIOD    (10ull * 1000 * 1000 * 1000)
 
 enum stage { IDLE, PREPARING, RUNNING, DRAINING };
 
@@ -251,11 +251,11 @@ static void change_rate(void) {
 void capture_on_config(const sonde_guest_v1_CpuConfig *config) {
     uint64_t period = config->period_ns, before = capture.period_ns;
     capture.sequence = config->sequence;
-    if (period && period < LEAST_PERIOD)
-        period = LEAST_PERIOD;
-    capture.period_ns = period < MOST_PERIOD ? period : MOST_PERIOD;
+    if (period && period < MIN_PERIOD)
+        period = MIN_PERIOD;
+    capture.period_ns = period < MAX_PERIOD ? period : MAX_PERIOD;
     capture.wall_period_ns =
-        config->wall_period_ns < MOST_PERIOD ? config->wall_period_ns : MOST_PERIOD;
+        config->wall_period_ns < MAX_PERIOD ? config->wall_period_ns : MAX_PERIOD;
     if (capture.stage == RUNNING && period)
         adjust_blocked();
     capture.wanted = clock_of(config->clock);

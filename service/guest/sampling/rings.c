@@ -9,10 +9,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define STALL_NS      1500000000ull
-#define RECORD_BYTES  400u  /* of a sample with 44 frames */
-#define LEAST_RATE_HZ 1000u /* leaves room for a faster capture that joins later */
-#define SKEW          2u    /* busy threads may share a ring */
+#define STALL_NS     1500000000ull
+#define RECORD_BYTES 400u  /* of a sample with 44 frames */
+#define MIN_RATE_HZ  1000u /* leaves room for a faster capture that joins later */
+#define SKEW         2u    /* busy threads may share a ring */
 
 static struct fds_file memory = FDS_NONE;
 
@@ -21,8 +21,8 @@ uint64_t rings_plan(uint64_t period_ns, uint32_t cpus, uint32_t *count) {
     while (rings * 2 <= cpus && rings * 2 <= RING_MAX_RINGS)
         rings *= 2;
     uint64_t rate = 1000000000ull / (period_ns ? period_ns : 1);
-    if (rate < LEAST_RATE_HZ)
-        rate = LEAST_RATE_HZ;
+    if (rate < MIN_RATE_HZ)
+        rate = MIN_RATE_HZ;
     uint64_t wanted = rate * cpus * SKEW * RECORD_BYTES / rings * STALL_NS / 1000000000ull;
     uint64_t bytes = RING_MIN_BYTES;
     while (bytes < wanted && bytes < RING_MAX_BYTES)

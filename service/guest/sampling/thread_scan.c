@@ -16,9 +16,9 @@
 #include <sys/ioctl.h>
 #include <time.h>
 
-#define CLOCK_READS  512u     /* in one look */
-#define UNSEEN_LEAST 20000000 /* ns; less may be the inexactness of the ticks */
-#define SCAN_PASSES  4u
+#define CLOCK_READS   512u     /* in one look */
+#define UNSEEN_MIN_NS 20000000 /* less may be the inexactness of the ticks */
+#define SCAN_PASSES   4u
 
 static struct clock_plan plan;
 static uint32_t scan;   /* number of the last scan */
@@ -172,7 +172,7 @@ static void report_rest(struct sampled_thread *thread) {
     if (thread->clock == SAMPLE_CLOCK_PROCESS)
         return;
     int64_t due = due_now(thread);
-    if (due <= 2 * (int64_t)thread->period_ns + UNSEEN_LEAST)
+    if (due <= 2 * (int64_t)thread->period_ns + UNSEEN_MIN_NS)
         return;
     report(thread, due, cause_of(thread));
 }
@@ -202,7 +202,7 @@ static void check_clock(struct sampled_thread *thread) {
     if (!is_silent || thread->clock == SAMPLE_CLOCK_PROCESS || atomic_load(&thread->in_handler))
         return;
     int64_t due = due_now(thread);
-    if (due <= 4 * (int64_t)thread->period_ns + UNSEEN_LEAST)
+    if (due <= 4 * (int64_t)thread->period_ns + UNSEEN_MIN_NS)
         return;
     if (thread->clock == SAMPLE_CLOCK_NONE || thread->user_only || is_signal_blocked(thread))
         report(thread, due, cause_of(thread));

@@ -27,7 +27,7 @@
 #include <time.h>
 
 #define CODE_PERF  6      /* TRAP_PERF, which this glibc does not name */
-#define LEAST_NS   25000u /* a shorter period would tick before this handler has returned */
+#define MIN_NS     25000u /* a shorter period would tick before this handler has returned */
 #define PERF_ASYNC 1u     /* TRAP_PERF_FLAG_ASYNC: the signal was blocked at the tick */
 
 /* siginfo_t for TRAP_PERF: what follows si_addr. */
@@ -92,7 +92,7 @@ static void renew_period(struct sampled_thread *thread) {
 /* Sets the next tick to the end of the period. */
 static void finish_period(struct sampled_thread *thread, uint64_t due_ns) {
     uint64_t rest = thread->period_ns > due_ns ? thread->period_ns - due_ns : 0;
-    set_period(thread, rest > LEAST_NS ? rest : LEAST_NS);
+    set_period(thread, rest > MIN_NS ? rest : MIN_NS);
     thread->one_off_period = true;
 }
 
