@@ -24,9 +24,10 @@ import time
 # Which tests answer for a folder: the longest prefix that fits. Cheap ones first: the next group runs only if they pass.
 TESTS = [
     ("api/draw", ["//tests/unit/draw/...", "//tests/golden/..."]),
+    ("api/elf", ["//tests/unit/elf/...", "//tests/unit/unwind/...", "//tests/unit/symbol/...", "//tests/unit/cli/..."]),
     ("api/profile", ["//tests/unit/profile/...", "//tests/unit/draw/...", "//tests/golden/..."]),
     ("api", ["//tests/unit/api/...", "//tests/unit/json/...", "//tests/unit/profile/...", "//tests/cli/..."]),
-    ("service/elf", ["//tests/unit/symbol/...", "//tests/unit/unwind/...", "//tests/fuzz/symbol/..."]),
+    ("service/elf", ["//tests/unit/elf/...", "//tests/unit/unwind/...", "//tests/unit/symbol/...", "//tests/fuzz/symbol/..."]),
     ("service/unwind", ["//tests/unit/unwind/...", "//tests/fuzz/unwind/...", "//tests/e2e:backtraces_test"]),
     ("service/symbol", ["//tests/unit/symbol/...", "//tests/fuzz/symbol/...", "//tests/rpc:symbols_test", "//tests/e2e:symbols_test"]),
     ("service/engine/heap", ["//tests/unit/engine/heap/...", "//tests/fuzz/engine/...", "//tests/cli/..."]),
