@@ -134,7 +134,7 @@ void engine_close(struct engine *engine) {
     if (!engine)
         return;
     /* Messages that came after the thread had left, and what they start. */
-    while (engine->scratch && engine_round(engine, 0) && engine->has_begun_end)
+    while (engine->scratch && engine_round(engine, 0) && engine->is_shutting_down)
         usleep(1000);
     pool_destroy(engine->builders);
     pool_destroy(engine->reporters);

@@ -122,7 +122,7 @@ struct engine_progress {
 };
 
 /* What a window, or the whole capture, was. */
-struct engine_facts {
+struct engine_metadata {
     uint64_t sequence; /* windows count from 0 */
     int64_t start_unix_ns, end_unix_ns;
     uint64_t period_ns;
@@ -145,7 +145,7 @@ struct engine_capture_events {
      * on_end(SONDE_OK). Takes profile. Sample types samples/count and, by mode, cpu, wall or
      * off_cpu/nanoseconds; labels "thread", "tid" and those of sonde.h; comments. */
     void (*on_profile)(void *context, struct sonde_profile *profile,
-                       const struct engine_facts *facts);
+                       const struct engine_metadata *metadata);
     /* Always, exactly once, the last event. SONDE_OK, SONDE_CANCELLED, SONDE_TARGET_GONE (a target
      * that ended in mid-capture still gets on_profile with what there was, facts->target_gone, and
      * then SONDE_OK), SONDE_NO_CLOCK ... */
@@ -198,7 +198,7 @@ struct engine_allocs_spec {
     uint32_t progress_ms;  /* 0 = no progress events */
 };
 
-/* Events and handle are those of engine_capture_cpu; engine_facts has period_ns 0 and clock "".
+/* Events and handle are those of engine_capture_cpu; engine_metadata has period_ns 0 and clock "".
  * The window begins when the target's sampler runs, not with the call. Refusals at once: TARGET_*,
  * INVALID_ARGUMENT. By on_end: NOT_AVAILABLE, with the setting that makes it possible. */
 SONDE_MUST_USE sonde_err engine_capture_allocs(struct engine *engine,

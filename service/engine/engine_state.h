@@ -88,7 +88,7 @@ struct engine {
     /* Engine thread only. */
     uint32_t link_count; /* connections, with or without hello */
     int spare_fd;        /* given up for a moment when descriptors run out, to refuse a guest */
-    bool has_begun_end;
+    bool is_shutting_down;
     bool is_sweeping; /* heap_start_sweep */
     uint64_t random;
     uint64_t timer_ns; /* what the timer is set to, 0 = off */

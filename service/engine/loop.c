@@ -109,7 +109,7 @@ static void on_event(struct engine *engine, const struct epoll_event *event) {
 }
 
 static void begin_end(struct engine *engine) {
-    engine->has_begun_end = true;
+    engine->is_shutting_down = true;
     for (struct target *target = engine->targets; target; target = target->next) {
         for (struct cpu_capture *capture = target->captures; capture; capture = capture->next)
             cpu_capture_fail(capture, SONDE_UNAVAILABLE, "the service is shutting down");
@@ -166,10 +166,10 @@ bool engine_round(struct engine *engine, int timeout_ms) {
     for (int i = 0; i < count; i++)
         on_event(engine, &events[i]);
     run_messages(engine);
-    if (engine->is_ending && !engine->has_begun_end)
+    if (engine->is_ending && !engine->is_shutting_down)
         begin_end(engine);
     set_timer(engine, tick_targets(engine, now_monotonic_ns()));
-    return !engine->has_begun_end || engine->targets || atomic_load(&engine->jobs_running) > 0;
+    return !engine->is_shutting_down || engine->targets || atomic_load(&engine->jobs_running) > 0;
 }
 
 void *engine_run(void *context) {

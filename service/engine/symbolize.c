@@ -196,7 +196,7 @@ static void complete(struct engine *engine, struct job *base) {
 /* The captured map belongs to the engine thread. A mapping that a worker is just opening is left
  * out: two must not fill it. */
 static struct generation *share_newest(const struct target *target) {
-    const struct generation *newest = target->space.kept[0];
+    const struct generation *newest = target->space.generations[0];
     struct generation *copy = newest ? generation_create(newest->number) : NULL;
     if (!copy)
         return NULL;

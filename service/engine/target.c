@@ -77,7 +77,7 @@ static void leave_registry(struct target *target) {
     engine->target_count -= was_attached;
     lock_drop(&engine->targets_lock);
     if (was_attached)
-        watch_tell(engine, false, &target->info);
+        watch_notify(engine, false, &target->info);
 }
 
 void target_relist(struct target *target) {

@@ -36,7 +36,7 @@ struct link {
 };
 
 /* Numbers of the guest that only grow, and how far they were taken over. */
-struct tallies {
+struct totals {
     uint64_t drops[DROP_CAUSES];
     uint64_t handler_ns; /* in the guest's signal handlers */
     uint64_t handler_count;
@@ -47,11 +47,11 @@ struct tallies {
 
 /* How fast the clock may tick under the captures' ceiling (budget.c). */
 struct budget {
-    double ceiling;     /* the lowest of all captures; 0 = none */
-    uint64_t sample_ns; /* what one sample costs the target, the kernel's part included */
-    uint64_t least_ns;  /* the shortest period that keeps the ceiling; 0 = any */
-    uint64_t least_wall_ns;
-    struct tallies seen; /* at the last account */
+    double ceiling;         /* the lowest of all captures; 0 = none */
+    uint64_t sample_ns;     /* what one sample costs the target, the kernel's part included */
+    uint64_t min_period_ns; /* the shortest period that keeps the ceiling; 0 = any */
+    uint64_t min_wall_period_ns;
+    struct totals seen; /* at the last account */
 };
 
 /* StartCpu/StopCpu, StartAllocs/StopAllocs. Guarded by session_lock. */
@@ -73,7 +73,7 @@ struct session {
     struct engine_capture *capture; /* while it runs */
     struct engine_session_info info;
     struct sonde_profile *result; /* of the last one */
-    struct engine_facts facts;
+    struct engine_metadata metadata;
     char clock[24], budget_note[192]; /* the texts of facts */
     struct session_waiter *waiters;
 };
@@ -98,7 +98,7 @@ struct target {
     void *rings; /* mapped memory, NULL = none yet */
     size_t rings_bytes;
     struct drain_counts seen; /* the header's counters at the last drain */
-    struct tallies tallies;
+    struct totals totals;
     uint64_t account_seen_ns; /* guest_cpu_ns of the last CpuAccount */
     uint64_t control_seen_ns; /* its control_cpu_ns */
     uint64_t cpu_seen_ns;     /* last reading of the process's CPU clock */
@@ -115,7 +115,7 @@ struct target {
     struct cpu_capture *captures;  /* all that have not ended */
     struct heap *heap;             /* NULL until somebody asks */
     struct allocs_window *windows; /* of allocations, that have not ended */
-    uint32_t demands;              /* how often their sampler was asked for */
+    uint32_t sampler_requests;     /* how often their sampler was asked for */
     uint64_t wake_ns;              /* when to call target_tick; 0 = no need */
 };
 
@@ -178,7 +178,7 @@ sonde_err guest_on_message(void *target, const frames_from_guest *message);
 void tables_begin(struct target *target, struct generation *generation);
 /* Has the names fetched of all mappings that samples lie in. True when they are at hand, or there
  * is no hope of any. */
-bool tables_warm(struct target *target, struct stacks *stacks);
+bool tables_load_names(struct target *target, struct stacks *stacks);
 /* True while line tables (inlined functions, files, lines) of them are being made. */
 bool tables_are_converting(const struct stacks *stacks);
 /* Fills module and bias of one mapping, in the calling (worker) thread, unless they are there. */
@@ -204,7 +204,7 @@ void clock_read_cpu(struct target *target);
 void clock_stopped(struct target *target);
 void clock_tick(struct target *target, uint64_t now_ns);
 /* A CpuConfig even if nothing changes: the guest records all it knows before it answers. */
-void clock_ask_again(struct target *target);
+void clock_request_flush(struct target *target);
 
 /* budget.c */
 /* The ceiling of the captures there are now; a new one begins with an estimate. */

@@ -33,7 +33,7 @@ static void sync_watches(struct engine *engine, struct message *message) {
     lock_drop(&engine->watch_lock);
 }
 
-void watch_tell(struct engine *engine, bool attached, const struct engine_target *info) {
+void watch_notify(struct engine *engine, bool attached, const struct engine_target *info) {
     lock_take(&engine->watch_lock);
     for (struct engine_watch *watch = engine->watches; watch; watch = watch->next) {
         if (watch->is_synced)

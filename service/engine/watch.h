@@ -6,6 +6,6 @@
 
 #include "service/engine/engine_state.h"
 
-void watch_tell(struct engine *engine, bool attached, const struct engine_target *info);
+void watch_notify(struct engine *engine, bool attached, const struct engine_target *info);
 
 #endif

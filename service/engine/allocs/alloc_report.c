@@ -210,7 +210,7 @@ static bool locate_known(struct known_pcs *known, const uint64_t *pcs, uint32_t 
     return has_all;
 }
 
-static sonde_err gather_stack(struct building *building, uint32_t number, struct cursor *cursor) {
+static sonde_err collect_stack(struct building *building, uint32_t number, struct cursor *cursor) {
     const struct alloc_report *report = building->report;
     uint64_t pcs[ALLOC_MAX_DEPTH];
     uint32_t depth = alloc_view_stack(report->view, report->sums->items[number].place, pcs);
@@ -227,7 +227,7 @@ static sonde_err gather_stack(struct building *building, uint32_t number, struct
     return err;
 }
 
-static sonde_err gather(struct building *building) {
+static sonde_err collect(struct building *building) {
     const struct alloc_report *report = building->report;
     struct cursor cursor = {0};
     building->raw = sonde_profile_create(types, report->live ? 4 : 2, REPORT_MAX_BYTES);
@@ -239,7 +239,7 @@ static sonde_err gather(struct building *building) {
     hash_index_init(&building->known->index);
     for (uint32_t i = 0; i < report->sums->count && !err; i++)
         if (has_any(&report->sums->items[i], report->live))
-            err = gather_stack(building, i, &cursor);
+            err = collect_stack(building, i, &cursor);
     return err;
 }
 
@@ -334,7 +334,7 @@ static sonde_err add_samples(struct building *building) {
     return err || !building->has_trimmed ? err : add_some(building, true);
 }
 
-static sonde_err add_facts(struct building *building) {
+static sonde_err add_metadata(struct building *building) {
     const struct alloc_report *report = building->report;
     struct sonde_profile_info info = {
         .period_type = {"space", "bytes"},
@@ -354,14 +354,14 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
                                struct sonde_profile **profile, struct sonde_diag *diag) {
     struct building building = {.report = report, .mapped = heap_mappings(report->maps)};
     *profile = NULL;
-    sonde_err err = gather(&building);
+    sonde_err err = collect(&building);
     if (!err)
         err = heap_profile_locate(engine, report->pid, building.raw, building.mapped,
                                   &building.named, diag);
     if (!err)
         err = add_samples(&building);
     if (!err)
-        err = add_facts(&building);
+        err = add_metadata(&building);
     if (err) {
         err = sonde_fail(diag, err, "heap profile: %s", sonde_diag_text(NULL, err));
     } else {

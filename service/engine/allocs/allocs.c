@@ -75,18 +75,19 @@ static bool wants_sampler(const struct allocs_window *window) {
     return !window->is_gone && window->dumps[0] < 0;
 }
 
-static void on_demand(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd);
+static void on_sampler_answer(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer,
+                              int fd);
 
 /* Asks for what all windows want together; nothing when none is left. */
-static void ask_for_sampler(struct target *target) {
+static void request_sampler(struct target *target) {
     struct heap *heap = heap_of(target);
     struct heap_call *call = heap ? calloc(1, sizeof *call) : NULL;
     if (!call)
         return; /* out of memory: the next change asks again */
     call->target = target_retain(target);
     call->verb = sonde_guest_v1_HeapVerb_HEAP_ALLOCS;
-    call->done = on_demand;
-    uint32_t number = ++target->demands;
+    call->done = on_sampler_answer;
+    uint32_t number = ++target->sampler_requests;
     call->context = (void *)(uintptr_t)number;
     for (struct allocs_window *window = target->windows; window; window = window->next) {
         const struct engine_allocs_spec *spec = &window->spec;
@@ -96,10 +97,10 @@ static void ask_for_sampler(struct target *target) {
             call->probability = spec->probability;
         if (spec->sample_bytes && (!call->sample_bytes || spec->sample_bytes < call->sample_bytes))
             call->sample_bytes = spec->sample_bytes;
-        if (window->state == ALLOCS_WAITING && !window->asked)
-            window->asked = number;
+        if (window->state == ALLOCS_WAITING && !window->request_number)
+            window->request_number = number;
     }
-    heap_ask(heap, call);
+    heap_send(heap, call);
 }
 
 /* ---- The end ---- */
@@ -108,12 +109,12 @@ static void report(struct job *base) {
     struct allocs_window *window = container_of(base, struct window_job, job)->window;
     const struct engine_capture_events *events = &window->base.events;
     struct sonde_profile *profile = NULL;
-    struct engine_facts facts = {0};
+    struct engine_metadata metadata = {0};
     sonde_err err = window->err;
     if (!err)
-        err = allocs_build(window, &profile, &facts, &window->diag);
+        err = allocs_build(window, &profile, &metadata, &window->diag);
     if (!err)
-        events->on_profile(window->base.context, profile, &facts);
+        events->on_profile(window->base.context, profile, &metadata);
     capture_unreserve(window->base.target);
     events->on_end(window->base.context, err, err ? &window->diag : NULL);
 }
@@ -125,8 +126,8 @@ static void on_reported(struct engine *engine, struct job *base) {
         at = &(*at)->next;
     if (*at)
         *at = window->next;
-    if (window->asked && window->dumps[0] < 0)
-        ask_for_sampler(window->base.target);
+    if (window->request_number && window->dumps[0] < 0)
+        request_sampler(window->base.target);
     window_release(window);
     window_release(window); /* its place on the target */
 }
@@ -168,19 +169,19 @@ static void read_base(struct job *base) {
     job->err = alloc_view_read(window->view, &(struct alloc_choice){0}, &window->before);
 }
 
-static void on_based(struct engine *engine, struct job *base) {
+static void on_base_read(struct engine *engine, struct job *base) {
     sonde_err err = container_of(base, struct window_job, job)->err;
     struct allocs_window *window = end_job(base);
     if (err)
         fail_window(window, err, "the sampler's table could not be read");
-    else if (window->state == ALLOCS_BASING)
+    else if (window->state == ALLOCS_READING_BASE)
         run_window(window);
     window_release(window);
 }
 
 static void begin_window(struct allocs_window *window) {
-    window->state = ALLOCS_BASING;
-    if (!start_job(window, NULL, read_base, on_based))
+    window->state = ALLOCS_READING_BASE;
+    if (!start_job(window, NULL, read_base, on_base_read))
         fail_window(window, SONDE_OUT_OF_MEMORY, "out of memory");
 }
 
@@ -196,10 +197,10 @@ static void begin_with_table(struct allocs_window *window, const struct heap *he
 
 static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct allocs_window *window = call->context;
-    int which = window->state == ALLOCS_BASING ? 0 : 1;
+    int which = window->state == ALLOCS_READING_BASE ? 0 : 1;
     bool is_over = window->state == ALLOCS_REPORTING;
     struct sonde_diag diag = {0};
-    sonde_err err = heap_judge(call->target->heap, answer, &diag);
+    sonde_err err = heap_check_answer(call->target->heap, answer, &diag);
     if (!err && fd < 0)
         err = sonde_fail(&diag, SONDE_PROTOCOL, "%s sent no dump", call->target->info.name);
     if (is_over && fd >= 0)
@@ -219,7 +220,7 @@ static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
     heap_call_free(call);
 }
 
-static void ask_for_dump(struct allocs_window *window, enum allocs_state state) {
+static void request_dump(struct allocs_window *window, enum allocs_state state) {
     struct target *target = window->base.target;
     struct heap_call *call = calloc(1, sizeof *call);
     window->state = state;
@@ -232,20 +233,20 @@ static void ask_for_dump(struct allocs_window *window, enum allocs_state state) 
     call->done = on_dumped;
     call->context = window;
     capture_retain(&window->base);
-    heap_ask(target->heap, call);
+    heap_send(target->heap, call);
 }
 
 /* ---- The guest's answer ---- */
 
-static sonde_err judge(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
-                       struct sonde_diag *diag) {
+static sonde_err check_answer(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
+                              struct sonde_diag *diag) {
     const char *name = heap->target->info.name;
     if (answer && answer->os_error == 0 && heap->table)
         return SONDE_OK;
     if (!answer || answer->interposable || !answer->profiling)
         return answer && !answer->os_error
                    ? sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s sent no table", name)
-                   : heap_judge(heap, answer, diag);
+                   : heap_check_answer(heap, answer, diag);
     if (!answer->accumulates)
         return sonde_fail(
             diag, SONDE_NOT_AVAILABLE,
@@ -266,22 +267,24 @@ static bool has_dumps(const sonde_guest_v1_HeapAnswer *answer) {
 static void begin_answered(struct allocs_window *window, struct heap *heap,
                            const sonde_guest_v1_HeapAnswer *answer) {
     struct sonde_diag diag = {0};
-    sonde_err err = judge(heap, answer, &diag);
+    sonde_err err = check_answer(heap, answer, &diag);
     if (!err)
         begin_with_table(window, heap, answer);
     else if (has_dumps(answer))
-        ask_for_dump(window, ALLOCS_BASING);
+        request_dump(window, ALLOCS_READING_BASE);
     else
         fail_window(window, err, diag.text);
 }
 
-static void on_demand(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+static void on_sampler_answer(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer,
+                              int fd) {
     struct target *target = call->target;
     uint32_t number = (uint32_t)(uintptr_t)call->context;
     if (fd >= 0)
         close(fd);
     for (struct allocs_window *window = target->windows; window; window = window->next)
-        if (window->state == ALLOCS_WAITING && window->asked && window->asked <= number)
+        if (window->state == ALLOCS_WAITING && window->request_number &&
+            window->request_number <= number)
             begin_answered(window, target->heap, answer);
     target_wake_now(target);
     heap_call_free(call);
@@ -295,7 +298,7 @@ static void progress(struct job *base) {
     handle->events.on_progress(handle->context, &job->progress);
 }
 
-static void tell_progress(struct allocs_window *window, uint64_t now_ns) {
+static void report_progress(struct allocs_window *window, uint64_t now_ns) {
     struct engine_progress event = {
         .elapsed_ms = (uint32_t)((now_ns - window->start_ns) / 1000000),
         .duration_ms = window->spec.duration_ms,
@@ -318,7 +321,7 @@ static void look_at_flags(struct allocs_window *window, uint64_t now_ns) {
     if (is_over && window->state == ALLOCS_WAITING)
         close_window(window); /* before it began: an empty result */
     else if (is_over && window->state == ALLOCS_RUNNING && window->dumps[0] >= 0)
-        ask_for_dump(window, ALLOCS_CLOSING);
+        request_dump(window, ALLOCS_CLOSING);
     else if (is_over && window->state == ALLOCS_RUNNING)
         close_window(window);
 }
@@ -327,7 +330,7 @@ static uint64_t tick_window(struct allocs_window *window, uint64_t now_ns) {
     look_at_flags(window, now_ns);
     if (window->state == ALLOCS_RUNNING && window->progress_ns != 0 &&
         now_ns >= window->progress_ns)
-        tell_progress(window, now_ns);
+        report_progress(window, now_ns);
     if (window->state == ALLOCS_REPORTING && !window->job_runs && !window->is_reported) {
         window->is_reported = start_job(window, NULL, report, on_reported);
         return window->is_reported ? 0 : now_ns + 100000000;
@@ -343,7 +346,7 @@ uint64_t allocs_tick(struct target *target, uint64_t now_ns) {
 }
 
 void allocs_detach(struct target *target) {
-    bool is_ending = target->engine->has_begun_end;
+    bool is_ending = target->engine->is_shutting_down;
     for (struct allocs_window *window = target->windows; window; window = window->next) {
         window->is_gone = true;
         if (is_ending)
@@ -387,7 +390,7 @@ static void enlist(struct engine_capture *base) {
 }
 
 static void begin(struct engine_capture *base) {
-    ask_for_sampler(base->target);
+    request_sampler(base->target);
 }
 
 static void fail(struct engine_capture *base, sonde_err err, const char *text) {

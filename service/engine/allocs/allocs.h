@@ -19,7 +19,7 @@
 
 enum allocs_state {
     ALLOCS_WAITING,
-    ALLOCS_BASING,
+    ALLOCS_READING_BASE,
     ALLOCS_RUNNING,
     ALLOCS_CLOSING,
     ALLOCS_REPORTING,
@@ -30,7 +30,7 @@ struct allocs_window {
     struct allocs_window *next; /* on its target */
     struct engine_allocs_spec spec;
     enum allocs_state state;
-    uint32_t asked; /* number of the demand that has it in */
+    uint32_t request_number; /* number of the demand that has it in */
     bool job_runs, is_gone, is_reported;
     sonde_err err; /* how it ends */
     struct sonde_diag diag;
@@ -52,6 +52,6 @@ uint64_t allocs_tick(struct target *target, uint64_t now_ns);
 
 /* allocs_result.c. Worker: what the window saw. */
 SONDE_MUST_USE sonde_err allocs_build(struct allocs_window *window, struct sonde_profile **profile,
-                                      struct engine_facts *facts, struct sonde_diag *diag);
+                                      struct engine_metadata *metadata, struct sonde_diag *diag);
 
 #endif

@@ -30,7 +30,7 @@ static void describe(const struct allocs_window *window, char *text, size_t size
 }
 
 static sonde_err build_from_table(struct allocs_window *window, struct sonde_profile **profile,
-                                  struct engine_facts *facts, struct sonde_diag *diag) {
+                                  struct engine_metadata *metadata, struct sonde_diag *diag) {
     struct alloc_sums sums = {0};
     char comment[192];
     sonde_err err = alloc_view_read(window->view, &(struct alloc_choice){0}, &sums);
@@ -51,8 +51,8 @@ static sonde_err build_from_table(struct allocs_window *window, struct sonde_pro
         .comment = comment,
     };
     err = alloc_report_profile(window->base.engine, &report, profile, diag);
-    facts->samples = sums.samples;
-    facts->dropped = sums.dropped;
+    metadata->samples = sums.samples;
+    metadata->dropped = sums.dropped;
     sonde_buf_finish(&maps);
     alloc_sums_finish(&sums);
     return err;
@@ -167,10 +167,10 @@ static sonde_err build_empty(struct sonde_profile **profile, struct sonde_diag *
 }
 
 sonde_err allocs_build(struct allocs_window *window, struct sonde_profile **profile,
-                       struct engine_facts *facts, struct sonde_diag *diag) {
+                       struct engine_metadata *metadata, struct sonde_diag *diag) {
     sonde_err err;
     if (window->view)
-        err = build_from_table(window, profile, facts, diag);
+        err = build_from_table(window, profile, metadata, diag);
     else if (window->dumps[1] >= 0)
         err = build_from_dumps(window, profile, diag);
     else
@@ -179,11 +179,11 @@ sonde_err allocs_build(struct allocs_window *window, struct sonde_profile **prof
         sonde_profile_destroy(*profile);
         *profile = NULL;
     }
-    facts->start_unix_ns = window->start_unix_ns;
-    facts->end_unix_ns = window->end_unix_ns;
-    facts->clock = facts->budget_note = "";
-    facts->target_gone = window->is_gone;
-    facts->drops[0] = (struct engine_drop){"alloc_table_full", facts->dropped};
-    facts->drop_count = 1;
+    metadata->start_unix_ns = window->start_unix_ns;
+    metadata->end_unix_ns = window->end_unix_ns;
+    metadata->clock = metadata->budget_note = "";
+    metadata->target_gone = window->is_gone;
+    metadata->drops[0] = (struct engine_drop){"alloc_table_full", metadata->dropped};
+    metadata->drop_count = 1;
     return err;
 }

@@ -24,8 +24,8 @@ struct backtraces_job {
 };
 
 /* The threads still to be walked, and the CPU time each had used at the first look. */
-struct left {
-    bool is_left, is_seen;
+struct walk_state {
+    bool is_pending, is_seen;
     uint64_t cpu_ns;
 };
 
@@ -33,26 +33,26 @@ struct left {
  * is just starting to run or to sleep is looked at again. In the last round it is stopped, too,
  * unless a capture is running, whose tick could then hit the thread inside a system call. */
 static bool may_stop(const struct backtraces *all, const struct engine_thread *thread,
-                     const struct left *left, int round) {
-    bool is_busy = left->is_seen && thread->cpu_ns - left->cpu_ns >= BUSY_NS;
+                     const struct walk_state *pending, int round) {
+    bool is_busy = pending->is_seen && thread->cpu_ns - pending->cpu_ns >= BUSY_NS;
     return is_busy || (!all->is_ticking && round >= ROUNDS - 1);
 }
 
-static uint32_t walk_round(struct backtraces *all, struct left *lefts, int round) {
+static uint32_t walk_round(struct backtraces *all, struct walk_state *threads_pending, int round) {
     uint32_t running = 0;
     for (uint32_t i = 0; i < all->thread_count && !atomic_load(&all->engine->is_ending); i++) {
         struct engine_thread *thread = &all->threads[i];
-        struct left *left = &lefts[i];
-        if (!left->is_left)
+        struct walk_state *pending = &threads_pending[i];
+        if (!pending->is_pending)
             continue;
         enum backtraces_outcome outcome = BACKTRACES_GONE;
         if (backtraces_read(all, thread))
-            outcome = backtraces_walk(all, thread, may_stop(all, thread, left, round));
-        if (!left->is_seen)
-            left->cpu_ns = thread->cpu_ns;
-        left->is_seen = true;
-        left->is_left = outcome == BACKTRACES_RUNNING;
-        running += left->is_left;
+            outcome = backtraces_walk(all, thread, may_stop(all, thread, pending, round));
+        if (!pending->is_seen)
+            pending->cpu_ns = thread->cpu_ns;
+        pending->is_seen = true;
+        pending->is_pending = outcome == BACKTRACES_RUNNING;
+        running += pending->is_pending;
         if (outcome == BACKTRACES_GONE)
             thread->tid = 0;
     }
@@ -61,18 +61,19 @@ static uint32_t walk_round(struct backtraces *all, struct left *lefts, int round
 
 /* Skips threads that have ended. */
 static void walk_all(struct backtraces *all) {
-    struct left *left = sonde_arena_alloc(&all->arena, (all->thread_count + 1) * sizeof *left);
+    struct walk_state *pending =
+        sonde_arena_alloc(&all->arena, (all->thread_count + 1) * sizeof *pending);
     struct timespec moment = {0, ROUND_PAUSE_NS};
-    uint32_t kept = 0, count = left ? all->thread_count : 0;
+    uint32_t kept = 0, count = pending ? all->thread_count : 0;
     for (uint32_t i = 0; i < count; i++)
-        left[i].is_left = true;
+        pending[i].is_pending = true;
     for (int round = 0; round < (all->is_ticking ? TICKING_ROUNDS : ROUNDS); round++) {
-        if (count == 0 || walk_round(all, left, round) == 0)
+        if (count == 0 || walk_round(all, pending, round) == 0)
             break;
         nanosleep(&moment, NULL);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (left[i].is_left)
+        if (pending[i].is_pending)
             all->threads[i].error = "it waits for a CPU, and a capture runs: ask again";
         if (all->threads[i].tid)
             all->threads[kept++] = all->threads[i];
@@ -97,10 +98,10 @@ static sonde_err walk_on_tracer(struct backtraces *all) {
 
 static const char *note_of(struct backtraces *all) {
     char text[320] = "";
-    if (all->rival)
+    if (all->other_tracer)
         snprintf(text, sizeof text,
                  "process %d traces %u of the threads: end it (a debugger, strace) and ask again",
-                 (int)all->rival, all->refused);
+                 (int)all->other_tracer, all->refused);
     else if (all->refused)
         snprintf(text, sizeof text,
                  "stacks of %u threads are missing, because sonded may not read the process: run "
@@ -124,8 +125,8 @@ static void add_up(const struct backtraces *all, struct engine_backtraces *answe
     }
 }
 
-static sonde_err gather(struct backtraces *all, struct engine_backtraces *answer,
-                        struct sonde_diag *diag) {
+static sonde_err collect(struct backtraces *all, struct engine_backtraces *answer,
+                         struct sonde_diag *diag) {
     sonde_err err = backtraces_list(all, diag);
     if (!err && !(all->scratch = malloc((UNWIND_REMOTE_FRAMES + 2) * sizeof *all->scratch)))
         err = SONDE_OUT_OF_MEMORY;
@@ -177,7 +178,7 @@ static void perform(struct job *base) {
     hash_index_init(&all.stack_index);
     struct engine_backtraces answer = {
         .target_name = job->target->info.name, .pid = all.pid, .note = ""};
-    sonde_err err = gather(&all, &answer, &diag);
+    sonde_err err = collect(&all, &answer, &diag);
     job->on_answer(job->context, err, &diag, err ? NULL : &answer);
     finish(&all);
 }

@@ -20,7 +20,7 @@
 #define BACKTRACES_GAP  (1ull << 61)
 
 /* One executable mapping with its unwind table. */
-struct backtraces_place {
+struct backtraces_region {
     struct mapping *mapping;
     const void *image; /* NULL = none */
     size_t bytes;
@@ -32,7 +32,7 @@ struct backtraces_code {
     struct engine *engine;
     pid_t pid;
     struct generation *generation;
-    struct backtraces_place *places;
+    struct backtraces_region *regions;
     uint32_t last;      /* the mapping found last */
     uint8_t *stack;     /* BACKTRACES_STACK bytes */
     uint64_t stack_at;  /* address of the first byte */
@@ -47,7 +47,7 @@ void backtraces_code_live(struct backtraces_code *code, uint64_t sp);
 /* The callbacks of service/unwind/remote/remote.h. */
 struct unwind_remote backtraces_code_remote(struct backtraces_code *code);
 /* The mapping that contains pc, or NULL. */
-struct backtraces_place *backtraces_code_at(struct backtraces_code *code, uint64_t pc);
+struct backtraces_region *backtraces_code_at(struct backtraces_code *code, uint64_t pc);
 
 /* A distinct stack. */
 struct backtraces_stack {
@@ -71,7 +71,7 @@ struct backtraces {
     uint64_t *scratch;             /* UNWIND_REMOTE_FRAMES pcs */
     uint32_t refused, guessed;
     struct tracer tracer;
-    pid_t rival; /* another process that traces the target */
+    pid_t other_tracer; /* another process that traces the target */
 };
 
 /* Opens task_dir and lists the threads. */

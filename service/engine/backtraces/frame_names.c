@@ -67,11 +67,12 @@ static sonde_err resolve(struct naming *naming) {
     if (!naming->queries || !naming->answers)
         return SONDE_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < naming->count; i++) {
-        struct backtraces_place *place = backtraces_code_at(&all->code, inside_of(naming->pcs[i]));
-        struct symbol_module *module = place ? mapping_module(place->mapping) : NULL;
-        if (module && place->mapping->has_bias)
+        struct backtraces_region *region =
+            backtraces_code_at(&all->code, inside_of(naming->pcs[i]));
+        struct symbol_module *module = region ? mapping_module(region->mapping) : NULL;
+        if (module && region->mapping->has_bias)
             naming->queries[i] =
-                (struct symbol_query){module, inside_of(naming->pcs[i]) - place->mapping->bias};
+                (struct symbol_query){module, inside_of(naming->pcs[i]) - region->mapping->bias};
     }
     return symbol_resolve(all->engine->symbols, naming->queries, naming->count, &all->arena,
                           naming->answers);
@@ -99,15 +100,15 @@ static struct engine_thread_frame note_frame(struct backtraces *all, uint64_t pc
 /* Writes the frames of one pc, innermost first, and returns their number. */
 static uint32_t frames_of(struct naming *naming, uint64_t pc, struct engine_thread_frame *frames) {
     const struct symbol_answer *answer = answer_of(naming, pc);
-    struct backtraces_place *place = backtraces_code_at(&naming->all->code, inside_of(pc));
-    const struct symbol_module *module = place ? mapping_module(place->mapping) : NULL;
+    struct backtraces_region *region = backtraces_code_at(&naming->all->code, inside_of(pc));
+    const struct symbol_module *module = region ? mapping_module(region->mapping) : NULL;
     struct engine_thread_frame frame = {
         .name = "",
         .file = "",
         .module = module ? symbol_module_base_name(module) : "",
         .address = address_of(pc),
-        .kind =
-            place && !module && place->mapping->inode == 0 ? SONDE_FRAME_JIT : report_kind(module),
+        .kind = region && !module && region->mapping->inode == 0 ? SONDE_FRAME_JIT
+                                                                 : report_kind(module),
     };
     uint32_t count = answer && answer->frame_count ? answer->frame_count : 1;
     count = count < MAX_INLINED ? count : MAX_INLINED;

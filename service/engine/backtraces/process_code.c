@@ -19,67 +19,67 @@ sonde_err backtraces_code_init(struct backtraces_code *code, struct engine *engi
     code->generation = symbolize_read_maps(pid, NULL);
     if (!code->generation)
         return SONDE_NOT_AVAILABLE;
-    code->places = calloc(code->generation->count + 1, sizeof *code->places);
+    code->regions = calloc(code->generation->count + 1, sizeof *code->regions);
     code->stack = malloc(BACKTRACES_STACK);
-    if (!code->places || !code->stack)
+    if (!code->regions || !code->stack)
         return SONDE_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < code->generation->count; i++)
-        code->places[i].mapping = code->generation->mappings[i];
+        code->regions[i].mapping = code->generation->mappings[i];
     return SONDE_OK;
 }
 
 void backtraces_code_finish(struct backtraces_code *code) {
-    for (uint32_t i = 0; code->places && i < code->generation->count; i++)
-        if (code->places[i].image)
-            munmap((void *)code->places[i].image, code->places[i].bytes);
-    free(code->places);
+    for (uint32_t i = 0; code->regions && i < code->generation->count; i++)
+        if (code->regions[i].image)
+            munmap((void *)code->regions[i].image, code->regions[i].bytes);
+    free(code->regions);
     free(code->stack);
     generation_destroy(code->generation);
     *code = (struct backtraces_code){0};
 }
 
-static bool holds(const struct backtraces_place *place, uint64_t pc) {
-    return pc >= place->mapping->start && pc < place->mapping->end;
+static bool holds(const struct backtraces_region *region, uint64_t pc) {
+    return pc >= region->mapping->start && pc < region->mapping->end;
 }
 
-struct backtraces_place *backtraces_code_at(struct backtraces_code *code, uint64_t pc) {
+struct backtraces_region *backtraces_code_at(struct backtraces_code *code, uint64_t pc) {
     uint32_t low = 0, high = code->generation->count;
-    if (high > 0 && holds(&code->places[code->last], pc))
-        return &code->places[code->last];
+    if (high > 0 && holds(&code->regions[code->last], pc))
+        return &code->regions[code->last];
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (code->places[middle].mapping->start <= pc)
+        if (code->regions[middle].mapping->start <= pc)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == 0 || !holds(&code->places[low - 1], pc))
+    if (low == 0 || !holds(&code->regions[low - 1], pc))
         return NULL;
     code->last = low - 1;
-    return &code->places[code->last];
+    return &code->regions[code->last];
 }
 
 /* Opens the file and maps its unwind table. Code without one is unwound by frame pointers. */
-static void open_place(struct backtraces_code *code, struct backtraces_place *place) {
+static void open_region(struct backtraces_code *code, struct backtraces_region *region) {
     int memfd = -1;
-    place->is_open = true;
-    tables_open_mapping(code->engine, code->pid, place->mapping);
-    const struct symbol_module *module = mapping_module(place->mapping);
-    if (!module || !place->mapping->has_bias ||
-        tables_get(code->engine, module, &memfd, &place->bytes) != SONDE_OK)
+    region->is_open = true;
+    tables_open_mapping(code->engine, code->pid, region->mapping);
+    const struct symbol_module *module = mapping_module(region->mapping);
+    if (!module || !region->mapping->has_bias ||
+        tables_get(code->engine, module, &memfd, &region->bytes) != SONDE_OK)
         return;
-    void *image = mmap(NULL, place->bytes, PROT_READ, MAP_SHARED, memfd, 0);
-    place->image = image == MAP_FAILED ? NULL : image;
+    void *image = mmap(NULL, region->bytes, PROT_READ, MAP_SHARED, memfd, 0);
+    region->image = image == MAP_FAILED ? NULL : image;
     close(memfd);
 }
 
 static bool find(void *context, uint64_t pc, struct unwind_code *found) {
-    struct backtraces_place *place = backtraces_code_at(context, pc);
-    if (!place)
+    struct backtraces_region *region = backtraces_code_at(context, pc);
+    if (!region)
         return false;
-    if (!place->is_open)
-        open_place(context, place);
-    *found = (struct unwind_code){place->image, place->mapping->bias};
+    if (!region->is_open)
+        open_region(context, region);
+    *found = (struct unwind_code){region->image, region->mapping->bias};
     return true;
 }
 

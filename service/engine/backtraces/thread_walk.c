@@ -72,7 +72,7 @@ static bool note_of(enum unwind_remote_end end, uint64_t *note) {
 
 /* Keeps the halves of a too deep stack nearest to the leaf and the root, and notes why a walk ended
  * before the root. */
-static uint32_t keep_walk(struct backtraces *all, const struct unwind_remote_walk *walk) {
+static uint32_t store_walk(struct backtraces *all, const struct unwind_remote_walk *walk) {
     uint64_t *pcs = walk->pcs;
     uint32_t count = walk->count, most = all->spec.max_depth, half = most / 2;
     if (count > most) {
@@ -101,7 +101,7 @@ static void walk_snapshot(struct backtraces *all, const struct tracee_snapshot *
 
 static void refuse(struct backtraces *all, struct engine_thread *thread, pid_t tracer) {
     all->refused++;
-    all->rival = tracer ? tracer : all->rival;
+    all->other_tracer = tracer ? tracer : all->other_tracer;
     thread->error = tracer ? "another process traces it" : "the kernel does not let us look";
 }
 
@@ -123,7 +123,7 @@ static bool walk_stopped(struct backtraces *all, struct engine_thread *thread) {
     code->stack_bytes = stop.stack_bytes;
     code->is_live = false;
     unwind_remote_walk(&remote, &stop.registers, &walk);
-    thread->stack = keep_walk(all, &walk);
+    thread->stack = store_walk(all, &walk);
     return true;
 }
 
@@ -148,7 +148,7 @@ static enum outcome walk_blocked(struct backtraces *all, struct engine_thread *t
     if (is_guess)
         thread->error = FROM_SEARCH;
     all->guessed += is_guess;
-    thread->stack = keep_walk(all, &walk);
+    thread->stack = store_walk(all, &walk);
     return WALKED;
 }
 

@@ -50,9 +50,9 @@ void budget_adjust(struct target *target) {
     budget->ceiling = ceiling;
     if (budget->sample_ns == 0)
         budget->sample_ns = FIRST_HANDLER_NS + kernel_ns();
-    budget->least_ns = ceiling > 0 ? period_for(budget->sample_ns, ceiling) : 0;
-    budget->least_wall_ns = 0;
-    budget->seen = target->tallies;
+    budget->min_period_ns = ceiling > 0 ? period_for(budget->sample_ns, ceiling) : 0;
+    budget->min_wall_period_ns = 0;
+    budget->seen = target->totals;
 }
 
 /* Blocked threads are looked at by the control thread: more seldom, when that takes too much. */
@@ -61,9 +61,9 @@ static void adjust_wall(struct target *target, double fixed) {
     if (target->wall_period_ns == 0)
         return;
     if (fixed > budget->ceiling / 2 && target->wall_period_ns < LONGEST_NS)
-        budget->least_wall_ns = target->wall_period_ns * 2;
+        budget->min_wall_period_ns = target->wall_period_ns * 2;
     else if (fixed < budget->ceiling / 8)
-        budget->least_wall_ns /= 2;
+        budget->min_wall_period_ns /= 2;
 }
 
 static double part(uint64_t ns, uint64_t of_ns) {
@@ -72,7 +72,7 @@ static double part(uint64_t ns, uint64_t of_ns) {
 
 bool budget_on_account(struct target *target) {
     struct budget *budget = &target->budget;
-    const struct tallies *now = &target->tallies;
+    const struct totals *now = &target->totals;
     if (budget->ceiling == 0)
         return false;
     uint64_t count = now->handler_count - budget->seen.handler_count;
@@ -85,19 +85,20 @@ bool budget_on_account(struct target *target) {
         budget->sample_ns = handler_ns / count + kernel_ns();
     double left = budget->ceiling - fixed;
     left = left > budget->ceiling / 4 ? left : budget->ceiling / 4;
-    uint64_t wall_before_ns = budget->least_wall_ns;
-    uint64_t least_ns = period_for(budget->sample_ns, left);
+    uint64_t wall_before_ns = budget->min_wall_period_ns;
+    uint64_t min_period_ns = period_for(budget->sample_ns, left);
     adjust_wall(target, fixed);
-    double change = (double)least_ns / (double)(budget->least_ns ? budget->least_ns : 1) - 1;
-    if (change < SETTLED && change > -SETTLED && wall_before_ns == budget->least_wall_ns)
+    double change =
+        (double)min_period_ns / (double)(budget->min_period_ns ? budget->min_period_ns : 1) - 1;
+    if (change < SETTLED && change > -SETTLED && wall_before_ns == budget->min_wall_period_ns)
         return false;
-    budget->least_ns = least_ns;
+    budget->min_period_ns = min_period_ns;
     return true;
 }
 
 void budget_describe(const struct cpu_capture *capture, double mean_hz, char *text, size_t size) {
     const struct target *target = capture->base.target;
-    const struct tallies *now = &target->tallies, *base = &capture->first;
+    const struct totals *now = &target->totals, *base = &capture->first;
     double ceiling = capture->spec.max_overhead, asked_hz = capture->spec.frequency_hz;
     text[0] = 0;
     if (ceiling == 0 && mean_hz >= asked_hz * 0.99)

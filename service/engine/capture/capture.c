@@ -31,12 +31,12 @@ static void on_start(struct engine *engine, struct message *message) {
     struct target *target = capture->target;
     capture->ops->enlist(capture);
     target_wake_now(target);
-    if (target->is_attached && !engine->has_begun_end) {
+    if (target->is_attached && !engine->is_shutting_down) {
         capture->ops->begin(capture);
         return;
     }
     target_relist(target);
-    if (engine->has_begun_end)
+    if (engine->is_shutting_down)
         capture->ops->fail(capture, SONDE_UNAVAILABLE, "the service is shutting down");
     else
         capture->ops->fail(capture, SONDE_TARGET_GONE, "the target ended before the capture began");

@@ -49,9 +49,9 @@ static struct wanted wanted_periods(const struct target *target) {
             wanted.wall_period_ns = shorter(wanted.wall_period_ns, capture->period_ns);
     }
     if (wanted.period_ns)
-        wanted.period_ns = longer(wanted.period_ns, target->budget.least_ns);
+        wanted.period_ns = longer(wanted.period_ns, target->budget.min_period_ns);
     if (wanted.wall_period_ns)
-        wanted.wall_period_ns = longer(wanted.wall_period_ns, target->budget.least_wall_ns);
+        wanted.wall_period_ns = longer(wanted.wall_period_ns, target->budget.min_wall_period_ns);
     return wanted;
 }
 
@@ -89,7 +89,7 @@ static void stop(struct target *target) {
     target->clock_deadline_ns = now_monotonic_ns() + ENGINE_STOP_NS;
 }
 
-void clock_ask_again(struct target *target) {
+void clock_request_flush(struct target *target) {
     send_config(target, target->period_ns, target->wall_period_ns);
 }
 
@@ -215,7 +215,7 @@ void clock_read_cpu(struct target *target) {
         return;
     uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
     if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)
-        target->tallies.target_cpu_ns += now_ns - target->cpu_seen_ns;
+        target->totals.target_cpu_ns += now_ns - target->cpu_seen_ns;
     target->cpu_seen_ns = now_ns;
 }
 

@@ -33,13 +33,13 @@ static void window_finish(struct window *window) {
 static void destroy(struct engine_capture *base) {
     struct cpu_capture *capture = container_of(base, struct cpu_capture, base);
     window_finish(&capture->window);
-    thinner_finish(&capture->thinner);
+    downsampler_finish(&capture->downsampler);
     free(capture);
 }
 
 static void enlist(struct engine_capture *base) {
     struct cpu_capture *capture = container_of(base, struct cpu_capture, base);
-    thinner_init(&capture->thinner, capture->period_ns, engine_random(base->engine));
+    downsampler_init(&capture->downsampler, capture->period_ns, engine_random(base->engine));
     capture->next = base->target->captures;
     base->target->captures = capture;
 }
@@ -61,7 +61,7 @@ static void window_open(struct cpu_capture *capture, uint64_t now_ns, int64_t un
     window->sequence = sequence;
     window->start_ns = now_ns;
     window->start_unix_ns = unix_ns;
-    window->base = capture->base.target->tallies;
+    window->base = capture->base.target->totals;
     window->parts[0].stacks = stacks_retain(capture->base.target->stacks);
     window->part_count = 1;
     if (capture->spec.window_ms)
@@ -75,7 +75,7 @@ void cpu_capture_begin(struct cpu_capture *capture, uint64_t now_ns) {
         capture->end_ns = now_ns + capture->spec.duration_ms * 1000000ull;
     if (capture->spec.progress_ms)
         capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;
-    capture->first = capture->base.target->tallies;
+    capture->first = capture->base.target->totals;
     capture->rate.since_ns = now_ns;
     window_open(capture, now_ns, now_unix_ns());
 }
@@ -139,7 +139,7 @@ void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
 
 /* What the guest knows of blocked threads and has not recorded yet is asked for. */
 static void await_flush(struct cpu_capture *capture, uint64_t now_ns) {
-    clock_ask_again(capture->base.target);
+    clock_request_flush(capture->base.target);
     capture->flush_sequence = capture->base.target->sequence;
     capture->flush_deadline_ns = now_ns + ENGINE_STOP_NS;
 }
@@ -151,7 +151,7 @@ void cpu_capture_close(struct cpu_capture *capture) {
     if (capture->state == CAPTURE_WAITING) { /* asked to finish before it began: an empty result */
         capture->window.start_ns = now_ns;
         capture->window.start_unix_ns = now_unix_ns();
-        capture->window.base = target->tallies;
+        capture->window.base = target->totals;
         cpu_capture_conclude(capture);
         clock_adjust(target);
         return;

@@ -11,6 +11,7 @@
 #define SONDE_SERVICE_ENGINE_CAPTURE_CPU_CAPTURE_H
 
 #include "service/engine/capture/capture.h"
+#include "service/engine/capture/downsampler.h"
 
 enum capture_state {
     CAPTURE_WAITING = 0,
@@ -28,7 +29,7 @@ struct window {
     uint64_t samples, truncated;
     uint64_t cut_stacks[RING_END_COUNT];
     uint64_t stacks_full;
-    struct tallies base; /* the target's when the window began */
+    struct totals base; /* the target's when the window began */
 };
 
 struct capture_job;
@@ -47,9 +48,9 @@ struct cpu_capture {
     } rate;
     uint32_t flush_sequence; /* CLOSING: waits for the CpuState with this number; 0 = none */
     uint64_t flush_deadline_ns;
-    struct thinner thinner;
+    struct downsampler downsampler;
     struct window window;
-    struct tallies first;                                  /* the target's when the clock ran */
+    struct totals first;                                   /* the target's when the clock ran */
     uint64_t start_ns, end_ns, window_end_ns, progress_ns; /* 0 = never */
     uint64_t samples, dropped;
     uint64_t pending; /* number of samples that the record being drained stands for */

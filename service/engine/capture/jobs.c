@@ -100,7 +100,7 @@ static bool is_ready(struct cpu_capture *capture, const struct report_input *rep
     bool ready = true;
     for (uint32_t i = 0; i < report->part_count && !report->no_symbols; i++) {
         struct stacks *stacks = report->parts[i].stacks;
-        ready &= tables_warm(capture->base.target, stacks);
+        ready &= tables_load_names(capture->base.target, stacks);
         ready &= capture->spec.window_ms || !tables_are_converting(stacks);
     }
     return ready;
@@ -137,49 +137,49 @@ static void perform_report(struct job *base) {
     struct capture_job *job = container_of(base, struct capture_job, job);
     struct cpu_capture *capture = job->capture;
     struct sonde_profile *profile = NULL;
-    job->report.facts.clock = job->report.clock;
-    job->report.facts.budget_note = job->report.budget_note;
+    job->report.metadata.clock = job->report.clock;
+    job->report.metadata.budget_note = job->report.budget_note;
     sonde_err err =
         report_build(&job->report, capture->base.engine->symbols, &profile, &capture->report_diag);
     if (err)
         capture->report_err = err;
     else if (capture->base.events.on_profile)
-        capture->base.events.on_profile(capture->base.context, profile, &job->report.facts);
+        capture->base.events.on_profile(capture->base.context, profile, &job->report.metadata);
     else
         sonde_profile_destroy(profile);
 }
 
-static void fill_drops(const struct cpu_capture *capture, struct engine_facts *facts) {
+static void fill_drops(const struct cpu_capture *capture, struct engine_metadata *metadata) {
     const struct window *window = &capture->window;
-    const struct tallies *now = &capture->base.target->tallies;
+    const struct totals *now = &capture->base.target->totals;
     for (int i = 0; i < DROP_CAUSES; i++) {
         uint64_t count =
             i == DROP_STACKS_FULL ? window->stacks_full : now->drops[i] - window->base.drops[i];
-        facts->drops[i] = (struct engine_drop){.cause = drop_cause_name(i), .count = count};
-        facts->dropped += count;
+        metadata->drops[i] = (struct engine_drop){.cause = drop_cause_name(i), .count = count};
+        metadata->dropped += count;
     }
-    facts->drop_count = DROP_CAUSES;
+    metadata->drop_count = DROP_CAUSES;
 }
 
-static void fill_facts(const struct cpu_capture *capture, uint64_t now_ns,
-                       struct engine_facts *facts) {
+static void fill_metadata(const struct cpu_capture *capture, uint64_t now_ns,
+                          struct engine_metadata *metadata) {
     const struct window *window = &capture->window;
-    const struct tallies *now = &capture->base.target->tallies, *base = &window->base;
+    const struct totals *now = &capture->base.target->totals, *base = &window->base;
     uint64_t handler_ns = now->handler_ns - base->handler_ns;
     uint64_t account_ns = now->account_ns - base->account_ns;
-    facts->sequence = window->sequence;
-    facts->start_unix_ns = window->start_unix_ns;
-    facts->end_unix_ns = window->start_unix_ns + (int64_t)(now_ns - window->start_ns);
-    facts->period_ns = capture->period_ns;
-    facts->samples = window->samples;
-    facts->truncated = window->truncated;
-    facts->guest_cpu_ns = account_ns ? account_ns : handler_ns; /* the account has it all */
+    metadata->sequence = window->sequence;
+    metadata->start_unix_ns = window->start_unix_ns;
+    metadata->end_unix_ns = window->start_unix_ns + (int64_t)(now_ns - window->start_ns);
+    metadata->period_ns = capture->period_ns;
+    metadata->samples = window->samples;
+    metadata->truncated = window->truncated;
+    metadata->guest_cpu_ns = account_ns ? account_ns : handler_ns; /* the account has it all */
     uint64_t cpu_ns = now->target_cpu_ns - base->target_cpu_ns;
     uint64_t control_ns = now->control_ns - base->control_ns;
-    facts->target_cpu_ns = cpu_ns > control_ns ? cpu_ns - control_ns : 0;
-    facts->target_gone = capture->target_gone;
-    facts->mode = capture->spec.mode;
-    fill_drops(capture, facts);
+    metadata->target_cpu_ns = cpu_ns > control_ns ? cpu_ns - control_ns : 0;
+    metadata->target_gone = capture->target_gone;
+    metadata->mode = capture->spec.mode;
+    fill_drops(capture, metadata);
 }
 
 static void take_window(struct cpu_capture *capture, struct report_input *report) {
@@ -203,7 +203,7 @@ static void take_rate(struct cpu_capture *capture, uint64_t now_ns, struct repor
     cpu_capture_note_rate(capture, now_ns);
     uint64_t ran_ns = capture->rate.since_ns - capture->start_ns;
     double mean_hz = ran_ns ? capture->rate.sum / (double)ran_ns : 1e9 / (double)capture->period_ns;
-    report->facts.frequency_hz = mean_hz;
+    report->metadata.frequency_hz = mean_hz;
     budget_describe(capture, mean_hz, report->budget_note, sizeof report->budget_note);
 }
 
@@ -211,13 +211,13 @@ void jobs_report(struct cpu_capture *capture, uint64_t now_ns) {
     struct capture_job *job = job_create(capture, JOB_REPORT, perform_report);
     if (!job)
         return; /* out of memory: the window goes on */
-    struct engine_facts *facts = &job->report.facts;
-    fill_facts(capture, now_ns, facts);
+    struct engine_metadata *metadata = &job->report.metadata;
+    fill_metadata(capture, now_ns, metadata);
     take_rate(capture, now_ns, &job->report);
     take_window(capture, &job->report);
     job_enqueue(capture, job);
     if (capture->state == CAPTURE_RUNNING)
-        cpu_capture_next_window(capture, now_ns, facts->end_unix_ns);
+        cpu_capture_next_window(capture, now_ns, metadata->end_unix_ns);
 }
 
 static void perform_end(struct job *base) {

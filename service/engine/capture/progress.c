@@ -88,7 +88,7 @@ static void collect_leaves(const struct report_part *part, struct capture_job *j
         const struct stack_node *node = stacks_node(part->stacks, entry->key.stack);
         struct mapping *mapping = stacks_mapping(part->stacks, node->mapping);
         job->progress.total += entry->count;
-        if (!mapping || !atomic_load_explicit(&mapping->is_warm, memory_order_acquire))
+        if (!mapping || !atomic_load_explicit(&mapping->has_names, memory_order_acquire))
             continue;
         job->progress.leaves[job->progress.count++] = (struct leaf){
             .mapping = mapping, .pc = node->pc & ~RING_PC_EXACT, .count = entry->count};
@@ -108,7 +108,7 @@ static struct capture_job *create(struct cpu_capture *capture, const struct repo
         collect_leaves(part, job);
     uint64_t dropped = capture->dropped;
     for (int i = 0; i <= DROP_CORRUPT; i++)
-        dropped += capture->base.target->tallies.drops[i] - capture->first.drops[i];
+        dropped += capture->base.target->totals.drops[i] - capture->first.drops[i];
     job->progress.event = (struct engine_progress){
         .elapsed_ms = (uint32_t)((now_ns - capture->start_ns) / 1000000),
         .duration_ms = capture->spec.duration_ms,

@@ -21,19 +21,19 @@ struct delivery {
     void *context;
 };
 
-static void keep_result(void *context, struct sonde_profile *profile,
-                        const struct engine_facts *facts) {
+static void save_result(void *context, struct sonde_profile *profile,
+                        const struct engine_metadata *metadata) {
     struct session *session = context;
     struct engine *engine = session->target->engine;
     lock_take(&engine->session_lock);
     struct sonde_profile *old = session->result;
     session->result = profile;
-    session->facts = *facts;
+    session->metadata = *metadata;
     memset(session->clock, 0, sizeof session->clock);
-    memcpy(session->clock, facts->clock, strnlen(facts->clock, sizeof session->clock - 1));
+    memcpy(session->clock, metadata->clock, strnlen(metadata->clock, sizeof session->clock - 1));
     memset(session->budget_note, 0, sizeof session->budget_note);
-    memcpy(session->budget_note, facts->budget_note,
-           strnlen(facts->budget_note, sizeof session->budget_note - 1));
+    memcpy(session->budget_note, metadata->budget_note,
+           strnlen(metadata->budget_note, sizeof session->budget_note - 1));
     lock_drop(&engine->session_lock);
     sonde_profile_destroy(old);
 }
@@ -44,23 +44,23 @@ struct texts {
 
 /* The last result once more, or an empty profile when there never was one. */
 static sonde_err copy_result(struct session *session, struct sonde_profile **profile,
-                             struct engine_facts *facts, struct texts *texts,
+                             struct engine_metadata *metadata, struct texts *texts,
                              struct sonde_diag *diag) {
     struct engine *engine = session->target->engine;
     sonde_err err = SONDE_OK;
     lock_take(&engine->session_lock);
-    *facts = session->facts;
+    *metadata = session->metadata;
     memcpy(texts->clock, session->clock, sizeof texts->clock);
     memcpy(texts->budget_note, session->budget_note, sizeof texts->budget_note);
     if (session->result) {
         err = report_dup(session->result, profile, diag);
     } else {
         *profile = session->kind == SESSION_CPU ? report_empty(ENGINE_CPU) : alloc_report_empty();
-        facts->start_unix_ns = facts->end_unix_ns = now_unix_ns();
+        metadata->start_unix_ns = metadata->end_unix_ns = now_unix_ns();
     }
     lock_drop(&engine->session_lock);
-    facts->clock = texts->clock;
-    facts->budget_note = texts->budget_note;
+    metadata->clock = texts->clock;
+    metadata->budget_note = texts->budget_note;
     if (!err && !*profile)
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     return err;
@@ -69,15 +69,15 @@ static sonde_err copy_result(struct session *session, struct sonde_profile **pro
 static void deliver(struct session *session, const struct engine_capture_events *events,
                     void *context, sonde_err err, const struct sonde_diag *diag) {
     struct sonde_profile *profile = NULL;
-    struct engine_facts facts;
+    struct engine_metadata metadata;
     struct texts texts;
     struct sonde_diag own = {0};
     if (err == SONDE_OK) {
-        err = copy_result(session, &profile, &facts, &texts, &own);
+        err = copy_result(session, &profile, &metadata, &texts, &own);
         diag = err ? &own : NULL;
     }
     if (err == SONDE_OK)
-        events->on_profile(context, profile, &facts);
+        events->on_profile(context, profile, &metadata);
     events->on_end(context, err, diag);
 }
 
@@ -117,7 +117,7 @@ static sonde_err refuse_second(const struct session *session, struct sonde_diag 
 /* Under session_lock. */
 static sonde_err start(struct session *session, const struct session_plan *plan,
                        struct sonde_diag *diag) {
-    static const struct engine_capture_events events = {.on_profile = keep_result,
+    static const struct engine_capture_events events = {.on_profile = save_result,
                                                         .on_end = on_session_end};
     struct engine_capture *capture;
     if (session->is_running)
@@ -128,7 +128,7 @@ static sonde_err start(struct session *session, const struct session_plan *plan,
     target_retain(session->target); /* until on_session_end */
     sonde_profile_destroy(session->result);
     session->result = NULL;
-    session->facts = (struct engine_facts){0};
+    session->metadata = (struct engine_metadata){0};
     session->is_running = true;
     session->capture = capture;
     memset(&session->info, 0, sizeof session->info);

@@ -159,7 +159,7 @@ bool target_attach(struct target *target, const sonde_guest_v1_Hello *hello) {
     welcome.which_message = sonde_guest_v1_ToGuest_welcome_tag;
     welcome.message.welcome.protocol = PROTOCOL;
     link_send(target, &welcome, -1);
-    watch_tell(engine, true, &target->info);
+    watch_notify(engine, true, &target->info);
     heap_attach(target);
     return true;
 }

@@ -69,8 +69,8 @@ static sonde_err on_cpu_account(struct target *target, const frames_from_guest *
     const sonde_guest_v1_CpuAccount *account = &message->message.cpu_account;
     clock_read_cpu(target);
     (void)rings_drain(target, now_monotonic_ns(), ENGINE_DRAIN_BYTES); /* counters of that time */
-    target->tallies.account_ns += advance(&target->account_seen_ns, account->guest_cpu_ns);
-    target->tallies.control_ns += advance(&target->control_seen_ns, account->control_cpu_ns);
+    target->totals.account_ns += advance(&target->account_seen_ns, account->guest_cpu_ns);
+    target->totals.control_ns += advance(&target->control_seen_ns, account->control_cpu_ns);
     if (target->clock == CLOCK_RUNNING && budget_on_account(target))
         clock_adjust(target);
     struct engine *engine = target->engine;

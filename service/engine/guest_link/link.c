@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define READ_BYTES   65536
-#define MAX_OUTGOING (2 * MAPS_MAX_MAPPINGS)
+#define MAX_OUTGOING (2 * SPACE_MAX_MAPPINGS)
 #define MAX_READS    64 /* of one event: others want their turn */
 
 bool link_open(struct link *link, int fd) {

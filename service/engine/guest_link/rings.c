@@ -105,31 +105,32 @@ static struct count_key unseen_key(struct target *target, const struct ring_unse
 }
 
 /* Some thread's time that ended at end_ns, on the CPU or off it. */
-struct spell {
+struct interval {
     uint32_t tid;
     bool is_off_cpu;
     uint64_t ns, end_ns;
 };
 
 /* Time off the CPU is told at its end: what lies before the capture's beginning is not its. */
-static uint64_t weight_for(const struct cpu_capture *capture, const struct spell *spell) {
+static uint64_t weight_for(const struct cpu_capture *capture, const struct interval *interval) {
     enum engine_mode mode = capture->spec.mode;
     if (!cpu_capture_is_counting(capture))
         return 0;
-    if (!spell->is_off_cpu)
-        return mode == ENGINE_OFF_CPU ? 0 : spell->ns;
-    if (mode == ENGINE_CPU || spell->end_ns <= capture->start_ns)
+    if (!interval->is_off_cpu)
+        return mode == ENGINE_OFF_CPU ? 0 : interval->ns;
+    if (mode == ENGINE_CPU || interval->end_ns <= capture->start_ns)
         return 0;
-    uint64_t most = spell->end_ns - capture->start_ns;
-    return spell->ns < most ? spell->ns : most;
+    uint64_t most = interval->end_ns - capture->start_ns;
+    return interval->ns < most ? interval->ns : most;
 }
 
 /* How many samples this is for each capture; false when for none. */
-static bool thin(struct target *target, const struct spell *spell) {
+static bool thin(struct target *target, const struct interval *interval) {
     uint64_t any = 0;
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        uint64_t weight_ns = weight_for(capture, spell);
-        capture->pending = weight_ns ? thinner_take(&capture->thinner, spell->tid, weight_ns) : 0;
+        uint64_t weight_ns = weight_for(capture, interval);
+        capture->pending =
+            weight_ns ? downsampler_take(&capture->downsampler, interval->tid, weight_ns) : 0;
         any |= capture->pending;
     }
     return any != 0;
@@ -144,10 +145,11 @@ static void count(struct target *target, const struct count_key *key,
 }
 
 static void add_sample(struct target *target, const struct ring_sample *sample, bool is_off_cpu) {
-    struct spell spell = {sample->record.tid, is_off_cpu, sample->weight_ns, target->drain_ns};
-    if (is_off_cpu && sample->time_ns < spell.end_ns)
-        spell.end_ns = sample->time_ns;
-    if (!thin(target, &spell))
+    struct interval interval = {sample->record.tid, is_off_cpu, sample->weight_ns,
+                                target->drain_ns};
+    if (is_off_cpu && sample->time_ns < interval.end_ns)
+        interval.end_ns = sample->time_ns;
+    if (!thin(target, &interval))
         return;
     struct count_key key = sample_key(target, sample);
     if (!has_room(&key) && renew_stacks(target))
@@ -166,8 +168,8 @@ static void on_blocked(void *context, const struct ring_sample *sample) {
 static void on_unseen(void *context, const struct ring_unseen *unseen) {
     struct target *target = context;
     bool is_off_cpu = unseen->cause == RING_UNSEEN_ASLEEP || unseen->cause == RING_UNSEEN_WAITING;
-    struct spell spell = {unseen->record.tid, is_off_cpu, unseen->cpu_ns, target->drain_ns};
-    if (!thin(target, &spell))
+    struct interval interval = {unseen->record.tid, is_off_cpu, unseen->cpu_ns, target->drain_ns};
+    if (!thin(target, &interval))
         return;
     struct count_key key = unseen_key(target, unseen);
     if (!has_room(&key) && renew_stacks(target))
@@ -191,11 +193,11 @@ static void take_counts(struct target *target, uint64_t corrupt) {
     drain_read_counts(&target->drain, &counts);
     for (int i = 0; i < RING_DROP_COUNT; i++)
         grown[i] = growth(counts.drops[i], target->seen.drops[i]);
-    target->tallies.handler_ns += growth(counts.handler_ns, target->seen.handler_ns);
-    target->tallies.handler_count += growth(counts.handler_count, target->seen.handler_count);
+    target->totals.handler_ns += growth(counts.handler_ns, target->seen.handler_ns);
+    target->totals.handler_count += growth(counts.handler_count, target->seen.handler_count);
     target->seen = counts;
     for (int i = 0; i < DROP_CAUSES; i++) {
-        target->tallies.drops[i] += grown[i];
+        target->totals.drops[i] += grown[i];
         if (grown[i])
             atomic_fetch_add_explicit(&target->engine->drops[i], grown[i], memory_order_relaxed);
     }
@@ -213,6 +215,6 @@ bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
         return false;
     take_counts(target, drain_run(&target->drain, now_ns, budget, &here));
     if (target->stacks)
-        (void)tables_warm(target, target->stacks);
+        (void)tables_load_names(target, target->stacks);
     return target->drain.has_more;
 }

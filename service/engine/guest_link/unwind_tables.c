@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_OPENING (2 * MAPS_MAX_MAPPINGS) /* of one target, on their way at a time */
+#define MAX_OPENING (2 * SPACE_MAX_MAPPINGS) /* of one target, on their way at a time */
 
 struct table_job {
     struct job job;
@@ -114,20 +114,21 @@ static void finish_generation(struct target *target, struct generation *generati
     link_send(target, &message, -1);
 }
 
-static void warm_mapping(struct target *target, struct mapping *mapping);
+static void load_mapping_names(struct target *target, struct mapping *mapping);
 
 /* Samples will lie in the program itself: its names and lines can be ready when they do. */
 static void foresee(struct target *target, struct mapping *mapping) {
     if (target->captures && mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE &&
-        !mapping->is_warming && !atomic_load_explicit(&mapping->is_warm, memory_order_acquire))
-        warm_mapping(target, mapping);
+        !mapping->is_loading_names &&
+        !atomic_load_explicit(&mapping->has_names, memory_order_acquire))
+        load_mapping_names(target, mapping);
 }
 
 static void on_opened(struct engine *engine, struct job *base) {
     struct table_job *job = container_of(base, struct table_job, job);
     struct target *target = job->target;
     struct mapping *mapping = job->mapping;
-    struct generation *newest = target->space.kept[0];
+    struct generation *newest = target->space.generations[0];
     mapping->is_opening = false;
     mapping->is_opened = true;
     target->opening--;
@@ -174,7 +175,7 @@ void tables_begin(struct target *target, struct generation *generation) {
     finish_generation(target, generation); /* there may be no mapping at all */
 }
 
-struct warm_job {
+struct names_job {
     struct job job;
     struct target *target;
     struct mapping *mapping;
@@ -182,7 +183,7 @@ struct warm_job {
 
 /* Any look-up makes the module's names be built, or loaded. */
 static void fetch_names(struct job *base) {
-    struct warm_job *job = container_of(base, struct warm_job, job);
+    struct names_job *job = container_of(base, struct names_job, job);
     struct symbol_module *module = mapping_module(job->mapping);
     if (atomic_load(&base->engine->is_ending))
         return;
@@ -196,26 +197,26 @@ static void fetch_names(struct job *base) {
         if (err)
             return;
     }
-    atomic_store_explicit(&job->mapping->is_warm, true, memory_order_release);
+    atomic_store_explicit(&job->mapping->has_names, true, memory_order_release);
 }
 
 static void on_fetched(struct engine *engine, struct job *base) {
-    struct warm_job *job = container_of(base, struct warm_job, job);
+    struct names_job *job = container_of(base, struct names_job, job);
     target_wake_now(job->target);
     mapping_release(job->mapping);
     target_release(job->target);
     free(job);
 }
 
-static void warm_mapping(struct target *target, struct mapping *mapping) {
-    struct warm_job *job = calloc(1, sizeof *job);
+static void load_mapping_names(struct target *target, struct mapping *mapping) {
+    struct names_job *job = calloc(1, sizeof *job);
     if (!job)
         return;
     job->job.perform = fetch_names;
     job->job.complete = on_fetched;
     job->target = target_retain(target);
     job->mapping = mapping_retain(mapping);
-    mapping->is_warming = true;
+    mapping->is_loading_names = true;
     engine_start_job(target->engine, target->engine->builders, &job->job);
 }
 
@@ -229,15 +230,15 @@ bool tables_are_converting(const struct stacks *stacks) {
 }
 
 /* Mappings that are not open yet are looked at again the next time. */
-bool tables_warm(struct target *target, struct stacks *stacks) {
+bool tables_load_names(struct target *target, struct stacks *stacks) {
     bool are_warm = true;
     for (uint32_t i = 1; i < stacks->mappings.count; i++) {
         struct mapping *mapping = stacks_mapping(stacks, i);
-        if (atomic_load_explicit(&mapping->is_warm, memory_order_acquire))
+        if (atomic_load_explicit(&mapping->has_names, memory_order_acquire))
             continue;
         are_warm = false;
-        if (mapping->is_opened && !mapping->is_warming)
-            warm_mapping(target, mapping);
+        if (mapping->is_opened && !mapping->is_loading_names)
+            load_mapping_names(target, mapping);
     }
     return are_warm;
 }

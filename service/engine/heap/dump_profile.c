@@ -268,7 +268,7 @@ static sonde_err name(struct engine *engine, pid_t pid, const struct sonde_profi
 
 /* Sonde's sampler starts at the allocator's caller, so only wrappers around it have to be
  * recognized. */
-static sonde_err tell_allocators(struct heap_located *located) {
+static sonde_err describe_allocators(struct heap_located *located) {
     size_t count = sonde_profile_location_count(located->profile);
     bool is_built_in = false;
     located->is_allocator = calloc(count + 1, sizeof *located->is_allocator);
@@ -290,7 +290,7 @@ sonde_err heap_profile_locate(struct engine *engine, pid_t pid, const struct son
         *located = (struct heap_located){.profile = naming.into, .locations = naming.locations};
         naming.into = NULL;
         naming.locations = NULL;
-        err = tell_allocators(located);
+        err = describe_allocators(located);
     }
     naming_finish(&naming);
     if (err)

@@ -19,7 +19,7 @@
 #define NS_PER_S        1000000000ll
 #define NAME_BYTES      64u
 
-struct leftover {
+struct ended_process {
     char name[NAME_BYTES];
     int64_t changed_ns;
     uint64_t bytes;
@@ -56,13 +56,13 @@ uint64_t heap_sweep_ticks(int32_t pid) {
 
 /* From the state file; 0 = unknown. */
 static uint64_t remembered_ticks(int dir, const char *name) {
-    struct heap_memory memory = {0};
+    struct heap_saved_state memory = {0};
     char path[NAME_BYTES + 8];
     snprintf(path, sizeof path, "%s/state", name);
     int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (file) {
-        heap_memory_read(&memory, NULL, file);
+        heap_saved_state_read(&memory, NULL, file);
         fclose(file);
     } else if (fd >= 0) {
         close(fd);
@@ -95,29 +95,29 @@ static uint64_t bytes_in(int dir, const char *name) {
 }
 
 /* False if it is not such a directory, or if its process lives. */
-static bool read_leftover(int dir, const char *name, struct leftover *leftover) {
+static bool read_ended(int dir, const char *name, struct ended_process *ended) {
     struct stat folder;
     int32_t pid;
     if (!heap_sweep_parse_name(name, &pid) ||
         fstatat(dir, name, &folder, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(folder.st_mode))
         return false;
-    leftover->changed_ns = (int64_t)folder.st_mtim.tv_sec * NS_PER_S + folder.st_mtim.tv_nsec;
+    ended->changed_ns = (int64_t)folder.st_mtim.tv_sec * NS_PER_S + folder.st_mtim.tv_nsec;
     if (heap_sweep_is_alive(dir, name, pid))
         return false;
-    snprintf(leftover->name, sizeof leftover->name, "%s", name);
-    leftover->bytes = bytes_in(dir, name);
+    snprintf(ended->name, sizeof ended->name, "%s", name);
+    ended->bytes = bytes_in(dir, name);
     return true;
 }
 
-static uint32_t read_all(DIR *listing, struct leftover *leftovers) {
+static uint32_t read_all(DIR *listing, struct ended_process *list) {
     uint32_t count = 0;
     for (struct dirent *entry; count < MAX_DIRECTORIES && (entry = readdir(listing));)
-        count += read_leftover(dirfd(listing), entry->d_name, &leftovers[count]);
+        count += read_ended(dirfd(listing), entry->d_name, &list[count]);
     return count;
 }
 
 static int newest_first(const void *a, const void *b) {
-    const struct leftover *left = a, *right = b;
+    const struct ended_process *left = a, *right = b;
     return (left->changed_ns < right->changed_ns) - (left->changed_ns > right->changed_ns);
 }
 
@@ -143,7 +143,7 @@ static bool remove_directory(int dir, const char *name) {
     return unlinkat(dir, name, AT_REMOVEDIR) == 0;
 }
 
-static uint32_t remove_beyond(int dir, const struct leftover *leftovers, uint32_t count,
+static uint32_t remove_beyond(int dir, const struct ended_process *list, uint32_t count,
                               const struct heap_sweep_limits *limits) {
     struct timespec clock;
     clock_gettime(CLOCK_REALTIME, &clock);
@@ -151,13 +151,13 @@ static uint32_t remove_beyond(int dir, const struct leftover *leftovers, uint32_
     uint64_t bytes = 0;
     uint32_t kept = 0, removed = 0;
     for (uint32_t i = 0; i < count; i++) {
-        const struct leftover *leftover = &leftovers[i];
-        if (kept < limits->count && bytes + leftover->bytes <= limits->bytes &&
-            now_ns - leftover->changed_ns <= limits->age_ns) {
-            bytes += leftover->bytes;
+        const struct ended_process *ended = &list[i];
+        if (kept < limits->count && bytes + ended->bytes <= limits->bytes &&
+            now_ns - ended->changed_ns <= limits->age_ns) {
+            bytes += ended->bytes;
             kept++;
         } else {
-            removed += remove_directory(dir, leftover->name);
+            removed += remove_directory(dir, ended->name);
         }
     }
     return removed;
@@ -166,13 +166,13 @@ static uint32_t remove_beyond(int dir, const struct leftover *leftovers, uint32_
 uint32_t heap_sweep(const char *dir, const struct heap_sweep_limits *limits) {
     uint32_t removed = 0;
     DIR *listing = opendir(dir);
-    struct leftover *leftovers = listing ? calloc(MAX_DIRECTORIES, sizeof *leftovers) : NULL;
-    if (leftovers) {
-        uint32_t count = read_all(listing, leftovers);
-        qsort(leftovers, count, sizeof *leftovers, newest_first);
-        removed = remove_beyond(dirfd(listing), leftovers, count, limits);
+    struct ended_process *list = listing ? calloc(MAX_DIRECTORIES, sizeof *list) : NULL;
+    if (list) {
+        uint32_t count = read_all(listing, list);
+        qsort(list, count, sizeof *list, newest_first);
+        removed = remove_beyond(dirfd(listing), list, count, limits);
     }
-    free(leftovers);
+    free(list);
     if (listing)
         closedir(listing);
     return removed;

@@ -27,13 +27,13 @@ struct search {
     pid_t pid;               /* 0 = any */
     uint32_t number;         /* number of the dump; 0 = list them */
     bool raw;
-    engine_on_heap_left *on_list;
+    engine_on_ended_dumps *on_list;
     engine_on_heap_result *on_result;
     void *context;
 };
 
 struct found {
-    struct engine_heap_left *items;
+    struct engine_ended_dump *items;
     uint32_t count, capacity;
 };
 
@@ -43,7 +43,7 @@ static bool has_room(struct found *found) {
     if (found->count < found->capacity)
         return true;
     uint32_t capacity = found->capacity ? found->capacity * 2 : 64;
-    struct engine_heap_left *items = realloc(found->items, capacity * sizeof *items);
+    struct engine_ended_dump *items = realloc(found->items, capacity * sizeof *items);
     if (!items)
         return false;
     found->items = items;
@@ -52,14 +52,14 @@ static bool has_room(struct found *found) {
 }
 
 static void add_dumps(const struct search *search, const struct heap_dumps *dumps,
-                      const struct engine_heap_left *process, struct found *found) {
+                      const struct engine_ended_dump *process, struct found *found) {
     for (uint32_t i = 0; i < dumps->count && found->count < MOST_SEEN; i++) {
         const struct heap_dump *dump = &dumps->items[i];
         if (search->number && dump->number != search->number)
             continue;
         if (!has_room(found))
             return;
-        struct engine_heap_left *item = &found->items[found->count++];
+        struct engine_ended_dump *item = &found->items[found->count++];
         *item = *process;
         heap_dumps_name(dump->number, item->dump.name);
         item->dump.unix_ns = dump->unix_ns;
@@ -68,27 +68,28 @@ static void add_dumps(const struct search *search, const struct heap_dumps *dump
     }
 }
 
-static void read_memory(const char *dir, struct heap_memory *memory, struct heap_dumps *dumps) {
+static void read_memory(const char *dir, struct heap_saved_state *memory,
+                        struct heap_dumps *dumps) {
     char path[4096];
     snprintf(path, sizeof path, "%s/state", dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (file) {
-        heap_memory_read(memory, dumps, file);
+        heap_saved_state_read(memory, dumps, file);
         fclose(file);
     } else if (fd >= 0) {
         close(fd);
     }
 }
 
-static void path_of(const struct engine *engine, const struct engine_heap_left *process, char *path,
-                    size_t size) {
+static void path_of(const struct engine *engine, const struct engine_ended_dump *process,
+                    char *path, size_t size) {
     snprintf(path, size, "%s/heap/%d-%s", engine->data_dir, (int)process->pid, process->uuid);
 }
 
-static void look_into(const struct search *search, struct engine_heap_left *process,
+static void look_into(const struct search *search, struct engine_ended_dump *process,
                       struct found *found) {
-    struct heap_memory memory = {0};
+    struct heap_saved_state memory = {0};
     struct heap_dumps dumps;
     char path[4096];
     path_of(search->job.engine, process, path, sizeof path);
@@ -103,8 +104,8 @@ static void look_into(const struct search *search, struct engine_heap_left *proc
 
 /* Matches by the directory's name first; the rest is in its state file. */
 static bool fits(const struct search *search, int dir, const char *entry,
-                 struct engine_heap_left *process) {
-    *process = (struct engine_heap_left){0};
+                 struct engine_ended_dump *process) {
+    *process = (struct engine_ended_dump){0};
     int32_t pid;
     if (!heap_sweep_parse_name(entry, &pid))
         return false;
@@ -118,7 +119,7 @@ static bool fits(const struct search *search, int dir, const char *entry,
 }
 
 static int newest_first(const void *a, const void *b) {
-    const struct engine_heap_left *left = a, *right = b;
+    const struct engine_ended_dump *left = a, *right = b;
     if (left->dump.unix_ns != right->dump.unix_ns)
         return left->dump.unix_ns < right->dump.unix_ns ? 1 : -1;
     return strcmp(right->dump.name, left->dump.name);
@@ -126,7 +127,7 @@ static int newest_first(const void *a, const void *b) {
 
 static void look(const struct search *search, struct found *found) {
     char path[4096];
-    struct engine_heap_left process;
+    struct engine_ended_dump process;
     snprintf(path, sizeof path, "%s/heap", search->job.engine->data_dir);
     DIR *listing = opendir(path);
     for (struct dirent *entry; listing && (entry = readdir(listing));)
@@ -208,7 +209,7 @@ static sonde_err begin(struct engine *engine, const struct engine_selector *sele
 }
 
 sonde_err engine_heap_list_ended(struct engine *engine, const struct engine_selector *selector,
-                                 engine_on_heap_left *on_answer, void *context,
+                                 engine_on_ended_dumps *on_answer, void *context,
                                  struct sonde_diag *diag) {
     struct search wanted = {.on_list = on_answer, .context = context};
     return begin(engine, selector, &wanted, diag);

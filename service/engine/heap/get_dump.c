@@ -113,7 +113,7 @@ void heap_deliver(struct heap_call *call, int fd) {
 
 static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct sonde_diag diag = {0};
-    sonde_err err = heap_judge(call->target->heap, answer, &diag);
+    sonde_err err = heap_check_answer(call->target->heap, answer, &diag);
     if (!err &&
         ((call->require_active && !answer->active) || (!answer->profiling && !answer->interposed)))
         err = sonde_fail(&diag, SONDE_NOT_ACTIVE, "heap profiling is not activated");
@@ -134,7 +134,7 @@ static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
     fail(call, err, &diag);
 }
 
-static void get_kept(struct heap *heap, struct heap_call *call) {
+static void get_saved(struct heap *heap, struct heap_call *call) {
     struct sonde_diag diag = {0};
     uint32_t number = 0;
     bool named = heap_dumps_parse_name(call->name, &number);
@@ -169,11 +169,11 @@ static void on_begin(struct engine *engine, struct message *message) {
     if (!heap)
         fail(call, SONDE_OUT_OF_MEMORY, NULL);
     else if (call->name[0])
-        get_kept(heap, call);
+        get_saved(heap, call);
     else if (is_at_hand(heap))
         deliver_table(heap, call);
     else
-        heap_ask(heap, call);
+        heap_send(heap, call);
 }
 
 sonde_err engine_heap_get(struct engine *engine, const struct engine_heap_query *query,

@@ -83,7 +83,7 @@ static uint32_t log2_of(uint64_t bytes) {
     return bytes > 1 && bytes - (1ull << low) > (1ull << low) / 2 ? low + 1 : low;
 }
 
-void heap_ask(struct heap *heap, struct heap_call *call) {
+void heap_send(struct heap *heap, struct heap_call *call) {
     struct target *target = heap->target;
     frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
     sonde_guest_v1_HeapCommand *command = &message.message.heap_command;
@@ -137,7 +137,7 @@ static void on_searched(struct engine *engine, struct job *base) {
         struct heap_call *call = heap->unsearched;
         heap->unsearched = call->next;
         call->next = NULL;
-        heap_ask(heap, call);
+        heap_send(heap, call);
     }
     target_release(job->target);
     free(job);
@@ -161,7 +161,7 @@ static bool start_search(struct heap *heap, struct heap_call *call,
     if (answer->symbol[0] || answer->has_dump || call->is_searched)
         return false;
     if (heap->is_searched) { /* it was sent before the search */
-        heap_ask(heap, call);
+        heap_send(heap, call);
         return true;
     }
     if (!heap->unsearched && !launch_search(heap))
@@ -183,8 +183,8 @@ sonde_err heap_on_answer(struct target *target, const sonde_guest_v1_HeapAnswer 
                 close(fd);
             return SONDE_OK;
         }
-        heap_note_table(heap, answer, answer->has_table ? fd : -1);
-        heap_note(heap, answer);
+        heap_update_table(heap, answer, answer->has_table ? fd : -1);
+        heap_update(heap, answer);
         if (answer->has_table && fd >= 0)
             close(fd);
         call->done(call, answer, answer->has_table ? -1 : fd);
@@ -197,7 +197,7 @@ sonde_err heap_on_answer(struct target *target, const sonde_guest_v1_HeapAnswer 
 
 void heap_detach(struct target *target) {
     struct heap *heap = target->heap;
-    if (heap && heap->dumps.count > 0 && !target->engine->has_begun_end)
+    if (heap && heap->dumps.count > 0 && !target->engine->is_shutting_down)
         heap_start_sweep(target->engine);
     while (heap && heap->calls) {
         struct heap_call *call = take_first(heap);
@@ -219,7 +219,7 @@ uint64_t heap_tick(struct target *target, uint64_t now_ns) {
 }
 
 static sonde_err no_answer(const struct heap *heap, struct sonde_diag *diag) {
-    if (heap->target->engine->has_begun_end)
+    if (heap->target->engine->is_shutting_down)
         return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
     if (heap->target->link.fd < 0)
         return sonde_fail(diag, SONDE_TARGET_GONE, "%s has ended", heap->target->info.name);
@@ -228,8 +228,8 @@ static sonde_err no_answer(const struct heap *heap, struct sonde_diag *diag) {
                       heap->target->info.name, HEAP_ANSWER_NS / 1000000000ull);
 }
 
-sonde_err heap_judge(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
-                     struct sonde_diag *diag) {
+sonde_err heap_check_answer(const struct heap *heap, const sonde_guest_v1_HeapAnswer *answer,
+                            struct sonde_diag *diag) {
     if (!answer)
         return no_answer(heap, diag);
     if (!heap->state.available)

@@ -109,20 +109,20 @@ SONDE_MUST_USE sonde_err engine_heap_get(struct engine *engine,
 
 /* The dumps of processes that have ended, newest first, at most ENGINE_HEAP_MAX_DUMPS. They are
  * kept for a week, within bounds (dump_retention.h). */
-struct engine_heap_left {
+struct engine_ended_dump {
     char process[64], uuid[33]; /* process "" = name unknown */
     pid_t pid;
     struct engine_heap_dump dump;
 };
 
 /* Called once, on a worker. */
-typedef void engine_on_heap_left(void *context, sonde_err err, const struct sonde_diag *diag,
-                                 const struct engine_heap_left *items, size_t count);
+typedef void engine_on_ended_dumps(void *context, sonde_err err, const struct sonde_diag *diag,
+                                   const struct engine_ended_dump *items, size_t count);
 /* Lists the dumps that match the selector; an empty one matches all. An empty list is not an error.
  * NOT_AVAILABLE: sonded has no data directory. */
 SONDE_MUST_USE sonde_err engine_heap_list_ended(struct engine *engine,
                                                 const struct engine_selector *selector,
-                                                engine_on_heap_left *on_answer, void *context,
+                                                engine_on_ended_dumps *on_answer, void *context,
                                                 struct sonde_diag *diag);
 
 #endif

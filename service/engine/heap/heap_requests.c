@@ -72,7 +72,7 @@ static uint64_t mean_of(const sonde_guest_v1_HeapAnswer *answer) {
     return answer->profiling && answer->lg_sample < 64 ? 1ull << answer->lg_sample : 0;
 }
 
-void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
+void heap_update(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer) {
     struct engine_heap_state *state = &heap->state;
     bool is_known = answer->profiling || answer->interposed;
     bool active = is_known && answer->active;
@@ -157,7 +157,7 @@ static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *ans
     struct heap *heap = call->target->heap;
     struct sonde_diag diag = {0};
     enum engine_heap_verb verb = call->request.verb;
-    sonde_err err = heap_judge(heap, answer, &diag);
+    sonde_err err = heap_check_answer(heap, answer, &diag);
     if (verb == ENGINE_HEAP_ACTIVATE && answer && answer->os_error == EALREADY)
         err = refuse_second(heap, &diag);
     if (err == SONDE_NOT_AVAILABLE && answer && !heap->state.available &&
@@ -177,7 +177,7 @@ static void on_done(struct heap_call *call, const sonde_guest_v1_HeapAnswer *ans
     if (!err && !heap->state.active)
         heap_end_activity(heap, verb == ENGINE_HEAP_DEACTIVATE && call->request.delete_dumps);
     else if (!err && verb == ENGINE_HEAP_RESET)
-        heap_remember(heap);
+        heap_save_state(heap);
     if (fd >= 0)
         close(fd);
     heap_answer(call, err, err ? &diag : NULL);
@@ -206,7 +206,7 @@ static void on_begin(struct engine *engine, struct message *message) {
     else if (call->request.verb == ENGINE_HEAP_LIST)
         heap_answer(call, SONDE_OK, NULL);
     else
-        heap_ask(heap, call);
+        heap_send(heap, call);
 }
 
 static sonde_err check(const struct engine_heap_request *request, struct sonde_diag *diag) {

@@ -66,7 +66,7 @@ struct heap {
     struct alloc_view *table; /* of Sonde's sampler, while it exists */
     struct alloc_base *base;  /* its totals when heap profiling began */
     uint64_t dropped_before;
-    uint32_t life; /* changes with a new process: a dump requested before that is not kept */
+    uint32_t incarnation; /* changes with a new process: a dump requested before that is not kept */
 };
 
 /* guest_commands.c. Creates the state if there is none; NULL when out of memory. */
@@ -77,7 +77,7 @@ SONDE_MUST_USE sonde_err heap_call_create(struct engine *engine,
                                           const struct engine_selector *selector,
                                           struct heap_call **call, struct sonde_diag *diag);
 /* Sends the call. Its `done` is called once, with a NULL answer if the guest does not reply. */
-void heap_ask(struct heap *heap, struct heap_call *call);
+void heap_send(struct heap *heap, struct heap_call *call);
 void heap_call_free(struct heap_call *call);
 /* Takes fd (-1 = none). SONDE_PROTOCOL if no command is waiting for an answer. */
 SONDE_MUST_USE sonde_err heap_on_answer(struct target *target,
@@ -87,20 +87,20 @@ void heap_detach(struct target *target);
 /* Handles deadlines; returns the time of the next one, 0 = none. */
 uint64_t heap_tick(struct target *target, uint64_t now_ns);
 /* The error of a command, or SONDE_OK. */
-SONDE_MUST_USE sonde_err heap_judge(const struct heap *heap,
-                                    const sonde_guest_v1_HeapAnswer *answer,
-                                    struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err heap_check_answer(const struct heap *heap,
+                                           const sonde_guest_v1_HeapAnswer *answer,
+                                           struct sonde_diag *diag);
 
 /* heap_requests.c */
 /* Updates the state from the guest's answer. */
-void heap_note(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer);
+void heap_update(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer);
 void heap_answer(struct heap_call *call, sonde_err err, const struct sonde_diag *diag);
 
 /* periodic_dumps.c */
 /* The directory of the target's dumps; no other process has the same one. The caller frees it; NULL
  * = there is no data directory. */
 char *heap_directory(const struct target *target);
-void heap_remember(const struct heap *heap);
+void heap_save_state(const struct heap *heap);
 /* A guest has attached: continues what an earlier sonded had started with it. */
 void heap_attach(struct target *target);
 /* Applies the limits of dump_retention.h on a worker. */
@@ -115,7 +115,7 @@ uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns);
 
 /* sampler_heap.c: Sonde's sampler. */
 /* Uses the table that came with an answer, or releases the old one; fd is borrowed, -1 = none. */
-void heap_note_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer, int fd);
+void heap_update_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer, int fd);
 /* Starts counting totals from now. */
 void heap_begin_totals(struct heap *heap);
 void heap_forget_totals(struct heap *heap);

@@ -31,7 +31,7 @@ char *heap_directory(const struct target *target) {
 
 static void write_state(const struct heap *heap, FILE *file) {
     const struct engine_heap_state *state = &heap->state;
-    struct heap_memory memory = {
+    struct heap_saved_state memory = {
         .pid = heap->target->info.pid,
         .ticks = heap_sweep_ticks(heap->target->info.pid),
         .active = state->active,
@@ -47,11 +47,11 @@ static void write_state(const struct heap *heap, FILE *file) {
     for (char *at = memory.name; *at; at++)
         *at = (unsigned char)*at < ' ' ? '?'
                                        : *at; /* a newline would end the line in the state file */
-    heap_memory_write(&memory, &heap->dumps, file);
+    heap_saved_state_write(&memory, &heap->dumps, file);
 }
 
 /* Failures are ignored: the next sonded merely knows less. */
-void heap_remember(const struct heap *heap) {
+void heap_save_state(const struct heap *heap) {
     char path[4096], fresh[4096];
     if (!heap->dumps.dir)
         return;
@@ -74,14 +74,14 @@ void heap_remember(const struct heap *heap) {
 /* Whether heap profiling was on when the last sonded ended. */
 static bool recall(struct heap *heap) {
     struct engine_heap_state *state = &heap->state;
-    struct heap_memory memory = {
+    struct heap_saved_state memory = {
         .keep_dumps = heap->keep_dumps, .keep_bytes = heap->keep_bytes, .epoch = state->epoch};
     char path[4096];
     snprintf(path, sizeof path, "%s/state", heap->dumps.dir ? heap->dumps.dir : "");
     FILE *file = fopen(path, "re");
     if (!file)
         return false;
-    heap_memory_read(&memory, &heap->dumps, file);
+    heap_saved_state_read(&memory, &heap->dumps, file);
     fclose(file);
     state->active_since_unix_ns = memory.since_unix_ns;
     state->lease_until_unix_ns = memory.lease_until_unix_ns;
@@ -105,7 +105,7 @@ static void plan(struct heap *heap) {
     target_wake_now(heap->target);
 }
 
-static void on_looked(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+static void on_status(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct heap *heap = call->target->heap;
     struct engine_heap_state said = heap->state;
     if (fd >= 0)
@@ -129,8 +129,8 @@ void heap_attach(struct target *target) {
         return;
     call->target = target_retain(target);
     call->verb = sonde_guest_v1_HeapVerb_HEAP_STATUS;
-    call->done = on_looked;
-    heap_ask(heap, call);
+    call->done = on_status;
+    heap_send(heap, call);
 }
 
 /* ---- Dumps of ended processes ---- */
@@ -174,7 +174,7 @@ void heap_begin_activity(struct heap *heap, const struct heap_call *call) {
     heap->keep_dumps = request->keep_dumps ? request->keep_dumps : HEAP_KEEP_DUMPS;
     heap->keep_bytes = request->keep_bytes ? request->keep_bytes : HEAP_KEEP_BYTES;
     plan(heap);
-    heap_remember(heap);
+    heap_save_state(heap);
 }
 
 void heap_end_activity(struct heap *heap, bool delete_dumps) {
@@ -188,20 +188,20 @@ void heap_end_activity(struct heap *heap, bool delete_dumps) {
     heap->next_dump_ns = heap->lease_ns = 0;
     if (delete_dumps) {
         heap_dumps_delete(&heap->dumps);
-        heap->life++;
+        heap->incarnation++;
     }
-    heap_remember(heap);
+    heap_save_state(heap);
 }
 
 /* ---- Periodic dumps ---- */
 
-struct keeping {
+struct dump_saving {
     struct job job;
     struct target *target;
     int fd; /* -1 = the table of Sonde's sampler */
     struct table_reading reading;
     char *path;
-    uint32_t life;
+    uint32_t incarnation;
     uint64_t limit, bytes, epoch;
     sonde_err err;
     struct sonde_diag diag;
@@ -213,81 +213,81 @@ static void count_failure(struct heap *heap, sonde_err err, const struct sonde_d
              sonde_diag_text(diag, err));
 }
 
-/* Writes a dump of Sonde's sampler to a file in jemalloc's format; -1 and keeping->err on
+/* Writes a dump of Sonde's sampler to a file in jemalloc's format; -1 and saving->err on
  * failure. */
-static int write_dump(struct keeping *keeping) {
+static int write_dump(struct dump_saving *saving) {
     struct sonde_buf text = {0};
-    keeping->err = table_read_text(&keeping->reading, &text, &keeping->diag);
-    int fd = keeping->err ? -1 : memfd_create("heap", MFD_CLOEXEC);
+    saving->err = table_read_text(&saving->reading, &text, &saving->diag);
+    int fd = saving->err ? -1 : memfd_create("heap", MFD_CLOEXEC);
     for (size_t at = 0; fd >= 0 && at < text.len;) {
         ssize_t put = write(fd, text.data + at, text.len - at);
         if (put <= 0) {
-            keeping->err = sonde_fail_os(&keeping->diag, errno, "the dump could not be written");
+            saving->err = sonde_fail_os(&saving->diag, errno, "the dump could not be written");
             close(fd);
             fd = -1;
         }
         at += put > 0 ? (size_t)put : 0;
     }
     sonde_buf_finish(&text);
-    if (fd < 0 && !keeping->err)
-        keeping->err = SONDE_IO;
+    if (fd < 0 && !saving->err)
+        saving->err = SONDE_IO;
     return fd;
 }
 
-static void keep(struct job *base) {
-    struct keeping *keeping = container_of(base, struct keeping, job);
-    if (keeping->fd < 0)
-        keeping->fd = write_dump(keeping);
-    if (keeping->fd < 0)
+static void save(struct job *base) {
+    struct dump_saving *saving = container_of(base, struct dump_saving, job);
+    if (saving->fd < 0)
+        saving->fd = write_dump(saving);
+    if (saving->fd < 0)
         return;
-    keeping->err = heap_dumps_write(keeping->path, keeping->fd, keeping->limit, &keeping->bytes,
-                                    &keeping->diag);
-    close(keeping->fd);
+    saving->err =
+        heap_dumps_write(saving->path, saving->fd, saving->limit, &saving->bytes, &saving->diag);
+    close(saving->fd);
 }
 
-static void on_kept(struct engine *engine, struct job *base) {
-    struct keeping *keeping = container_of(base, struct keeping, job);
-    struct heap *heap = keeping->target->heap;
-    sonde_err err = keeping->err;
-    bool is_wanted = keeping->life == heap->life;
+static void on_saved(struct engine *engine, struct job *base) {
+    struct dump_saving *saving = container_of(base, struct dump_saving, job);
+    struct heap *heap = saving->target->heap;
+    sonde_err err = saving->err;
+    bool is_wanted = saving->incarnation == heap->incarnation;
     heap->is_dumping = false;
     if (!err && !is_wanted)
-        unlink(keeping->path);
+        unlink(saving->path);
     else if (!err)
-        err = heap_dumps_add(&heap->dumps, keeping->path, keeping->bytes, keeping->epoch,
-                             &keeping->diag);
+        err =
+            heap_dumps_add(&heap->dumps, saving->path, saving->bytes, saving->epoch, &saving->diag);
     if (err && is_wanted)
-        count_failure(heap, err, &keeping->diag);
+        count_failure(heap, err, &saving->diag);
     if (!err && is_wanted)
         heap_dumps_prune(&heap->dumps, heap->keep_dumps, heap->keep_bytes);
-    heap_remember(heap);
-    table_reading_finish(&keeping->reading);
-    target_release(keeping->target);
-    free(keeping->path);
-    free(keeping);
+    heap_save_state(heap);
+    table_reading_finish(&saving->reading);
+    target_release(saving->target);
+    free(saving->path);
+    free(saving);
 }
 
 /* Takes fd; -1 = dump the table of Sonde's sampler. */
-static sonde_err start_keeping(struct heap *heap, int fd, struct sonde_diag *diag) {
+static sonde_err start_saving(struct heap *heap, int fd, struct sonde_diag *diag) {
     sonde_err err = heap_dumps_prepare(&heap->dumps, diag);
-    struct keeping *keeping = err ? NULL : calloc(1, sizeof *keeping);
-    char *path = keeping ? heap_dumps_unfinished(&heap->dumps) : NULL;
+    struct dump_saving *saving = err ? NULL : calloc(1, sizeof *saving);
+    char *path = saving ? heap_dumps_unfinished(&heap->dumps) : NULL;
     if (!path) {
         if (fd >= 0)
             close(fd);
-        free(keeping);
+        free(saving);
         return err ? err : SONDE_OUT_OF_MEMORY;
     }
-    *keeping = (struct keeping){.job = {.perform = keep, .complete = on_kept},
-                                .target = target_retain(heap->target),
-                                .fd = fd,
-                                .path = path,
-                                .life = heap->life,
-                                .limit = heap->keep_bytes,
-                                .epoch = heap->state.epoch};
+    *saving = (struct dump_saving){.job = {.perform = save, .complete = on_saved},
+                                   .target = target_retain(heap->target),
+                                   .fd = fd,
+                                   .path = path,
+                                   .incarnation = heap->incarnation,
+                                   .limit = heap->keep_bytes,
+                                   .epoch = heap->state.epoch};
     if (fd < 0)
-        table_reading_init(&keeping->reading, heap);
-    engine_start_job(heap->target->engine, heap->target->engine->builders, &keeping->job);
+        table_reading_init(&saving->reading, heap);
+    engine_start_job(heap->target->engine, heap->target->engine->builders, &saving->job);
     return SONDE_OK;
 }
 
@@ -306,7 +306,7 @@ void heap_on_gdump(struct target *target, uint64_t skipped, int fd) {
         return;
     }
     heap->gdump_ns = now_ns;
-    sonde_err err = start_keeping(heap, fd, &diag);
+    sonde_err err = start_saving(heap, fd, &diag);
     if (err)
         count_failure(heap, err, &diag);
 }
@@ -314,11 +314,11 @@ void heap_on_gdump(struct target *target, uint64_t skipped, int fd) {
 static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct heap *heap = call->target->heap;
     struct sonde_diag diag = {0};
-    sonde_err err = heap_judge(heap, answer, &diag);
+    sonde_err err = heap_check_answer(heap, answer, &diag);
     if (!err && fd < 0 && !(answer->interposed && heap->table))
         err = SONDE_PROTOCOL;
     if (!err && answer->active)
-        err = start_keeping(heap, fd, &diag);
+        err = start_saving(heap, fd, &diag);
     else if (fd >= 0)
         close(fd);
     if (err || !answer->active)
@@ -349,7 +349,7 @@ static void start_dump(struct heap *heap, uint64_t now_ns) {
         return;
     heap->is_dumping = true;
     call->done = on_dumped;
-    heap_ask(heap, call);
+    heap_send(heap, call);
 }
 
 static void on_lease_over(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {
@@ -366,7 +366,7 @@ static void end_lease(struct heap *heap) {
     if (!call)
         return;
     call->done = on_lease_over;
-    heap_ask(heap, call);
+    heap_send(heap, call);
 }
 
 uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns) {

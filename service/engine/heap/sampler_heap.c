@@ -44,7 +44,7 @@ void heap_begin_totals(struct heap *heap) {
         free(base);
 }
 
-void heap_note_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer, int fd) {
+void heap_update_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answer, int fd) {
     struct alloc_view *view = NULL;
     if (answer->table == alloc_view_number(heap->table) && answer->table != 0)
         return;

@@ -6,8 +6,8 @@
 
 #define MAX_LINES 100100 /* one per dump, and the first five */
 
-void heap_memory_write(const struct heap_memory *memory, const struct heap_dumps *dumps,
-                       FILE *file) {
+void heap_saved_state_write(const struct heap_saved_state *memory, const struct heap_dumps *dumps,
+                            FILE *file) {
     fprintf(file,
             "sonde-heap 1\nprocess %" PRId32 " ticks %" PRIu64 "\nactive %d since %" PRId64
             " lease %" PRId64 " interval %u keep %u %" PRIu64 " epoch %" PRIu64
@@ -20,14 +20,14 @@ void heap_memory_write(const struct heap_memory *memory, const struct heap_dumps
                 dumps->items[i].epoch);
 }
 
-static bool is_sound(const struct heap_memory *memory) {
+static bool is_sound(const struct heap_saved_state *memory) {
     return memory->since_unix_ns >= 0 && memory->lease_until_unix_ns >= 0 &&
            memory->interval_s <= HEAP_MEMORY_MAX_INTERVAL_S && memory->keep_dumps > 0 &&
            memory->keep_bytes > 0 && memory->epoch > 0 && memory->epoch < UINT64_MAX / 2;
 }
 
-static void read_activity(struct heap_memory *memory, const char *line) {
-    struct heap_memory said = *memory;
+static void read_activity(struct heap_saved_state *memory, const char *line) {
+    struct heap_saved_state said = *memory;
     int active = 0;
     if (sscanf(line,
                "active %d since %" SCNd64 " lease %" SCNd64 " interval %u keep %u %" SCNu64
@@ -59,7 +59,7 @@ static void read_dump(struct heap_dumps *dumps, const char *line) {
             dumps->items[i].epoch = epoch;
 }
 
-void heap_memory_read(struct heap_memory *memory, struct heap_dumps *dumps, FILE *file) {
+void heap_saved_state_read(struct heap_saved_state *memory, struct heap_dumps *dumps, FILE *file) {
     char line[512];
     int32_t pid;
     uint64_t ticks;

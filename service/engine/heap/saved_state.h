@@ -21,7 +21,7 @@
 
 #define HEAP_MEMORY_MAX_INTERVAL_S 86400u
 
-struct heap_memory {
+struct heap_saved_state {
     int32_t pid;
     uint64_t ticks; /* since boot; 0 = not known */
     bool active;
@@ -31,9 +31,9 @@ struct heap_memory {
     char owner[65], name[64];
 };
 
-void heap_memory_write(const struct heap_memory *memory, const struct heap_dumps *dumps,
-                       FILE *file);
+void heap_saved_state_write(const struct heap_saved_state *memory, const struct heap_dumps *dumps,
+                            FILE *file);
 /* Values that the file lacks stay unchanged. dumps receives the epochs; may be NULL. */
-void heap_memory_read(struct heap_memory *memory, struct heap_dumps *dumps, FILE *file);
+void heap_saved_state_read(struct heap_saved_state *memory, struct heap_dumps *dumps, FILE *file);
 
 #endif

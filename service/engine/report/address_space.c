@@ -76,7 +76,7 @@ void generation_destroy(struct generation *generation) {
 }
 
 sonde_err generation_add(struct generation *generation, const struct symbol_mapping *from) {
-    if (generation->count >= MAPS_MAX_MAPPINGS || from->start >= from->end)
+    if (generation->count >= SPACE_MAX_MAPPINGS || from->start >= from->end)
         return SONDE_OK;
     if (generation->count == generation->capacity) {
         uint32_t capacity = generation->capacity ? generation->capacity * 2 : 64;
@@ -122,7 +122,7 @@ void generation_sort(struct generation *generation, const struct generation *pre
 
 struct mapping *generation_find(const struct generation *generation, uint64_t pc) {
     uint32_t low = 0, high = generation->count;
-    while (low < high) { /* the first that starts above pc */
+    while (low < high) { /* find the first mapping that starts above pc */
         uint32_t middle = low + (high - low) / 2;
         if (generation->mappings[middle]->start <= pc)
             low = middle + 1;
@@ -135,59 +135,61 @@ struct mapping *generation_find(const struct generation *generation, uint64_t pc
 }
 
 void space_finish(struct space *space) {
-    for (uint32_t i = 0; i < MAPS_KEPT; i++)
-        generation_destroy(space->kept[i]);
-    generation_destroy(space->growing);
+    for (uint32_t i = 0; i < SPACE_GENERATIONS; i++)
+        generation_destroy(space->generations[i]);
+    generation_destroy(space->incoming);
     free(space->cache);
     memset(space, 0, sizeof *space);
 }
 
-/* The growing generation becomes the newest; the oldest one goes. */
-static struct generation *complete_growing(struct space *space) {
-    struct generation *generation = space->growing;
-    space->growing = NULL;
-    generation_sort(generation, space->kept[0]);
-    generation_destroy(space->kept[MAPS_KEPT - 1]);
-    memmove(&space->kept[1], &space->kept[0], (MAPS_KEPT - 1) * sizeof space->kept[0]);
-    space->kept[0] = generation;
-    /* The cache borrows mappings, and a generation's number may have come twice. */
+/* Makes the incoming generation the newest and destroys the oldest. */
+static struct generation *complete_incoming(struct space *space) {
+    struct generation *generation = space->incoming;
+    space->incoming = NULL;
+    generation_sort(generation, space->generations[0]);
+    generation_destroy(space->generations[SPACE_GENERATIONS - 1]);
+    memmove(&space->generations[1], &space->generations[0],
+            (SPACE_GENERATIONS - 1) * sizeof space->generations[0]);
+    space->generations[0] = generation;
+    /* The cache borrows mappings of the oldest generation, and a guest may reuse a number. */
     if (space->cache)
-        memset(space->cache, 0, MAPS_CACHE * sizeof *space->cache);
+        memset(space->cache, 0, SPACE_CACHE * sizeof *space->cache);
     return generation;
 }
 
 sonde_err space_add_part(struct space *space, const struct space_part *part,
                          struct generation **complete) {
     *complete = NULL;
-    if (space->growing && space->growing->number != part->generation) {
-        generation_destroy(space->growing);
-        space->growing = NULL;
+    if (space->incoming && space->incoming->number != part->generation) {
+        generation_destroy(space->incoming);
+        space->incoming = NULL;
     }
-    if (!space->growing)
-        space->growing = generation_create(part->generation);
-    if (!space->growing)
+    if (!space->incoming)
+        space->incoming = generation_create(part->generation);
+    if (!space->incoming)
         return SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < part->count; i++) {
-        sonde_err err = generation_add(space->growing, &part->mappings[i]);
+        sonde_err err = generation_add(space->incoming, &part->mappings[i]);
         if (err)
             return err;
     }
     if (part->last)
-        *complete = complete_growing(space);
+        *complete = complete_incoming(space);
     return SONDE_OK;
 }
 
 static const struct generation *generation_of(const struct space *space, uint32_t number) {
-    for (uint32_t i = 0; i < MAPS_KEPT && space->kept[i]; i++) {
-        if ((uint32_t)space->kept[i]->number == number)
-            return space->kept[i];
+    for (uint32_t i = 0; i < SPACE_GENERATIONS && space->generations[i]; i++) {
+        if ((uint32_t)space->generations[i]->number == number)
+            return space->generations[i];
     }
     return NULL;
 }
 
 struct mapping *space_find(struct space *space, uint32_t number, uint64_t pc) {
     if (!space->cache)
-        space->cache = calloc(MAPS_CACHE, sizeof *space->cache);
+        space->cache = calloc(SPACE_CACHE, sizeof *space->cache);
+    /* The hash is not seeded: in a direct-mapped cache, a collision only costs a search. */
     uint64_t hash = (pc ^ ((uint64_t)number << 40)) * 0x9e3779b97f4a7c15ull;
     struct space_slot *slot = space->cache ? &space->cache[hash >> 52] : NULL;
     if (slot && slot->pc == pc && slot->generation == number && slot->mapping)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The address space of one target over time: which file lay where under which generation of the
+ * The address space of one target over time: which file was mapped where in each generation of the
  * guest's module map.
  *
- * A mapping is one executable mapping; equal ones of consecutive generations are one object, shared
- * by generations and by the stacks that were sampled in them, so that a frame keeps its module
- * after a dlclose. A worker fills a mapping once (module, bias, unwind table) and publishes it;
- * everybody else only reads. Thread safety: a space belongs to the engine thread; mappings are
- * shared by reference count. */
+ * A mapping is one executable mapping. Equal mappings of consecutive generations are one object,
+ * which generations and stacks share, so a frame keeps its module after a dlclose. A worker fills
+ * in a mapping once (module and bias) and publishes it; all other threads only read it. Thread
+ * safety: a space belongs to the engine thread; mappings are reference-counted. */
 #ifndef SONDE_SERVICE_ENGINE_REPORT_ADDRESS_SPACE_H
 #define SONDE_SERVICE_ENGINE_REPORT_ADDRESS_SPACE_H
 
@@ -16,9 +15,9 @@
 
 #include <stdatomic.h>
 
-#define MAPS_MAX_MAPPINGS 8192u /* of one generation; the rest has no table and no name */
-#define MAPS_KEPT         64u   /* generations whose samples may still come */
-#define MAPS_CACHE        4096u /* pc -> mapping, direct mapped */
+#define SPACE_MAX_MAPPINGS 8192u /* of one generation; code beyond them has no tables and names */
+#define SPACE_GENERATIONS  64u   /* generations whose samples may still arrive */
+#define SPACE_CACHE        4096u /* pc -> mapping, direct-mapped */
 
 struct mapping {
     _Atomic uint32_t refs;
@@ -30,28 +29,28 @@ struct mapping {
     _Atomic(struct symbol_module *) module;
     uint64_t bias;
     bool has_bias;
-    _Atomic bool is_warm; /* its names are at hand */
+    _Atomic bool has_names; /* the module's symbol table is loaded, or there is none */
 
     /* Engine thread only. */
-    bool is_opening;            /* a worker is at it */
-    bool is_opened;             /* what can be known is known */
-    uint64_t served_generation; /* whose table was sent, or could not be made; plus one */
-    bool is_warming;
-    uint32_t stacks_serial, stacks_id; /* its number in the stacks of that serial */
+    bool is_opening;            /* a worker is opening the file */
+    bool is_opened;             /* the worker has finished, with or without a module */
+    uint64_t served_generation; /* the last generation that the guest got an answer for, plus one */
+    bool is_loading_names;
+    uint32_t stacks_serial, stacks_id; /* this mapping's number in the stacks with that serial */
 };
 
 struct mapping *mapping_create(const struct symbol_mapping *from);
 struct mapping *mapping_retain(struct mapping *mapping);
 void mapping_release(struct mapping *mapping);
-/* NULL and SYMBOL_MODULE_NONE until a worker has opened it. */
+/* Before a worker has opened the mapping: NULL and SYMBOL_MODULE_NONE. */
 struct symbol_module *mapping_module(const struct mapping *mapping);
 enum symbol_module_kind mapping_kind(const struct mapping *mapping);
-/* The mapping as service/symbol wants it; borrows the path. */
+/* The mapping as service/symbol takes it; borrows the path. */
 struct symbol_mapping mapping_as_symbol(const struct mapping *mapping);
 
 struct generation {
     uint64_t number;
-    struct mapping **mappings; /* by start, not overlapping */
+    struct mapping **mappings; /* sorted by start, not overlapping */
     uint32_t count, capacity;
     bool is_done; /* TablesDone was sent */
 };
@@ -63,31 +62,34 @@ struct space_slot {
 };
 
 struct space {
-    struct generation *kept[MAPS_KEPT]; /* [0] is the newest */
-    struct generation *growing;         /* parts of it are still to come */
+    struct generation *generations[SPACE_GENERATIONS]; /* [0] is the newest */
+    struct generation *incoming;                       /* some of its parts are missing */
     struct space_slot *cache;
 };
 
 void space_finish(struct space *space);
-/* One part of a generation. */
+/* A part of a generation, as the guest sends it. */
 struct space_part {
     uint64_t generation;
     bool last;
     const struct symbol_mapping *mappings;
     size_t count;
 };
-/* With the last part the generation becomes the newest: *complete is it, otherwise NULL. */
+/* The last part makes the generation the newest one and sets *complete to it; other parts set
+ * *complete to NULL. */
 SONDE_MUST_USE sonde_err space_add_part(struct space *space, const struct space_part *part,
                                         struct generation **complete);
-/* NULL: in no mapping of that generation, or the generation is not known (any more). */
+/* NULL if pc is outside of all mappings, or if the generation is unknown or too old. */
 struct mapping *space_find(struct space *space, uint32_t generation, uint64_t pc);
 struct mapping *generation_find(const struct generation *generation, uint64_t pc);
 void generation_destroy(struct generation *generation);
 struct generation *generation_create(uint64_t number);
-/* Ignores what is over the limit. Call generation_sort when all are in. */
+/* Ignores empty mappings and those beyond SPACE_MAX_MAPPINGS. Call generation_sort after the last
+ * one. */
 SONDE_MUST_USE sonde_err generation_add(struct generation *generation,
                                         const struct symbol_mapping *from);
-/* Sorts, drops overlaps, and takes equal mappings over from `previous` (may be NULL). */
+/* Sorts the mappings, drops those that overlap an earlier one, and replaces each that equals a
+ * mapping of `previous` (may be NULL) by that object. */
 void generation_sort(struct generation *generation, const struct generation *previous);
 
 #endif

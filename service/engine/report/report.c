@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stack of the ring plus a note. */
+/* A stack from the ring, plus notes. */
 #define MAX_FRAMES (RING_MAX_DEPTH + 2)
 
 static const struct sonde_value_type types[ENGINE_MODES][2] = {
@@ -24,7 +24,7 @@ struct building {
     const struct report_input *input;
     struct sonde_profile *profile;
     struct report_frames frames;
-    uint32_t *frame_of_node[REPORT_MAX_PARTS]; /* frame + 1, 0 = not seen */
+    uint32_t *frame_of_node[REPORT_MAX_PARTS]; /* number of the frame + 1, 0 = not used */
     struct label_keys keys;
 };
 
@@ -40,7 +40,7 @@ struct sonde_profile *report_empty(enum engine_mode mode) {
     return sonde_profile_create(types[mode], 2, REPORT_MAX_BYTES);
 }
 
-/* Marks the frames of one stack; stops where an earlier stack has been. */
+/* Adds the frames of one stack; stops at a node that an earlier stack has added. */
 static sonde_err mark_stack(struct building *building, uint32_t part, uint32_t id) {
     const struct stacks *stacks = building->input->parts[part].stacks;
     uint32_t *frame_of_node = building->frame_of_node[part];
@@ -63,7 +63,7 @@ static sonde_err collect_frames(struct building *building, uint32_t part) {
         if (counts->entries[i].key.stack >= nodes)
             nodes = counts->entries[i].key.stack + 1;
     building->frame_of_node[part] =
-        calloc(nodes, sizeof(uint32_t)); /* parents are below their children */
+        calloc(nodes, sizeof(uint32_t)); /* a parent's number is below its children's */
     if (!building->frame_of_node[part])
         return SONDE_OUT_OF_MEMORY;
     sonde_err err = SONDE_OK;
@@ -90,8 +90,8 @@ static sonde_err intern_keys(struct building *building) {
 static sonde_err add_labels(struct building *building, uint32_t part, const struct count_key *key,
                             struct sonde_label labels[4], uint32_t *count) {
     const struct stacks *stacks = building->input->parts[part].stacks;
-    const struct stack_thread *thread = chunks_at(&stacks->threads, key->thread);
-    const struct stack_label *label = chunks_at(&stacks->labels, key->label);
+    const struct stack_thread *thread = stable_vector_at(&stacks->threads, key->thread);
+    const struct stack_label *label = stable_vector_at(&stacks->labels, key->label);
     sonde_err err = SONDE_OK;
     if (thread->name[0]) {
         labels[*count].key = building->keys.thread;
@@ -122,7 +122,7 @@ static sonde_err add_sample(struct building *building, uint32_t part,
     if (err)
         return err;
     int64_t count = (int64_t)entry->count;
-    int64_t values[] = {count, count * (int64_t)building->input->facts.period_ns};
+    int64_t values[] = {count, count * (int64_t)building->input->metadata.period_ns};
     struct sonde_sample sample = {
         .locations = locations,
         .location_count = depth,
@@ -153,11 +153,11 @@ static sonde_err add_shortfalls(struct building *building) {
 
 static void set_info(const struct report_input *input, struct sonde_profile *profile) {
     struct sonde_profile_info info = {
-        .period_type = types[input->facts.mode][1],
-        .period = (int64_t)input->facts.period_ns,
-        .time_unix_ns = input->facts.start_unix_ns,
-        .duration_ns = input->facts.end_unix_ns - input->facts.start_unix_ns,
-        .default_type = 1, /* the time: what pprof shows first */
+        .period_type = types[input->metadata.mode][1],
+        .period = (int64_t)input->metadata.period_ns,
+        .time_unix_ns = input->metadata.start_unix_ns,
+        .duration_ns = input->metadata.end_unix_ns - input->metadata.start_unix_ns,
+        .default_type = 1, /* pprof shows time first */
     };
     sonde_profile_set_info(profile, &info);
 }
@@ -182,7 +182,7 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
 
 sonde_err report_build(const struct report_input *input, struct symbol_store *symbols,
                        struct sonde_profile **profile, struct sonde_diag *diag) {
-    struct building building = {.input = input, .profile = report_empty(input->facts.mode)};
+    struct building building = {.input = input, .profile = report_empty(input->metadata.mode)};
     report_frames_init(&building.frames);
     sonde_err err = building.profile ? build(&building, symbols) : SONDE_OUT_OF_MEMORY;
     report_frames_finish(&building.frames);

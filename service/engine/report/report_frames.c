@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LINES      64u   /* inlined into one address */
-#define MAX_SHORTFALLS 4096u /* bytes about them, or one sentence more */
+#define MAX_LINES      64u   /* functions inlined at one address */
+#define MAX_SHORTFALLS 4096u /* bytes; the last module's text may go beyond them */
 
-/* A mapping as it goes into the profile. */
+/* A mapping and its entry in the profile. */
 struct located_mapping {
     struct mapping *mapping;
-    struct sonde_mapping facts;
+    struct sonde_mapping entry;
     uint32_t id;
     bool is_main;
 };
@@ -83,7 +83,8 @@ sonde_err report_frames_add(struct report_frames *frames, const struct stacks *s
     return SONDE_OK;
 }
 
-/* As pprof means it: inside the instruction. A return address is moved back into its call. */
+/* pprof expects addresses inside of instructions, so a return address is moved back into its call.
+ */
 static uint64_t address_of(const struct report_frame *frame) {
     uint64_t address = frame->pc & ~RING_PC_EXACT;
     return frame->pc & RING_PC_EXACT || address == 0 ? address : address - 1;
@@ -94,7 +95,7 @@ static void add_query(struct locating *locating, struct report_frame *frame) {
         return;
     struct symbol_module *module = mapping_module(frame->mapping);
     if (!module || !frame->mapping->has_bias ||
-        !atomic_load_explicit(&frame->mapping->is_warm, memory_order_acquire))
+        !atomic_load_explicit(&frame->mapping->has_names, memory_order_acquire))
         return;
     locating->queries[locating->query_count++] = (struct symbol_query){
         .module = module,
@@ -123,12 +124,12 @@ static const struct symbol_answer *answer_of(const struct locating *locating,
     return frame->query ? &locating->answers[frame->query - 1] : &nothing;
 }
 
-/* The executable first, as pprof's tools expect, the others by address. */
+/* The executable first, because pprof's tools expect that; the others by address. */
 static int by_place(const void *a, const void *b) {
     const struct located_mapping *left = a, *right = b;
     if (left->is_main != right->is_main)
         return left->is_main ? -1 : 1;
-    return (left->facts.start > right->facts.start) - (left->facts.start < right->facts.start);
+    return (left->entry.start > right->entry.start) - (left->entry.start < right->entry.start);
 }
 
 static int by_pointer(const void *a, const void *b) {
@@ -143,7 +144,7 @@ static struct located_mapping *located(const struct locating *locating, struct m
     return bsearch(&wanted, locating->mappings, locating->mapping_count, sizeof wanted, by_pointer);
 }
 
-/* The different mappings of all frames, by pointer. */
+/* Collects the distinct mappings of all frames, sorted by pointer. */
 static sonde_err collect_mappings(struct locating *locating) {
     struct report_frames *frames = locating->frames;
     locating->mappings = calloc(frames->count ? frames->count : 1, sizeof *locating->mappings);
@@ -153,7 +154,7 @@ static sonde_err collect_mappings(struct locating *locating) {
     struct mapping *last = NULL;
     for (uint32_t i = 0; i < frames->count; i++) {
         struct mapping *mapping = frames->items[i].mapping;
-        if (mapping && mapping != last) /* most repeats stand together */
+        if (mapping && mapping != last) /* most duplicates are adjacent */
             locating->mappings[count++].mapping = last = mapping;
     }
     if (count > 0)
@@ -166,7 +167,7 @@ static sonde_err collect_mappings(struct locating *locating) {
     return SONDE_OK;
 }
 
-/* What the answers hold decides what a mapping claims to have. */
+/* A mapping has functions, files and lines if any answer for its frames has them. */
 static void mark_answers(struct locating *locating) {
     for (uint32_t i = 0; i < locating->frames->count; i++) {
         const struct report_frame *frame = &locating->frames->items[i];
@@ -174,11 +175,11 @@ static void mark_answers(struct locating *locating) {
         struct located_mapping *mapping = located(locating, frame->mapping);
         if (!mapping || answer->frame_count == 0)
             continue;
-        struct sonde_mapping *facts = &mapping->facts;
-        facts->has_functions = true;
-        facts->has_filenames |= answer->frames[0].file[0] != 0;
-        facts->has_line_numbers |= answer->frames[0].line != 0;
-        facts->has_inline_frames |= answer->frame_count > 1 || answer->quality == SYMBOL_FULL;
+        struct sonde_mapping *entry = &mapping->entry;
+        entry->has_functions = true;
+        entry->has_filenames |= answer->frames[0].file[0] != 0;
+        entry->has_line_numbers |= answer->frames[0].line != 0;
+        entry->has_inline_frames |= answer->frame_count > 1 || answer->quality == SYMBOL_FULL;
     }
 }
 
@@ -186,47 +187,49 @@ static sonde_err intern(struct sonde_profile *profile, const char *text, uint32_
     return sonde_profile_string(profile, text, strlen(text), id);
 }
 
-/* What the process calls the file; copies of one file are one module, which is called after any. */
+/* The process's path of the file. A module may be called by another path, if the file is there
+ * twice. */
 static const char *path_of(const struct mapping *mapping) {
     const struct symbol_module *module = mapping_module(mapping);
     if (mapping->path[0])
         return mapping->path;
-    /* memory; of a program that copied itself there it is the program */
+    /* anonymous memory; if a program has copied itself there, the module is the program */
     return module && !symbol_module_is_memory(module) ? symbol_module_path(module) : "[anon]";
 }
 
 static sonde_err add_mapping(struct locating *locating, struct located_mapping *mapping) {
     const struct symbol_module *module = mapping_module(mapping->mapping);
     const char *path = path_of(mapping->mapping);
-    struct sonde_mapping *facts = &mapping->facts;
-    sonde_err err = intern(locating->profile, path, &facts->filename);
+    struct sonde_mapping *entry = &mapping->entry;
+    sonde_err err = intern(locating->profile, path, &entry->filename);
     if (!err && module)
-        err = intern(locating->profile, symbol_module_build_id(module), &facts->build_id);
+        err = intern(locating->profile, symbol_module_build_id(module), &entry->build_id);
     if (err)
         return err;
-    return sonde_profile_add_mapping(locating->profile, facts, &mapping->id);
+    return sonde_profile_add_mapping(locating->profile, entry, &mapping->id);
 }
 
-/* Reports modules that have no line table but could have one. Several mappings may be of one
- * module. */
-static void tell_shortfalls(struct locating *locating) {
+/* Explains for each module without a line table why it has none, if it could have one. Mappings of
+ * the same module are adjacent. */
+static void describe_shortfalls(struct locating *locating) {
     struct sonde_buf *text = &locating->frames->shortfalls;
     const struct symbol_module *last = NULL;
     char sentence[SYMBOL_SENTENCE];
     for (uint32_t i = 0; i < locating->mapping_count && text->len < MAX_SHORTFALLS; i++) {
         struct symbol_module *module = mapping_module(locating->mappings[i].mapping);
         bool lacks = module && module != last && locating->queries &&
-                     !locating->mappings[i].facts.has_line_numbers;
+                     !locating->mappings[i].entry.has_line_numbers;
         last = module;
         if (!lacks)
             continue;
         const char *path = path_of(locating->mappings[i].mapping), *slash = strrchr(path, '/');
         const char *name = slash ? slash + 1 : path;
         if (symbol_module_is_converting(module))
-            sonde_buf_printf(text, "%s%s: no lines yet, they are being made; take another",
+            sonde_buf_printf(text, "%s%s: line numbers are being prepared; capture again",
                              text->len ? "; " : "", name);
         else if (symbol_module_failure(module, sentence))
-            sonde_buf_printf(text, "%s%s: no lines, %s", text->len ? "; " : "", name, sentence);
+            sonde_buf_printf(text, "%s%s: no line numbers: %s", text->len ? "; " : "", name,
+                             sentence);
     }
 }
 
@@ -242,11 +245,11 @@ static sonde_err add_mappings(struct locating *locating) {
     for (uint32_t i = 0; i < locating->mapping_count; i++) {
         const struct mapping *mapping = locating->mappings[i].mapping;
         locating->mappings[i].is_main = mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE;
-        locating->mappings[i].facts = (struct sonde_mapping){
+        locating->mappings[i].entry = (struct sonde_mapping){
             .start = mapping->start, .limit = mapping->end, .offset = mapping->offset};
     }
     mark_answers(locating);
-    tell_shortfalls(locating);
+    describe_shortfalls(locating);
     sort_mappings(locating, by_place);
     for (uint32_t i = 0; i < locating->mapping_count && !err; i++)
         err = add_mapping(locating, &locating->mappings[i]);

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The different frames of a report: every (mapping, pc) once, with its location in the profile. A
- * private part of report.c. Thread safety: one thread. */
+ * The distinct frames of a report: each (mapping, pc) once, with its location in the profile. For
+ * report.c only. Thread safety: one thread. */
 #ifndef SONDE_SERVICE_ENGINE_REPORT_REPORT_FRAMES_H
 #define SONDE_SERVICE_ENGINE_REPORT_REPORT_FRAMES_H
 
 #include "service/engine/report/report.h"
 
 struct report_frame {
-    uint64_t pc; /* with RING_PC_EXACT; a note's number when is_note */
+    uint64_t pc; /* including RING_PC_EXACT; an enum stack_note when is_note is set */
     struct mapping *mapping;
     bool is_note;
     uint32_t location; /* id in the profile */
-    uint32_t query;    /* its symbol query + 1, 0 = none */
+    uint32_t query;    /* number of its symbol query + 1, 0 = none */
 };
 
 struct report_frames {
     struct report_frame *items;
     uint32_t count, capacity;
     struct hash_index index;     /* of items */
-    struct sonde_buf shortfalls; /* sentences: which modules lack lines, and why; "" = none does */
+    struct sonde_buf shortfalls; /* which modules lack line numbers, and why; empty = none does */
 };
 
 void report_frames_init(struct report_frames *frames);
@@ -28,8 +28,8 @@ void report_frames_finish(struct report_frames *frames);
 SONDE_MUST_USE sonde_err report_frames_add(struct report_frames *frames,
                                            const struct stacks *stacks,
                                            const struct stack_node *node, uint32_t *number);
-/* Names them all and adds their mappings, functions and locations to the profile. symbols NULL: no
- * names. */
+/* Names all frames and adds their mappings, functions and locations to the profile. Without names
+ * when symbols is NULL. */
 SONDE_MUST_USE sonde_err report_frames_locate(struct report_frames *frames,
                                               struct symbol_store *symbols,
                                               struct sonde_profile *profile);

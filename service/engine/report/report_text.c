@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a profile says about how it was taken. Each comment is "name: value", so that a script can
- * read it too. */
+ * The comments of a profile, which describe how it was taken. Each is "name: value", so that
+ * scripts can read them. */
 #include "service/engine/report/report.h"
 
 #include <stdio.h>
 
 static void add_drops(const struct report_input *input, struct sonde_buf *text) {
-    const struct engine_facts *facts = &input->facts;
+    const struct engine_metadata *metadata = &input->metadata;
     bool is_first = true;
     sonde_buf_puts(text, "dropped: ");
-    for (size_t i = 0; i < facts->drop_count; i++) {
-        if (facts->drops[i].count == 0)
+    for (size_t i = 0; i < metadata->drop_count; i++) {
+        if (metadata->drops[i].count == 0)
             continue;
-        sonde_buf_printf(text, "%s%s %llu", is_first ? "" : ", ", facts->drops[i].cause,
-                         (unsigned long long)facts->drops[i].count);
+        sonde_buf_printf(text, "%s%s %llu", is_first ? "" : ", ", metadata->drops[i].cause,
+                         (unsigned long long)metadata->drops[i].count);
         is_first = false;
     }
     if (is_first)
         sonde_buf_puts(text, "none");
 }
 
-/* Stacks that end too early, by reason. */
+/* Number of stacks that end before the root, by reason. */
 static void add_cuts(const struct report_input *input, struct sonde_buf *text) {
     static const char *const reasons[RING_END_COUNT] = {
         [RING_END_NO_TABLE] = "no unwind table",
@@ -41,15 +41,15 @@ static void add_cuts(const struct report_input *input, struct sonde_buf *text) {
         sonde_buf_puts(text, "none");
 }
 
-/* Samples x period against the process's own CPU clock over the same time. */
+/* Samples x period compared with the process's CPU clock over the same time. */
 static void add_coverage(const struct report_input *input, struct sonde_buf *text) {
-    const struct engine_facts *facts = &input->facts;
-    double sampled_s = (double)facts->samples * (double)facts->period_ns / 1e9;
-    double target_s = (double)facts->target_cpu_ns / 1e9;
-    if (facts->mode != ENGINE_CPU)
+    const struct engine_metadata *metadata = &input->metadata;
+    double sampled_s = (double)metadata->samples * (double)metadata->period_ns / 1e9;
+    double target_s = (double)metadata->target_cpu_ns / 1e9;
+    if (metadata->mode != ENGINE_CPU)
         sonde_buf_printf(text, "time of all threads: %.3f s", sampled_s);
-    else if (facts->target_cpu_ns == 0)
-        sonde_buf_printf(text, "coverage: %.3f s sampled; the process's CPU clock is not known",
+    else if (metadata->target_cpu_ns == 0)
+        sonde_buf_printf(text, "coverage: %.3f s sampled; the process's CPU clock is unknown",
                          sampled_s);
     else
         sonde_buf_printf(text, "coverage: %.1f %% (%.3f s sampled of %.3f s on the CPU clock)",
@@ -57,16 +57,18 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
 }
 
 static void add_guest_cost(const struct report_input *input, struct sonde_buf *text) {
-    const struct engine_facts *facts = &input->facts;
-    sonde_buf_printf(text, "sampler cpu in the target: %.3f ms", (double)facts->guest_cpu_ns / 1e6);
-    if (facts->target_cpu_ns > facts->guest_cpu_ns) /* of an idle target it would say nothing */
+    const struct engine_metadata *metadata = &input->metadata;
+    sonde_buf_printf(text, "sampler cpu in the target: %.3f ms",
+                     (double)metadata->guest_cpu_ns / 1e6);
+    if (metadata->target_cpu_ns >
+        metadata->guest_cpu_ns) /* for an idle target, the share would be meaningless */
         sonde_buf_printf(text, " (%.2f %%)",
-                         100 * (double)facts->guest_cpu_ns / (double)facts->target_cpu_ns);
+                         100 * (double)metadata->guest_cpu_ns / (double)metadata->target_cpu_ns);
 }
 
 static void add_target(const struct report_input *input, struct sonde_buf *text) {
     sonde_buf_printf(text, "target: %s, pid %d%s", input->target_name, (int)input->pid,
-                     input->facts.target_gone ? ", ended during the capture" : "");
+                     input->metadata.target_gone ? ", ended during the capture" : "");
 }
 
 static void add_clock(const struct report_input *input, struct sonde_buf *text) {
@@ -87,8 +89,8 @@ static void add_mode(const struct report_input *input, struct sonde_buf *text) {
         [ENGINE_WALL] = "mode: wall clock: time on the CPU, blocked, and waiting for a CPU",
         [ENGINE_OFF_CPU] = "mode: off-CPU: time blocked, and waiting for a CPU",
     };
-    if (texts[input->facts.mode])
-        sonde_buf_puts(text, texts[input->facts.mode]);
+    if (texts[input->metadata.mode])
+        sonde_buf_puts(text, texts[input->metadata.mode]);
 }
 
 static void add_budget(const struct report_input *input, struct sonde_buf *text) {
@@ -97,7 +99,7 @@ static void add_budget(const struct report_input *input, struct sonde_buf *text)
 }
 
 static void add_truncated(const struct report_input *input, struct sonde_buf *text) {
-    sonde_buf_printf(text, "truncated stacks: %llu", (unsigned long long)input->facts.truncated);
+    sonde_buf_printf(text, "truncated stacks: %llu", (unsigned long long)input->metadata.truncated);
 }
 
 sonde_err report_add_comments(const struct report_input *input, struct sonde_profile *profile) {

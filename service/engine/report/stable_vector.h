@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A vector whose items never move: one thread adds, others may read the items below a count that
- * was handed to them (by a message, hence with a happens-before). That is how a report is built on
- * a worker while the drain goes on.
+ * A vector whose items never move. One thread appends, while others read the items below a count
+ * that they received in a message. So a worker can build a report while the drain goes on.
  *
- * Thread safety: chunks_add by one thread; chunks_at of an item that was announced, any thread. */
+ * Thread safety: stable_vector_add by one thread; stable_vector_at by any thread that knows of the
+ * item by a message. */
 #ifndef SONDE_SERVICE_ENGINE_REPORT_STABLE_VECTOR_H
 #define SONDE_SERVICE_ENGINE_REPORT_STABLE_VECTOR_H
 
@@ -12,41 +12,42 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define CHUNKS_ITEMS 16384u /* of one chunk */
-#define CHUNKS_MAX   64u
+#define STABLE_VECTOR_ITEMS  16384u /* per chunk */
+#define STABLE_VECTOR_CHUNKS 64u
 
-/* Zeroed memory plus item_bytes and limit is an empty vector; limit is at most CHUNKS_ITEMS *
- * CHUNKS_MAX. */
-struct chunks {
-    char *chunk[CHUNKS_MAX];
+/* Zeroed memory with item_bytes and limit set is an empty vector. The largest limit is
+ * STABLE_VECTOR_ITEMS * STABLE_VECTOR_CHUNKS. */
+struct stable_vector {
+    char *chunk[STABLE_VECTOR_CHUNKS];
     size_t item_bytes;
     uint32_t count, limit;
 };
 
-static inline void *chunks_at(const struct chunks *chunks, uint32_t index) {
-    return chunks->chunk[index / CHUNKS_ITEMS] + (index % CHUNKS_ITEMS) * chunks->item_bytes;
+static inline void *stable_vector_at(const struct stable_vector *vector, uint32_t index) {
+    return vector->chunk[index / STABLE_VECTOR_ITEMS] +
+           (index % STABLE_VECTOR_ITEMS) * vector->item_bytes;
 }
 
-/* A zeroed item; NULL when the limit is reached or memory is out. */
-static inline void *chunks_add(struct chunks *chunks, uint32_t *index) {
-    if (chunks->count >= chunks->limit)
+/* Appends a zeroed item. NULL at the limit or when out of memory. */
+static inline void *stable_vector_add(struct stable_vector *vector, uint32_t *index) {
+    if (vector->count >= vector->limit)
         return NULL;
-    char **chunk = &chunks->chunk[chunks->count / CHUNKS_ITEMS];
+    char **chunk = &vector->chunk[vector->count / STABLE_VECTOR_ITEMS];
     if (!*chunk)
-        *chunk =
-            calloc(chunks->limit < CHUNKS_ITEMS ? chunks->limit : CHUNKS_ITEMS, chunks->item_bytes);
+        *chunk = calloc(vector->limit < STABLE_VECTOR_ITEMS ? vector->limit : STABLE_VECTOR_ITEMS,
+                        vector->item_bytes);
     if (!*chunk)
         return NULL;
-    *index = chunks->count++;
-    return chunks_at(chunks, *index);
+    *index = vector->count++;
+    return stable_vector_at(vector, *index);
 }
 
-static inline void chunks_finish(struct chunks *chunks) {
-    for (uint32_t i = 0; i < CHUNKS_MAX; i++) {
-        free(chunks->chunk[i]);
-        chunks->chunk[i] = NULL;
+static inline void stable_vector_finish(struct stable_vector *vector) {
+    for (uint32_t i = 0; i < STABLE_VECTOR_CHUNKS; i++) {
+        free(vector->chunk[i]);
+        vector->chunk[i] = NULL;
     }
-    chunks->count = 0;
+    vector->count = 0;
 }
 
 #endif

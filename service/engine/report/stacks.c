@@ -16,12 +16,12 @@ const char *stack_note_text(uint64_t note) {
     return note < STACK_NOTE_COUNT ? note_texts[note] : "[unknown]";
 }
 
-/* Number 0 of each table means "none", so that zeroed fields are valid. */
-static bool add_zeroth(struct chunks *chunks, size_t item_bytes, uint32_t limit) {
+/* Item 0 of each table means "none", so that zeroed fields are valid. */
+static bool add_zeroth(struct stable_vector *vector, size_t item_bytes, uint32_t limit) {
     uint32_t zeroth;
-    chunks->item_bytes = item_bytes;
-    chunks->limit = limit;
-    return chunks_add(chunks, &zeroth) != NULL;
+    vector->item_bytes = item_bytes;
+    vector->limit = limit;
+    return stable_vector_add(vector, &zeroth) != NULL;
 }
 
 struct stacks *stacks_create(uint32_t node_limit) {
@@ -56,11 +56,11 @@ void stacks_release(struct stacks *stacks) {
     if (!stacks || atomic_fetch_sub_explicit(&stacks->refs, 1, memory_order_acq_rel) != 1)
         return;
     for (uint32_t i = 1; i < stacks->mappings.count; i++)
-        mapping_release(*(struct mapping **)chunks_at(&stacks->mappings, i));
-    chunks_finish(&stacks->nodes);
-    chunks_finish(&stacks->threads);
-    chunks_finish(&stacks->mappings);
-    chunks_finish(&stacks->labels);
+        mapping_release(*(struct mapping **)stable_vector_at(&stacks->mappings, i));
+    stable_vector_finish(&stacks->nodes);
+    stable_vector_finish(&stacks->threads);
+    stable_vector_finish(&stacks->mappings);
+    stable_vector_finish(&stacks->labels);
     hash_index_finish(&stacks->node_index);
     hash_index_finish(&stacks->thread_index);
     free(stacks);
@@ -75,7 +75,7 @@ uint32_t stacks_add_frame(struct stacks *stacks, uint32_t parent, uint32_t mappi
         if (node->pc == pc && node->parent == parent && node->mapping == mapping)
             return id;
     }
-    struct stack_node *node = chunks_add(&stacks->nodes, &id);
+    struct stack_node *node = stable_vector_add(&stacks->nodes, &id);
     if (!node || !hash_index_add(index, hash, id))
         return STACKS_FULL;
     *node = (struct stack_node){.pc = pc, .parent = parent, .mapping = mapping};
@@ -89,11 +89,11 @@ uint32_t stacks_add_thread(struct stacks *stacks, uint32_t tid, const char *name
     uint32_t hash = hash_index_data(index, &wanted, sizeof wanted), id;
     struct hash_probe probe = hash_probe(hash);
     while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE)
-        if (memcmp(chunks_at(&stacks->threads, id), &wanted, sizeof wanted) == 0)
+        if (memcmp(stable_vector_at(&stacks->threads, id), &wanted, sizeof wanted) == 0)
             return id;
     if (tid != 0 && stacks->threads.count >= STACKS_MAX_THREADS - STACKS_THREAD_NAMES)
         return stacks_add_thread(stacks, 0, name);
-    struct stack_thread *thread = chunks_add(&stacks->threads, &id);
+    struct stack_thread *thread = stable_vector_add(&stacks->threads, &id);
     if (!thread || !hash_index_add(index, hash, id))
         return STACKS_FULL;
     *thread = wanted;
@@ -104,7 +104,7 @@ uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping) {
     if (mapping->stacks_serial == stacks->serial)
         return mapping->stacks_id;
     uint32_t id;
-    struct mapping **slot = chunks_add(&stacks->mappings, &id);
+    struct mapping **slot = stable_vector_add(&stacks->mappings, &id);
     if (!slot)
         return STACKS_FULL;
     *slot = mapping_retain(mapping);
@@ -119,7 +119,7 @@ uint32_t stacks_add_label(struct stacks *stacks, uint32_t guest_id, const char *
     if (stacks->label_of[guest_id] != 0)
         return stacks->label_of[guest_id];
     uint32_t id;
-    struct stack_label *label = chunks_add(&stacks->labels, &id);
+    struct stack_label *label = stable_vector_add(&stacks->labels, &id);
     if (!label)
         return STACKS_FULL;
     memcpy(label->text, text, strnlen(text, sizeof label->text - 1));
@@ -131,7 +131,7 @@ uint32_t stacks_add_note(struct stacks *stacks, enum stack_note note) {
     return stacks_add_frame(stacks, 0, STACKS_NOTE, note);
 }
 
-/* pcs[from..to) from the outermost to the innermost. */
+/* Adds pcs[from..to), outermost frame first. */
 static uint32_t add_run(struct stacks *stacks, struct space *space,
                         const struct ring_sample *sample, uint32_t from, uint32_t to,
                         uint32_t parent) {
@@ -140,8 +140,8 @@ static uint32_t add_run(struct stacks *stacks, struct space *space,
         if (i == 0)
             pc |= RING_PC_EXACT;
         uint64_t address = pc & ~RING_PC_EXACT;
-        /* A call that never returns may be a mapping's last instruction: its return address lies
-         * outside. */
+        /* A call that never returns may be the last instruction of a mapping. Its return address is
+         * outside of the mapping, so look the call itself up. */
         uint64_t inside = pc & RING_PC_EXACT || address == 0 ? address : address - 1;
         struct mapping *mapping = space_find(space, sample->record.generation, inside);
         uint32_t number = mapping ? stacks_add_mapping(stacks, mapping) : 0;

@@ -9,7 +9,7 @@ void thread_names_finish(struct thread_names *names) {
     memset(names, 0, sizeof *names);
 }
 
-/* The slot of a tid, or the one that it may take. NULL when out of memory. */
+/* The slot that holds the tid, or else the one to replace. NULL when out of memory. */
 static struct name_slot *slot_of(struct thread_names *names, uint32_t tid) {
     if (!names->slots)
         names->slots = calloc(THREAD_NAMES_SETS * THREAD_NAMES_WAYS, sizeof *names->slots);

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a guest calls its threads and labels, as its THREAD records say. Bounded: 65,536 threads, of
- * which the one not seen for longest makes room; 4,096 labels. Thread safety: engine thread only.
- */
+ * The names of a target's threads and the texts of its labels, from the guest's THREAD records.
+ *
+ * Thread names are in a set-associative cache: 8,192 sets of eight, of which a new thread replaces
+ * the least recently used. So a guest that sends colliding thread ids only loses names, and a
+ * lookup never takes more than eight comparisons. Thread safety: engine thread only. */
 #ifndef SONDE_SERVICE_ENGINE_REPORT_THREAD_NAMES_H
 #define SONDE_SERVICE_ENGINE_REPORT_THREAD_NAMES_H
 
@@ -14,7 +16,7 @@
 struct name_slot {
     uint32_t tid; /* 0 = free */
     uint32_t used_at;
-    uint32_t stacks_serial, stacks_id; /* its number in the stacks of that serial */
+    uint32_t stacks_serial, stacks_id; /* the thread's number in the stacks with that serial */
     char name[17];
 };
 
@@ -25,9 +27,9 @@ struct thread_names {
 };
 
 void thread_names_finish(struct thread_names *names);
-/* Takes a THREAD record over; bytes that are no text are made safe later, by the profile. */
+/* Stores what a THREAD record says. The profile replaces bytes that are not valid UTF-8. */
 void thread_names_learn(struct thread_names *names, const struct ring_thread *thread);
-/* The thread's number in stacks, STACKS_FULL when there is no room. */
+/* The number of the thread, or of the label, in `stacks`; STACKS_FULL when there is no room. */
 uint32_t thread_names_number(struct thread_names *names, struct stacks *stacks, uint32_t tid);
 uint32_t thread_names_label(struct thread_names *names, struct stacks *stacks, uint32_t label);
 

@@ -66,7 +66,7 @@ static void send_progress(struct capture *capture) {
 }
 
 static void send_start(struct capture *capture) {
-    const struct engine_facts *metadata = &capture->result->metadata;
+    const struct engine_metadata *metadata = &capture->result->metadata;
     Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;
@@ -171,7 +171,7 @@ static void capture_has_result(struct loop_message *message) {
 }
 
 static void on_profile(void *context, struct sonde_profile *profile,
-                       const struct engine_facts *metadata) {
+                       const struct engine_metadata *metadata) {
     struct capture *capture = context;
     struct rpc_result *result = rpc_result_create(capture, profile, metadata);
     if (!result)

@@ -6,7 +6,7 @@
 #include <string.h>
 
 struct rpc_result *rpc_result_create(void *owner, struct sonde_profile *profile,
-                                     const struct engine_facts *metadata) {
+                                     const struct engine_metadata *metadata) {
     struct rpc_result *result = calloc(1, sizeof *result);
     if (!result) {
         sonde_profile_destroy(profile);
@@ -30,7 +30,7 @@ void rpc_result_destroy(struct rpc_result *result) {
     free(result);
 }
 
-void rpc_metadata_add_drop(struct engine_facts *metadata, const char *cause, uint64_t count) {
+void rpc_metadata_add_drop(struct engine_metadata *metadata, const char *cause, uint64_t count) {
     if (count == 0)
         return;
     metadata->dropped += count;
@@ -56,7 +56,7 @@ static uint64_t merge_profiles(struct sonde_profile *into, const struct sonde_pr
 }
 
 void rpc_result_merge(struct rpc_result *into, struct rpc_result *from) {
-    struct engine_facts *metadata = &into->metadata;
+    struct engine_metadata *metadata = &into->metadata;
     uint64_t missing = merge_profiles(into->profile, from->profile);
     metadata->sequence = from->metadata.sequence;
     metadata->end_unix_ns = from->metadata.end_unix_ns;

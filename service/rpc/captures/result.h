@@ -11,18 +11,18 @@ struct rpc_result {
     struct rpc_result *next;
     void *owner;
     struct sonde_profile *profile;
-    struct engine_facts metadata; /* its texts point at the two arrays below */
+    struct engine_metadata metadata; /* its texts point at the two arrays below */
     char clock[32], budget_note[192];
     uint32_t merged; /* number of windows merged into this one */
 };
 
 /* Takes the profile, even if it returns NULL because it is out of memory. */
 struct rpc_result *rpc_result_create(void *owner, struct sonde_profile *profile,
-                                     const struct engine_facts *metadata);
+                                     const struct engine_metadata *metadata);
 void rpc_result_destroy(struct rpc_result *result); /* NULL is fine */
 
 /* Adds drops under a cause (static text): in a free entry, otherwise in the last one. */
-void rpc_metadata_add_drop(struct engine_facts *metadata, const char *cause, uint64_t count);
+void rpc_metadata_add_drop(struct engine_metadata *metadata, const char *cause, uint64_t count);
 
 /* Merges `from`, the later window, into `into` and destroys it. Samples that no longer fit count as
  * dropped. Any thread. */

@@ -36,7 +36,7 @@ static bool is_worth_it(const struct save_capture *saving) {
 }
 
 void save_capture_write(struct save_capture *saving, const struct sonde_profile *profile,
-                        const struct engine_facts *metadata) {
+                        const struct engine_metadata *metadata) {
     static const char *const kinds[ENGINE_MODES] = {
         [ENGINE_WALL] = "wall", [ENGINE_OFF_CPU] = "off-cpu"};
     int64_t ran_ns = metadata->end_unix_ns - metadata->start_unix_ns;

@@ -30,7 +30,7 @@ SONDE_MUST_USE sonde_err save_capture_begin(struct save_capture *saving, struct 
                                             struct sonde_diag *diag);
 /* Writes the file. Worker; the profile is borrowed. */
 void save_capture_write(struct save_capture *saving, const struct sonde_profile *profile,
-                        const struct engine_facts *metadata);
+                        const struct engine_metadata *metadata);
 void save_capture_add(struct save_capture *saving, struct rpc_call *call);
 void save_capture_report(const struct save_capture *saving, Sonde__V1__ResultStart *start);
 void save_capture_finish(struct save_capture *saving);

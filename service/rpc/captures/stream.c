@@ -202,7 +202,7 @@ static void stream_has_window(struct loop_message *message) {
 }
 
 static void on_profile(void *context, struct sonde_profile *profile,
-                       const struct engine_facts *metadata) {
+                       const struct engine_metadata *metadata) {
     struct stream *stream = context;
     struct rpc_result *window = rpc_result_create(stream, profile, metadata);
     if (!window)

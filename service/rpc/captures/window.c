@@ -323,7 +323,7 @@ static void append_part(struct builder *builder, const Sonde__V1__CpuWindow *mes
 }
 
 static void fill_part(const struct builder *builder, Sonde__V1__CpuWindow *message) {
-    const struct engine_facts *metadata = &builder->window->metadata;
+    const struct engine_metadata *metadata = &builder->window->metadata;
     message->sequence = metadata->sequence;
     message->start_unix_ns = metadata->start_unix_ns;
     message->end_unix_ns = metadata->end_unix_ns;
@@ -348,7 +348,7 @@ static void end_part(struct builder *builder) {
 }
 
 static void end_window(struct builder *builder, const char *end_reason) {
-    struct engine_facts metadata = builder->window->metadata;
+    struct engine_metadata metadata = builder->window->metadata;
     Sonde__V1__CpuWindow message = SONDE__V1__CPU_WINDOW__INIT;
     fill_part(builder, &message);
     rpc_metadata_add_drop(&metadata, "dictionary_full", builder->lost);

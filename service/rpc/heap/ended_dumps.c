@@ -14,7 +14,7 @@ struct listing {
     struct rpc_call *call;
     sonde_err err;
     struct sonde_diag diag;
-    struct engine_heap_left *items;
+    struct engine_ended_dump *items;
     size_t count;
 };
 
@@ -44,7 +44,7 @@ static void reply(struct listing *listing) {
         return;
     }
     for (size_t i = 0; i < listing->count; i++) {
-        struct engine_heap_left *left = &listing->items[i];
+        struct engine_ended_dump *left = &listing->items[i];
         rpc_heap_fill_dump(&left->dump, &dumps[i]);
         dumps[i].target = (char *)rpc_text(arena, left->process);
         dumps[i].pid = left->pid;
@@ -67,7 +67,7 @@ static void has_list(struct loop_message *message) {
 }
 
 static void on_list(void *context, sonde_err err, const struct sonde_diag *diag,
-                    const struct engine_heap_left *items, size_t count) {
+                    const struct engine_ended_dump *items, size_t count) {
     struct listing *listing = context;
     listing->err = err;
     if (diag)

@@ -17,7 +17,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void on_profile(void *context, struct sonde_profile *profile,
-                       const struct engine_facts *facts) {
+                       const struct engine_metadata *metadata) {
     sonde_profile_destroy(profile);
 }
 

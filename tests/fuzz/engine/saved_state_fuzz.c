@@ -17,11 +17,11 @@ static void must(bool holds, const char *what) {
     abort();
 }
 
-static struct heap_memory read_bytes(const void *data, size_t size, struct heap_dumps *dumps) {
-    struct heap_memory memory = {.keep_dumps = 100, .keep_bytes = 1 << 30, .epoch = 1};
+static struct heap_saved_state read_bytes(const void *data, size_t size, struct heap_dumps *dumps) {
+    struct heap_saved_state memory = {.keep_dumps = 100, .keep_bytes = 1 << 30, .epoch = 1};
     FILE *file = fmemopen((void *)data, size, "r");
     if (file) {
-        heap_memory_read(&memory, dumps, file);
+        heap_saved_state_read(&memory, dumps, file);
         fclose(file);
     }
     return memory;
@@ -32,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct heap_dumps dumps = {.items = items, .count = 2};
     if (size == 0)
         return 0;
-    struct heap_memory memory = read_bytes(data, size, &dumps), again;
+    struct heap_saved_state memory = read_bytes(data, size, &dumps), again;
     must(memory.interval_s <= HEAP_MEMORY_MAX_INTERVAL_S && memory.keep_dumps > 0 &&
              memory.keep_bytes > 0 && memory.epoch > 0 && memory.since_unix_ns >= 0,
          "the bounds");
@@ -40,7 +40,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     char *text = NULL;
     size_t len = 0;
     FILE *file = open_memstream(&text, &len);
-    heap_memory_write(&memory, &dumps, file);
+    heap_saved_state_write(&memory, &dumps, file);
     must(fclose(file) == 0, "it is written");
     again = read_bytes(text, len, &dumps);
     bool is_same = again.active == memory.active && again.epoch == memory.epoch &&

@@ -36,12 +36,12 @@ static void on_progress(void *context, const struct engine_progress *progress) {
 }
 
 static void on_profile(void *context, struct sonde_profile *profile,
-                       const struct engine_facts *facts) {
+                       const struct engine_metadata *metadata) {
     struct collected *collected = context;
     enter(collected);
-    snprintf(collected->clock, sizeof collected->clock, "%s", facts->clock);
+    snprintf(collected->clock, sizeof collected->clock, "%s", metadata->clock);
     if (collected->profile_count < COLLECT_MAX) {
-        collected->facts[collected->profile_count] = *facts;
+        collected->metadata[collected->profile_count] = *metadata;
         collected->profiles[collected->profile_count++] = profile;
     } else {
         sonde_profile_destroy(profile);

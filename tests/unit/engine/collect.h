@@ -15,7 +15,7 @@ struct collected {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct sonde_profile *profiles[COLLECT_MAX];
-    struct engine_facts facts[COLLECT_MAX];
+    struct engine_metadata metadata[COLLECT_MAX];
     char clock[24];
     uint32_t profile_count, progress_count, end_count, overlaps;
     bool is_inside;

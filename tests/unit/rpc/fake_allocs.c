@@ -32,7 +32,7 @@ sonde_err engine_allocs_stop(struct engine *engine, const struct engine_selector
                              const struct engine_capture_events *events, void *context,
                              struct sonde_diag *diag) {
     const struct engine_allocs_spec spec = {.sample_bytes = 524288};
-    struct engine_facts metadata = {.clock = ""};
+    struct engine_metadata metadata = {.clock = ""};
     struct engine_target target;
     sonde_err err = engine_find(engine, selector, &target, diag);
     if (err)

@@ -61,27 +61,27 @@ static int64_t now_ns(void) {
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
-static struct engine_facts make_facts(const struct engine_capture *capture, int64_t from_ns) {
+static struct engine_metadata make_facts(const struct engine_capture *capture, int64_t from_ns) {
     const struct engine *engine = capture->engine;
     uint32_t hz = capture->spec.frequency_hz;
-    return (struct engine_facts){.sequence = capture->sequence,
-                                 .start_unix_ns = from_ns,
-                                 .end_unix_ns = now_ns(),
-                                 .period_ns = hz ? 1000000000u / hz : 0,
-                                 .samples = engine->stacks * 10u,
-                                 .dropped = 1,
-                                 .truncated = 2,
-                                 .drops = {{"ring_full", 1}},
-                                 .drop_count = 1,
-                                 .guest_cpu_ns = 1000,
-                                 .target_cpu_ns = 1000000,
-                                 .clock = "fake",
-                                 .target_gone = capture->target_gone};
+    return (struct engine_metadata){.sequence = capture->sequence,
+                                    .start_unix_ns = from_ns,
+                                    .end_unix_ns = now_ns(),
+                                    .period_ns = hz ? 1000000000u / hz : 0,
+                                    .samples = engine->stacks * 10u,
+                                    .dropped = 1,
+                                    .truncated = 2,
+                                    .drops = {{"ring_full", 1}},
+                                    .drop_count = 1,
+                                    .guest_cpu_ns = 1000,
+                                    .target_cpu_ns = 1000000,
+                                    .clock = "fake",
+                                    .target_gone = capture->target_gone};
 }
 
 static void give_profile(struct engine_capture *capture, int64_t from_ns) {
     struct engine *engine = capture->engine;
-    struct engine_facts metadata = make_facts(capture, from_ns);
+    struct engine_metadata metadata = make_facts(capture, from_ns);
     uint32_t first = engine->fresh ? (uint32_t)capture->sequence * engine->stacks : 0;
     capture->events.on_profile(capture->context,
                                capture->is_of_allocs
@@ -464,8 +464,8 @@ sonde_err engine_session_stop(struct engine *engine, const struct engine_selecto
     if (err)
         return err;
     pthread_mutex_lock(&engine->lock);
-    struct engine_facts metadata = {.clock = "fake",
-                                    .samples = engine->session.was_started ? 30 : 0};
+    struct engine_metadata metadata = {.clock = "fake",
+                                       .samples = engine->session.was_started ? 30 : 0};
     metadata.start_unix_ns = engine->session.info.start_unix_ns;
     metadata.end_unix_ns = metadata.start_unix_ns ? metadata.start_unix_ns + 5000000 : 0;
     events->on_profile(context, fake_profile(0, engine->session.was_started ? 3 : 0, 0), &metadata);

@@ -76,13 +76,13 @@ sonde_err engine_heap(struct engine *engine, const struct engine_heap_request *r
 
 struct left_work {
     struct engine_work work;
-    engine_on_heap_left *on_answer;
+    engine_on_ended_dumps *on_answer;
     void *context;
     bool is_other;
 };
 
 static void list_left(struct engine_work *base) {
-    static const struct engine_heap_left left[] = {
+    static const struct engine_ended_dump left[] = {
         {.process = "crashed",
          .uuid = "00112233445566778899aabbccddeeff",
          .pid = 4711,
@@ -95,7 +95,7 @@ static void list_left(struct engine_work *base) {
 }
 
 sonde_err engine_heap_list_ended(struct engine *engine, const struct engine_selector *selector,
-                                 engine_on_heap_left *on_answer, void *context,
+                                 engine_on_ended_dumps *on_answer, void *context,
                                  struct sonde_diag *diag) {
     if (selector->pid == 1)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE, "no data directory");

@@ -60,14 +60,14 @@ static const char *function_of(uint32_t stack, size_t frame) {
 }
 
 static struct rpc_result *make(uint32_t first, uint32_t stacks, uint32_t name_len) {
-    struct engine_facts metadata = {.sequence = 5,
-                                    .period_ns = 10,
-                                    .samples = stacks * 10u,
-                                    .dropped = 3,
-                                    .drops = {{"ring_full", 3}, {"contended", 0}},
-                                    .drop_count = 2,
-                                    .truncated = 4,
-                                    .clock = "fake"};
+    struct engine_metadata metadata = {.sequence = 5,
+                                       .period_ns = 10,
+                                       .samples = stacks * 10u,
+                                       .dropped = 3,
+                                       .drops = {{"ring_full", 3}, {"contended", 0}},
+                                       .drop_count = 2,
+                                       .truncated = 4,
+                                       .clock = "fake"};
     return rpc_result_create(NULL, fake_profile(first, stacks, name_len), &metadata);
 }
 
@@ -157,7 +157,7 @@ static struct sonde_profile *place_all(void) {
 }
 
 TEST(window_tells_whose_code_a_frame_is_and_where_it_lies) {
-    struct engine_facts metadata = {.period_ns = 10, .samples = 1, .clock = "fake"};
+    struct engine_metadata metadata = {.period_ns = 10, .samples = 1, .clock = "fake"};
     struct window_dictionary dictionary;
     window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
     pass(&dictionary, rpc_result_create(NULL, place_all(), &metadata), NULL, NULL);
@@ -255,7 +255,7 @@ TEST(melting_adds_up_and_remembers_how_many) {
 
 TEST(melting_into_a_full_profile_counts_what_it_lost) {
     static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
-    struct engine_facts metadata = {.clock = ""};
+    struct engine_metadata metadata = {.clock = ""};
     struct rpc_result *into =
         rpc_result_create(NULL, sonde_profile_create(types, 2, 600000), &metadata);
     rpc_result_merge(into, make(1, 100, 50));

@@ -38,7 +38,7 @@ TEST(a_ceiling_bounds_the_rate_from_the_start) {
     CHECK(strstr(collect_comment(scene.collected.profiles[0], "overhead ceiling: "),
                  "overhead ceiling: 1.00 % of the target's CPU time;") != NULL);
     CHECK_STR(collect_comment(scene.collected.profiles[0], "rate: "), "rate: 10000 Hz");
-    CHECK(scene.collected.facts[0].frequency_hz < 2100);
+    CHECK(scene.collected.metadata[0].frequency_hz < 2100);
     scene_finish(&scene);
 }
 
@@ -52,7 +52,7 @@ TEST(a_rate_below_the_ceiling_is_left_alone) {
     engine_capture_finish(scene.capture);
     fake_stop(&scene.guest);
     collect_wait_end(&scene.collected);
-    CHECK_NEAR(scene.collected.facts[0].frequency_hz, 99, 0.1);
+    CHECK_NEAR(scene.collected.metadata[0].frequency_hz, 99, 0.1);
     scene_finish(&scene);
 }
 
@@ -82,7 +82,7 @@ TEST(the_rate_follows_what_samples_cost) {
     const struct sonde_profile *profile = scene.collected.profiles[0];
     CHECK_NEAR((double)sonde_profile_total(profile, 1), 200.0 * MS, 1.0 * MS);
     CHECK_NEAR((double)collect_sum(profile, "burn_leaf"), 2000, 2);
-    double mean_hz = scene.collected.facts[0].frequency_hz;
+    double mean_hz = scene.collected.metadata[0].frequency_hz;
     CHECK(mean_hz > 1e9 / (double)slow && mean_hz < 10000);
     scene_finish(&scene);
 }

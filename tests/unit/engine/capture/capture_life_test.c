@@ -48,7 +48,7 @@ TEST(a_target_that_goes_leaves_what_there_was) {
     fake_close(&scene.guest);
     collect_wait_end(&scene.collected);
     CHECK_INT(scene.collected.err, ==, SONDE_OK);
-    CHECK(scene.collected.facts[0].target_gone);
+    CHECK(scene.collected.metadata[0].target_gone);
     CHECK_INT(collect_sum(scene.collected.profiles[0], "burn_leaf"), ==, 60);
     CHECK(strstr(collect_comment(scene.collected.profiles[0], "target: "), "ended") != NULL);
     scene_finish(&scene);
@@ -100,7 +100,7 @@ TEST(drops_are_told_by_cause) {
     engine_capture_finish(scene.capture);
     fake_stop(&scene.guest);
     collect_wait_end(&scene.collected);
-    CHECK_INT(scene.collected.facts[0].dropped, ==, 6);
+    CHECK_INT(scene.collected.metadata[0].dropped, ==, 6);
     CHECK_STR(collect_comment(scene.collected.profiles[0], "dropped: "),
               "dropped: ring_full 3, nested 2, corrupt 1");
     struct engine_counters counters;

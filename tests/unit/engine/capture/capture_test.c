@@ -28,10 +28,10 @@ TEST(a_capture_gives_the_shares_names_threads_and_sums_of_what_was_pushed) {
     CHECK_INT(collect_sum(profile, "burn_leaf"), ==, 300);
     CHECK_INT(collect_sum(profile, "burn_other"), ==, 100);
     CHECK_INT(collect_sum(profile, "burn_tree"), ==, 400);
-    const struct engine_facts *facts = &scene.collected.facts[0];
-    CHECK_INT(facts->samples, ==, 400);
-    CHECK_INT(facts->dropped, ==, 0);
-    CHECK_INT(facts->period_ns, ==, 10 * MS);
+    const struct engine_metadata *metadata = &scene.collected.metadata[0];
+    CHECK_INT(metadata->samples, ==, 400);
+    CHECK_INT(metadata->dropped, ==, 0);
+    CHECK_INT(metadata->period_ns, ==, 10 * MS);
     CHECK_STR(scene.collected.clock, "fake");
     CHECK_STR(collect_comment(profile, "clock: "), "clock: fake");
     CHECK_STR(collect_comment(profile, "rate: "), "rate: 100 Hz");
@@ -107,7 +107,7 @@ TEST(unseen_time_and_cut_stacks_become_notes) {
     CHECK_INT(collect_sum(profile, "[blocked signals]"), ==, 50);
     CHECK_INT(collect_sum(profile, "[no unwind table]"), ==, 1);
     CHECK_INT(collect_sum(profile, "[truncated]"), ==, 1);
-    CHECK_INT(scene.collected.facts[0].truncated, ==, 1);
+    CHECK_INT(scene.collected.metadata[0].truncated, ==, 1);
     CHECK_STR(collect_comment(profile, "cut stacks: "), "cut stacks: no unwind table 1");
     scene_finish(&scene);
 }
@@ -171,8 +171,8 @@ TEST(two_captures_share_one_stream_each_at_its_own_rate) {
     engine_capture_finish(scene.capture);
     fake_stop(&scene.guest);
     collect_wait_end(&scene.collected);
-    CHECK_INT(second.facts[0].samples, ==, 2000);
-    CHECK_NEAR(scene.collected.facts[0].samples, 200, 1);
+    CHECK_INT(second.metadata[0].samples, ==, 2000);
+    CHECK_NEAR(scene.collected.metadata[0].samples, 200, 1);
     engine_capture_release(other);
     collect_finish(&second);
     scene_finish(&scene);
@@ -196,7 +196,7 @@ TEST(what_was_sampled_before_a_capture_began_is_not_its) {
     usleep(30000);
     engine_capture_finish(other);
     collect_wait_end(&second);
-    CHECK_INT(second.facts[0].samples, ==, 0);
+    CHECK_INT(second.metadata[0].samples, ==, 0);
     CHECK_INT(sonde_profile_sample_count(second.profiles[0]), ==, 0);
     engine_capture_cancel(scene.capture);
     collect_wait_end(&scene.collected);
@@ -245,12 +245,12 @@ TEST(windows_come_in_order_and_together_hold_everything) {
     collect_wait_end(&scene.collected);
     CHECK_INT(scene.collected.profile_count, >=, 3);
     for (uint32_t i = 0; i < scene.collected.profile_count; i++) {
-        const struct engine_facts *facts = &scene.collected.facts[i];
+        const struct engine_metadata *metadata = &scene.collected.metadata[i];
         sum += sonde_profile_total(scene.collected.profiles[i], 0);
-        CHECK_INT(facts->sequence, ==, i);
-        CHECK(i == 0 || facts->start_unix_ns == end);
-        end = facts->end_unix_ns;
-        CHECK_INT(facts->samples, ==, sonde_profile_total(scene.collected.profiles[i], 0));
+        CHECK_INT(metadata->sequence, ==, i);
+        CHECK(i == 0 || metadata->start_unix_ns == end);
+        end = metadata->end_unix_ns;
+        CHECK_INT(metadata->samples, ==, sonde_profile_total(scene.collected.profiles[i], 0));
     }
     CHECK_INT(sum, ==, 200);
     scene_finish(&scene);

@@ -108,8 +108,8 @@ TEST(known_shares_callers_and_thread_names_come_out_of_a_preloaded_guest) {
     }
     CHECK_NEAR((double)named / (double)sonde_profile_total(profile, 0), 1, 0.02);
     double sampled_ns = (double)sonde_profile_total(profile, 1);
-    CHECK(collected.facts[0].target_cpu_ns > 0);
-    CHECK_NEAR(sampled_ns / (double)collected.facts[0].target_cpu_ns, 1, 0.05);
+    CHECK(collected.metadata[0].target_cpu_ns > 0);
+    CHECK_NEAR(sampled_ns / (double)collected.metadata[0].target_cpu_ns, 1, 0.05);
     collect_finish(&collected);
     stage_finish(&stage);
 }
@@ -148,7 +148,7 @@ TEST(killing_the_target_in_mid_capture_leaves_a_profile) {
     kill(stage.pid, SIGKILL);
     collect_wait_end(&collected);
     CHECK_INT(collected.err, ==, SONDE_OK);
-    CHECK(collected.facts[0].target_gone);
+    CHECK(collected.metadata[0].target_gone);
     CHECK(share(collected.profiles[0], "burn_seventy") > 0.4);
     engine_capture_release(capture);
     collect_finish(&collected);

@@ -24,8 +24,8 @@ TEST(a_full_stack_table_is_renewed_and_loses_nothing) {
     fake_stop(&scene.guest);
     collect_wait_end(&scene.collected);
     CHECK_INT(scene.collected.err, ==, SONDE_OK);
-    CHECK_INT(scene.collected.facts[0].dropped, ==, 0);
-    CHECK_INT(scene.collected.facts[0].samples, ==, samples);
+    CHECK_INT(scene.collected.metadata[0].dropped, ==, 0);
+    CHECK_INT(scene.collected.metadata[0].samples, ==, samples);
     CHECK_INT(sonde_profile_sample_count(scene.collected.profiles[0]), ==, samples);
     scene_finish(&scene);
 }

@@ -23,7 +23,7 @@ static void on_progress(void *context, const struct engine_progress *progress) {
 }
 
 static void on_profile(void *context, struct sonde_profile *profile,
-                       const struct engine_facts *facts) {
+                       const struct engine_metadata *metadata) {
     sonde_profile_destroy(profile);
 }
 

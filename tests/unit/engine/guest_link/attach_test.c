@@ -41,7 +41,7 @@ TEST(a_guest_attaches_is_described_and_goes) {
     CHECK_INT(target.pid, ==, getpid());
     CHECK_STR(target.guest_version, "test");
     CHECK_STR(target.uuid, "07000000000000000000000000000000");
-    CHECK_STR(target.executable, "target_test");
+    CHECK_STR(target.executable, "attach_test");
     CHECK(target.start_unix_ns > 0 && target.start_unix_ns <= target.attached_unix_ns + 20000000);
     size_t count;
     struct engine_target *list = engine_targets(engine, &count);
@@ -69,11 +69,11 @@ TEST(a_name_is_made_safe_and_an_empty_one_comes_from_the_command_line) {
     wait_for_targets(engine, 0);
     fake_attach(&other, place.socket, "", 2);
     CHECK_INT(engine_find(engine, &anything, &target, NULL), ==, SONDE_OK);
-    CHECK_STR(target.name, "target_test");
+    CHECK_STR(target.name, "attach_test");
     struct sonde_buf command = {0};
     CHECK_INT(engine_command_line(engine, &anything, &command, NULL), ==, SONDE_OK);
-    CHECK(command.len >= strlen("target_test"));
-    CHECK(strstr(command.data, "target_test") != NULL);
+    CHECK(command.len >= strlen("attach_test"));
+    CHECK(strstr(command.data, "attach_test") != NULL);
     CHECK(command.data[command.len - 1] != 0);
     sonde_buf_finish(&command);
     fake_close(&other);

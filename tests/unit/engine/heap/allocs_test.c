@@ -77,9 +77,9 @@ TEST(a_window_has_what_was_freed_in_it_and_nothing_of_before) {
     CHECK_NEAR(bytes_of(profile), BYTES, 100000);
     CHECK_INT(sonde_profile_type_count(profile), ==, 2);
     CHECK_INT(sonde_profile_info(profile)->default_type, ==, 1);
-    CHECK_INT(window.collected.facts[0].samples, >=, OBJECTS);
-    CHECK_INT(window.collected.facts[0].dropped, ==, 0);
-    CHECK_INT(window.collected.facts[0].period_ns, ==, 0);
+    CHECK_INT(window.collected.metadata[0].samples, >=, OBJECTS);
+    CHECK_INT(window.collected.metadata[0].dropped, ==, 0);
+    CHECK_INT(window.collected.metadata[0].period_ns, ==, 0);
     CHECK_STR(collect_comment(profile, "backend: Sonde's sampler"),
               "backend: Sonde's sampler on the malloc of libc.so.6, every allocation");
     CHECK(collect_sum(profile, "hold_small") >= 64000);
@@ -209,7 +209,7 @@ TEST(a_target_that_ends_in_the_window_leaves_what_it_did) {
     stage_tell(&stage, 's');
     kill(stage.pid, SIGKILL);
     const struct sonde_profile *profile = window_result(&window);
-    CHECK(window.collected.facts[0].target_gone);
+    CHECK(window.collected.metadata[0].target_gone);
     CHECK_NEAR(objects_of(profile), OBJECTS, 100);
     window_finish(&window);
     stage_finish(&stage);

@@ -15,12 +15,12 @@ struct left {
     pthread_cond_t came;
     bool has_come;
     sonde_err err;
-    struct engine_heap_left *items;
+    struct engine_ended_dump *items;
     size_t count;
 };
 
 static void on_left(void *context, sonde_err err, const struct sonde_diag *diag,
-                    const struct engine_heap_left *items, size_t count) {
+                    const struct engine_ended_dump *items, size_t count) {
     struct left *left = context;
     pthread_mutex_lock(&left->mutex);
     left->err = err;

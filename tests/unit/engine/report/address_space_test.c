@@ -77,11 +77,11 @@ TEST(a_generation_number_used_again_means_the_newer_mappings) {
 TEST(only_the_newest_generations_are_kept) {
     struct space space = {0};
     const struct symbol_mapping a = mapping_at(0x1000, 0x2000, "a");
-    for (uint64_t number = 1; number <= MAPS_KEPT + 10; number++)
+    for (uint64_t number = 1; number <= SPACE_GENERATIONS + 10; number++)
         add(&space, number, true, &a, 1);
     CHECK(space_find(&space, 10, 0x1000) == NULL);
     CHECK(space_find(&space, 11, 0x1000) != NULL);
-    CHECK(space_find(&space, MAPS_KEPT + 10, 0x1000) != NULL);
+    CHECK(space_find(&space, SPACE_GENERATIONS + 10, 0x1000) != NULL);
     space_finish(&space);
 }
 
@@ -101,6 +101,6 @@ TEST(overlaps_and_empty_mappings_of_a_hostile_guest_are_left_out) {
             many[k] = mapping_at((i * 16 + k) * 0x1000, (i * 16 + k + 1) * 0x1000, "x");
         generation = add(&space, 2, i == 599, many, 16);
     }
-    CHECK_INT(generation->count, ==, MAPS_MAX_MAPPINGS);
+    CHECK_INT(generation->count, ==, SPACE_MAX_MAPPINGS);
     space_finish(&space);
 }

@@ -114,7 +114,7 @@ TEST(a_report_that_waited_in_vain_says_so_and_progress_went_on) {
     const struct sonde_profile *profile = scene.collected.profiles[0];
     CHECK_INT(collect_sum(profile, "lib_outer"), ==, 50); /* names are there */
     const char *comment = collect_comment(profile, "symbols: ");
-    if (!strstr(comment, "liblate.so: no lines yet"))
+    if (!strstr(comment, "liblate.so: line numbers are being prepared"))
         check_fail(__FILE__, __LINE__, "the comment is \"%s\"", comment);
     CHECK_INT(leaf(profile)->lines[0].line, ==, 0);
     scene_finish(&scene);
@@ -182,7 +182,7 @@ TEST(a_profile_says_why_lines_could_not_be_made) {
     capture(&scene, &spec, pc);
     collect_wait_end(&scene.collected);
     const char *comment = collect_comment(scene.collected.profiles[0], "symbols: ");
-    CHECK(
-        strstr(comment, "libbad.so: no lines, the file needs more memory than the worker may use"));
+    CHECK(strstr(comment,
+                 "libbad.so: no line numbers: the file needs more memory than the worker may use"));
     scene_finish(&scene);
 }

@@ -125,7 +125,7 @@ static struct ring_thread thread_of(uint32_t tid, const char *name, uint32_t lab
 }
 
 static const struct stack_thread *thread_at(const struct stacks *stacks, uint32_t id) {
-    return chunks_at(&stacks->threads, id);
+    return stable_vector_at(&stacks->threads, id);
 }
 
 TEST(threads_are_named_as_they_are_now) {
@@ -173,7 +173,7 @@ TEST(labels_have_the_text_of_their_record_and_hostile_ids_none) {
     struct ring_thread thread = thread_of(7, "w", 3, "compaction");
     thread_names_learn(&names, &thread);
     uint32_t id = thread_names_label(&names, stacks, 3);
-    CHECK_STR(((struct stack_label *)chunks_at(&stacks->labels, id))->text, "compaction");
+    CHECK_STR(((struct stack_label *)stable_vector_at(&stacks->labels, id))->text, "compaction");
     CHECK_INT(thread_names_label(&names, stacks, 0), ==, 0);
     CHECK_INT(thread_names_label(&names, stacks, 4), ==, 0);
     CHECK_INT(thread_names_label(&names, stacks, UINT32_MAX), ==, 0);
