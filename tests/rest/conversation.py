@@ -1,34 +1,34 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plays conversations: plain files of what a client sends and what it must get, with the real curl. They are the REST
-manual, too. The lines of a file:
+"""Plays conversations: text files with what a client sends and what it must receive, played with the real curl. They are also
+the REST manual. The lines of a file:
 
-    # TK-P5 A bad number is refused with its bounds        ids of the cases it covers, and words
-    % targets redis,idle                                   the attached targets (default: redis)
-    % command sleep 100                                    what the targets run (default: the demo); {tmp} is a folder
-    % target-env NAME=VALUE                                for the targets
-    % gateway --target redis                               more arguments for the gateway
-    % listen 0.0.0.0:0                                     instead of loopback; the requests go to 127.0.0.1
-    % env NAME=VALUE                                       for the gateway
-    % before openssl req ...                               a shell line that makes files that sonded and the gateway need
-    % sonded --token-file {tmp}/tokens                     more arguments for the real sonded
-    > -d 0x10 /debug/pprof/symbol                          a request: curl's arguments; the first bare path is the URL's
-    $ go tool pprof -top {base}/debug/pprof/profile        another client: a shell line that must end with 0
-    $1 curl --fail {base}/nothing                          ... that must end with 1; $! with anything but 0
-    stop service / start service                           sonded goes away and comes back
-    < 200                                                  the status
-    < content-type: text/plain; charset=utf-8              a header is this
-    < content-type ~ text/.*                               a header matches
-    < !content-encoding                                    a header is not there
-    = num_symbols: 1\\n                                     the body is exactly this (Python escapes)
-    ~ ^seconds: "abc" is not                               the body matches (multi-line)
-    !~ secret                                              the body does not
-    bytes 1f 8b                                            the body begins so
-    bytes-not 1f 8b
-    seconds 0.9..5                                         how long it took
+    # TK-P5 a comment                                      names the rows of rows.txt that the file tests
+    % targets redis,idle                                   attached targets (default: redis, or demo with the real sonded)
+    % command sleep 100                                    command of the targets (default: the demo)
+    % target-env NAME=VALUE                                environment of the targets
+    % gateway --target redis                               further arguments of the gateway
+    % listen 0.0.0.0:0                                     instead of 127.0.0.1:0; requests go to the first TCP listener
+    % env NAME=VALUE                                       environment of the gateway
+    % before openssl req ...                               a shell command to run first
+    % sonded --token-file {tmp}/tokens                     further arguments of the real sonded
+    > -d 0x10 /debug/pprof/symbol                          a request: curl's arguments; the first word with a / is the path
+    $ go tool pprof -top {base}/debug/pprof/profile        a shell command that must exit with 0
+    $1 curl --fail {base}/nothing                          ... that must exit with 1; $! must exit with anything but 0
+    stop service / start service                           kill the service, start it again
+    < 200                                                  expect this status
+    < content-type: text/plain; charset=utf-8              expect a header with this value
+    < content-type ~ text/.*                               expect a header that matches
+    < !content-encoding                                    expect no such header
+    = num_symbols: 1\\n                                     expect exactly this body (Python escapes)
+    ~ ^seconds: "abc" is not                               expect a body that matches (multi-line)
+    !~ secret                                              expect a body that does not match
+    bytes 1f 8b                                            expect a body that begins with these bytes
+    bytes-not 1f 8b                                        expect a body that does not
+    seconds 0.9..5                                         expect this duration
 
-A body is what curl printed, so the checks work for `$` lines as well. {base}, {port}, {proto}, {here}, {tmp}, {gateway_pid} stand for
-what they say. With --sonded, --guest and --demo the service and the target are real ones, otherwise fake_service.py."""
+Checks apply to the last request or command; the body of a command is its stdout. {base}, {port}, {proto}, {here}, {tmp} and
+{gateway_pid} are replaced. With --sonded, --guest and --demo service and targets are real; otherwise fake_service.py runs."""
 
 import argparse
 import concurrent.futures
@@ -75,7 +75,7 @@ class Process:
             return text.read()[-3000:]
 
     def stop(self, how=signal.SIGTERM):
-        """The exit status; a process that has to be killed is a failure."""
+        """Returns the exit status. A process that must be killed is a failure."""
         if self.child.poll() is None:
             self.child.send_signal(how)
         try:
@@ -87,7 +87,7 @@ class Process:
 
 
 class Stage:
-    """Service, targets and gateway of one conversation."""
+    """The service, the targets and the gateway of a conversation."""
 
     def __init__(self, tools, directives):
         self.tools, self.directives = tools, directives
@@ -178,7 +178,7 @@ class Answer:
 
 
 def read_headers(path):
-    """The last header block of curl's dump."""
+    """Returns the last header block of curl's dump."""
     with open(path, encoding="latin-1") as text:
         blocks = [block for block in text.read().replace("\r", "").split("\n\n") if block.strip()]
     if not blocks:
@@ -208,7 +208,7 @@ def request(stage, arguments):
     if os.path.exists(body):
         with open(body, "rb") as file:
             content = file.read()
-    if "-I" in words and os.path.exists(dump):  # curl shows the headers as if they were the body
+    if "-I" in words and os.path.exists(dump):  # curl prints the headers as the body
         content = content[os.path.getsize(dump):]
     return Answer(content, seconds, status, headers, f"\ncurl ended with {run.returncode} {run.stderr}")
 
@@ -255,7 +255,7 @@ def check(answer, kind, rule):
 
 
 def step(stage, kind, rule, answer):
-    """Plays one line; the answer that later lines look at."""
+    """Plays one line. Returns the answer that the following lines check."""
     if kind == ">":
         return request(stage, rule)
     if kind.startswith("$"):

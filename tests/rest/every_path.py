@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of all paths on every path of the contract: every_path.py PORT RULE. `methods`: HEAD has no body and starts
-nothing, methods that a path lacks are 404 or 405 with Allow. `host`: a foreign Host is 421. `token`: without one 401. On
-every answer nosniff, no-store and no CORS header; Go's clients are shown the errors of theirs."""
+"""Checks a common rule on every path of openapi.yaml: every_path.py PORT RULE. methods: HEAD has no body and starts nothing;
+unsupported methods are 404, or 405 with Allow. host: an unknown Host is 421. token: 401 without a token. Every answer must have
+nosniff and no-store and no CORS header; errors of Go's paths must have X-Go-Pprof."""
 
 import http.client
 import re
@@ -22,7 +22,7 @@ def ask(method, path, headers):
         connection.close()
 
 
-def contract():
+def openapi():
     """{path: methods}"""
     text = ask("GET", "/openapi.yaml", TOKEN)[2].decode()
     paths = {}
@@ -77,7 +77,7 @@ def token(path, known):
         check(f"{method} {path}", answer[0] == 401 and answer[1].get("www-authenticate") == "Bearer", answer)
 
 
-for one, its in contract().items():
+for one, its in openapi().items():
     {"methods": methods, "host": host, "token": token}[RULE](one, its)
 print(f"{check.asked} answers, {check.wrong} wrong")
 sys.exit(1 if check.wrong or check.asked < 40 else 0)

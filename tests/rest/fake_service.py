@@ -1,22 +1,22 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A sonde.v1.Profiler whose behaviour is a script: what the gateway makes of answers, errors and delays that the real
-service gives only now and then. The name of the asked target says what happens:
+"""A sonde.v1.Profiler for tests with answers, errors and delays that the real service rarely gives. The name of the target
+decides what happens:
 
     error-REASON      the call ends with that reason
-    cut               a result breaks off in its middle
-    short             a result ends without an error but with half of the bytes that it announced
-    long              a result has more bytes than it announced
+    cut               a result breaks off in the middle
+    short             a result ends without an error, but with half of the announced bytes
+    long              a result has more bytes than announced
     large             a result of 6 MB in chunks
     idle              no samples
-    noprof            its jemalloc was started without prof:true
-    glibc             has nothing to profile the heap with
-    full              a dump of its heap cannot be written, a capture of it cannot be kept
-    together          a capture ends only once twenty of them run at the same time
-    anything else     works; a second of capture takes a tenth
+    noprof            jemalloc was started without prof:true
+    glibc             the heap cannot be profiled
+    full              heap dumps cannot be written and captures cannot be saved
+    together          captures only end when twenty of them are running
+    any other name    everything works; a capture takes a tenth of its duration
 
-A collapsed or top result is a line that repeats the request, so that a test sees what arrived. `--targets a,b` are
-attached. Prints "grpc: ADDR"."""
+A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached. Prints
+"grpc: ADDR"."""
 
 import argparse
 import gzip
@@ -33,11 +33,11 @@ import grpc
 
 SPEED = 10
 TOGETHER = 20
-REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
+REASONS = {  # name: (gRPC status, sentence[, reason if it differs from the name])
     "TARGET_NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "no such target is attached"),
     "TARGET_AMBIGUOUS": (grpc.StatusCode.INVALID_ARGUMENT, "several targets are attached: say which"),
     "TARGET_CONFLICT": (grpc.StatusCode.INVALID_ARGUMENT, "two different targets were named"),
-    "TARGET_GONE": (grpc.StatusCode.FAILED_PRECONDITION, "the target has ended"),
+    "TARGET_GONE": (grpc.StatusCode.FAILED_PRECONDITION, "the target has exited"),
     "SESSION_BUSY": (grpc.StatusCode.ABORTED, "since 10:00:00, by tester, until 11:00:00"),
     "TOO_MANY_CAPTURES": (grpc.StatusCode.RESOURCE_EXHAUSTED, "64 captures of busy are running; the limit is 64"),
     "NO_CLOCK": (grpc.StatusCode.FAILED_PRECONDITION, "perf is refused and timers are too"),
@@ -51,7 +51,7 @@ REASONS = {  # reason: (gRPC status, sentence[, the reason it travels as])
     "IO": (grpc.StatusCode.INTERNAL, "no space left on the device"),
     "NOBODY_KNOWS": (grpc.StatusCode.DATA_LOSS, "\x01\x1b[31m" * 100),
     "INTERNAL": (grpc.StatusCode.INTERNAL, "a <b>mistake</b>\tinside"),
-    "DEADLINE_EXCEEDED": (grpc.StatusCode.DEADLINE_EXCEEDED, "it took longer than allowed"),
+    "DEADLINE_EXCEEDED": (grpc.StatusCode.DEADLINE_EXCEEDED, "deadline exceeded"),
 }
 
 
@@ -79,7 +79,7 @@ def field(number, payload):
 
 
 def tiny_profile():
-    """samples/count, one sample of one function, for `go tool pprof -top`."""
+    """A pprof file with one sample of one function."""
     strings = [b"", b"samples", b"count", b"hot_function"]
     body = field(1, b"\x08\x01\x10\x02")                       # sample_type
     body += field(2, field(1, b"\x01") + field(2, b"\x05"))    # sample: location 1, value 5
@@ -138,7 +138,7 @@ class Service:
         if target.name == "large":
             return b"\x1f\x8b" + os.urandom(6 << 20)
         if name == "FORMAT_UNSPECIFIED":
-            raise RuntimeError("every request names its form")
+            raise RuntimeError("every request must name its format")
         if name == "PPROF":
             return tiny_profile() if rendering.raw else gzip.compress(tiny_profile())
         if name.startswith("SVG"):
@@ -160,7 +160,7 @@ class Service:
         return f"target={target.name} format={name} {what} 1\n".encode()
 
     def keep(self, target, request, kind="cpu"):
-        """A capture of the request, on the list."""
+        """Adds a saved capture of the request to the list."""
         capture = self.m.Capture(id=len(self.captures) + 1, target=target.name, pid=target.pid, uuid=target.uuid, kind=kind,
                                  start_unix_ns=1_700_000_000_000_000_000, duration_ms=request.duration_ms, samples=7,
                                  dropped=1, size_bytes=100, note=request.note,
@@ -304,7 +304,7 @@ class Service:
                            drops_total=[self.m.Drop(cause="ring_full", count=3)])
 
     def heap(self, selector, context, may_lack=False):
-        """The target and its heap's state."""
+        """Returns the target and the state of its heap."""
         target = self.find(selector, context)
         state = self.heaps[target.pid]
         if target.name in ("noprof", "glibc"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HTTP/2 by hand, for clients that no library would be: frames, and headers without Huffman coding."""
+"""Hand-written HTTP/2, for clients that no library would produce: frames, and headers without Huffman coding."""
 
 import socket
 import struct
@@ -14,7 +14,7 @@ def frame(kind, flags=0, stream=0, payload=b""):
 
 
 def number(value, bits, first):
-    """HPACK's integers."""
+    """An HPACK integer."""
     most = (1 << bits) - 1
     if value < most:
         return bytes([first | value])
@@ -47,7 +47,7 @@ def reset(stream):
 
 
 class Connection:
-    """A client that says what it is told to, and reads only when it is told to."""
+    """A client that sends exactly what it is given and only reads when asked to."""
 
     def __init__(self, address, settings=b"", timeout=3.0):
         self.socket = socket.socket(socket.AF_UNIX if isinstance(address, str) else socket.AF_INET)
@@ -62,7 +62,7 @@ class Connection:
         self.socket.close()
 
     def say(self, data):
-        """Whether the other side still listened. One that reads no more does not."""
+        """Sends data. Returns whether the server still accepted it."""
         try:
             self.socket.sendall(data)
             return True
@@ -70,12 +70,12 @@ class Connection:
             return False
 
     def say_often(self, data, times):
-        """The bytes again and again, many at a time, until the other side has had enough."""
+        """Sends the bytes repeatedly, in large pieces. Returns whether the server accepted all."""
         pieces = max(1, 65536 // len(data))
         return all(self.say(data * pieces) for _ in range(0, times, pieces))
 
     def frames(self, seconds=5.0):
-        """Each frame that comes, until the end or until nothing has come for so long."""
+        """Yields each frame, until the connection ends or nothing arrives for that long."""
         self.socket.settimeout(seconds)
         rest = b""
         try:
@@ -92,7 +92,7 @@ class Connection:
             return
 
     def ends(self, seconds=5.0):
-        """Whether the other side closes."""
+        """Whether the server closes the connection."""
         self.socket.settimeout(seconds)
         try:
             while self.socket.recv(1 << 16):

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The hostile list: hostile.py PORT GATEWAY_PID [NAME...]. Each case is a client that means harm. While it lasts and
-after it, a normal request is answered; afterwards no capture runs, and no descriptor and little memory is left."""
+"""Hostile clients: hostile.py PORT GATEWAY_PID [NAME...]. During and after each case normal requests are answered. Afterwards no
+captures are running, no descriptors are leaked, and little memory is used."""
 
 import http.client
 import os
@@ -34,7 +34,7 @@ def descriptors():
 
 
 def is_sanitized():
-    """Then memory says nothing."""
+    """Whether the gateway has a sanitizer, which makes memory use meaningless."""
     with open(f"/proc/{PID}/maps", encoding="utf-8") as text:
         return any("libasan" in line or "libtsan" in line for line in text)
 
@@ -56,7 +56,7 @@ def connect(timeout=5.0):
 
 
 def read_all(client):
-    """What comes until the end, a timeout, or a reset."""
+    """Returns what arrives before the end, a timeout or a reset."""
     got = b""
     try:
         while more := client.recv(1 << 16):
@@ -76,7 +76,7 @@ def exchange(data, timeout=3.0):
 
 
 def statuses(data):
-    """The status of each answer over HTTP/1, until the gateway closes: the request should ask for that."""
+    """Returns the status of each HTTP/1 answer until the gateway closes; the last request should ask for that."""
     return [int(part[:3]) for part in exchange(data, 10).split(b"HTTP/1.1 ")[1:]]
 
 
@@ -104,12 +104,12 @@ def ended_within(client, seconds):
 # HTTP/2
 
 def rapid_reset():
-    """Requests taken back as soon as they are sent: at some point the connection is."""
+    """Requests that are reset as soon as they are sent. At some point the connection is closed."""
     with h2.Connection(ADDRESS) as client:
         for start in range(1, 40001, 400):
             if not client.say(b"".join(h2.get(n, LIVE) + h2.reset(n) for n in range(start, start + 400, 2))):
                 return
-        assert client.ends(), "twenty thousand requests were taken back, and the connection is still there"
+        assert client.ends(), "the connection is still open after twenty thousand resets"
 
 
 def rapid_reset_of_slow_bodies():
@@ -120,19 +120,19 @@ def rapid_reset_of_slow_bodies():
 
 
 def budget_of_resets():
-    """A hundred requests may be taken back in a row. After sixty the connection still works; after some hundred more
-    it is closed, and no later request gets an answer, not even a refusal."""
+    """About a hundred resets in a row are allowed. After sixty the connection still works. After hundreds it is closed, and a
+    later request gets no answer, not even a refusal (issue 11)."""
     with h2.Connection(ADDRESS) as client:
         client.say(b"".join(h2.get(n, LIVE) + h2.reset(n) for n in range(1, 121, 2)) + h2.get(121, "/healthz"))
         heads = (payload for kind, _, stream, payload in client.frames(20) if kind == h2.HEADERS and stream == 121)
-        assert next(heads, b"")[:1] == b"\x88", "sixty requests were taken back, and the next one was not answered with 200"
+        assert next(heads, b"")[:1] == b"\x88", "the request after sixty resets was not answered with 200"
         client.say(b"".join(h2.get(n, LIVE) + h2.reset(n) for n in range(123, 1123, 2)) + h2.get(1123, "/healthz"))
-        assert not [kind for kind, _, stream, _ in client.frames(20) if stream == 1123], "a wasteful connection was answered"
-        assert client.ends(1), "hundreds of requests were taken back, and the connection is still there"
+        assert not [kind for kind, _, stream, _ in client.frames(20) if stream == 1123], "a request after hundreds of resets was answered"
+        assert client.ends(1), "the connection is still open after hundreds of resets"
 
 
 def stream_flood():
-    """Far more streams at once than are allowed: the allowed ones are answered, the others refused."""
+    """Many more concurrent streams than allowed: the allowed ones are answered, the others refused."""
     with h2.Connection(ADDRESS) as client:
         client.say(b"".join(h2.get(n, "/t/redis/debug/pprof/profile?seconds=2") for n in range(1, 2001, 2)))
         ask()
@@ -171,11 +171,11 @@ def continuation_flood():
     with h2.Connection(ADDRESS) as client:
         client.say(h2.frame(h2.HEADERS, h2.END_STREAM, 1, h2.request("/")))
         more = h2.frame(h2.CONTINUATION, 0, 1, h2.header("a", "b" * 16000))
-        assert not client.say_often(more, 20000) or client.ends(), "300 MB of headers were taken"
+        assert not client.say_often(more, 20000) or client.ends(), "300 MB of headers were accepted"
 
 
 def header_bomb():
-    """A large header in the table, and a million references to it."""
+    """A large header in HPACK's table and a million references to it."""
     with h2.Connection(ADDRESS) as client:
         client.say(h2.get(1, "/healthz", h2.header("x", "y" * 3900, index=True)))
         client.say(h2.frame(h2.HEADERS, h2.END_STREAM, 3, h2.request("/healthz")))
@@ -186,7 +186,7 @@ def header_bomb():
 
 
 def no_window():
-    """Answers are asked for, and never taken."""
+    """Answers that are requested and never read."""
     with h2.Connection(ADDRESS, struct.pack(">HI", 4, 0)) as client:
         client.say(b"".join(h2.get(n, LARGE) for n in range(1, 100, 2)))
         time.sleep(1.5)
@@ -217,7 +217,7 @@ def random_frames():
 
 
 def slow_body_over_http2():
-    """A body a byte a time: the idle timeout must not wait for its end for ever. The client leaves after a while."""
+    """A body that is sent byte by byte, by a client that leaves after a while."""
     with h2.Connection(ADDRESS) as client:
         client.say(b"".join(h2.frame(h2.HEADERS, h2.END_HEADERS, n, h2.request("/symbol", method="POST"))
                             for n in range(1, 200, 2)))
@@ -230,7 +230,7 @@ def slow_body_over_http2():
 # HTTP/1
 
 def slow_heads():
-    """A head that comes a byte a time is given up."""
+    """A head that is sent byte by byte runs into a timeout."""
     clients = [connect() for _ in range(100)]
     started = time.monotonic()
     for client in clients:
@@ -243,7 +243,7 @@ def slow_heads():
                 pass
         time.sleep(0.5)
     ask()
-    assert all(ended_within(client, 10) for client in clients), "a slow head was waited for"
+    assert all(ended_within(client, 10) for client in clients), "a slow head did not time out"
 
 
 def slow_bodies():
@@ -251,13 +251,13 @@ def slow_bodies():
     for client in clients:
         client.sendall(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n0x10")
     ask()
-    assert all(ended_within(client, 20) for client in clients), "a slow body was waited for"
+    assert all(ended_within(client, 20) for client in clients), "a slow body did not time out"
 
 
 def idle_connections():
     clients = [connect() for _ in range(500)]
     ask()
-    assert all(ended_within(client, 20) for client in clients), "an idle connection was kept"
+    assert all(ended_within(client, 20) for client in clients), "an idle connection did not time out"
 
 
 def endless_head():
@@ -286,7 +286,7 @@ def large_bodies():
     assert b" 413 " in answer[:20], answer[:100]
     chunked = b"POST /t/redis/symbol HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"
     answer = exchange(chunked + b"ffffffffffffffff\r\n0x10", 0.5)
-    assert answer == b"", answer  # the rest is waited for
+    assert answer == b"", answer  # the gateway waits for the rest
     endless = chunked + b"10000\r\n" + b"0" * 65536 + b"\r\n"
     with connect() as client:
         try:
@@ -299,7 +299,7 @@ def large_bodies():
 
 
 def many_bodies():
-    """Bodies that almost come, on many connections."""
+    """Incomplete large bodies on many connections."""
     clients = []
     for _ in range(12):
         client = connect(1)
@@ -314,7 +314,7 @@ def many_bodies():
 
 
 def bodies_of_a_crowd():
-    """The more there are, the less each may send: all of them together have a bound."""
+    """The limit on all bodies together lowers the limit of each when there are many connections."""
     clients = [connect() for _ in range(400)]
     for client in clients:
         client.sendall(b"POST /symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n0x10+")
@@ -322,13 +322,13 @@ def bodies_of_a_crowd():
     refused = sum(bool(select.select([client], [], [], 0)[0]) and b" 413 " in client.recv(20) for client in clients)
     for client in clients:
         client.close()
-    assert refused > 200, f"only {refused} of four hundred clients may not send 4 MB each"
+    assert refused > 200, f"only {refused} of four hundred bodies of 4 MB were refused"
     assert b" 200 " in exchange(b"POST /t/redis/symbol HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2000000\r\n\r\n" +
                                 b"0x10" + b"+" * 1999996)[:20], "one client may not send 2 MB"
 
 
 def pipelining():
-    """Answers in order, each whole."""
+    """Pipelined requests get complete answers, in order."""
     count = 300
     wire = b"".join(b"GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n" % (b"healthz" if n % 2 else b"nothing") for n in range(count - 1))
     answer = exchange(wire + b"GET /v1/info HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n", 20)
@@ -340,8 +340,8 @@ def pipelining():
 
 
 def smuggling():
-    """Two ways to say how long a body is. Chunks come before a length, as HTTP has it: then what follows them is a request of
-    its own. Of two lengths the last one counts."""
+    """Contradicting body lengths. Chunked encoding overrides Content-Length, as HTTP demands, so what follows the chunks is the
+    next request. Of two lengths the last one counts."""
     both = (b"POST /t/redis/symbol HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n"
             b"0\r\n\r\nGET /v1/info HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
     twice = (b"POST /t/redis/symbol HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 4\r\nContent-Length: 5\r\n"
@@ -386,7 +386,7 @@ def upgrades():
 
 
 def slow_readers():
-    """Large answers that nobody takes: memory does not grow with them."""
+    """Large answers that nobody reads do not use memory."""
     clients = []
     for _ in range(30):
         client = socket.socket()
@@ -419,7 +419,7 @@ ALONE = [rapid_reset, budget_of_resets, rapid_reset_of_slow_bodies, stream_flood
 
 
 def settle(case, before):
-    """Nothing of it is left: no capture, no descriptor. On a slow machine the scripted service takes a while to see that."""
+    """Waits until no captures and descriptors of the case are left. The fake service can be slow to notice on a busy machine."""
     end = time.monotonic() + 40
     while time.monotonic() < end:
         left = descriptors() - before
@@ -434,7 +434,7 @@ def settle(case, before):
 
 
 class Highest:
-    """The most memory the gateway had meanwhile."""
+    """Measures the peak memory of the gateway."""
 
     def __init__(self):
         self.before, self.most, self.over = memory_mb(), 0, threading.Event()
@@ -463,7 +463,7 @@ def play(case):
 
 
 def play_together(cases):
-    """Their failures are told, too."""
+    """Runs the cases concurrently and reports the failures of all."""
     failures, before = [], descriptors()
 
     def run(case):

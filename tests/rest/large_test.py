@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A result of many chunks on every road to a client: large_test.py FAKE_SERVER GATEWAY. Nothing of it is copied between
-the service and the socket, so what is looked at is that the bytes are the same and that clients which leave are let go."""
+"""A result of many chunks, over every protocol: large_test.py FAKE_SERVER GATEWAY. The gateway passes the bytes on without
+copying them, so this checks that they arrive unchanged and are released when a client leaves."""
 
 import concurrent.futures
 import hashlib
@@ -54,7 +54,7 @@ def leave(*options):
         client.kill()
 
 
-def test_every_road_brings_the_same_bytes():
+def test_every_protocol_delivers_the_same_bytes():
     plain = fetch(URL)
     assert plain[0] > BYTES, plain
     roads = [(URL, "--http1.0"), (URL, "--compressed"), (URL, "--http2-prior-knowledge"),

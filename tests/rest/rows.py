@@ -1,8 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every promise has a conversation: rows.py TABLE [CONVERSATION...] compares rows.txt with the ids that conversations name in
-their comments. Given conversations are those that some test plays; without any, the table's files are written anew. A row
-may have more conversations than the table tells."""
+"""Checks that every promise has a conversation. rows.py TABLE CONVERSATION... compares rows.txt with the ids in the comments of
+the conversations, and checks that tests play all of them. rows.py TABLE rewrites the table's lists of conversations."""
 
 import os
 import re
@@ -12,7 +11,7 @@ ID = re.compile(r"(?<![\w-])(?:(?:TK|GR|JL|IX|SN)-[A-Z]\d*|(?:PP|DF)-\d+|[CE]\d+
 
 
 def read_table(path):
-    """{id: (words, [conversations])} in the order of the file, and the comment above."""
+    """{id: (words, [conversations])} in the order of the file, and the comment at its beginning."""
     rows, head, last = {}, [], None
     with open(path, encoding="utf-8") as text:
         for number, line in enumerate(text, 1):
@@ -25,7 +24,7 @@ def read_table(path):
                 last = row.group(1)
                 rows[last] = (row.group(2), [])
             else:
-                sys.exit(f"{path}:{number}: neither an id that is new with words behind it, nor a conversation: {line}")
+                sys.exit(f"{path}:{number}: expected a new id with a description, or a conversation: {line}")
     return rows, head
 
 
@@ -35,24 +34,24 @@ def named_ids(path):
 
 
 def conversations(folder):
-    return sorted(f"{part}/{name}" for part in ("gateway", "profiles") for name in os.listdir(f"{folder}/{part}")
-                  if name.endswith(".rest"))
+    return sorted(os.path.relpath(os.path.join(where, name), folder) for part in ("gateway", "profiles")
+                  for where, _, names in os.walk(f"{folder}/{part}") for name in names if name.endswith(".rest"))
 
 
 def compare(rows, names, played):
-    """What is wrong, as sentences."""
+    """Yields a sentence for each mistake."""
     for row, (_, files) in rows.items():
         if not files:
-            yield f"{row}: no conversation shows it"
+            yield f"{row}: no conversation tests it"
         for name in files:
             if row not in names.get(name, ()):
-                yield f"{row}: {name} does not name it, or is not there"
+                yield f"{row}: {name} does not exist or does not name it"
     for name, ids in names.items():
         for row in sorted(ids):
             if row not in rows:
-                yield f"{name} names {row}, which is no row"
+                yield f"{name} names {row}, which is not in the table"
         if name not in played:
-            yield f"{name} is played by no test: name it in BUILD.bazel"
+            yield f"{name} is not played by a test; add it to BUILD.bazel"
 
 
 def write(path, rows, head, names):
@@ -71,7 +70,7 @@ def main():
     if len(sys.argv) == 2:
         write(path, rows, head, names)
         return 0
-    wrong = list(compare(rows, names, {"/".join(name.split("/")[-2:]) for name in sys.argv[2:]}))
+    wrong = list(compare(rows, names, {"/".join(name.split("/")[-3:]) for name in sys.argv[2:]}))
     print("\n".join(wrong))
     print(f"{len(rows)} rows, {len(names)} conversations, {len(wrong)} mistakes")
     return 1 if wrong else 0

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that leave at every moment: vanish.py PORT COUNT. Each opens a connection, sends (a part of) a request over
-HTTP/1.1 or HTTP/2, reads for a while or not at all, and resets, closes or half-closes. Ends when all have left."""
+"""Clients that leave at any moment: vanish.py PORT COUNT. Each opens a connection, sends a request or a part of one over
+HTTP/1.1 or HTTP/2, reads for a while or not at all, and resets, closes or half-closes. Exits when all have left."""
 
 import random
 import socket
@@ -22,7 +22,7 @@ def literal(text):
 
 
 def http2_request(path):
-    """Settings, then HEADERS without indexing, which ends the stream at once; sometimes a reset right behind it."""
+    """SETTINGS, then one or more requests, some of which are reset immediately."""
     block = b"\x82\x86" + b"\x04" + literal(path) + b"\x01" + literal("localhost")
     frames = PREFACE
     for stream in range(1, random.choice([3, 9]), 2):
