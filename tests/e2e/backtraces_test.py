@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stacks of all threads, by REST, by `sonde threads` and as JSON: of 3,000 threads, of which some end while they are
-looked at; nobody is interrupted."""
+"""The stacks of all threads of a process with 3,000 threads, over REST, by `sonde threads` and as JSON. Some threads exit
+while they are being walked, and no system call is interrupted."""
 
 import json
 import os
@@ -22,13 +22,13 @@ def names(answer, thread):
     return [frame["name"] for frame in answer["stacks"][thread["stack"] - 1]["frames"]]
 
 
-def look(*words):
+def list_threads(*words):
     return json.loads(stack.sonde("threads", "--json", *words)[0])
 
 
-def test_every_thread_tells_what_it_does():
+def test_the_stack_of_every_thread_is_shown():
     with stack.Server(CROWD, str(WAITERS), ready="ready") as server:
-        answer = look("crowd")
+        answer = list_threads("crowd")
         waiters = [thread for thread in answer["threads"] if thread["name"] in ("waiter", "odd\n\\xff) R 1")]
         check.equal(len(waiters), WAITERS, "threads that wait")
         assert all(thread["state"] == "S" and thread["stack"] for thread in waiters)
@@ -46,26 +46,26 @@ def test_every_thread_tells_what_it_does():
         text = server.get("/task_backtraces")[2].decode()
         assert re.match(r"crowd \(pid \d+\): 30\d\d threads with \d+ different stacks", text), text[:200]
         assert re.search(r"^\d{3} threads$", text, re.M) and "and 200 more" in text, text[:500]
-        assert all(line.isprintable() for line in text.split("\n")), "something in it steers terminals"
+        assert all(line.isprintable() for line in text.split("\n")), "the text contains control characters"
 
 
-def test_one_thread_can_be_asked_for():
+def test_threads_can_be_selected_and_limited_in_number_and_depth():
     with stack.Server(CROWD, "5", ready="ready") as server:
-        all_threads = look("crowd")["threads"]
-        one = look(str(server.pid), "--tid", str(server.pid))
+        all_threads = list_threads("crowd")["threads"]
+        one = list_threads(str(server.pid), "--tid", str(server.pid))
         check.equal([thread["tid"] for thread in one["threads"]], [server.pid])
         assert "main" in names(one, one["threads"][0])
-        few = look("crowd", "--most", "2", "--depth", "2")
+        few = list_threads("crowd", "--most", "2", "--depth", "2")
         check.equal(len(few["threads"]), 2)
         assert few["notWalked"] >= len(all_threads) - 4 and "max_threads" in few["note"], few
         assert any("frames left out" in frame["name"] for found in few["stacks"] for frame in found["frames"]), few
         stack.sonde("threads", "crowd", "--tid", "1", status=1)
 
 
-def test_a_call_that_a_stop_would_end_is_not_ended():
+def test_a_call_that_fails_with_eintr_after_a_stop_is_not_interrupted():
     with stack.Server(CROWD, "1", ready="ready") as server:
         for _ in range(150):
-            answer = look("crowd")
+            answer = list_threads("crowd")
             looper = next(thread for thread in answer["threads"] if thread["name"] == "looper")
             if looper["state"] == "S":
                 frames = names(answer, looper)
@@ -74,13 +74,13 @@ def test_a_call_that_a_stop_would_end_is_not_ended():
         assert not any("interrupted" in line for line in server.out), server.out
 
 
-def test_ticks_of_a_capture_do_not_make_it_worse():
+def test_calls_are_not_interrupted_during_a_capture_either():
     with stack.Server(CROWD, "1", ready="ready") as server:
         capture = threading.Thread(target=server.get, args=("/debug/pprof/profile?seconds=6&frequency=9999",))
         capture.start()
         seen = 0
         while capture.is_alive():
-            answer = look("crowd")
+            answer = list_threads("crowd")
             worker = next(thread for thread in answer["threads"] if thread["name"] == "worker")
             seen += bool(worker.get("stack") and "work_hard" in names(answer, worker))
         assert seen > 5, seen

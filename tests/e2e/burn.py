@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A python3 that computes in two threads."""
+"""A Python program that computes in two threads."""
 import threading
 
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * crowd THREADS: threads that wait in ten depths of one function, one in seven with an odd name;
- * one that works; one whose children end as soon as they began. */
+ * crowd THREADS: starts THREADS threads that wait at ten different depths of one function, every
+ * seventh with an odd name; one that computes; one that polls; and one that keeps creating threads
+ * that exit at once. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ static void *work(void *context) {
     return context;
 }
 
-/* Code with a frame pointer, in a call that returns EINTR after a stop: interrupted is told. */
+/* Waits in epoll_wait, which returns EINTR if the thread is stopped, and reports that. */
 static __attribute__((noinline, optimize("no-omit-frame-pointer"))) void poll_events(int set) {
     struct epoll_event event;
     volatile char room[100];

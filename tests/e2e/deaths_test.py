@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any of the three is killed at any moment: the others stay healthy, and a guest that comes back is profiled again."""
+"""Kills sonded, the gateway or the target at various moments. The others keep running, and the target can be profiled again
+once they have reconnected."""
 
 import json
 import os
@@ -17,7 +18,7 @@ stack.install()
 
 
 def hot(server):
-    """One capture that shows the demo's work; False while the parts find each other again."""
+    """Takes a short capture. True if it shows the demo's work; False also while sonded, gateway and target reconnect."""
     try:
         return stack.leaf_share(server.stacks(seconds=1, frequency=199), "match_rules") > 0.4
     except (AssertionError, OSError):
@@ -25,7 +26,7 @@ def hot(server):
 
 
 def capture_beside(server, seconds=8):
-    """A capture in the background; its outcome is nobody's concern, only that it ends."""
+    """Starts a capture in the background. It may fail, but it must end."""
     def take():
         try:
             server.get(f"/debug/pprof/profile?seconds={seconds}", timeout=30)
@@ -81,7 +82,7 @@ def ask(folder, *words, **options):
     return stack.sonde(*words, "--service", f"unix:{folder}/grpc.sock", **options)
 
 
-def test_a_guest_started_before_sonded_and_left_by_it_attaches_again():
+def test_a_guest_attaches_when_sonded_starts_and_again_after_it_was_killed():
     folder = check.short_folder()
     target = subprocess.Popen([stack.SONDE, "run", "--socket", f"{folder}/guest.sock", "--name", "early", "--", DEMO],
                               env=stack.environment(), stdout=subprocess.DEVNULL)
@@ -99,8 +100,8 @@ def test_a_guest_started_before_sonded_and_left_by_it_attaches_again():
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
-def test_a_sonded_that_stands_still_for_a_second_loses_nothing():
-    """64 busy threads at 999 Hz."""
+def test_no_samples_are_lost_while_sonded_is_stopped_for_a_second():
+    """The target has 64 busy threads, sampled at 999 Hz."""
     folder = check.short_folder()
     sonded = start_sonded(folder)
     assert sonded.stdout.readline().startswith("grpc: ")
@@ -115,9 +116,9 @@ def test_a_sonded_that_stands_still_for_a_second_loses_nothing():
         sonded.send_signal(signal.SIGSTOP)
         time.sleep(1.0)
         sonded.send_signal(signal.SIGCONT)
-        told = json.loads(record.communicate(timeout=60)[0])
-        check.equal(told["dropped"], 0, "dropped")
-        assert told["samples"] > 100, told
+        summary = json.loads(record.communicate(timeout=60)[0])
+        check.equal(summary["dropped"], 0, "dropped")
+        assert summary["samples"] > 100, summary
     finally:
         sonded.send_signal(signal.SIGCONT)
         check.stop(target)
@@ -125,7 +126,7 @@ def test_a_sonded_that_stands_still_for_a_second_loses_nothing():
         subprocess.run(["rm", "-rf", folder], check=True)
 
 
-def test_sonded_dies_again_and_again_at_random_moments():
+def test_captures_work_after_sonded_was_killed_several_times_at_random_moments():
     rng = random.Random(int(time.time()))
     with stack.Server(DEMO, ready="demo: pid") as server:
         for _ in range(4):
@@ -141,7 +142,7 @@ def test_sonded_dies_again_and_again_at_random_moments():
         assert server.process.poll() is None
 
 
-def test_targets_come_and_go_while_another_is_sampled():
+def test_a_capture_is_complete_although_other_targets_start_and_die():
     folder = check.short_folder()
     sonded = start_sonded(folder)
     assert sonded.stdout.readline().startswith("grpc: ")
@@ -157,7 +158,7 @@ def test_targets_come_and_go_while_another_is_sampled():
             short = subprocess.Popen([stack.SONDE, "run", "--name", "short", "--", DEMO], env=env,
                                      stdout=subprocess.DEVNULL)
             time.sleep(0.2)
-            child = check.until(lambda: check.children(short.pid), 20, "the short one's process")
+            child = check.until(lambda: check.children(short.pid), 20, "the process of the target named short")
             os.kill(child[0][0], signal.SIGKILL)
             check.equal(short.wait(20), 128 + 9, "status")
             rounds += 1
@@ -165,7 +166,7 @@ def test_targets_come_and_go_while_another_is_sampled():
         assert rounds > 2, rounds
         with open(f"{folder}/x.collapsed", encoding="utf-8") as stacks:
             check.contains(stacks.read(), "match_rules")
-        check.until(lambda: "short" not in ask(folder, "targets")[0], 10, "the end of the dead targets")
+        check.until(lambda: "short" not in ask(folder, "targets")[0], 10, "removal of the dead targets from the list")
     finally:
         check.stop(long)
         check.stop(sonded)

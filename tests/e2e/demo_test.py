@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The demo server under an installed Sonde: its known shares, every interface, every verb of `sonde`."""
+"""The demo server under an installed Sonde. Its functions use known shares of the CPU time; the tests check them through every
+interface and run every verb of `sonde`."""
 
 import gzip
 import json
@@ -27,7 +28,8 @@ def three_sigma(share, samples):
 
 
 def check_shares(seconds, frequency):
-    """Takes more captures if the demo gets little CPU time because the machine is busy."""
+    """Compares the share of each function with its known share. On a busy machine it takes more captures, until there are
+    enough samples."""
     stacks = []
     for _ in range(5):
         stacks += SERVER.stacks(seconds=seconds, frequency=frequency)
@@ -39,12 +41,12 @@ def check_shares(seconds, frequency):
         check.near(stack.leaf_share(stacks, name), share, three_sigma(share, samples), f"share of {name}")
 
 
-def test_shares_are_true_at_99_and_999_hz():
+def test_functions_have_their_known_shares_at_99_and_999_hz():
     check_shares(6, 99)
     check_shares(3, 999)
 
 
-def test_callers_are_right_down_to_the_leaf():
+def test_every_leaf_has_the_right_callers():
     stacks = SERVER.stacks(seconds=2, frequency=999)
     for leaf, caller in CHAINS.items():
         share = stack.chain_share(stacks, "serve", "handle_request", caller, leaf)
@@ -59,7 +61,7 @@ def test_threads_have_their_names():
     assert any(name.startswith("http-2") for name in threads), threads
 
 
-def test_curl_gets_a_picture():
+def test_curl_gets_a_flame_graph():
     flame = PATH + ".svg"
     subprocess.run(["curl", "-fsS", "-o", flame, f"{SERVER.page}/debug/pprof/profile?seconds=1"], check=True)
     with open(flame, encoding="utf-8") as picture:
@@ -183,7 +185,7 @@ def test_ctrl_c_cancels_the_capture_in_the_target_and_leaves_no_file():
     check.equal(left, [])
 
 
-def test_the_exit_status_shows_what_went_wrong():
+def test_the_exit_status_depends_on_the_error():
     stack.sonde("record", "-o", PATH + ".unknown", status=2)
     stack.sonde("record", "-d", "99999", status=2)
     stack.sonde("record", "no-such-target", "-o", PATH + ".svg", status=1)
@@ -192,7 +194,7 @@ def test_the_exit_status_shows_what_went_wrong():
     stack.sonde("no-such-verb", status=2)
 
 
-def test_an_idle_target_gives_a_picture_that_says_no_samples():
+def test_the_flame_graph_of_an_idle_target_says_no_samples():
     with stack.Server("/bin/sleep", "60") as idle:
         status, _, body = idle.get("/debug/pprof/profile?seconds=1")
         check.equal(status, 200)

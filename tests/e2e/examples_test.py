@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The examples under clients/, built against an installed Sonde as a user would."""
+"""Builds the examples in clients/ against an installed Sonde, as a user would, and runs them."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ stack.install()
 DEMO = os.path.abspath("clients/demo/demo")
 
 
-def test_a_cpp_program_that_carries_the_guest_is_profiled_with_its_labels():
+def test_a_cpp_program_that_links_the_guest_is_profiled_with_its_labels():
     program = os.path.join(stack.WORK, "embedded")
     subprocess.run(["g++", "-O2", f"-I{stack.PREFIX}/include", os.path.abspath("clients/cpp/embedded.cc"),
                     f"-L{stack.PREFIX}/lib", "-lsonde", f"-Wl,-rpath,{stack.PREFIX}/lib", "-pthread", "-o", program],
@@ -43,7 +43,7 @@ def test_a_cpp_program_that_carries_the_guest_is_profiled_with_its_labels():
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_go_program_gets_pprof_without_asking_for_it():
+def test_the_go_example_gets_a_pprof_file_by_default():
     path = os.path.join(stack.WORK, "hottest.pb.gz")
     with stack.Server(DEMO, flags=("--name", "demo"), ready="demo: pid") as server:
         env = {**stack.environment(), "GOCACHE": os.path.join(stack.WORK, "go"), "GOFLAGS": "-mod=mod", "GO111MODULE": "off"}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The heap commands of the documents, as printed, against servers from Debian that use jemalloc: ClickHouse, redis, BIND
-and Varnish; started with profiling (`sonde run --heap`), and without, where our own sampler takes over."""
+"""Runs the heap commands of the documentation, as printed there, against ClickHouse, redis, BIND and Varnish, which use jemalloc
+on Debian. The servers are started with jemalloc's profiler (`sonde run --heap`) or without it, where Sonde's sampler is used."""
 
 import http.client
 import json
@@ -26,7 +26,7 @@ READY = "ready to accept connections at"
 
 
 def run(line, **words):
-    """A line of the documents; its stdout."""
+    """Runs one line of the documentation in a shell and returns its stdout."""
     done = subprocess.run(["bash", "-c", "set -o pipefail; " + line.format(**words)], env=PPROF, cwd=stack.WORK,
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, f"{line} gave {done.returncode}: {done.stdout[-500:]}{done.stderr[-1500:]}"
@@ -34,7 +34,7 @@ def run(line, **words):
 
 
 def total_mb(text):
-    """What jeprof --text or go tool pprof -top says the whole is."""
+    """The total, in MB, in the output of `jeprof --text` or `go tool pprof -top`."""
     jeprof = re.search(r"^Total: ([0-9.]+) MB", text, re.M)
     if jeprof:
         return float(jeprof[1])
@@ -57,7 +57,7 @@ USERS = """<yandex><profiles><default/></profiles><users><default><password></pa
 
 
 class ClickHouse:
-    """The server under Sonde, with one table in memory."""
+    """ClickHouse under Sonde, with one table of the engine Memory."""
 
     def __init__(self, *flags):
         if not CLICKHOUSE:
@@ -99,32 +99,32 @@ class ClickHouse:
         self.server.stop()
 
 
-def test_the_commands_of_the_documents_work_with_clickhouse():
+def test_the_documented_commands_work_with_clickhouse():
     clickhouse = ClickHouse("--heap")
     with clickhouse as server:
         heap = f"{server.page}/debug/pprof/heap"
         check.equal(server.get("/debug/pprof/heap_activate")[2], b"activate heap profile success")
         clickhouse.insert(1000000)
-        # TiKV's: jeprof against the address, then with a dump that was fetched
+        # TiKV's commands: jeprof on the URL, then on a dump fetched with curl
         run("jeprof --svg {heap} > heap.svg", heap=heap)
         check.contains(run("head -c 5 heap.svg"), "<?xml")
         check.contains(run("jeprof --text {heap}", heap=heap), "DB::")
         run("curl -sf {heap} -o before.hprof", heap=heap)
         check.contains(run("jeprof --svg {binary} before.hprof", binary=CLICKHOUSE), "insertRangeFrom")
-        # GreptimeDB's: dumps by POST, folded, and the growth between two
+        # GreptimeDB's commands: dumps by POST, collapsed stacks, and the growth between two dumps
         clickhouse.insert(2000000)
         run("curl -sf -X POST {page}/debug/prof/mem > after.hprof", page=server.page)
         check.contains(run("jeprof {binary} after.hprof --collapse", binary=CLICKHOUSE), "insertRangeFrom")
         grown = run("jeprof {binary} --base before.hprof after.hprof --collapse", binary=CLICKHOUSE)
         assert re.search(r" [0-9]{7,}$", grown, re.M), grown
-        # IOx's and Go's
+        # InfluxDB IOx's and Go's commands
         top = run("go tool pprof -top {heap}", heap=heap)
         check.contains(top, "Type: inuse_space")
         check.contains(top, "DB::ColumnString::insertRangeFrom")
         check.contains(run("go tool pprof -top {page}/t/clickhouse/pprof/heap", page=server.page), "DB::")
 
 
-def test_clickhouse_without_prof_is_sampled_in_the_place_of_malloc():
+def test_clickhouse_without_prof_is_profiled_by_sondes_sampler():
     clickhouse = ClickHouse()
     with clickhouse as server:
         status, _, text = server.get("/debug/pprof/heap_activate")
@@ -144,7 +144,7 @@ def test_clickhouse_without_prof_is_sampled_in_the_place_of_malloc():
 # ---- redis ----
 
 class Redis:
-    """With 100,000 keys that our sampling has seen."""
+    """redis under Sonde; populate() adds keys with values of 200 bytes."""
 
     def __init__(self, *flags):
         self.server = stack.Server(*REDIS, flags=("--name", "redis", *flags), ready=READY)
@@ -159,7 +159,7 @@ class Redis:
         self.server.stop()
 
 
-def test_h5_every_tool_says_the_same_total():
+def test_h5_every_tool_shows_the_same_total():
     redis = Redis("--heap")
     with redis as server:
         check.equal(server.get("/v1/heap?active=true&sample_bytes=16384", method="PUT")[0], 200)
@@ -188,7 +188,7 @@ def test_h13_a_live_snapshot_opens_in_devtools_with_the_right_totals():
         lines = server.get("/debug/pprof/heap?output=collapsed")[2].decode().splitlines()
         expected = sum(int(line.rsplit(" ", 1)[1]) for line in lines)
         texts = [server.get(f"/heap_snapshot?all_one={flag}")[2].decode() for flag in ("false", "true")]
-        assert len(texts[0]) > 600000  # more than one part of what is drawn
+        assert len(texts[0]) > 600000  # the answer has several chunks
     try:
         page = devtools_page.DevTools()
     except SystemExit:
@@ -207,7 +207,7 @@ def test_h13_a_live_snapshot_opens_in_devtools_with_the_right_totals():
         page.close()
 
 
-def test_what_grew_is_told_from_the_command_line():
+def test_the_command_line_shows_what_grew_between_dumps():
     redis = Redis("--heap")
     with redis as server:
         stack.sonde("heap", "on", "--interval", "1", "--sample", "16384")
@@ -224,14 +224,14 @@ def test_what_grew_is_told_from_the_command_line():
         picture = os.path.join(stack.WORK, "growth.svg")
         stack.sonde("heap", "diff", before, after, "-o", picture)
         run("rsvg-convert {picture} -o {picture}.png", picture=picture)
-        # over REST: Go's delta, and H14
+        # Go's difference over REST, then a difference that H14 refuses
         top = run("go tool pprof -top -seconds=1 {page}/debug/pprof/heap", page=server.page)
         check.contains(top, "Duration: 1s")
         stack.sonde("heap", "reset", "--sample", "32768")
         check.contains(stack.sonde("heap", "diff", name, status=2)[1], "were reset between")
 
 
-# ---- BIND and Varnish, where they are installed ----
+# ---- BIND and Varnish ----
 
 ZONE = """$TTL 60
 @ IN SOA ns hostmaster 1 3600 600 86400 60
@@ -251,7 +251,7 @@ def write(name, text):
         file.write(text)
 
 
-def test_bind_tells_what_holds_its_zones():
+def test_bind_shows_which_functions_hold_the_memory_of_its_zones():
     named = shutil.which("named", path="/usr/sbin:/usr/bin")
     if not named:
         raise check.Skip("bind9 is not installed")
@@ -260,7 +260,7 @@ def test_bind_tells_what_holds_its_zones():
     with stack.Server(named, "-g", "-c", f"{stack.WORK}/named.conf", flags=("--heap",)) as server:
         check.equal(server.get("/debug/pprof/heap_activate")[0], 200)
         write("zone", ZONE.format(names=60000))
-        time.sleep(1)  # the file's time is newer than the server's
+        time.sleep(1)  # named reloads a zone only if its file is newer than what it loaded
         os.utime(os.path.join(stack.WORK, "zone"))
         os.kill(server.pid, 1)
         heap = f"{server.page}/debug/pprof/heap"
@@ -282,7 +282,7 @@ def test_the_worker_of_varnish_is_a_target_of_its_own():
     port = check.free_port()
     command = (varnishd, "-F", "-j", "none", "-a", f"127.0.0.1:{port}", "-b", "none", "-n", f"{stack.WORK}/varnish")
     with stack.Server(*command, flags=("--heap",)) as server:
-        # the compiler of its configuration is a child for a while, too
+        # varnishd also starts a compiler, which is a child for a while: wait for the worker
         check.until(lambda: any("Child starts" in line for line in server.out + server.err), what="the worker's start")
         worker = check.until(lambda: other_varnish(server), what="the worker")
         check.equal(server.get("/debug/pprof/heap_activate")[0], 400)  # which of the two?

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A program whose time is spent in a function that is inlined into another, on known lines. */
+ * A program that spends its time in a function that is inlined into another, on known lines. */
 #include <stdio.h>
 
 static volatile unsigned sink;

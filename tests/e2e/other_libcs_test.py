@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""H16, H12: programs that the guest cannot enter, alone and as children of one that it is in: musl, static, set-id. None
-of them notices."""
+"""H12, H16: musl, static and set-id programs, which the guest cannot be loaded into. They run unchanged, also as children of a
+program that has the guest; `sonde run` reports why it cannot profile them."""
 
 import os
 import shutil
@@ -34,12 +34,12 @@ def test_h16_a_musl_program_is_refused_with_the_reason():
     check.contains(err, "needs glibc's dynamic linker")
 
 
-def test_h16_a_musl_child_of_a_server_runs_as_ever():
+def test_h16_a_musl_child_of_a_server_runs_unchanged():
     path = compile_c("musl", compiler="musl-gcc")
     check.equal(run("sh", "-c", f"{path}; echo $?"), (0, "ran\n3\n", ""))
 
 
-def test_h12_static_and_set_id_children_run_as_ever():
+def test_h12_static_and_set_id_children_run_unchanged():
     path = compile_c("static", "-static")
     check.equal(run("sh", "-c", f"{path}; echo $?"), (0, "ran\n3\n", ""))
     if os.geteuid() != 0:
@@ -52,7 +52,7 @@ def test_h12_static_and_set_id_children_run_as_ever():
     check.contains(run(path)[2], "set-id")
 
 
-def test_a_glibc_child_of_a_server_has_the_guest_in_it():
+def test_a_glibc_child_of_a_server_loads_the_guest():
     status, out, err = run("sh", "-c", "cat /proc/self/maps; echo $LD_PRELOAD")
     check.equal((status, err), (0, ""))
     check.contains(out, f"{stack.PREFIX}/lib/libsonde.so")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One sonded of root's for the whole machine: servers that run as another user come to it, when it lets everybody in."""
+"""One sonded for the whole machine, run by root: with --everybody, servers of other users connect to it."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ def as_nobody(*words):
 
 
 def server(*words):
-    """A program in the place of a server that its own user runs."""
+    """Starts a program with the guest as another user."""
     env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": GUESTS,
            "SONDE_NAME": "others"}
     return start(*as_nobody(os.path.join(stack.WORK, "busy"), *words), env=env, stdout=subprocess.DEVNULL)
@@ -65,10 +65,10 @@ def test_a_server_of_another_user_is_profiled():
         stop(service)
 
 
-def test_time_in_the_kernel_that_may_not_be_looked_into_is_called_so():
+def test_time_in_a_kernel_that_must_not_be_sampled_is_shown_as_such():
     with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
         if int(file.read()) < 2:
-            raise check.Skip("kernel.perf_event_paranoid lets everybody look into the kernel")
+            raise check.Skip("kernel.perf_event_paranoid lets everybody sample kernel code")
     service, other = sonded("--everybody"), server("kernel")
     try:
         check.until(lambda: "others" in targets(), what="the other user's server")
@@ -83,7 +83,7 @@ def test_time_in_the_kernel_that_may_not_be_looked_into_is_called_so():
         stop(service)
 
 
-def test_the_grpc_socket_stays_ours():
+def test_the_grpc_socket_stays_closed_to_other_users():
     service = sonded("--everybody")
     try:
         done = subprocess.run(as_nobody(stack.SONDE, "targets", "--service", RPC), env=stack.environment(), text=True,
@@ -95,7 +95,7 @@ def test_the_grpc_socket_stays_ours():
         stop(service)
 
 
-def test_by_itself_it_serves_its_own_user_alone():
+def test_without_everybody_it_serves_only_its_own_user():
     shutil.rmtree(SOCKETS, ignore_errors=True)
     service, other, mine = sonded(), server(), None
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real programs, unchanged, under an installed Sonde: right callers down to the leaf."""
+"""Runs real programs, unchanged, under an installed Sonde and checks that every leaf has the right callers."""
 
 import os
 import pwd
@@ -16,7 +16,7 @@ stack.install()
 
 
 def need(program):
-    """Its path; rustup puts programs where Bazel does not look."""
+    """The program's path, searched for also in rustup's folder, which Bazel's PATH does not have."""
     home = pwd.getpwuid(os.getuid()).pw_dir
     path = shutil.which(program, path=f"{stack.environment()['PATH']}:{home}/.cargo/bin")
     if not path:
@@ -35,7 +35,7 @@ def build_threads(name, *flags):
 
 
 def samples_of(server, seconds=3, frequency=499):
-    """At least 200 samples. Of a busy machine a program gets less: then more is taken."""
+    """Returns at least 200 samples. On a busy machine one capture has fewer, so more captures are taken."""
     stacks = []
     for _ in range(6):
         stacks += server.stacks(seconds=seconds, frequency=frequency)
@@ -45,7 +45,7 @@ def samples_of(server, seconds=3, frequency=499):
 
 
 def rooted_share(stacks, *roots):
-    """Share of the samples whose outermost frame is one of the names."""
+    """The share of the samples whose outermost frame is one of `roots`."""
     good = sum(count for frames, count in stacks if len(frames) > 1 and any(root in frames[1] for root in roots))
     return good / stack.total(stacks)
 
@@ -68,7 +68,7 @@ def names_by_address(path):
 
 
 def name_of(table, frame):
-    """What "[stripped]+0x12f3" is in the table of the program that was not stripped."""
+    """The function that "[stripped]+0x12f3" means, by the symbol table of the unstripped program."""
     match = re.fullmatch(r"\[stripped\]\+(0x[0-9a-f]+)", frame)
     if not match:
         return frame
@@ -92,7 +92,7 @@ def test_a_stripped_program_keeps_its_callers():
         assert share >= 0.99, f"{share}: {checkout[:3]}"
     starts = {hex(start) for start, _ in table}
     places = {frame.split("+")[1] for frames, _ in server_frames for frame in frames if frame.startswith("[stripped]+")}
-    assert places and places <= starts, places - starts  # each function in one piece
+    assert places and places <= starts, places - starts  # every place is the start of a function
 
 
 def test_a_rust_program():

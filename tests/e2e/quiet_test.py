@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symbolizing never shows in the host: its memory, its CPU time and its switches stay as they are while 100,000 of its
-addresses are resolved."""
+"""Symbolizing does not disturb the target: its memory, CPU time, page faults and context switches stay the same while 100,000
+of its addresses are resolved."""
 
 import os
 import re
@@ -14,7 +14,7 @@ stack.install()
 
 
 def state(pid):
-    """What would change if the process did anything: per thread CPU ticks, faults and switches; memory of all."""
+    """The process's memory, and each thread's CPU ticks, page faults and context switches: they change as soon as it runs."""
     seen = {}
     for tid in sorted(os.listdir(f"/proc/{pid}/task")):
         with open(f"/proc/{pid}/task/{tid}/stat", encoding="utf-8") as file:
@@ -34,7 +34,7 @@ def at_rest(pid):
 
 
 def addresses(pid):
-    """Spread evenly over all code that is mapped from files."""
+    """Addresses spread evenly over all code that is mapped from files."""
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
         code = [line.split() for line in maps if " r-xp " in line and "/" in line]
     ranges = [tuple(int(part, 16) for part in words[0].split("-")) for words in code]
@@ -42,7 +42,7 @@ def addresses(pid):
     return [at for start, end in ranges for at in range(start, end, max(step, 1))][:COUNT]
 
 
-def test_resolving_a_hundred_thousand_addresses_does_not_show_in_the_host():
+def test_resolving_a_hundred_thousand_addresses_leaves_the_target_at_rest():
     with stack.Server("sleep", "1000") as server:
         wanted = addresses(server.pid)
         assert len(wanted) > 0.9 * COUNT, len(wanted)

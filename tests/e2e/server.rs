@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A Rust program with two threads: generic code, a trait object, a closure; optimised, no frame pointers.
+//! A Rust program with two threads, which run generic code, a trait object and a closure. Built optimised, without frame pointers.
 use std::hint::black_box;
 use std::io::Write;
 

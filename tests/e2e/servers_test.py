@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real servers under load at 999 Hz: not a sample is lost, no stack is cut for want of a rule, and the sum is the
-CPU clock's."""
+"""Real servers under load, sampled at 999 Hz: no sample is lost, no stack is cut short, and the sum of the samples agrees with
+the CPU clock."""
 
 import os
 import re
@@ -45,7 +45,7 @@ def is_served(port):
 
 
 def comments(server, name, seconds=4):
-    """The profile's own words about itself: {"dropped": "none", ...}."""
+    """The comments in the profile, as a dictionary: {"dropped": "none", ...}."""
     path = os.path.join(stack.WORK, f"{name}.pb.gz")
     status, _, body = server.get(f"/debug/pprof/profile?seconds={seconds}&frequency=999&output=proto")
     assert status == 200, body
@@ -90,7 +90,7 @@ frontend hello
 
 
 def test_haproxy_in_its_chroot():
-    """The worker is a child that chroots, becomes another user and makes its threads then."""
+    """The worker is a child process that enters a chroot and changes its user before it starts its threads."""
     if os.geteuid() != 0:
         raise check.Skip("only root may chroot")
     port, jail, path = free_port(), os.path.join(stack.WORK, "jail"), os.path.join(stack.WORK, "haproxy.cfg")
@@ -134,7 +134,7 @@ def test_a_thousand_threads():
     program = os.path.join(stack.WORK, "thousand")
     subprocess.run(["gcc", "-O1", "-pthread", f"{SOURCES}/thousand.c", "-o", program], check=True)
     with stack.Server(program, ready="ready") as server:
-        # Each thread works for some three periods: its last one, unfinished, weighs much.
+        # Each thread works for about three periods only, so the unfinished last one is a large share.
         check_nothing_is_lost(comments(server, "thousand", seconds=6), 0.3, least_share=90)
 
 

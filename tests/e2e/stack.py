@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An installed Sonde and a server under it: what the end-to-end tests stand on. Nothing here knows of Bazel but
-install(), which runs the same script as `bazel run //:install`."""
+"""What the end-to-end tests share: an installed Sonde and a server that runs under it. Only install() depends on Bazel: it runs
+the same script as `bazel run //:install`."""
 
 import atexit
 import http.client
@@ -25,7 +25,8 @@ def install():
 
 
 def environment():
-    """Nobody's settings but ours; a runtime folder of our own, so that `sonde top` finds this run."""
+    """The environment without the user's Sonde settings, and with a runtime folder of our own, where `sonde top` looks for
+    running services."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
     runtime = os.path.join(WORK, "run")
     os.makedirs(runtime, mode=0o700, exist_ok=True)
@@ -37,15 +38,15 @@ def environment():
 
 
 def sonde(*words, status=0, timeout=60):
-    """Runs a verb and gives back (stdout, stderr)."""
+    """Runs a verb of `sonde`, checks its exit status and returns (stdout, stderr)."""
     done = subprocess.run([SONDE, *words], env=environment(), capture_output=True, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, check=False)
-    assert done.returncode == status, f"sonde {words} gave {done.returncode}: {done.stdout}{done.stderr}"
+    assert done.returncode == status, f"sonde {words} returned {done.returncode}: {done.stdout}{done.stderr}"
     return done.stdout, done.stderr
 
 
 class Server:
-    """`sonde run -- COMMAND`, until the end of a with block."""
+    """`sonde run -- COMMAND`, which runs until the end of the with block."""
 
     def __init__(self, *command, flags=(), ready=None, env=None, cwd=WORK):
         self.process = subprocess.Popen(
@@ -57,11 +58,11 @@ class Server:
         for thread in self.threads:
             thread.start()
         try:
-            self.page = check.until(self._page, seconds=60, what=f"the page of {command[0]}")
+            self.page = check.until(self._page, seconds=60, what=f"the gateway's URL for {command[0]}")
             self.host = self.page.removeprefix("http://")
             if ready:
                 check.until(lambda: self.process.poll() is not None or any(ready in line for line in self.out),
-                            what=f"{ready!r} of {command[0]}")
+                            what=f"{ready!r} from {command[0]}")
             self.pid = check.until(self._command, what="the command's process")
             check.until(lambda: self.process.poll() is not None or self.targets(), what="an attached target")
         except BaseException:
@@ -86,7 +87,7 @@ class Server:
         return {name: pid for pid, name in check.children(self.process.pid) if name in ("sonded", "sonde-gateway")}
 
     def get(self, path, headers=None, timeout=60, method="GET", body=None):
-        """(status, headers, body) of one request."""
+        """Sends one request and returns (status, headers, body)."""
         connection = http.client.HTTPConnection(self.host, timeout=timeout)
         try:
             connection.request(method, path, body=body, headers={"Accept": "*/*", **(headers or {})})
@@ -96,7 +97,7 @@ class Server:
             connection.close()
 
     def targets(self):
-        """The attached targets as the gateway tells them; none while it does not answer."""
+        """The attached targets, as listed by the gateway; an empty list while it does not answer."""
         try:
             status, _, body = self.get("/v1/targets")
         except OSError:
@@ -104,7 +105,7 @@ class Server:
         return json.loads(body).get("targets", []) if status == 200 else []
 
     def stacks(self, seconds=2, frequency=499, prefix=""):
-        """[(frames root first, with the thread as the first), count]."""
+        """Takes a CPU profile and returns [(frames, count)], where frames are the thread's name and the functions, root first."""
         status, _, body = self.get(f"{prefix}/debug/pprof/profile?seconds={seconds}&frequency={frequency}"
                                    "&output=collapsed")
         text = body.decode("utf-8", "replace")
@@ -128,12 +129,12 @@ def total(stacks):
 
 
 def leaf_share(stacks, name):
-    """Share of the samples whose leaf is the function, of all."""
+    """The share of all samples whose leaf is the function."""
     return sum(count for frames, count in stacks if name in frames[-1]) / max(total(stacks), 1)
 
 
 def chain_share(stacks, *names):
-    """Of the samples with names[-1] as the leaf: the share where exactly these frames stand above it, nearest last."""
+    """Of the samples whose leaf is names[-1], the share whose last frames are exactly `names`, callers first."""
     leaves = [(frames, count) for frames, count in stacks if matches(frames[-1], names[-1])]
     good = sum(count for frames, count in leaves
                if len(frames) >= len(names) and all(map(matches, frames[-len(names):], names)))
@@ -141,12 +142,12 @@ def chain_share(stacks, *names):
 
 
 def matches(frame, name):
-    """Is it the function, whatever its namespace and its arguments are?"""
+    """Whether the frame is the function, in any namespace and with any arguments."""
     return re.search(rf"(^|::){re.escape(name)}(\(|$)", frame) is not None
 
 
 class Load:
-    """A command that runs beside, and is ended with the block."""
+    """A command that runs in the background until the end of the with block."""
 
     def __init__(self, *command):
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names, inlined functions, files and lines of a program compiled with -g, wherever they are shown: in pprof files, over
-HTTP, by `sonde symbol`; and of its stripped twin once its debug file was uploaded."""
+"""Names, inlined functions, files and lines of a program compiled with -g, in pprof files, over HTTP and from `sonde symbol`; and
+those of the same program stripped, after its debug file was uploaded."""
 
 import json
 import os
@@ -38,14 +38,14 @@ def inside(server, path, symbol):
 
 
 def hot_address(server, path):
-    """One that lies in the inlined function: the service says where."""
+    """An address in the inlined function, found by asking the service."""
     first = inside(server, path, "knead")
     for address in range(first, first + 64):
         out, _ = stack.sonde("symbol", str(server.pid), hex(address), "--json", "--wait-ms", "10000")
         frames = [frame["name"] for frame in json.loads(out)["symbols"][0]["frames"]]
         if frames == ["stir", "knead"]:
             return address
-    raise AssertionError("no address is in stir, inlined into knead")
+    raise AssertionError("no address of knead is in the inlined stir")
 
 
 def pprof(*words):
@@ -72,14 +72,14 @@ def capture(server, name, seconds=2):
 
 def test_go_tool_pprof_lists_sources_with_inlined_functions():
     with stack.Server(compile_program("inlines"), ready="ready") as server:
-        hot_address(server, os.path.join(stack.WORK, "inlines"))  # the conversion is over
+        hot_address(server, os.path.join(stack.WORK, "inlines"))  # waits until the file is converted
         path = capture(server, "inlines.pb")
         raw = pprof("-raw", path)
         mapping = next(line for line in raw.splitlines() if "/inlines " in line)
         for flag in ("[FN]", "[FL]", "[LN]", "[IN]"):
             check.contains(mapping, flag)
         assert re.search(rf"stir {stack.WORK}/inlines\.c:{line_of('/* hot */')}", raw), raw[:4000]
-        # The caller is on the line of the call, not on the next one.
+        # The caller's line is the call's, not the next one.
         assert re.search(rf"main {stack.WORK}/inlines\.c:{line_of('/* the call */')}\b", raw), raw[:4000]
         listed = pprof("-list", "^knead$", path)
         loop = next(line for line in listed.splitlines() if "value = stir(value + i)" in line)
@@ -91,7 +91,7 @@ def test_the_first_short_capture_of_a_fresh_program_has_lines():
     with stack.Server(compile_program("fresh", f"0x{os.urandom(16).hex()}"), ready="ready") as server:
         raw = pprof("-raw", capture(server, "fresh.pb", 1))
         assert re.search(rf"stir {stack.WORK}/inlines\.c:{line_of('/* hot */')}", raw), raw[:4000]
-        assert "fresh: no lines" not in raw, raw[:4000]  # libc may still lack its own
+        assert "fresh: no lines" not in raw, raw[:4000]  # libc may still have none
 
 
 NODE = """
@@ -111,7 +111,7 @@ turn();
 """
 
 
-def test_javascript_has_its_names_files_and_lines():
+def test_javascript_functions_have_names_files_and_lines():
     if not shutil.which("node"):
         raise check.Skip("no node")
     script = os.path.join(stack.WORK, "hot.js")
@@ -119,11 +119,11 @@ def test_javascript_has_its_names_files_and_lines():
         file.write(NODE)
     with stack.Server("node", "--perf-prof", script, ready="ready") as server:
         raw = pprof("-raw", capture(server, "node.pb"))
-        # The loop may have been inlined into whoever calls it; the line is its own in any case.
+        # The JIT may have inlined the loop into its caller, but the line is the loop's in either case.
         assert re.search(r"JS:\S*(hotLeaf|turn) \S*hot\.js:\d+:\d+ \S*hot\.js:4\b", raw), raw[:6000]
 
 
-def test_symbol_over_http_joins_inline_chains():
+def test_symbol_over_http_joins_inlined_functions_by_two_dashes():
     path = compile_program("inlines")
     with stack.Server(path, ready="ready") as server:
         address = hot_address(server, path)
@@ -136,13 +136,13 @@ def test_symbol_over_http_joins_inline_chains():
 
 
 def costs(pid):
-    """(seconds of CPU, pages in memory) of a process."""
+    """The CPU time in seconds and the resident pages of a process."""
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), int(fields[21])
 
 
-def test_a_hundred_thousand_addresses_cost_the_target_nothing():
+def test_resolving_a_hundred_thousand_addresses_costs_the_target_nothing():
     with stack.Server("sleep", "1000") as server:
         with open(f"/proc/{server.pid}/maps", encoding="utf-8") as maps:
             start, end = next(line.split()[0].split("-") for line in maps if " r-xp " in line and "libc" in line)
@@ -172,7 +172,7 @@ def test_a_stripped_program_is_named_once_its_debug_file_was_uploaded():
         with open(f"/proc/{server.pid}/maps", encoding="utf-8") as maps:
             address = next(int(line.split("-")[0], 16) for line in maps if bare in line) + knead
         out, err = stack.sonde("symbol", str(server.pid), hex(address))
-        check.contains(out, f"[bare]+{hex(knead)}")  # the function that holds it, as profiles say it
+        check.contains(out, f"[bare]+{hex(knead)}")  # the function's start, as profiles name it
         check.contains(err, "STRIPPED")
         out, _ = stack.sonde("symbol", str(server.pid), hex(address + 1))
         check.contains(out, f"[bare]+{hex(knead)} (+0x1)")
@@ -186,7 +186,7 @@ def test_a_stripped_program_is_named_once_its_debug_file_was_uploaded():
         out, _ = stack.sonde("symbol", "--build-id", build_id, hex(knead), "--wait-ms", "10000")
         check.contains(out, "knead")
         path = capture(server, "bare.pb")
-        assert re.search(r"stir .*inlines\.c:", pprof("-raw", path)), "the running capture kept the poor names"
+        assert re.search(r"stir .*inlines\.c:", pprof("-raw", path)), "the capture does not use the uploaded debug file"
         out, _ = stack.sonde("symbol", "--list")
         rows = [line for line in out.splitlines() if build_id in line]
         assert {line.split()[0] for line in rows} == {"tables", "upload"} and all(" full " in line for line in rows), out
@@ -196,13 +196,13 @@ def test_a_stripped_program_is_named_once_its_debug_file_was_uploaded():
         check.contains(err, "beef")
 
 
-def test_a_conversion_that_failed_is_told_with_its_reason():
+def test_a_failed_conversion_is_listed_with_its_reason():
     path = compile_program("damaged", f"0x{os.urandom(16).hex()}")
     subprocess.run(["objcopy", "--compress-debug-sections=zlib", path], check=True)
     sections = subprocess.run(["readelf", "-SW", path], check=True, capture_output=True, text=True).stdout
     offset = int(re.search(r"\.debug_info\s+PROGBITS\s+\S+\s+(\S+)", sections).group(1), 16)
     with open(path, "r+b") as file:
-        file.seek(offset + 24)  # after the header that says how it is compressed
+        file.seek(offset + 24)  # skips the compression header
         file.write(bytes(16))
     with stack.Server(path, ready="ready") as server:
         address = inside(server, path, "knead")
@@ -214,7 +214,7 @@ def test_a_conversion_that_failed_is_told_with_its_reason():
         assert row.split()[1] == "failed" and "CONVERSION_FAILED: the file is damaged" in row, row
 
 
-def test_uploads_that_are_no_debug_files_are_refused():
+def test_uploads_that_are_not_debug_files_are_refused():
     with stack.Server(compile_program("inlines"), ready="ready"):
         _, err = stack.sonde("symbol", "--upload", SOURCE, status=2)
         check.contains(err, "not a 64-bit little-endian ELF file")

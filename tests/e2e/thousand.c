@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A thousand threads that work a little and wait a little, all the time. */
+ * A thousand threads, each of which alternates between a little work and a short wait. */
 #include <pthread.h>
 #include <stdio.h>
 #include <time.h>

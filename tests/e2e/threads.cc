@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A C++ server's shape: a pool of threads that take jobs, virtual calls, templates, a lambda in std::function, an
-// exception now and then. Built with -O2 -fomit-frame-pointer, and a second time stripped.
+// A program built like a C++ server: a pool of threads that take jobs, with virtual calls, templates, a lambda in a
+// std::function and an occasional exception. It is built with -O2 -fomit-frame-pointer, and again stripped.
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
