@@ -1,4 +1,4 @@
-"""The macros every C target of ours goes through: warnings as errors, one standard, private by default."""
+"""Macros for all of Sonde's C targets: they turn warnings into errors, set one C dialect and hide symbols by default."""
 
 _WARNINGS = [
     "-Wall",
@@ -10,14 +10,14 @@ _WARNINGS = [
     "-Wstrict-prototypes",
     "-Wmissing-prototypes",
     "-Wwrite-strings",
-    "-Wno-unknown-warning-option",  # clang, on the next line
-    "-Wno-format-truncation",  # a cut snprintf is a choice here, never an overflow
+    "-Wno-unknown-warning-option",  # clang does not know the next one
+    "-Wno-format-truncation",  # snprintf may truncate, and does so on purpose
     "-Wno-unused-parameter",
 ]
 
 COPTS = _WARNINGS + ["-O2", "-D_GNU_SOURCE", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=2", "-fvisibility=hidden"]
 
-# A test's own functions need no prototypes, and its reference functions must not be inlined away.
+# Tests may define functions without prototypes. _FORTIFY_SOURCE would replace calls of libc functions that they check.
 _TEST_COPTS = [opt for opt in COPTS if opt not in ["-Wmissing-prototypes", "-Wwrite-strings", "-D_FORTIFY_SOURCE=2"]]
 
 def sonde_cc_library(name, copts = [], **kwargs):
@@ -33,7 +33,7 @@ def sonde_test_binary(name, copts = [], **kwargs):
     native.cc_binary(name = name, copts = _TEST_COPTS + copts, testonly = True, **kwargs)
 
 def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", timeout = None, **kwargs):
-    """A C test written with tests/unit/check.h. A small one may take five minutes, too: on a busy machine."""
+    """A C test written with tests/unit/check.h. Small tests have a timeout of five minutes, for busy machines."""
     native.cc_test(
         name = name,
         size = size,
@@ -45,16 +45,16 @@ def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", timeou
     )
 
 def sonde_kernel_cc_test(name, tags = [], size = "medium", alone = False, **kwargs):
-    """A test that needs the machine's real clocks and perf: outside the sandbox. `alone`: it counts CPU time, of which
-    a busy machine has little, or fills the machine itself."""
+    """A test that runs outside the sandbox because it needs real clocks and perf. `alone` keeps other tests from running at the
+    same time: set it for tests that measure CPU time or load the machine."""
     sonde_cc_test(name = name, tags = tags + ["local"] + (["exclusive"] if alone else []), size = size, **kwargs)
 
 def sonde_sh_test(name, data = [], size = "medium", **kwargs):
     native.sh_test(name = name, size = size, data = data + ["//tests:tsan.supp"], **kwargs)
 
 def sonde_fuzzer(name, srcs, deps, corpus = [], runs = 20000, max_len = 4096, **kwargs):
-    """A libFuzzer target. `bazel test` replays a bounded number of runs with a driver of our own; with
-    --config=fuzz the same source is a real coverage-guided fuzzer."""
+    """A libFuzzer target. `bazel test` runs it a bounded number of times with //tests/fuzz:driver; --config=fuzz builds the same
+    source as a coverage-guided fuzzer."""
     native.cc_test(
         name = name,
         size = "medium",

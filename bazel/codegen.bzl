@@ -1,7 +1,7 @@
 """Generated code: protobuf-c for RPC messages, nanopb for guest frames, descriptor sets for reflection."""
 
 def protobuf_c_library(name, proto, **kwargs):
-    """`name` gives X.pb-c.h, included as "<package>/X.pb-c.h"."""
+    """A library with the header X.pb-c.h, included as "<package>/X.pb-c.h"."""
     base = proto[:-len(".proto")]
     native.genrule(
         name = name + "_gen",
@@ -21,7 +21,7 @@ def protobuf_c_library(name, proto, **kwargs):
     )
 
 def nanopb_library(name, proto, options, **kwargs):
-    """`name` gives X.pb.h, included as "<package>/X.pb.h". Built hidden: it goes into the guest."""
+    """A library with the header X.pb.h, included as "<package>/X.pb.h". Its symbols are hidden, because the guest links it."""
     base = proto[:-len(".proto")]
     native.genrule(
         name = name + "_gen",
@@ -41,7 +41,7 @@ def nanopb_library(name, proto, options, **kwargs):
     )
 
 def descriptor_set(name, proto, **kwargs):
-    """`name`.desc holds the FileDescriptorSet of `proto` with its imports."""
+    """`name`.desc contains the FileDescriptorSet of `proto` and its imports."""
     native.genrule(
         name = name,
         srcs = [proto],

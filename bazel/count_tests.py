@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counts the test cases of a Bazel run: count_tests.py EVENTS STATUS [STRAY...]. Reads the run's build events and each test's log,
-prints what was skipped and why, and ends in the line "N passed, N failed, N skipped".
+"""Counts the test cases of a Bazel run: count_tests.py EVENTS STATUS [STRAY...]. EVENTS is the run's build event file, STATUS its
+exit status; each STRAY is a file that a test wrote outside of its folder. Prints the skipped cases and their reasons. The last
+line is "N passed, N failed, N skipped".
 
-A test that skips prints "SKIP: NAME: REASON". On the reference image (SONDE_REFERENCE_IMAGE=1, see test.sh) it counts as
-failed unless a line of tests/skips.txt is "NAME: REASON", or a pattern of it; so do stray files that a test has left."""
+A test that skips prints "SKIP: NAME: REASON". On the reference image (SONDE_REFERENCE_IMAGE=1, see test.sh) it counts as failed
+unless a pattern in tests/skips.txt matches "NAME: REASON"; there, each STRAY counts as a failure, too."""
 
 import fnmatch
 import json
@@ -26,7 +27,7 @@ def read_log(uri):
 
 
 def read_allowed():
-    """The skips that are allowed on the reference image; None elsewhere, where all are."""
+    """The patterns of allowed skips, or None outside the reference image, where every skip is allowed."""
     if os.environ.get("SONDE_REFERENCE_IMAGE") != "1":
         return None
     with open(SKIPS, encoding="utf-8") as lines:
@@ -34,7 +35,7 @@ def read_allowed():
 
 
 def count_target(passed, lines):
-    """([passed, failed, skipped], skips) of one test program: its own closing line, else the program as one case."""
+    """Returns ([passed, failed, skipped], skips) of one test program, from its closing line; without one, it is one case."""
     closings = [match for match in map(CLOSING.match, lines) if match]
     skips = [line.removeprefix("SKIP: ") for line in lines if line.startswith("SKIP: ")]
     if not closings:
@@ -49,7 +50,7 @@ def count_target(passed, lines):
 
 
 def targets(events_path):
-    """The newest result of every test target: label -> (passed, log lines)."""
+    """Returns the last result of every test target: {label: (passed, log lines)}."""
     results = {}
     with open(events_path, encoding="utf-8") as events:
         for line in events:
@@ -68,7 +69,7 @@ def targets(events_path):
 
 
 def judge_skips(label, counts, skips, allowed):
-    """Prints each skip; one that is not allowed counts as failed."""
+    """Prints each skip, and counts those that are not allowed as failed."""
     for skip in skips:
         if allowed is None or any(fnmatch.fnmatchcase(skip, pattern) for pattern in allowed):
             print(f"{label}: skipped {skip}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# From a fresh Debian 12 machine to a flame graph in one command:
+# Shows Sonde on a fresh Debian 12 machine with one command:
 #     bazel/demo.sh [--once] [--out FILE.svg] [--http HOST:PORT] [--seconds N]
 #     bazel/demo.sh --pictures DIR [--seconds N]
 # Installs missing packages, builds Sonde, starts the demo server under it, takes a profile over HTTP and prints where the
@@ -92,7 +92,7 @@ picture=$!
 fetch "$work/stacks" '&output=collapsed'
 wait "$picture"
 
-# The share of each leaf in the collapsed stacks, next to the share that the demo burns.
+# Prints the share of each leaf in the collapsed stacks, next to the share of CPU time that the demo spends in it.
 echo
 awk '{ count = $NF; sub(/ [0-9]+$/, ""); leaf = $0; sub(/.*;/, "", leaf); sum[leaf] += count; total += count }
      END {

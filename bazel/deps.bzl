@@ -1,4 +1,4 @@
-"""The outside world: Bazel's own rules and the C libraries, all from Debian's packages."""
+"""External repositories: Bazel's rules and C libraries, all from Debian packages."""
 
 load("//bazel:system.bzl", "system_library")
 
@@ -32,7 +32,7 @@ _LIBRARIES = {
 }
 
 def sonde_dependencies():
-    """Declares every repository of the workspace."""
+    """Declares all external repositories of the workspace."""
     for name, path in _BAZEL_RULES.items():
         native.local_repository(name = name, path = path)
     for name, (pkg, libs, headers, defines, deps, tools) in _LIBRARIES.items():

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs what a fresh Debian 12 machine lacks, and nothing when all is there. Called by demo.sh and test.sh.
-# What only the tests need is installed with `--tests`.
+# Installs the Debian 12 packages that Sonde's build needs and that are missing; with --tests also those of the tests.
+# demo.sh and test.sh run this script.
 set -euo pipefail
 
 build_packages=(
@@ -35,8 +35,8 @@ install_packages() {
     $as_root apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# The Node client's two packages, beside the tree. Its test skips without them, so a machine without npm or without
-# a registry is fine.
+# Installs two npm packages for the test of the Node client, outside the source tree. Without npm or a registry that test
+# is skipped.
 install_node_modules() {
     local folder="${XDG_CACHE_HOME:-$HOME/.cache}/sonde/node"
     [ -d "$folder/node_modules/@grpc/proto-loader" ] && return

@@ -1,4 +1,4 @@
-"""A Debian -dev package as a cc_library: headers linked into the repository, libraries by name."""
+"""Makes a Debian -dev package a cc_library: it links the headers into an external repository and the libraries by name."""
 
 _HEADER_DIRS = ["/usr/include/x86_64-linux-gnu", "/usr/include"]
 

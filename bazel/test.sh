@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Installs what is missing and runs the tests: all of them, or the Bazel targets and flags given.
-#     bazel/test.sh                          everything but the long programs
+#     bazel/test.sh                          everything but the long tests
 #     bazel/test.sh --config=asan //api/...  a part, under a sanitizer
-# Ends in one line, "N passed, N failed, N skipped", and with status 0 only when nothing failed. On the reference image
+# The last line is "N passed, N failed, N skipped"; the exit status is 0 only if nothing failed. On the reference image
 # (Debian 12, as root) a skip is a failure unless tests/skips.txt lists it; SONDE_REFERENCE_IMAGE=0 allows every skip.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -15,8 +15,8 @@ export SONDE_NODE_MODULES="${SONDE_NODE_MODULES:-${XDG_CACHE_HOME:-$HOME/.cache}
 events=$(mktemp) begin=$(mktemp)
 trap 'rm -f "$events" "$begin"' EXIT
 [ $# -gt 0 ] || set -- //...
-# Tests that count samples or race processes depend on what else the machine does: they get a second run, and
-# whatever needed it is told.
+# Tests that count samples or depend on timing can fail on a busy machine. They get a second run, which count_tests.py
+# reports.
 statistical='//tests/(unit/(guest|engine|heap|symbol|unwind)|stress|e2e|peers|cli|rest|rpc|ui)[:/].*@2'
 bazel test --keep_going --flaky_test_attempts="$statistical" --noshow_progress --build_event_json_file="$events" \
     --test_tag_filters=-manual "$@"
@@ -25,8 +25,8 @@ if [ -z "${SONDE_REFERENCE_IMAGE:-}" ]; then
     [ "$(id -u)" = 0 ] && [ "$(. /etc/os-release && echo "$ID$VERSION_ID")" = debian12 ]
     export SONDE_REFERENCE_IMAGE=$((! $?))
 fi
-# Each test has a folder of its own (tests/own_folder.sh). A file that is new where an installed Sonde keeps its own is a
-# test that wrote elsewhere.
+# Each test has a folder of its own (tests/own_folder.sh). New files where an installed Sonde keeps its data mean that a
+# test wrote outside of it.
 mapfile -t strays < <(find /var/lib/sonde /run/sonde "/run/user/$(id -u)/sonde" "/tmp/sonde-$(id -u)" "$HOME/.cache/sonde" \
     -path '*/node' -prune -o -newer "$begin" -print 2>/dev/null)
 python3 bazel/count_tests.py "$events" "$status" "${strays[@]}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs a test in a folder of its own (.bazelrc: --run_under): whatever it and the programs it starts write by default goes
-# there and is removed afterwards. The path is short, for unix sockets; other users may pass through it.
+# Runs a test with a temporary folder of its own (.bazelrc: --run_under), to which the test and the programs it starts write by
+# default. It is removed afterwards. Its path is short enough for unix sockets, and other users can open files below it.
 folder=$(mktemp -d /tmp/t.XXXXXX) || exit 1
 chmod 711 "$folder"
 mkdir -m 700 "$folder/home" "$folder/run"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # bazel run //:install -- --prefix DIR
-# Installs everything under DIR (default /usr/local), or under $DESTDIR/DIR; nothing of it needs Bazel. Files are renamed into
-# place, so that a server that has mapped an older libsonde.so keeps it.
+# Installs everything in DIR (default /usr/local), or in $DESTDIR/DIR. The installed files do not depend on Bazel. Each file is
+# renamed into place, so that servers that have mapped an older libsonde.so keep using it.
 set -euo pipefail
 
 usage() {
@@ -32,7 +32,8 @@ put 755 clients/cli/sonde bin/sonde
 put 755 service/sonded bin/sonded
 put 755 gateway/sonde-gateway bin/sonde-gateway
 put 755 service/guest/libsonde.so lib/libsonde.so
-# The values of $LIB in glibc's dynamic linker: `sonde run` preloads PREFIX/$LIB/libsonde.so, which other libcs do not find.
+# `sonde run` preloads PREFIX/$LIB/libsonde.so. glibc's dynamic linker replaces $LIB by one of these names; other libcs do not,
+# and so do not load the guest.
 for lib in lib64 lib/x86_64-linux-gnu; do
     mkdir -p "$to/$lib"
     ln -sfn "$(realpath -m --relative-to="$to/$lib" "$to/lib/libsonde.so")" "$to/$lib/libsonde.so"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bazel/count_tests.py: what it makes of the logs of a run."""
+"""How bazel/count_tests.py counts the test cases in the logs of a run."""
 
 import json
 import os
@@ -13,7 +13,7 @@ ALLOWED = "jemallocs_own_names_are_seen: malloc is not jemalloc's"
 
 
 def count(logs, status=0, reference="1", results=(), strays=()):
-    """Runs it over {label: log}; a log that begins with "!" is of a test that failed."""
+    """Runs count_tests.py on {label: log} and returns its status and output. A log that begins with "!" is from a failed test."""
     events = []
     for label, log in [*results, *logs.items()]:
         path = os.path.join(FOLDER, f"{len(events)}.log")
@@ -35,12 +35,12 @@ def test_the_cases_of_all_programs_are_added_up():
     check.equal((status, out), (0, "6 passed, 0 failed, 0 skipped\n"))
 
 
-def test_a_program_that_fails_after_its_last_case_has_failed():
+def test_a_program_that_fails_after_its_last_case_counts_as_failed():
     check.equal(count({"//a": "!3 passed, 0 failed\n"}), (1, "//a: FAILED\n3 passed, 1 failed, 0 skipped\n"))
     check.equal(count({"//a": "!no closing line\n", "//b": "fine\n"})[1], "//a: FAILED\n1 passed, 1 failed, 0 skipped\n")
 
 
-def test_a_run_that_did_not_build_has_failed():
+def test_a_run_that_did_not_build_counts_as_failed():
     check.equal(count({"//a": "3 passed, 0 failed\n"}, status=1), (1, "3 passed, 1 failed, 0 skipped\n"))
     check.equal(count({})[0], 1)
 
@@ -51,7 +51,7 @@ def test_the_second_attempt_counts_and_is_mentioned():
                 (0, "//a: needed a second run\n1 passed, 0 failed, 0 skipped\n"))
 
 
-def test_files_outside_of_the_tests_own_folders_have_failed():
+def test_files_outside_of_the_tests_own_folders_count_as_failures():
     logs = {"//a": "3 passed, 0 failed\n"}
     status, out = count(logs, strays=["/var/lib/sonde"])
     check.equal((status, out.splitlines()[-1]), (1, "3 passed, 1 failed, 0 skipped"))
@@ -64,7 +64,7 @@ def test_a_listed_skip_is_printed_with_its_reason():
     check.equal((status, out), (0, f"//a: skipped {ALLOWED}\n3 passed, 0 failed, 1 skipped\n"))
 
 
-def test_a_skip_that_is_not_listed_fails_on_the_reference_image_alone():
+def test_a_skip_that_is_not_listed_fails_only_on_the_reference_image():
     logs = {"//a": "SKIP: some_test: no go\n3 passed, 0 failed, 1 skipped\n", "//b": "SKIP: b_test: no go\n"}
     status, out = count(logs)
     check.equal((status, out.splitlines()[-1]), (1, "3 passed, 2 failed, 0 skipped"))
@@ -72,7 +72,7 @@ def test_a_skip_that_is_not_listed_fails_on_the_reference_image_alone():
     check.equal(count(logs, reference="0")[1].splitlines()[-1], "3 passed, 0 failed, 2 skipped")
 
 
-def test_a_skip_in_a_program_that_counts_none_is_counted():
+def test_a_skip_in_a_program_that_does_not_count_skips_is_counted():
     check.equal(count({"//a": "SKIP: a_test: no jeprof\n3 passed, 0 failed\n"}, reference="0")[1],
                 "//a: skipped a_test: no jeprof\n3 passed, 0 failed, 1 skipped\n")
 

@@ -1,4 +1,4 @@
-"""Stands in for rules_cc: Debian's own copy wants a newer Bazel than Debian's Bazel."""
+"""Replaces rules_cc, because Debian's copy needs a newer Bazel than Debian's."""
 
 cc_binary = native.cc_binary
 cc_import = native.cc_import
