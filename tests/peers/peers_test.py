@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tools that people have already read what Sonde serves and writes, in every way they have of asking."""
+"""Existing tools (go tool pprof, google-pprof, jeprof, curl, rsvg-convert, man) read what Sonde serves and writes."""
 
 import http.client
 import json
@@ -25,29 +25,29 @@ def run(*words, **options):
         raise check.Skip(f"{words[0]} is not installed")
     env = {**stack.environment(), "PPROF_TMPDIR": stack.WORK, "BROWSER": "true"}
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=120, check=False, **options)
-    assert done.returncode == 0, f"{words} gave {done.returncode}: {done.stderr}"
+    assert done.returncode == 0, f"{words} returned {done.returncode}: {done.stderr}"
     return done.stdout
 
 
 def recorded(extension):
-    """A file of one capture in this format; taken once."""
+    """The path of a recorded file in this format. Each format is recorded once."""
     path = FILE + extension
     if not os.path.exists(path):
         stack.sonde("record", "demo", "-d", "1", "-F", "999", "-o", path)
     return path
 
 
-def test_go_tool_pprof_without_a_path_asks_the_right_door():
+def test_go_tool_pprof_needs_only_the_host_and_port():
     check.contains(run("go", "tool", "pprof", "-top", "-seconds=1", f"http://{SERVER.host}"), "match_rules")
 
 
-def test_go_tool_pprof_finds_names_in_the_profile_itself():
+def test_pprof_files_contain_names_labels_and_mappings():
     raw = run("go", "tool", "pprof", "-symbolize=none", "-raw", recorded(".pb.gz"))
     check.contains(raw, "match_rules")
     check.contains(raw, "samples/count")
     check.contains(raw, "cpu/nanoseconds")
     assert re.search(r"thread:\[http-1\]", raw), raw[:2000]
-    assert re.search(r"/demo\b", raw[raw.index("Mappings"):]), "the program's mapping"
+    assert re.search(r"/demo\b", raw[raw.index("Mappings"):]), "the program is not among the mappings"
 
 
 def test_go_tool_pprof_shows_callers_and_traces():
@@ -83,7 +83,7 @@ def fetch(host, path):
         connection.close()
 
 
-def test_the_page_of_go_tool_pprof_draws_the_flame_graph():
+def test_the_web_page_of_go_tool_pprof_draws_the_flame_graph():
     host = f"127.0.0.1:{free_port()}"
     page = subprocess.Popen(["go", "tool", "pprof", f"-http={host}", "-no_browser", recorded(".pb.gz")],
                             env={**stack.environment(), "PPROF_TMPDIR": stack.WORK}, stderr=subprocess.DEVNULL,
@@ -95,28 +95,28 @@ def test_the_page_of_go_tool_pprof_draws_the_flame_graph():
         page.wait()
 
 
-def test_google_pprof_reads_a_file_with_its_program():
-    # jeprof cannot: it names nothing in position-independent programs, not even in gperftools' own files
+def test_google_pprof_reads_a_gperftools_file_with_its_program():
+    # Not jeprof: it cannot resolve names in position-independent programs, not even from gperftools' own files.
     check.contains(run("google-pprof", "--text", DEMO, recorded(".prof")), "match_rules")
 
 
-def test_jeprof_draws_and_folds_what_it_fetches():
+def test_jeprof_draws_and_collapses_what_it_fetches():
     check.contains(run("jeprof", "--svg", "--seconds=1", SERVER.host), "match_rules")
     folded = run("jeprof", "--collapsed", "--seconds=1", SERVER.host)
     assert re.search(r"handle_request;apply_policy;match_rules \d+", folded), folded[:500]
 
 
-def test_google_pprof_reads_the_gperftools_door():
+def test_google_pprof_reads_the_gperftools_path():
     check.contains(run("google-pprof", "--text", "--seconds=1", f"{SERVER.host}/pprof/profile"), "match_rules")
 
 
-def test_perl_and_python_find_the_stacks_in_collapsed_text():
+def test_collapsed_lines_are_a_stack_and_a_count():
     with open(recorded(".collapsed"), encoding="utf-8") as lines:
         for line in lines:
             assert re.fullmatch(r"[^;]+(;[^;]+)* \d+\n", line), line
 
 
-def test_speedscope_s_own_rules_hold_for_its_file():
+def test_speedscope_files_follow_its_schema():
     with open(recorded(".speedscope.json"), encoding="utf-8") as file:
         document = json.load(file)
     check.equal(document["$schema"], "https://www.speedscope.app/file-format-schema.json")
@@ -129,25 +129,25 @@ def test_speedscope_s_own_rules_hold_for_its_file():
         check.near(sum(profile["weights"]), profile["endValue"] - profile["startValue"], 1, "the profile's length")
 
 
-def test_librsvg_draws_the_picture():
+def test_librsvg_renders_the_flame_graph():
     png = FILE + ".png"
     run("rsvg-convert", "-o", png, recorded(".svg"))
     assert os.path.getsize(png) > 5000
 
 
-def test_curl_gets_the_same_over_http2_and_compressed():
+def test_curl_gets_profiles_over_http1_http2_and_compressed():
     address = f"{SERVER.page}/debug/pprof/profile?seconds=1"
     for flags in (("--http2-prior-knowledge",), ("--compressed",), ("--http1.1",)):
         check.contains(run("curl", "-fsS", *flags, address), "match_rules")
 
 
-def test_head_starts_nothing():
+def test_a_head_request_starts_no_capture():
     started = time.monotonic()
     run("curl", "-fsSI", f"{SERVER.page}/debug/pprof/profile?seconds=30")
     assert time.monotonic() - started < 10
 
 
-def test_many_clients_at_once_all_get_their_own():
+def test_many_concurrent_clients_each_get_their_own_profile():
     jobs = [subprocess.Popen(["curl", "-fsS", f"{SERVER.page}/debug/pprof/profile?seconds={1 + number % 3}"
                               f"&frequency={99 + number}&output=collapsed"], stdout=subprocess.PIPE, text=True)
             for number in range(12)]
@@ -157,18 +157,18 @@ def test_many_clients_at_once_all_get_their_own():
         check.contains(out, "match_rules")
 
 
-def test_what_is_installed_needs_nothing_of_the_build():
+def test_installed_programs_do_not_search_the_build_directory():
     for name in ("bin/sonde", "bin/sonded", "bin/sonde-gateway", "lib/libsonde.so"):
         needed = run("readelf", "-d", f"{stack.PREFIX}/{name}")
         assert "RUNPATH" not in needed and "RPATH" not in needed, needed
 
 
-def test_man_shows_the_pages():
+def test_man_shows_the_installed_pages():
     for page, words in (("man1/sonde.1", "sonde record"), ("man8/sonded.8", "--grpc"), ("man8/sonde-gateway.8", "--listen")):
         check.contains(run("man", "-P", "cat", "-l", f"{stack.PREFIX}/share/man/{page}"), words)
 
 
-def test_the_man_pages_name_every_flag_and_every_variable():
+def test_the_man_pages_name_every_flag():
     programs = [("sonde.1", "man1", [f"{stack.SONDE}"]), ("sonded.8", "man8", [f"{stack.PREFIX}/bin/sonded"]),
                 ("sonde-gateway.8", "man8", [f"{stack.PREFIX}/bin/sonde-gateway"])]
     for page, section, command in programs:
@@ -178,7 +178,7 @@ def test_the_man_pages_name_every_flag_and_every_variable():
         for verb in verbs:
             shown = run(*command, *([verb] if verb else []), "--help")
             for flag in re.findall(r"^  ..? ?(--[a-z0-9-]+)", shown, re.M):
-                assert flag in manual, f"{page} does not tell of {verb or ''} {flag}"
+                assert flag in manual, f"{page} does not mention {verb or ''} {flag}"
 
 
 try:

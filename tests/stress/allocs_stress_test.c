@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The hostile program (libraries that come and go, exceptions, walks over the loaded objects) while
- * its imports of malloc are patched and put back, again and again, windows are taken, and its CPU
- * is sampled: no hang, no crash, no wrong result. STRESS_SECONDS makes it longer. */
+ * Runs the hostile program, which loads and unloads libraries, throws exceptions and walks the
+ * loaded objects. Meanwhile the test switches the allocation sampler on and off, takes allocation
+ * captures and samples the CPU. The program must not hang, crash or compute a wrong result.
+ * STRESS_SECONDS sets the duration (default 4). */
 #include "tests/unit/engine/heap/stage.h"
 
 #include <stdio.h>
@@ -41,7 +42,8 @@ static void wait_for_samples(struct stage *stage) {
     CHECK_INT(total, >, 0);
 }
 
-/* One round: on, a snapshot, a window in which everything is taken, off. */
+/* One round: switches the sampler on, takes a capture of all allocations and a snapshot, and
+ * switches the sampler off. */
 static void disturb(struct stage *stage, int round) {
     static const uint64_t means[] = {4096, 65536, 1 << 20};
     struct engine_heap_request on = {.verb = ENGINE_HEAP_ACTIVATE,
@@ -60,7 +62,7 @@ static void disturb(struct stage *stage, int round) {
     struct got got = stage_get(stage, (struct engine_heap_query){.raw = round % 4 == 0});
     CHECK_INT(got.err, ==, SONDE_OK);
     got_finish(&got);
-    if (round % 8 == 4) /* somebody allocates all the time */
+    if (round % 8 == 4) /* the program allocates all the time */
         wait_for_samples(stage);
     if (round % 3 == 0)
         CHECK_INT(stage_ask_verb(stage, ENGINE_HEAP_DEACTIVATE).err, ==, SONDE_OK);
@@ -71,7 +73,7 @@ static void disturb(struct stage *stage, int round) {
     collect_finish(&window);
 }
 
-TEST(survives_patched_imports_that_come_and_go) {
+TEST(survives_imports_that_are_patched_and_restored) {
     const char *const command[] = {PROGRAM, seconds(), LIBRARY, NULL};
     struct stage stage;
     struct collected cpu;
@@ -90,7 +92,7 @@ TEST(survives_patched_imports_that_come_and_go) {
         disturb(&stage, rounds++);
     read_line(&stage, "loads", &loads, &wrong);
     read_line(&stage, "throws", &throws, &still);
-    printf("  %d rounds beside %lld loads and %lld throws\n", rounds, loads, throws);
+    printf("  %d rounds during %lld loads and %lld throws\n", rounds, loads, throws);
     CHECK_INT(wrong, ==, 0);
     CHECK_INT(still, <, 5);
     CHECK_INT(rounds, >, 2);

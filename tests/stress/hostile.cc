@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program that hangs or crashes profilers (spec: the hang trial): two threads dlopen, run and
-// dlclose a library, one throws C++ exceptions ten deep, one loops over dl_iterate_phdr and malloc.
-// It says each second how far each has come and fails when one stands still. Usage: hostile SECONDS
-// LIBRARY. With HOSTILE_PROFILE=FILE and libprofiler preloaded it runs under gperftools.
+// A program that makes some profilers hang or crash: two threads dlopen, run and dlclose a library,
+// one throws C++ exceptions through ten frames, and one calls dl_iterate_phdr and malloc. Each
+// second it checks that all threads make progress; it fails if one makes none for five seconds.
+// Usage: hostile SECONDS LIBRARY. With HOSTILE_PROFILE=FILE and libprofiler preloaded, gperftools
+// profiles it.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -67,7 +68,7 @@ void walk_objects() {
     }
 }
 
-// gperftools, when it is there.
+// Starts gperftools' profiler if its library is loaded.
 void start_peer() {
     const char *file = std::getenv("HOSTILE_PROFILE");
     auto start = reinterpret_cast<int (*)(const char *)>(dlsym(RTLD_DEFAULT, "ProfilerStart"));
@@ -96,7 +97,7 @@ int main(int argc, char **argv) {
         std::this_thread::sleep_for(std::chrono::seconds(1));
         unsigned long now[3] = {loads, throws, walks};
         bool moved = now[0] != before[0] && now[1] != before[1] && now[2] != before[2];
-        still = moved ? 0 : still + 1; // a loaded machine may starve one for a moment
+        still = moved ? 0 : still + 1; // a busy machine may starve a thread for a moment
         for (int i = 0; i < 3; i++)
             before[i] = now[i];
     }
@@ -105,10 +106,10 @@ int main(int argc, char **argv) {
     std::printf("throws %lu %d\n", before[1], still);
     std::fflush(stdout);
     if (still >= 5)
-        _exit(1); // it hangs: nobody to join
+        _exit(1); // a thread hangs and cannot be joined
     for (auto &thread : threads)
         thread.join();
-    if (read(0, &go, 1) < 0) // until the profile has ended
+    if (read(0, &go, 1) < 0) // waits until the profiler has stopped
         return 3;
     return wrong != 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What the stress loads, runs and unloads. */
+ * The library that the hostile program loads, runs and unloads. */
 #include <stdint.h>
 
 uint64_t library_work(uint64_t seed);

@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The soak: soak.py --gateway BIN --sonded BIN --guest SO --host BIN [--rounds N] [--targets N] [--crowds N] [--out FILE].
+"""The soak test: soak.py --gateway BIN --sonded BIN --guest SO --target BIN [--rounds N] [--targets N] [--crowds N] [--out FILE].
 
-Clients of every kind, most of which leave at the wrong moment, in rounds; after each round no capture, no stream and no
-descriptor is left, in gateway, service and hosts, and memory does not grow from round to round. Then crowds of a thousand
-captures at once: each target gives 64 and refuses the next with 429."""
+Runs rounds of clients of every kind, most of which disconnect at a bad moment. After each round, no capture or stream may be
+left, and gateway, sonded and targets must have closed their descriptors; memory must not grow from round to round. Then it runs
+a thousand captures at once, several times if --crowds says so: each target accepts 64 captures and refuses the next with 429."""
 
 import argparse
 import json
@@ -28,8 +28,8 @@ import sonde_client  # noqa: E402
 
 WARM_ROUNDS = 3
 CAPTURES_PER_TARGET = 64
-GROWTH_MB = {"gateway": 6, "sonded": 12, "host": 2}  # from the warm rounds to the last ones
-LEAVE_AT = (0.1, 0.5, 0.99)  # of a capture, or of its answer
+GROWTH_MB = {"gateway": 6, "sonded": 12, "target": 2}  # allowed from the warm-up rounds to the last ones
+LEAVE_AT = (0.1, 0.5, 0.99)  # seconds into a capture of one second, or into its answer
 
 
 class Process:
@@ -67,19 +67,19 @@ class Stage:
         self.gateway = Process("gateway", [options.gateway, "--quiet", "--listen", "127.0.0.1:0", "--service", self.address],
                                ready="http: ")
         self.port = int(self.gateway.said.rsplit(":", 1)[1])
-        self.names = [f"host{n}" for n in range(options.targets)]
+        self.names = [f"target{n}" for n in range(options.targets)]
         busy, idle = ["--threads", "1"], ["--delay", "3600"]
-        self.hosts = [Process("host", [options.host, *(idle if n else busy)],
-                              {"LD_PRELOAD": options.guest, "SONDE_SOCKET": guest, "SONDE_NAME": name})
-                      for n, name in enumerate(self.names)]
+        self.targets = [Process("target", [options.target, *(idle if n else busy)],
+                                {"LD_PRELOAD": options.guest, "SONDE_SOCKET": guest, "SONDE_NAME": name})
+                        for n, name in enumerate(self.names)]
         try:
-            until(lambda: self.ask("/v1/targets").count('"uuid"') == len(self.hosts), "the targets attach")
+            until(lambda: self.ask("/v1/targets").count('"uuid"') == len(self.targets), "the targets attach")
         except BaseException:
             self.close()
             raise
 
     def everybody(self):
-        return [self.gateway, self.sonded, *self.hosts]
+        return [self.gateway, self.sonded, *self.targets]
 
     def connect(self, receive_buffer=0):
         client = socket.socket()
@@ -98,8 +98,8 @@ class Stage:
         return json.loads(self.ask("/v1/info").split("\r\n\r\n", 1)[1])
 
     def close(self):
-        for host in self.hosts:
-            host.end(kill=True)
+        for target in self.targets:
+            target.end(kill=True)
         statuses = [self.gateway.end(), self.sonded.end()]
         shutil.rmtree(self.folder, ignore_errors=True)
         assert statuses == [0, 0], f"gateway and sonded ended with {statuses}"
@@ -120,7 +120,7 @@ def read_all(client):
 
 
 def leave(client, dice):
-    """A reset, a close, or half of one."""
+    """Resets the connection, closes it, or shuts down one direction before closing it."""
     how = dice.random()
     if how < 0.5:
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -137,7 +137,7 @@ def path_of(stage, dice, seconds=1):
         f"/profile?duration={seconds}&pprof=false", f"/pprof/profile?seconds={seconds}"])
 
 
-# The clients. Each is one visit; dice decides what it does.
+# The clients. Each function is one client; `dice` decides the details.
 
 def reads_to_the_end(stage, dice):
     assert stage.ask(path_of(stage, dice)).startswith("HTTP/1.1 200"), "a whole capture failed"
@@ -199,7 +199,7 @@ def cancels_over_grpc(stage, dice):
 
 
 def dies_over_grpc(stage, dice):
-    """A client that is killed in mid-stream."""
+    """Kills a client process while it reads a stream."""
     child = subprocess.Popen([sys.executable, sonde_client.__file__, "--service", stage.address, "live",
                               dice.choice(stage.names)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(dice.choice([0.3, 0.6, 1]))
@@ -242,7 +242,7 @@ def nothing_runs(stage):
 
 
 def measure(stage):
-    """Descriptors and memory once all have left."""
+    """Descriptors and memory of each process, after all captures, streams and connections have ended."""
     until(lambda: nothing_runs(stage), "captures and streams end")
     until(lambda: stage.gateway.descriptors() < 64, "the gateway's connections end", 30)
     time.sleep(0.2)
@@ -251,11 +251,11 @@ def measure(stage):
 
 
 def kinds(rows, what, pick=max):
-    return {kind: pick(row[what] for row in rows if row["kind"] == kind) for kind in ("gateway", "sonded", "host")}
+    return {kind: pick(row[what] for row in rows if row["kind"] == kind) for kind in ("gateway", "sonded", "target")}
 
 
 def judge(rounds):
-    """Descriptors never more than in the warm rounds; memory of the last rounds not above theirs."""
+    """In the last rounds there may be no more descriptors than in the warm-up rounds, and only GROWTH_MB more memory."""
     warm, last = rounds[:WARM_ROUNDS], rounds[-2:]
     for kind, most in kinds(sum(warm, []), "descriptors").items():
         now = min(kinds(rows, "descriptors")[kind] for rows in last)
@@ -267,7 +267,7 @@ def judge(rounds):
 
 
 def receive_heads(clients, seconds):
-    """The status of each answer, as they come."""
+    """Returns the status of each answer, in the order in which they arrive."""
     waiting, statuses = selectors.DefaultSelector(), []
     for client in clients:
         waiting.register(client, selectors.EVENT_READ)
@@ -280,7 +280,7 @@ def receive_heads(clients, seconds):
 
 
 def thousand_at_once(stage):
-    """64 of each target run side by side, the 65th of each is refused, and all of them leave no trace."""
+    """Runs 64 captures of each target at once, checks that each target refuses a 65th, and returns the number of captures."""
     clients, want = [], len(stage.names) * CAPTURES_PER_TARGET
     for name in stage.names:
         for _ in range(CAPTURES_PER_TARGET):
@@ -305,7 +305,7 @@ def play_crowd(stage):
 
 
 def judge_crowds(quiet, crowds):
-    """No descriptor more than before them; the memory of one crowd serves the next."""
+    """There may be no more descriptors than before the crowds; memory may grow little after the first one."""
     for kind, before in kinds(quiet, "descriptors").items():
         after = kinds(crowds[-1], "descriptors")[kind]
         assert after <= before + 2, f"{kind}: {after} descriptors after the crowds, {before} before"
@@ -316,7 +316,7 @@ def judge_crowds(quiet, crowds):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("gateway", "sonded", "guest", "host"):
+    for name in ("gateway", "sonded", "guest", "target"):
         parser.add_argument("--" + name, required=True, type=os.path.abspath)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--targets", type=int, default=16)
@@ -341,7 +341,7 @@ def main():
     if options.out:
         with open(options.out, "w", encoding="utf-8") as out:
             json.dump(rounds, out)
-    print("nothing is left")
+    print("no descriptors, captures or memory leaked")
 
 
 main()

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The stress for a minute a rate (or STRESS_SECONDS); then, for comparison, gperftools' libprofiler for ten seconds under
-# a time limit: that one's hang is a result, not a failure.
+# Runs stress_test for a minute per rate (or STRESS_SECONDS). For comparison it then runs the same program for ten seconds
+# under gperftools' libprofiler, with a time limit; it reports whether that hangs, and does not fail.
 set -uo pipefail
 export STRESS_SECONDS="${STRESS_SECONDS:-60}"
 tests/stress/stress_test || exit 1

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The hostile program under the guest at three rates: no hang, no crash, no changed result, and it
- * gets on as without. STRESS_SECONDS makes it longer; arguments choose tests. */
+ * Samples the hostile program at three rates. It must not hang, crash or compute a wrong result,
+ * and it must make at least half as much progress as without the guest. STRESS_SECONDS sets the
+ * duration (default 4); arguments select tests. */
 #include "tests/unit/guest/scene.h"
 
 #include "tests/unit/check.h"
@@ -16,10 +17,10 @@
 
 struct result {
     long long loads, throws;
-    double cpu_s; /* the whole life of the program */
+    double cpu_s; /* of the program, from start to exit */
 };
 
-/* Of the children that were waited for. */
+/* The CPU time of all children that have been waited for. */
 static double children_cpu_s(void) {
     struct rusage usage;
     CHECK(getrusage(RUSAGE_CHILDREN, &usage) == 0);
@@ -27,10 +28,10 @@ static double children_cpu_s(void) {
            (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* What the records stand for against the CPU clock of the process. */
+/* The CPU time in the samples and in the reported gaps, as a share of the process's CPU clock. */
 static double coverage(const struct fake_guest *guest) {
-    double told = (double)(fake_weight(guest, 0) + fake_unseen_sum(guest, 0, 0));
-    return told / (double)guest->account.process_cpu_ns;
+    double reported = (double)(fake_weight(guest, 0) + fake_unseen_sum(guest, 0, 0));
+    return reported / (double)guest->account.process_cpu_ns;
 }
 
 static const char *seconds(void) {
@@ -68,7 +69,7 @@ static struct result run(uint64_t period_ns, sonde_guest_v1_ClockChoice clock) {
         CHECK_INT(scene.guest.sample_count, >, 20);
         CHECK_NEAR(coverage(&scene.guest), 1.0, 0.1);
         double shown_ns = (double)(scene.guest.sample_count * period_ns);
-        if (strcmp(scene.guest.state.clock, "perf-sigtrap") == 0) /* no thread went silent */
+        if (strcmp(scene.guest.state.clock, "perf-sigtrap") == 0) /* no thread stopped ticking */
             CHECK_NEAR(shown_ns / (double)scene.guest.account.process_cpu_ns, 1.0, 0.4);
     }
     fake_poke(&scene.child);
@@ -87,8 +88,9 @@ static struct result without(void) {
     return once;
 }
 
-/* E1: half of the unprofiled progress, for the same CPU time: others may have the machine. The two
- * are taken together, because the scheduler shares it out among the threads as it likes. */
+/* E1: for the same CPU time, the program makes at least half the progress it makes unprofiled.
+ * Progress is per CPU time because the machine may be busy; loads and throws are added because the
+ * scheduler may prefer either kind of thread. */
 static void check_progress(struct result with) {
     struct result plain = without();
     double loads = (double)with.loads / with.cpu_s / ((double)plain.loads / plain.cpu_s);
