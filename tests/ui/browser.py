@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Headless Chromium for tests, and a small server that sends pages with headers of our choice."""
+"""Headless Chromium for tests, and a small server for pages with chosen headers."""
 
 import http.server
 import os
@@ -24,7 +24,7 @@ def skip(why):
 
 
 class Browser:
-    """One Chromium with a profile folder of its own; close() ends it and removes the folder."""
+    """A Chromium with its own profile folder, which close() removes."""
 
     def __init__(self, width=1200, height=800, dark=False):
         if webdriver is None:
@@ -47,12 +47,12 @@ class Browser:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def errors(self):
-        """What the console holds since the last call, without the missing favicon."""
+        """Console messages since the last call, without those about the favicon."""
         return [entry["message"] for entry in self.driver.get_log("browser") if "favicon" not in entry["message"]]
 
 
 class Server:
-    """Serves {path: (headers, bytes)} on a port of the system's choice; counts what is asked for."""
+    """Serves {path: (headers, bytes)} on any port and counts the requests."""
 
     def __init__(self, pages):
         asked = self.asked = []

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A .heapsnapshot in the DevTools of a headless Chromium. The browser serves its own DevTools on its debugging port; a page of that
-origin starts the two workers that the Memory panel starts, and asks them what the panel asks."""
+"""Opens a .heapsnapshot in the DevTools of a headless Chromium. The browser serves its DevTools on the debugging port. A page of
+that origin starts the workers of the Memory panel and sends them the panel's requests."""
 
 import browser
 
@@ -54,7 +54,7 @@ class DevTools:
         driver.get(f"http://{driver.capabilities['goog:chromeOptions']['debuggerAddress']}/json/version")
 
     def load(self, text, site=""):
-        """What the Memory panel makes of the file: total size, classes, tops; stack is that of an object of the site."""
+        """What the Memory panel shows: total size, classes, largest sites, and the stack of an object of the site."""
         result = self.browser.driver.execute_async_script(LOAD, text, site)
         assert "error" not in result, result["error"]
         return result

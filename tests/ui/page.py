@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gateway in a browser: the address of a profile, with and without the target in its path, is a flame graph that zooms
-and searches; so is a capture that was kept; two of them are a picture in red and blue; the index shows where all is."""
+"""The gateway in a browser: profiles, with and without the target in the path, and saved captures are flame graphs with zoom and
+search. The difference of two captures is red and blue. The index links to all of them."""
 
 import os
 import shutil
@@ -94,7 +94,7 @@ def test_the_index_leads_to_the_target_and_its_profile():
     check.equal(BROWSER.errors(), [])
     DRIVER.find_element("link text", "demo").click()
     shoot("target")
-    DRIVER.find_element("link text", "changes since 1")  # the captures of the test before
+    DRIVER.find_element("link text", "changes since 1")  # captures of the previous test
     links = [link.get_attribute("href") for link in DRIVER.find_elements("css selector", "a")]
     assert any("/t/demo/debug/pprof/profile" in link for link in links), links
     assert not any("activate" in link or "profile_start" in link for link in links), links

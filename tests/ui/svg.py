@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The SVG in a browser, opened as a file and served under a policy that allows its one script and its one style and nothing
-else: zoom, search, invert, keys, the state in the address, hostile names, dark, narrow windows, empty profiles."""
+"""The SVG in a browser, opened as a file, and served with a policy that only allows its script and its style: zoom, search,
+inversion, keys, the state in the URL, hostile names, dark mode, narrow windows, empty profiles."""
 
 import os
 import pathlib
@@ -58,7 +58,7 @@ class Picture(unittest.TestCase):
         self.assertIsNone(js("return window.broken ?? null"), "a name ran as a script")
 
     def frames(self):
-        """[name, x, width, y, classes] of everything drawn, in the order of drawing."""
+        """[name, x, width, y, classes] of each frame, in the order of drawing."""
         return js("""return [...document.querySelectorAll('.frames .f')].map((g) => {
             const box = g.querySelector('path').getBBox();
             return [g.node.name, box.x, box.width, box.y, g.getAttribute('class').split(' ')]; });""")
@@ -90,7 +90,7 @@ class Picture(unittest.TestCase):
 
 
 class Everywhere:
-    """What is tried both as a file and under the policy."""
+    """Tests for both the file and the served page."""
 
     def test_it_is_drawn_to_the_width_of_the_window(self):
         self.open("/server.svg")
@@ -125,7 +125,7 @@ class Everywhere:
         self.assertEqual(self.matched(), f"{100 * 350 / TOTAL:.2f} % matched")
         self.search("no such thing")
         self.assertEqual(self.matched(), "0.00 % matched")
-        self.search("get_key[")  # no regular expression: taken as it is
+        self.search("get_key[")  # not a regular expression, so it is searched literally
         self.assertEqual(self.matched(), "0.00 % matched")
         self.key("Escape")
         self.assertEqual(self.matched(), "")
@@ -300,7 +300,7 @@ class UnderPolicy(Everywhere, Picture):
             s.textContent = 'window.broken = 1';
             document.documentElement.append(s);""")
         self.assertIsNone(js("return window.broken ?? null"))
-        self.assertEqual(len(browser.errors()), 1)  # the policy says that it refused
+        self.assertEqual(len(browser.errors()), 1)  # the policy reports the refusal
 
     def test_nothing_else_is_asked_for(self):
         del server.asked[:]
@@ -316,7 +316,7 @@ class Static(unittest.TestCase):
         still = Server({"/still.svg": (headers, draw("flamegraph", "server"))})
         try:
             driver.get(still.url + "/still.svg")
-            self.assertIn("Content Security Policy", " ".join(browser.errors()))  # so it was the policy
+            self.assertIn("Content Security Policy", " ".join(browser.errors()))  # the policy refused the script
             self.assertEqual(js("return getComputedStyle(document.querySelector('.head')).display"), "none")
             shown = js("""return [...document.querySelectorAll('.frames text')].map((t) => t.textContent)""")
             self.assertIn("parse_header", shown)
@@ -340,7 +340,7 @@ class Dark(unittest.TestCase):
 
     @staticmethod
     def screenshot(at, name):
-        """For a human look, never compared."""
+        """Writes screenshots to look at; they are not compared."""
         place = os.environ.get("TEST_UNDECLARED_OUTPUTS_DIR")
         if place:
             at.save_screenshot(f"{place}/{name}.png")

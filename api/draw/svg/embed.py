@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turns files into a C source: for each NAME=FILE the bytes as `const char draw_NAME[]`, their length, and the CSP source
-expression 'sha256-...' of exactly these bytes."""
+"""Converts files to C: for each NAME=FILE the bytes as `const char draw_NAME[]`, their length, and the CSP source expression
+'sha256-...' of these bytes."""
 
 import base64
 import hashlib
@@ -23,7 +23,7 @@ def main():
         with open(path, "rb") as file:
             data = file.read()
         if b"]]>" in data or b"\r" in data:
-            sys.exit(f"{path}: holds what would end or change an XML CDATA section")
+            sys.exit(f"{path}: contains text that would end or change an XML CDATA section")
         parts.append(embed(name, data))
     print("\n".join(parts), end="")
 

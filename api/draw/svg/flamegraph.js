@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one script of Sonde's pictures. It reads the static drawing once, then draws to the window's width. Names go into
-// text nodes only. State lives in the fragment: s search, c ignore case, z zoomed frame, i inverted, f flipped, t theme.
+// The script of Sonde's pictures. It parses the static drawing once and redraws it to the width of the window. Names only go
+// into text nodes. The URL's fragment has the state: s search, c ignore case, z zoomed frame, i inverted, f flipped, t theme.
 (function () {
     'use strict';
     const svg = document.currentScript.closest('svg'), find = (what) => svg.querySelector(what);
@@ -20,26 +20,26 @@
         return v.toFixed(i > 1 ? 2 : 0) + ' ' + units[i];
     };
     const percent = (v, of) => (of ? 100 * v / of : 0).toFixed(2) + ' %';
-    // The static drawing, depth first: a frame's row says how deep it is, the frames on the way are its callers.
+    // Parses the static drawing, which is in depth-first order. The row of a frame is its depth; path has its callers.
     function parse() {
-        const way = [], list = [];
+        const path = [], list = [];
         let floor = null;
         for (const el of svg.querySelectorAll(frames ? '.frames path' : '.node')) {
             const y = frames ? Number(el.getAttribute('d').split(/[ h]/)[1]) : 0, v = el.dataset.v.split(' ').map(Number);
             floor = floor ?? y;
             const depth = Math.round((floor - y) / ROW), name = el.querySelector('title').textContent.replace(/ \([^()]*%\)$/, '');
             const node = { name, cls: el.getAttribute('class'), total: v[0], self: v[1] || 0, more: el.dataset.n, base: el.dataset.b,
-                depth, up: depth ? way[depth - 1] : null, kids: [], id: list.length, el };
-            way[depth] = node;
+                depth, up: depth ? path[depth - 1] : null, kids: [], id: list.length, el };
+            path[depth] = node;
             if (node.up) node.up.kids.push(node);
             list.push(node);
-            el.querySelector('title').remove(); // ours says more
+            el.querySelector('title').remove(); // replaced by our tooltip
             el.node = node;
         }
         return list;
     }
-    // The tree turned round: below the root stands what ran, below each frame who called it.
-    function turned(list) {
+    // The inverted tree: the leaves are below the root, and below each frame are its callers.
+    function invert(list) {
         const child = (at, n) => {
             const key = n.cls + n.name, is = at.by.get(key) ||
                 { name: n.name, cls: n.cls, total: 0, self: 0, depth: at.depth + 1, up: at, kids: [], by: new Map() };
@@ -70,10 +70,10 @@
         apply();
     }
     function save(step) {
-        if (document.documentElement !== svg) return; // a guest in somebody's page leaves its address alone
-        const kept = new URLSearchParams();
-        for (const key of reading) if (state.get(key)) kept.set(key, state.get(key));
-        try { history[step ? 'pushState' : 'replaceState'](null, '', '#' + kept); } catch { location.hash = kept; }
+        if (document.documentElement !== svg) return; // embedded in a page: do not change its URL
+        const params = new URLSearchParams();
+        for (const key of reading) if (state.get(key)) params.set(key, state.get(key));
+        try { history[step ? 'pushState' : 'replaceState'](null, '', '#' + params); } catch { location.hash = params; }
     }
     function search() {
         const term = state.get('s') || '', flags = on('c') ? 'i' : '';
@@ -81,14 +81,14 @@
         try { regex = term && new RegExp(term, flags); } catch { regex = new RegExp(term.replace(/[^\w\s]/g, '\\$&'), flags); }
         matches = regex ? list.filter((n) => regex.test(n.name)) : [];
         const hits = new Set(matches);
-        for (const n of list) { // callers come first: what stands below a match is counted already
+        for (const n of list) { // callers come first; frames below a match are counted already
             n.inside = !!n.up && (n.up.inside || hits.has(n.up));
             if (hits.has(n) && !n.inside) sum += n.total;
         }
         find('.count').textContent = regex ? (frames && list[0] ? percent(sum, list[0].total) : matches.length) + ' matched' : '';
         return hits;
     }
-    // Where each frame stands: the callers of the zoomed one are as wide as it, its own subtree fills the width.
+    // Places the frames: the zoomed frame and its callers fill the width, and its subtree is below.
     function place(width) {
         const drawn = [], stack = [[zoomed, SIDE, width]];
         for (let n = zoomed.up; n; n = n.up) drawn.push([n, SIDE, width, ' up']);
@@ -108,23 +108,23 @@
         const down = on('i') !== on('f'), part = document.createDocumentFragment();
         for (const n of list) n.el = null;
         for (const [n, x, w, up] of drawn) {
-            const y = (down ? n.depth : deepest - n.depth) * ROW + top, room = Math.floor((w - 6) / CHAR);
+            const y = (down ? n.depth : deepest - n.depth) * ROW + top, fit = Math.floor((w - 6) / CHAR);
             n.el = make('g', part, { class: 'f' + (up || '') + (hits.has(n) ? ' hit' : '') + (n === current ? ' cur' : '') });
             Object.assign(n, { width: w }).el.node = n;
             make('path', n.el, { class: n.cls, d: `M${x} ${y}h${Math.max(0.3, w - 0.6)}v${ROW - 1}H${x}z` });
-            const text = n.name.length > room ? n.name.slice(0, room - 1) + '…' : n.name;
-            if (room > 2) make('text', n.el, { x: x + 3, y: y + 13 }, text);
+            const text = n.name.length > fit ? n.name.slice(0, fit - 1) + '…' : n.name;
+            if (fit > 2) make('text', n.el, { x: x + 3, y: y + 13 }, text);
         }
         frames.replaceChildren(part);
         return (deepest + 1) * ROW + top;
     }
-    function mark(hits, top, scale) { // the call graph stands as it is, made to fit the window
+    function mark(hits, top, scale) { // the call graph is only scaled to the window
         for (const n of list) n.el.setAttribute('class', 'node' + (hits.has(n) ? ' hit' : '') + (n === current ? ' cur' : ''));
         find('.graph').setAttribute('transform', `translate(${(svg.clientWidth - svg.dataset.right * scale) / 2} ${top}) scale(${scale})`);
         return top + Number(svg.dataset.bottom) * scale;
     }
     function apply() {
-        list = frames && on('i') ? backward = backward || turned(forward) : forward;
+        list = frames && on('i') ? backward = backward || invert(forward) : forward;
         zoomed = list[state.get('z') | 0] || list[0];
         svg.classList.toggle('dark', dark());
         svg.classList.toggle('light', !dark());
@@ -142,7 +142,7 @@
     function zoom(node) { set('z', frames && node && node.id ? String(node.id) : ''); current = node; save(true); apply(); }
     function tell(node, x, y) {
         const share = (v) => value(v) + ', ' + percent(v, svg.dataset.total);
-        say(node.name, 'total ' + share(node.total) + (zoomed.up ? ' (' + percent(node.total, zoomed.total) + ' of the zoomed)' : '') +
+        say(node.name, 'total ' + share(node.total) + (zoomed.up ? ' (' + percent(node.total, zoomed.total) + ' of the zoomed frame)' : '') +
             '\nself ' + share(node.self) + (node.base ? '\nbefore ' + node.base : '') +
             (node.more ? '\n' + node.more + ' frames too narrow to draw' : ''), x, y);
     }
@@ -184,7 +184,7 @@
     svg.addEventListener('keydown', (e) => {
         const typing = e.target === box && e.key !== 'Escape';
         const key = typing && e.key === 'Enter' ? (e.shiftKey ? 'N' : 'n') : e.key;
-        const other = e.ctrlKey || e.metaKey || e.altKey || (e.target.dataset.k && key === 'Enter'); // a button presses itself
+        const other = e.ctrlKey || e.metaKey || e.altKey || (e.target.dataset.k && key === 'Enter'); // buttons handle Enter themselves
         if (other || !keys[key] || (typing && e.key !== 'Enter')) return;
         e.preventDefault();
         if (key === 'Escape') box.blur();

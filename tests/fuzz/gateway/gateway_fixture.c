@@ -15,8 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define MAX_TURNS 3000 /* until everything of a client must be gone */
-#define WAIT_MS   20   /* for timeouts of the loop, once nothing else happens */
+#define MAX_TURNS 3000 /* after which nothing of a client may be left */
+#define WAIT_MS   20   /* waits for timeouts of the loop */
 
 static struct gateway gateway;
 static char folder[64], path[64];
@@ -100,7 +100,7 @@ static void speak(int fd, struct sonde_slice wire, struct sonde_buf *answer) {
         piece = piece < wire.len ? piece : wire.len;
         ssize_t sent = send(fd, wire.data, piece, MSG_NOSIGNAL);
         if (sent < 0 && turn(fd, answer, 0) == 0)
-            return; /* it was thrown out */
+            return; /* the gateway closed the connection */
         wire.data += sent > 0 ? sent : 0;
         wire.len -= sent > 0 ? (size_t)sent : 0;
         turn(fd, answer, 0);
@@ -125,7 +125,7 @@ static void leave(int fd, uint8_t how, struct sonde_buf *answer) {
     for (int i = 0; left && i < MAX_TURNS; i++)
         left = turn(-1, NULL, i < 50 ? 0 : WAIT_MS);
     if (left || gateway.relays)
-        fail("something of the client is left");
+        fail("a connection, call or relay of the client is left");
 }
 
 void fixture_play(struct sonde_slice wire, struct sonde_slice script, struct sonde_buf *answer) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Host headers: whatever they hold, a name that was given is neither loopback's nor an address. */
+ * A Host header that matches a configured name is neither loopback nor an address. */
 #include "gateway/request/host.h"
 
 #include <stdint.h>

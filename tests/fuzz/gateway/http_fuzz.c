@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Raw bytes, HTTP/1 or HTTP/2, through h2o into every handler. The input: the script's length, the
- * script, the bytes. */
+ * Raw bytes, HTTP/1 or HTTP/2, through h2o to the handlers. The input is the length of the script,
+ * the script, and the bytes. */
 #include "tests/fuzz/gateway/gateway_fixture.h"
 
 #include <stdint.h>

@@ -5,7 +5,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Four headers, separated by line ends; an absent line is a header that was not sent. */
+/* The input is four headers, separated by line ends; a missing line is a header that was not sent.
+ */
 static struct sonde_slice next_line(struct sonde_slice *rest) {
     if (!rest->data)
         return (struct sonde_slice){NULL, 0};

@@ -5,8 +5,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What was split must fit together again, and a name that was taken must come back from its encoded
- * form. */
+/* Prefix and rest must make up the path, and an encoded name must decode to itself. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct sonde_slice path = {(const char *)data, size};
     struct path_parts parts, again;

@@ -3,7 +3,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Whatever the bytes, a number that is taken lies within its bounds. */
+/* Accepted numbers are within their bounds, and errors are printable. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct query query;
     struct sonde_diag diag = {0};

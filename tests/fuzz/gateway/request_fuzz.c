@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Well-formed requests with strange contents: every input reaches a row of the route table. Two
- * bytes choose route and method; then lines: script, target's prefix, query, Accept,
- * Accept-Encoding, Content-Type, User-Agent, another header, and the rest is the body. The answer
- * must be one whole HTTP answer, with the headers of every answer, and, while the service answers
- * well, no failure of the server's. */
+ * Well-formed requests with arbitrary contents, so that every input reaches a route. Two bytes
+ * choose route and method. Lines follow: script, target's prefix, query, Accept, Accept-Encoding,
+ * Content-Type, User-Agent, another header. The rest is the body. The answer must be one complete
+ * HTTP answer with the common headers, and not a server error unless the service misbehaves. */
 #include "gateway/routes.h"
 #include "tests/fuzz/gateway/gateway_fixture.h"
 
@@ -12,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STAYS 0x3c /* the client does not leave before it has its answer */
+#define STAYS 0x3c /* the client waits for its answer */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -25,7 +24,7 @@ static struct sonde_slice next_line(struct sonde_slice *rest) {
     return line;
 }
 
-/* Without what h2o itself refuses, in words that are not ours. */
+/* Leaves out bytes for which h2o itself would refuse the request. */
 static void append_field(struct sonde_buf *out, struct sonde_slice text, const char *but) {
     for (size_t i = 0; i < text.len; i++)
         if ((unsigned char)text.data[i] > 0x1f && text.data[i] != 0x7f &&
@@ -70,25 +69,25 @@ static void must(bool holds, const char *what, const struct sonde_buf *answer) {
     abort();
 }
 
-/* "HTTP/1.1 200 OK", the headers of every answer, and a body whose length is told. */
+/* Checks the status line, the common headers and the length of the body. */
 static void check_answer(const struct sonde_buf *answer, bool is_head, bool good_service) {
     if (answer->len == 0 && !good_service)
-        return; /* it broke off before the first byte of a result */
+        return; /* it was cut before the first byte of a result */
     const char *head_end = memmem(answer->data, answer->len, "\r\n\r\n", 4);
     must(head_end, "no head", answer);
     size_t head = (size_t)(head_end - answer->data);
     must(memcmp(answer->data, "HTTP/1.1 ", 9) == 0, "no HTTP answer", answer);
     int status = atoi(answer->data + 9);
     must(status >= 200 && status < 600, "no such status", answer);
-    must(!good_service || status < 500 || status == 501, "a failure of nobody's", answer);
-    must(memmem(answer->data, head, "x-content-type-options: nosniff", 31), "sniffing", answer);
+    must(!good_service || status < 500 || status == 501, "a server error without a reason", answer);
+    must(memmem(answer->data, head, "x-content-type-options: nosniff", 31), "no nosniff", answer);
     must(memmem(answer->data, head, "content-security-policy: ", 25), "no policy", answer);
     const char *length = memmem(answer->data, head, "content-length: ", 16);
     size_t body = answer->len - head - 4;
     must(is_head ? body == 0 : !good_service || !length || body == strtoul(length + 16, NULL, 10),
-         "the body has another length", answer);
+         "wrong content-length", answer);
     if (memmem(answer->data, head, "content-type: text/html", 23))
-        must(!memmem(head_end, body, "<script>alert", 13), "markup of the service's", answer);
+        must(!memmem(head_end, body, "<script>alert", 13), "markup from the service", answer);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

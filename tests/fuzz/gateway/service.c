@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers are made from the descriptors alone, so that a new method needs nothing here: a good one
- * has plain values in every field, a hostile one the worst that its types allow. */
+ * Answers are generated from the descriptors, so a new method needs no code here. A good answer has
+ * ordinary values in every field, a hostile one extreme values of the field's type. */
 #include "tests/fuzz/gateway/service.h"
 
 #include <stdio.h>
@@ -107,7 +107,7 @@ static unsigned wire_type(ProtobufCType type) {
     }
 }
 
-/* Of a oneof only the field that `which` chooses. */
+/* Of a oneof only writes the field that `which` selects. */
 static void put_message(struct sonde_buf *out, const ProtobufCMessageDescriptor *type, bool is_bad,
                         unsigned which, int depth) {
     unsigned in_oneof = 0, chosen = 0;
@@ -136,7 +136,7 @@ static bool hand_over(struct client_call *call, const void *bytes, size_t len) {
     return true;
 }
 
-/* The progress, result and chunk of a capture come in this order when nothing else is said. */
+/* Without a script, a capture sends progress, result and chunk in this order. */
 static bool send_made(struct client_call *call, bool is_bad) {
     struct sonde_buf bytes = {0};
     put_message(&bytes, call->method->response, is_bad, is_bad ? service_script_byte() : call->sent,
@@ -191,7 +191,7 @@ size_t service_step(void) {
         if (call->is_ready || call->is_cancelled)
             ready[count++] = call;
     for (size_t i = 0; i < count; i++)
-        answer(ready[i]); /* frees no other call than its own */
+        answer(ready[i]); /* frees only that call */
     for (struct client_call *call = calls; call; call = call->next)
         left++;
     return left;
@@ -202,7 +202,7 @@ struct client_call *client_call_start(struct client *client, const struct client
                                       const char *token, const struct client_callbacks *callbacks,
                                       void *context) {
     uint8_t *packed = malloc(protobuf_c_message_get_packed_size(request) + 1);
-    protobuf_c_message_pack(request, packed); /* whoever asks nonsense is found here */
+    protobuf_c_message_pack(request, packed); /* fails on malformed requests */
     free(packed);
     struct client_call *call = calloc(1, sizeof *call);
     *call = (struct client_call){method, *callbacks, context, calls, 0, true, false};

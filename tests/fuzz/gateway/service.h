@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The RPC client as the gateway sees it, without gRPC and without a thread: calls answer when
- * service_step says so, as a script of bytes tells. Linked before the real one, whose functions it
- * replaces. One thread. */
+ * Replaces the RPC client's functions, without gRPC and threads. Each service_step answers the
+ * running calls once, as a script of bytes says. One thread. */
 #ifndef SONDE_TESTS_FUZZ_GATEWAY_SERVICE_H
 #define SONDE_TESTS_FUZZ_GATEWAY_SERVICE_H
 
 #include "clients/c/client.h"
 
-/* What follows decides how calls answer; an empty script answers each of them well. Borrowed. */
+/* Sets the script, which is borrowed. With an empty one all calls succeed. */
 void service_follow(struct sonde_slice script);
-/* The script's next byte; 0 when it has ended. */
+/* The next byte of the script; 0 at its end. */
 uint8_t service_script_byte(void);
-/* One event for every call that has one; how many calls are left. */
+/* Delivers one event to every call that is ready for one. Returns the number of running calls. */
 size_t service_step(void);
 
 #endif

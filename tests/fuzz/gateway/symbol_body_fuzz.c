@@ -3,7 +3,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Every call takes something off the body, and no address is zero. */
+/* Every call shortens the body, and no address is zero. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct sonde_slice body = {(const char *)data, size};
     uint64_t address;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A .heapsnapshot of a known profile in the DevTools of a headless Chromium."""
+"""Opens the .heapsnapshot of a known profile in the DevTools of a headless Chromium."""
 
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Our documents as strangers' parsers see them: the SVG by an XML parser, speedscope's JSON by its schema's rules, the CSP hashes
-by hashlib."""
+"""Checks documents with independent parsers: the SVG with an XML parser, speedscope's JSON by the rules of its schema, the CSP
+hashes with hashlib."""
 
 import base64
 import hashlib
@@ -96,7 +96,7 @@ class Pictures(unittest.TestCase):
         self.assertTrue(all(int(p.get("data-v").split()[0]) >= total * 0.0001 for p in frames))
         lost = total - sum(int((p.get("data-v") + " 0").split()[1]) for p in frames)
         self.assertGreaterEqual(lost, 0)
-        # What was too little even for a "(n more)" is told by its parent.
+        # Frames too small even for a "(n more)" are counted by their parent.
         self.assertTrue(lost == 0 or any(p.get("data-n") for p in frames if p not in folded))
 
     def test_empty_pictures_say_no_samples_and_why(self):
@@ -179,13 +179,13 @@ class Speedscope(unittest.TestCase):
 
 
 def total(fixture):
-    """Bytes in use, by the collapsed form (heap and trimmed are drawn by inuse_space)."""
+    """Live bytes according to the collapsed format (heap and trimmed are drawn by inuse_space)."""
     lines = draw("collapsed", fixture, "merged").decode().splitlines()
     return sum(int(line.rsplit(" ", 1)[1]) for line in lines)
 
 
 class HeapSnapshot(unittest.TestCase):
-    """Chrome's format: what V8's own loader and memlab rely on."""
+    """Chrome's format: what V8's loader and memlab rely on."""
 
     def read(self, *arguments):
         document = json.loads(draw("heapsnapshot", *arguments))
@@ -223,7 +223,7 @@ class HeapSnapshot(unittest.TestCase):
         self.assertEqual(sum(node["edge_count"] for node in nodes), len(edges))
         targets = [edge[2] for edge in edges]
         self.assertTrue(all(t % 7 == 0 and 0 < t < 7 * len(nodes) for t in targets))
-        self.assertEqual(sorted(targets), list(range(7, 7 * len(nodes), 7)))  # a tree: each node once, the root never
+        self.assertEqual(sorted(targets), list(range(7, 7 * len(nodes), 7)))  # a tree: each node but the root once
         traces = self.traces(document)
         self.assertIn(1, traces)
         self.assertTrue(all(trace[0] < len(functions) for trace in traces.values()))

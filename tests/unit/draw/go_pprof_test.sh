@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# `go tool pprof` reads our pprof, gzipped and raw, and our gperftools file.
+# `go tool pprof` reads our pprof files, gzipped and raw, and our gperftools files.
 set -euo pipefail
 draw=tests/unit/draw/draw_fixture
 command -v /usr/bin/go >/dev/null || { echo "SKIP: go_pprof_test: no go"; exit 0; }
@@ -44,7 +44,7 @@ expect "$room/raw" 'thread:\[server\]'
 expect "$room/raw" 'tid:\[?100\]?'
 expect "$room/raw" '0x404000 M=1 parse_header src/server.c:10'
 expect "$room/raw" '^1: 0x400000/0x500000/0x0 /opt/fixture/bin/server abcdef0123456789 \[FN\]\[FL\]\[LN\]\[IN\]$'
-# One frame of the library has no name, so go may still look for it: no flags.
+# One frame of the library has no name, so its mapping must not claim to be symbolized.
 expect "$room/raw" '^2: 0x7f0000000000/0x7f0000200000/0x1000 /opt/fixture/lib/libfixture.so.1 0123456789abcdef *$'
 
 $draw proto empty >"$room/empty.pb.gz"
@@ -61,7 +61,7 @@ expect "$room/raw" '^Period: 10101000$'
 expect "$room/raw" '^ +220 2222220000: '
 expect "$room/raw" '0x406000 M=1'
 expect "$room/raw" '0x403010 M=1' # a caller, as in the profile: the reader itself moves it back by one
-# Memory: what go makes of our gperftools text is what it makes of our pprof, site by site.
+# Memory: go reads the same values per site from our gperftools text and from our pprof.
 $draw legacy trimmed >"$room/p.legacy.heap"
 $draw proto trimmed >"$room/heap.pb.gz"
 $draw top trimmed >"$room/ours"
@@ -79,7 +79,7 @@ expect "$room/raw" '0x401000 M=1'
 pprof -top "$room/heap.pb.gz" >"$room/top"
 expect "$room/top" '^Type: inuse_space$'
 expect "$room/top" ' 50.66MB 99.02%  main$'
-# The same cells in our table.
+# Our table has the same cells.
 for name in grow_table new_node main; do
     cells() { awk -v name="$name" '{ sub(" \\(inline\\)", ""); if ($NF == name || index($0, name "<")) print $1, $4 }' "$1"; }
     [ -n "$(cells "$room/ours")" ] && [ "$(cells "$room/top")" = "$(cells "$room/ours")" ] || {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# jeprof and google-pprof read our gperftools file: totals, addresses, callers.
+# jeprof and google-pprof read totals, addresses and callers from our gperftools files.
 set -euo pipefail
 draw=tests/unit/draw/draw_fixture
 room=$(mktemp -d "${TEST_TMPDIR:-/tmp}/x.XXXXXX")

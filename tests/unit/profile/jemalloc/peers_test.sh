@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# H5, H6: jeprof and go pprof read what we make of a real dump, with the raw dump's own totals, and the leaf of every stack is the
-# program's.
+# H5, H6: jeprof and go tool pprof read our formats of a real dump with the same totals as the raw dump, and every stack ends in the
+# program.
 set -euo pipefail
 command -v jeprof >/dev/null || { echo "SKIP: peers_test: no jeprof"; exit 0; }
 room=$(mktemp -d "${TEST_TMPDIR:-/tmp}/x.XXXXXX")
 folder=tests/unit/profile/jemalloc
 passed=0
-# "NUMBER ... NAME" lines of both, sorted by name: the numbers differ by no more than a profile's whole numbers explain.
+# Compares "NUMBER ... NAME" lines, sorted by name. Numbers may differ by rounding.
 near() { # what, one, other
     paste <(sort -k6 <<<"$2") <(sort -k6 <<<"$3") | awk '
         NF != 12 || $6 != $12 { print "not the same sites:", $0; bad = 1 }
