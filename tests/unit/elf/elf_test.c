@@ -245,6 +245,30 @@ TEST(elf_build_id_is_found_among_other_notes) {
     CHECK_INT(elf_build_id_of_notes(notes, sizeof notes, build_id), ==, 0);
 }
 
+static bool is_program(const Elf64_Dyn dynamic[2], uint32_t type, bool interpreter) {
+    make();
+    memcpy(file.data, dynamic, 2 * sizeof *dynamic);
+    file.segments[0].p_type = type;
+    file.segments[1].p_type = interpreter ? PT_INTERP : PT_NULL;
+    CHECK_INT(reopen(), ==, SONDE_OK);
+    return elf_is_program(&elf);
+}
+
+TEST(elf_programs_differ_from_libraries_by_interpreter_and_soname) {
+    static const Elf64_Dyn none[2], soname[2] = {{.d_tag = DT_NEEDED}, {.d_tag = DT_SONAME}};
+    static const Elf64_Dyn pie[2] = {{.d_tag = DT_FLAGS_1, .d_un.d_val = DF_1_PIE}};
+    static const Elf64_Dyn after_the_end[2] = {{.d_tag = DT_NULL}, {.d_tag = DT_SONAME}};
+    CHECK(is_program(none, PT_DYNAMIC, true));
+    CHECK(!is_program(none, PT_DYNAMIC, false));
+    CHECK(!is_program(soname, PT_DYNAMIC, true)); /* libc, which can be run */
+    CHECK(is_program(soname, PT_LOAD, true));     /* these are not dynamic entries */
+    CHECK(is_program(pie, PT_DYNAMIC, false));
+    CHECK(is_program(after_the_end, PT_DYNAMIC, true));
+    file.header.e_type = ET_EXEC;
+    CHECK_INT(reopen(), ==, SONDE_OK);
+    CHECK(elf_is_program(&elf));
+}
+
 TEST(elf_input_is_a_regular_file) {
     int ends[2];
     struct elf_input input;
