@@ -104,7 +104,7 @@ TEST(a_tick_at_depth_40) {
     stacks_enter(40, 1, tick_away, NULL);
     CHECK_INT(samples, ==, ticks);
     struct handler_cost handlers = sampled_threads_handler_cost();
-    uint64_t timed = handlers.count - handlers.preempted;
+    uint64_t timed = handlers.runs - handlers.preempted;
     printf("%lu ticks: %.0f ns each by the handler's own account, %lu preempted\n", ticks,
            (double)handlers.ns / (double)(timed ? timed : 1), handlers.preempted);
 }
