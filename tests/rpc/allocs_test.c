@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows of allocations over the fake engine. */
+ * The methods for allocation captures, with the fake engine. */
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 
@@ -38,7 +38,7 @@ static sonde_err fetch(const struct client_method *method, const ProtobufCMessag
     return watcher_end(&watcher, diag);
 }
 
-TEST(a_window_of_allocations_is_drawn_by_space_or_objects) {
+TEST(an_allocation_capture_is_drawn_by_space_or_objects) {
     Sonde__V1__CaptureAllocsRequest request = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     setup_begin(&setup);
@@ -56,7 +56,7 @@ TEST(a_window_of_allocations_is_drawn_by_space_or_objects) {
     setup_end(&setup);
 }
 
-TEST(a_window_of_allocations_has_the_formats_of_allocations) {
+TEST(an_allocation_capture_comes_in_every_format_for_allocations) {
     Sonde__V1__CaptureAllocsRequest request = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     size_t count;
@@ -77,7 +77,7 @@ TEST(a_window_of_allocations_has_the_formats_of_allocations) {
     setup_end(&setup);
 }
 
-TEST(what_says_how_densely_is_judged_first) {
+TEST(bad_sampling_densities_are_refused) {
     Sonde__V1__CaptureAllocsRequest request = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;
     const struct {
         uint64_t sample_bytes;
@@ -102,7 +102,7 @@ TEST(what_says_how_densely_is_judged_first) {
     setup_end(&setup);
 }
 
-TEST(a_window_that_is_kept_is_among_the_captures) {
+TEST(a_saved_allocation_capture_is_listed) {
     Sonde__V1__CaptureAllocsRequest request = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;
     Sonde__V1__ListCapturesRequest list = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
     ProtobufCMessage *answer = NULL;
@@ -119,7 +119,7 @@ TEST(a_window_that_is_kept_is_among_the_captures) {
     setup_end(&setup);
 }
 
-TEST(a_session_of_allocations_starts_once_and_its_result_stays) {
+TEST(an_allocation_session_starts_once_and_its_result_can_be_fetched_again) {
     Sonde__V1__StartAllocsRequest start = SONDE__V1__START_ALLOCS_REQUEST__INIT;
     Sonde__V1__StopAllocsRequest stop = SONDE__V1__STOP_ALLOCS_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Captures that are kept, over the fake engine: its profiles have 3 stacks of 10 samples. */
+ * Saved captures, with the fake engine, whose profiles have 3 stacks of 10 samples each. */
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 
@@ -9,7 +9,7 @@
 
 static struct setup setup;
 
-/* What a stream of CaptureEvents brought. */
+/* What the stream of CaptureEvents contained. */
 static struct {
     struct sonde_buf bytes;
     uint64_t id;
@@ -93,7 +93,7 @@ static sonde_err diff(uint64_t base, uint64_t now, int format, bool normalize,
     return stream(&client_diff_captures, &request, diag);
 }
 
-TEST(only_what_is_asked_for_is_kept) {
+TEST(a_capture_is_saved_only_if_the_request_says_so) {
     setup_begin(&setup);
     CHECK_INT(capture(false, ""), ==, 0);
     CHECK_STR(got.keep_error, "");
@@ -105,7 +105,7 @@ TEST(only_what_is_asked_for_is_kept) {
     setup_end(&setup);
 }
 
-TEST(the_list_is_newest_first_and_bounded) {
+TEST(the_list_of_captures_is_newest_first_and_limited) {
     setup_begin(&setup);
     for (uint64_t i = 1; i <= SETUP_CAPTURES + 2; i++)
         CHECK_INT(capture(true, ""), ==, i);
@@ -124,7 +124,7 @@ TEST(the_list_is_newest_first_and_bounded) {
     setup_end(&setup);
 }
 
-TEST(a_kept_capture_comes_in_every_form) {
+TEST(a_saved_capture_comes_in_every_format) {
     struct sonde_diag diag = {0};
     setup_begin(&setup);
     capture(true, "");
@@ -142,8 +142,8 @@ TEST(a_kept_capture_comes_in_every_form) {
     setup_end(&setup);
 }
 
-/* The client finds the new service in its own time. */
-static bool is_there_again(void *context) {
+/* Whether the client has reconnected to the restarted service. */
+static bool is_answered_again(void *context) {
     return get(1, SONDE__V1__FORMAT__COLLAPSED, NULL) == SONDE_OK;
 }
 
@@ -152,12 +152,12 @@ TEST(captures_survive_a_restart_of_the_service) {
     capture(true, "");
     setup_stop(&setup, 0);
     setup_serve(&setup);
-    CHECK(eventually(is_there_again, NULL));
+    CHECK(eventually(is_answered_again, NULL));
     CHECK_INT(capture(true, ""), ==, 2);
     setup_end(&setup);
 }
 
-TEST(a_difference_shows_what_grew) {
+TEST(a_comparison_of_captures_shows_what_grew) {
     struct sonde_diag diag = {0};
     setup_begin(&setup);
     capture(true, "");
@@ -176,7 +176,7 @@ TEST(a_difference_shows_what_grew) {
     setup_end(&setup);
 }
 
-TEST(a_capture_and_itself_do_not_differ) {
+TEST(a_capture_compared_with_itself_shows_no_difference) {
     setup_begin(&setup);
     capture(true, "");
     CHECK_INT(diff(1, 1, SONDE__V1__FORMAT__COLLAPSED, true, NULL), ==, SONDE_OK);
@@ -184,7 +184,7 @@ TEST(a_capture_and_itself_do_not_differ) {
     setup_end(&setup);
 }
 
-TEST(the_result_of_a_session_is_kept_once) {
+TEST(the_result_of_a_session_is_saved_once) {
     Sonde__V1__StartCpuRequest start = SONDE__V1__START_CPU_REQUEST__INIT;
     Sonde__V1__StopCpuRequest stop = SONDE__V1__STOP_CPU_REQUEST__INIT;
     Sonde__V1__CpuSession *session = NULL;
@@ -204,7 +204,7 @@ TEST(the_result_of_a_session_is_kept_once) {
     setup_end(&setup);
 }
 
-TEST(a_capture_that_cannot_be_kept_is_sent_with_the_reason) {
+TEST(a_capture_that_cannot_be_saved_is_sent_with_the_reason) {
     char command[128];
     setup_begin(&setup);
     snprintf(command, sizeof command, "rmdir %s", setup.captures);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes of a result from the worker's buffer to a client's hands, without a copy. */
+ * Sends the bytes of a result from the worker's buffer to the client without a copy. */
 #include "service/rpc/core/chunk.h"
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
@@ -13,9 +13,9 @@
 
 static struct setup setup;
 
-/* What a call brought; the test waits for its end. */
+/* What a call returned; valid once is_over is set. */
 static struct {
-    struct sonde_buf unpacked, lent;
+    struct sonde_buf unpacked, sliced;
     struct client_chunk *chunks[MAX_CHUNKS];
     uint32_t chunk_count;
     size_t announced;
@@ -49,23 +49,23 @@ static bool is_over(void *context) {
     return got.is_over;
 }
 
-static void gather(void) {
+static void append_chunks(void) {
     for (uint32_t i = 0; i < got.chunk_count; i++) {
         const struct client_chunk *chunk = got.chunks[i];
-        size_t before = got.lent.len;
+        size_t before = got.sliced.len;
         for (size_t k = 0; k < chunk->count; k++)
-            sonde_buf_append(&got.lent, chunk->pieces[k].data, chunk->pieces[k].len);
-        CHECK_INT(got.lent.len - before, ==, chunk->len);
+            sonde_buf_append(&got.sliced, chunk->pieces[k].data, chunk->pieces[k].len);
+        CHECK_INT(got.sliced.len - before, ==, chunk->len);
         CHECK_INT(chunk->len, >, 0);
         CHECK_INT(chunk->len, <=, RPC_MAX_CHUNK_BYTES);
     }
 }
 
-static void drop(void) {
+static void release_chunks(void) {
     for (uint32_t i = 0; i < got.chunk_count; i++)
         client_chunk_destroy(got.chunks[i]);
     sonde_buf_finish(&got.unpacked);
-    sonde_buf_finish(&got.lent);
+    sonde_buf_finish(&got.sliced);
     memset(&got, 0, sizeof got);
 }
 
@@ -89,19 +89,19 @@ static void begin(void) {
     fake_engine_name_len(setup.engine, 400);
 }
 
-TEST(lent_chunks_hold_the_same_bytes_as_unpacked_ones) {
+TEST(zero_copy_chunks_have_the_same_bytes_as_unpacked_ones) {
     begin();
     capture(false, false);
     CHECK_INT(got.err, ==, SONDE_OK);
     CHECK_INT(got.chunk_count, ==, 0);
     capture(true, false);
     CHECK_INT(got.err, ==, SONDE_OK);
-    gather();
+    append_chunks();
     CHECK_INT(got.chunk_count, >=, 3);
-    CHECK_INT(got.lent.len, ==, got.announced);
-    CHECK_INT(got.lent.len, ==, got.unpacked.len);
-    CHECK(memcmp(got.lent.data, got.unpacked.data, got.lent.len) == 0);
-    drop();
+    CHECK_INT(got.sliced.len, ==, got.announced);
+    CHECK_INT(got.sliced.len, ==, got.unpacked.len);
+    CHECK(memcmp(got.sliced.data, got.unpacked.data, got.sliced.len) == 0);
+    release_chunks();
     setup_end(&setup);
 }
 
@@ -110,23 +110,23 @@ TEST(chunks_outlive_their_call_their_service_and_their_client) {
     capture(true, false);
     CHECK_INT(got.err, ==, SONDE_OK);
     setup_end(&setup);
-    gather();
-    CHECK_INT(got.lent.len, ==, got.announced);
-    drop();
+    append_chunks();
+    CHECK_INT(got.sliced.len, ==, got.announced);
+    release_chunks();
 }
 
-TEST(a_client_that_leaves_in_the_middle_keeps_only_what_it_took) {
+TEST(a_client_that_cancels_keeps_only_the_chunks_it_has_received) {
     begin();
     for (int i = 0; i < 10; i++) {
         capture(true, true);
         CHECK_INT(got.err, ==, SONDE_CANCELLED);
         CHECK_INT(got.chunk_count, >=, 1);
-        drop();
+        release_chunks();
     }
     setup_end(&setup);
 }
 
-TEST(the_head_of_a_chunk_is_what_protobuf_would_write) {
+TEST(the_header_of_a_chunk_is_what_protobuf_would_write) {
     static const uint32_t lens[] = {0, 1, 127, 128, 16383, 16384, RPC_MAX_CHUNK_BYTES};
     for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
         Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C client on its own: restarts, absence, loops of its caller, ends in every order. */
+ * The C client when the service restarts or is missing, with the caller's event loop, and when calls
+ * and client end in different orders. */
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
@@ -25,7 +26,7 @@ static bool is_answered(void *context) {
     return ask(context, NULL) == SONDE_OK;
 }
 
-TEST(client_finds_the_service_again_after_a_restart) {
+TEST(client_reconnects_after_a_restart_of_the_service) {
     struct sonde_diag diag = {0};
     setup_begin(&setup);
     CHECK_INT(ask(setup.client, NULL), ==, SONDE_OK);
@@ -37,7 +38,7 @@ TEST(client_finds_the_service_again_after_a_restart) {
     setup_end(&setup);
 }
 
-TEST(client_of_nobody_says_so_at_once) {
+TEST(client_reports_at_once_that_there_is_no_service) {
     struct client_options options = {.address = "unix:/tmp/x.nobody/there.sock"};
     struct client *client = NULL;
     struct sonde_diag diag = {0};
@@ -49,7 +50,7 @@ TEST(client_of_nobody_says_so_at_once) {
     client_destroy(client);
 }
 
-TEST(client_refuses_addresses_and_files_that_cannot_be) {
+TEST(client_refuses_bad_addresses_and_missing_files) {
     struct client_options options = {.address = "nonsense"};
     struct client *client = NULL;
     struct sonde_diag diag = {0};
@@ -61,7 +62,7 @@ TEST(client_refuses_addresses_and_files_that_cannot_be) {
     client_destroy(client);
 }
 
-/* A caller's loop: events lie in a queue until the test runs them. */
+/* An event loop of the caller: events wait in a list until the test runs them. */
 static struct {
     pthread_mutex_t lock;
     struct client_event *first;
@@ -95,18 +96,18 @@ static struct {
     uint32_t messages, ends;
     sonde_err err;
     bool other_thread, hold;
-} told;
+} received;
 
 static bool on_message(void *context, struct client_call *call, const ProtobufCMessage *message) {
-    told.messages++;
-    told.other_thread |= !pthread_equal(pthread_self(), loop.runner);
-    return !told.hold;
+    received.messages++;
+    received.other_thread |= !pthread_equal(pthread_self(), loop.runner);
+    return !received.hold;
 }
 
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
-    told.ends++;
-    told.err = err;
-    told.other_thread |= !pthread_equal(pthread_self(), loop.runner);
+    received.ends++;
+    received.err = err;
+    received.other_thread |= !pthread_equal(pthread_self(), loop.runner);
 }
 
 static const struct client_callbacks callbacks = {.on_message = on_message, .on_end = on_end};
@@ -114,7 +115,7 @@ static const struct client_callbacks callbacks = {.on_message = on_message, .on_
 static struct client *posting_client(void) {
     struct client_options options = {.address = setup.address, .post = post};
     struct client *client = NULL;
-    memset(&told, 0, sizeof told);
+    memset(&received, 0, sizeof received);
     loop.runner = pthread_self();
     CHECK_INT(client_create(&options, &client, NULL), ==, SONDE_OK);
     return client;
@@ -126,71 +127,71 @@ static struct client_call *start_stream(struct client *client) {
     return client_call_start(client, &client_stream_cpu, &request.base, 0, NULL, &callbacks, NULL);
 }
 
-TEST(callbacks_run_where_the_caller_runs_events) {
+TEST(callbacks_run_on_the_thread_that_runs_events) {
     setup_begin(&setup);
     struct client *client = posting_client();
     struct client_call *call = start_stream(client);
-    while (told.messages < 3)
+    while (received.messages < 3)
         CHECK(eventually(run_one, NULL));
     client_call_cancel(call);
-    while (!told.ends)
+    while (!received.ends)
         CHECK(eventually(run_one, NULL));
-    CHECK_INT(told.ends, ==, 1);
-    CHECK_INT(told.err, ==, SONDE_CANCELLED);
-    CHECK(!told.other_thread);
+    CHECK_INT(received.ends, ==, 1);
+    CHECK_INT(received.err, ==, SONDE_CANCELLED);
+    CHECK(!received.other_thread);
     client_destroy(client);
     setup_end(&setup);
 }
 
-TEST(unary_answer_and_end_come_in_order) {
+TEST(unary_answer_arrives_before_the_end_of_the_call) {
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
     setup_begin(&setup);
     struct client *client = posting_client();
     client_call_start(client, &client_get_info, &request.base, 0, NULL, &callbacks, NULL);
-    while (!told.ends) {
+    while (!received.ends) {
         CHECK(eventually(run_one, NULL));
-        CHECK(!told.ends || told.messages == 1);
+        CHECK(!received.ends || received.messages == 1);
     }
-    CHECK_INT(told.err, ==, SONDE_OK);
+    CHECK_INT(received.err, ==, SONDE_OK);
     client_destroy(client);
     setup_end(&setup);
 }
 
-TEST(cancel_of_a_call_that_nobody_reads_still_brings_its_end) {
+TEST(a_cancelled_call_ends_although_its_messages_are_not_read) {
     setup_begin(&setup);
     struct client *client = posting_client();
-    told.hold = true;
+    received.hold = true;
     struct client_call *call = start_stream(client);
     CHECK(eventually(run_one, NULL));
-    CHECK_INT(told.messages, ==, 1);
+    CHECK_INT(received.messages, ==, 1);
     usleep(200000);
     CHECK(take_event() == NULL);
     client_call_cancel(call);
     client_call_cancel(call);
     CHECK(eventually(run_one, NULL));
-    CHECK_INT(told.ends, ==, 1);
-    CHECK_INT(told.messages, ==, 1);
+    CHECK_INT(received.ends, ==, 1);
+    CHECK_INT(received.messages, ==, 1);
     client_destroy(client);
     setup_end(&setup);
 }
 
-TEST(destroy_ends_what_runs_on_the_calling_thread) {
+TEST(destroy_ends_running_calls_on_the_calling_thread) {
     setup_begin(&setup);
     struct client *client = posting_client();
     for (int i = 0; i < 5; i++)
         start_stream(client);
-    while (told.messages < 5)
+    while (received.messages < 5)
         CHECK(eventually(run_one, NULL));
     for (struct client_event *event; (event = take_event());)
         client_event_run(event);
     client_destroy(client);
     struct client_event *late = take_event(); /* posted between the loop above and destroy */
-    CHECK(told.ends == 5 || late != NULL);
-    CHECK(!told.other_thread);
+    CHECK(received.ends == 5 || late != NULL);
+    CHECK(!received.other_thread);
     setup_end(&setup);
 }
 
-TEST(a_service_without_tokens_looks_at_none) {
+TEST(a_service_without_tokens_ignores_the_clients_token) {
     struct client_options options = {.address = setup.address, .token = "wrong-wrong-wrong"};
     struct client *client = NULL;
     setup_begin(&setup);
@@ -200,7 +201,7 @@ TEST(a_service_without_tokens_looks_at_none) {
     setup_end(&setup);
 }
 
-/* One self-signed identity plays both sides and its own authority. */
+/* Writes one self-signed certificate, which client and server use, and which is also the CA. */
 static void make_identity(const char *folder, char *cert, char *key) {
     char command[512];
     sprintf(cert, "%s/cert.pem", folder);
@@ -210,10 +211,10 @@ static void make_identity(const char *folder, char *cert, char *key) {
              "-subj /CN=test -addext subjectAltName=IP:127.0.0.1 -keyout %s -out %s 2>/dev/null",
              key, cert);
     if (system(command) != 0)
-        check_skip("no openssl program that makes certificates");
+        check_skip("no openssl program that can create certificates");
 }
 
-TEST(client_and_service_show_each_other_certificates) {
+TEST(client_and_service_check_each_others_certificates) {
     char folder[32], cert[64], key[64];
     const char *addresses[] = {"127.0.0.1:0"};
     struct rpc_server *server = NULL;

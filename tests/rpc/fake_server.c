@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The service over the fake engine as a program, for clients in other languages. Prints
- * "grpc: ADDR" per address. SIGTERM stops it, SIGUSR1 attaches the target "other" (pid 77), SIGUSR2
- * ends it. */
+ * A program that runs the service with the fake engine, for clients in other languages. It prints
+ * "grpc: ADDR" for each address. SIGTERM stops it, SIGUSR1 attaches the target "other" (pid 77) and
+ * SIGUSR2 detaches it. */
 #include "api/options.h"
 #include "service/rpc/core/server.h"
 #include "tests/unit/rpc/fake_engine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The heap methods over the fake engine. */
+ * The heap methods, with the fake engine. */
 #include "api/draw/draw.h"
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
@@ -25,7 +25,7 @@ static void free_message(void *message) {
     protobuf_c_message_free_unpacked(message, NULL);
 }
 
-TEST(heap_status_tells_every_field_in_utf8) {
+TEST(heap_status_has_every_field_as_utf8) {
     Sonde__V1__HeapStatusRequest request = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
     Sonde__V1__HeapState *state = NULL;
     setup_begin(&setup);
@@ -41,7 +41,7 @@ TEST(heap_status_tells_every_field_in_utf8) {
     setup_end(&setup);
 }
 
-TEST(heap_activation_hands_its_wishes_on_and_a_refusal_has_a_reason) {
+TEST(heap_activation_passes_its_options_on_and_a_refusal_has_a_reason) {
     Sonde__V1__HeapActivateRequest request = SONDE__V1__HEAP_ACTIVATE_REQUEST__INIT;
     Sonde__V1__HeapState *state = NULL;
     struct sonde_diag diag = {0};
@@ -62,7 +62,7 @@ TEST(heap_activation_hands_its_wishes_on_and_a_refusal_has_a_reason) {
     setup_end(&setup);
 }
 
-TEST(heap_deactivation_tells_whether_it_was_on) {
+TEST(heap_deactivation_reports_whether_it_was_on) {
     Sonde__V1__HeapDeactivateRequest request = SONDE__V1__HEAP_DEACTIVATE_REQUEST__INIT;
     Sonde__V1__HeapDeactivated *answer = NULL;
     setup_begin(&setup);
@@ -73,7 +73,7 @@ TEST(heap_deactivation_tells_whether_it_was_on) {
     setup_end(&setup);
 }
 
-TEST(heap_dumps_are_listed_as_the_engine_gives_them) {
+TEST(heap_dumps_are_listed_in_the_engines_order) {
     Sonde__V1__ListHeapDumpsRequest request = SONDE__V1__LIST_HEAP_DUMPS_REQUEST__INIT;
     Sonde__V1__ListHeapDumpsResponse *list = NULL;
     setup_begin(&setup);
@@ -87,7 +87,7 @@ TEST(heap_dumps_are_listed_as_the_engine_gives_them) {
     setup_end(&setup);
 }
 
-TEST(heap_dumps_of_processes_that_have_ended_say_whose_they_are) {
+TEST(heap_dumps_of_ended_processes_name_their_targets) {
     Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
     Sonde__V1__ListHeapDumpsRequest request = SONDE__V1__LIST_HEAP_DUMPS_REQUEST__INIT;
     Sonde__V1__ListHeapDumpsResponse *list = NULL;
@@ -111,7 +111,7 @@ TEST(heap_dumps_of_processes_that_have_ended_say_whose_they_are) {
     setup_end(&setup);
 }
 
-/* A result as it arrives. */
+/* The result received so far. */
 static struct {
     uint32_t starts, chunks, duration_ms;
     size_t bytes, announced;
@@ -175,7 +175,7 @@ TEST(a_heap_snapshot_is_drawn_in_every_format_of_memory) {
     setup_end(&setup);
 }
 
-TEST(the_sample_type_decides_what_a_picture_measures) {
+TEST(the_sample_type_selects_the_value_that_is_drawn) {
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     struct sonde_diag diag = {0};
@@ -193,7 +193,7 @@ TEST(the_sample_type_decides_what_a_picture_measures) {
     setup_end(&setup);
 }
 
-TEST(a_kept_dump_is_fetched_by_its_name) {
+TEST(a_saved_dump_is_fetched_by_its_name) {
     Sonde__V1__GetHeapDumpRequest request = SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
     setup_begin(&setup);
     request.name = (char *)"000001.heap";
@@ -204,7 +204,7 @@ TEST(a_kept_dump_is_fetched_by_its_name) {
     setup_end(&setup);
 }
 
-TEST(a_difference_keeps_what_was_given_back_as_negative) {
+TEST(a_difference_shows_freed_memory_as_negative) {
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     setup_begin(&setup);
@@ -227,7 +227,7 @@ TEST(a_difference_keeps_what_was_given_back_as_negative) {
     setup_end(&setup);
 }
 
-TEST(a_difference_is_drawn_in_every_format_but_jemallocs_own) {
+TEST(a_difference_is_drawn_in_every_format_except_jemallocs) {
     Sonde__V1__GetHeapDumpRequest request = SONDE__V1__GET_HEAP_DUMP_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     struct sonde_diag diag = {0};
@@ -267,7 +267,7 @@ TEST(h14_dumps_of_different_epochs_are_not_compared) {
     setup_end(&setup);
 }
 
-TEST(a_difference_over_a_time_comes_when_the_time_is_over) {
+TEST(a_difference_over_a_period_is_sent_at_its_end) {
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     setup_begin(&setup);
@@ -278,13 +278,13 @@ TEST(a_difference_over_a_time_comes_when_the_time_is_over) {
     CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_OK);
     CHECK(now_ns() - start_ns >= 300000000);
     CHECK_INT(result.duration_ms, ==, 300);
-    CHECK_STR(result.text, "[no samples] 0\n"); /* nothing changes here */
+    CHECK_STR(result.text, "[no samples] 0\n"); /* the fake heap does not change */
     request.delta_ms = 3600001;
     CHECK_INT(fetch(&client_heap_snapshot, &request, NULL), ==, SONDE_INVALID_ARGUMENT);
     setup_end(&setup);
 }
 
-TEST(a_target_that_ends_during_a_difference_is_gone) {
+TEST(a_difference_fails_if_its_target_ends_meanwhile) {
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     struct watcher watcher = {0};
     struct sonde_diag diag = {0};
@@ -293,19 +293,19 @@ TEST(a_target_that_ends_during_a_difference_is_gone) {
     watcher_start(&watcher, setup.client, &client_heap_snapshot, &request.base, 10000);
     usleep(1000000);
     fake_engine_detach(setup.engine, FAKE_PID);
-    fake_engine_attach(setup.engine, "demo", FAKE_PID + 1); /* another one of that name */
+    fake_engine_attach(setup.engine, "demo", FAKE_PID + 1); /* another target of the same name */
     CHECK_INT(watcher_end(&watcher, &diag), ==, SONDE_TARGET_GONE);
     CHECK(strstr(diag.text, "ended before") != NULL);
     setup_end(&setup);
 }
 
-TEST(sixty_four_wait_for_their_time_and_the_next_one_is_refused) {
+TEST(sixty_four_differences_wait_at_once_and_the_next_one_is_refused) {
     Sonde__V1__HeapSnapshotRequest request = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     struct watcher watchers[200] = {{0}};
     sonde_err err = SONDE_OK;
     size_t count = 0;
     setup_begin(&setup);
-    while (count < 200 && !err) { /* a short one may be in the way of a long one */
+    while (count < 200 && !err) { /* a short difference may take the place of a long one */
         request.delta_ms = 3600000;
         watcher_start(&watchers[count++], setup.client, &client_heap_snapshot, &request.base, 0);
         request.delta_ms = 1;
@@ -326,7 +326,7 @@ TEST(sixty_four_wait_for_their_time_and_the_next_one_is_refused) {
     setup_end(&setup);
 }
 
-TEST(heap_requests_for_a_target_that_is_not_there_are_refused) {
+TEST(heap_requests_for_a_missing_target_are_refused) {
     Sonde__V1__HeapStatusRequest status = SONDE__V1__HEAP_STATUS_REQUEST__INIT;
     Sonde__V1__HeapSnapshotRequest snapshot = SONDE__V1__HEAP_SNAPSHOT_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;

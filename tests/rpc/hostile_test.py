@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Clients of the gRPC port that mean harm: hostile_test.py FAKE_SERVER. Each is followed by a normal call that is
-answered, and leaves no call, no descriptor and little memory behind."""
+"""Malicious clients of the gRPC port: hostile_test.py FAKE_SERVER. After each of them a normal call must be answered, no call or
+descriptor may be left, and memory may have grown only a little."""
 
 import os
 import random
@@ -23,7 +23,7 @@ from tests.cli import check  # noqa: E402
 FAKE_SERVER = os.path.abspath(sys.argv.pop(1))
 ALLOWED_MB = 48
 PROFILER = "/sonde.v1.Profiler/"
-EMPTY = bytes(5)  # gRPC's frame of an empty message
+EMPTY = bytes(5)  # an empty message, framed as in gRPC
 
 
 class Server:
@@ -59,7 +59,7 @@ server = Server()
 
 
 def has_no_streams():
-    """Calls of clients that have gone count until they were taken down: so long a normal call may be refused."""
+    """Whether no stream runs. A disconnected client's calls count until they are cleaned up, so GetInfo may be refused meanwhile."""
     try:
         return server.service.GetInfo().streams_running == 0
     except grpc.RpcError as error:
@@ -68,8 +68,8 @@ def has_no_streams():
         return False
 
 
-class Harm:
-    """What a case may do, and what must hold after it."""
+class Attack:
+    """Surrounds one attack, and checks afterwards that streams and descriptors are closed and memory has not grown much."""
 
     def __init__(self, allowed_mb=ALLOWED_MB):
         self.allowed_mb = allowed_mb
@@ -92,39 +92,39 @@ def connection(**more):
 
 
 def call(stream, method, message=EMPTY, flags=h2.END_STREAM, more=b""):
-    """A gRPC call by hand; without END_STREAM its requests never end."""
+    """The frames of one gRPC call. Without END_STREAM in `flags`, the client never finishes its request."""
     block = (h2.header(":method", "POST") + h2.header(":scheme", "http") + h2.header(":path", PROFILER + method) +
              h2.header(":authority", "localhost") + h2.header("te", "trailers") +
              h2.header("content-type", "application/grpc") + more)
     return h2.frame(h2.HEADERS, h2.END_HEADERS, stream, block) + h2.frame(h2.DATA, flags, stream, message)
 
 
-def test_calls_that_are_taken_back_at_once_leave_nothing():
-    with Harm():
+def test_calls_that_are_reset_at_once_leave_nothing_behind():
+    with Attack():
         for method in ("GetInfo", "StreamCpu", "CaptureCpu", "WatchTargets", "Nobody"):
             with connection() as client:
                 client.say(b"".join(call(n, method) + h2.reset(n) for n in range(1, 4001, 2)))
                 client.ends(0.2)
 
 
-def test_more_calls_than_are_let_in_are_refused():
-    with Harm(128):  # 17 KB for each of 4,096
+def test_calls_beyond_the_limit_are_refused():
+    with Attack(128):  # the 4,096 allowed calls take 17 KB each
         with connection() as client:
             for start in range(1, 12001, 400):
                 client.say(b"".join(call(n, "WatchTargets") for n in range(start, start + 400, 2)))
             names = [payload for kind, _, _, payload in client.frames(0.5) if kind == h2.HEADERS]
-            assert any(b"TOO_MANY_CAPTURES" in payload for payload in names), "nobody was refused"
+            assert any(b"TOO_MANY_CAPTURES" in payload for payload in names), "no call was refused"
 
 
-def test_requests_that_never_end_do_not_hold_others_up():
-    with Harm():
+def test_unfinished_requests_do_not_delay_other_calls():
+    with Attack():
         with connection() as client:
             client.say(b"".join(call(n, "GetInfo", b"", 0) for n in range(1, 1001, 2)))
             server.service.GetInfo()
 
 
-def test_pings_without_end_hold_nobody_up():
-    with Harm():
+def test_endless_pings_do_not_delay_other_calls():
+    with Attack():
         for _ in range(2):
             with connection() as client:
                 client.say_often(h2.frame(h2.PING, 0, 0, bytes(8)), 100000)
@@ -133,8 +133,8 @@ def test_pings_without_end_hold_nobody_up():
                 assert time.monotonic() - started < 2, "a normal call waited for the pings"
 
 
-def test_settings_and_empty_frames_without_end_are_borne():
-    with Harm():
+def test_endless_settings_and_empty_frames_do_no_harm():
+    with Attack():
         with connection() as client:
             client.say_often(h2.frame(h2.SETTINGS, 0, 0, struct.pack(">HI", 4, 65535)), 100000)
             server.service.GetInfo()
@@ -145,27 +145,27 @@ def test_settings_and_empty_frames_without_end_are_borne():
 
 
 def test_huge_metadata_is_refused():
-    with Harm():
+    with Attack():
         with connection() as client:
             client.say(call(1, "GetInfo", more=h2.header("x", "y" * 16000)))
             client.ends(0.3)
         with connection() as client:
             client.say(h2.frame(h2.HEADERS, 0, 1, h2.request("/")))
-            # libgrpc 1.51 keeps all of them until the connection ends, past its own limit (docs/safe.md).
+            # libgrpc 1.51 ignores its limit here and keeps them until the connection ends (docs/safe.md).
             client.say_often(h2.frame(h2.CONTINUATION, 0, 1, h2.header("a", "b" * 16000)), 1000)
             client.ends(1)
         big = grpc.insecure_channel(f"unix:{server.path}", options=[("grpc.max_metadata_size", 1 << 22)])
         try:
             big.unary_unary(PROFILER + "GetInfo")(b"", metadata=[("x", "y" * (1 << 20))], timeout=5)
-            raise AssertionError("a megabyte of metadata was taken")
+            raise AssertionError("a megabyte of metadata was accepted")
         except grpc.RpcError:
             pass
         finally:
             big.close()
 
 
-def test_messages_of_a_false_length_are_refused():
-    with Harm():
+def test_messages_with_a_wrong_length_are_refused():
+    with Attack():
         for message in (b"\x00\xff\xff\xff\xff", b"\x01\x00\x00\x00\x02ab", b"\x07" + bytes(4), b"\x00\x00\x40\x00\x01" + bytes(9000),
                         b"\x00\x00\x00\x00\x03\xff\xff\xff", bytes(4), os.urandom(5000)):
             with connection() as client:
@@ -173,8 +173,8 @@ def test_messages_of_a_false_length_are_refused():
                 client.ends(0.2)
 
 
-def test_random_frames_are_borne():
-    with Harm():
+def test_random_frames_do_no_harm():
+    with Attack():
         for seed in range(150):
             dice = random.Random(seed)
             with connection(timeout=1) as client:
@@ -185,9 +185,9 @@ def test_random_frames_are_borne():
                         h2.frame(dice.randrange(12), dice.randrange(256), stream, dice.randbytes(dice.randrange(40)))]))
 
 
-def test_a_slow_reader_of_a_stream_costs_a_window():
-    """Windows of 2,000 new stacks each; nobody takes them."""
-    with Harm():
+def test_slow_readers_of_a_stream_cost_little_memory():
+    """Each window has 2,000 new stacks, and the clients read none of them."""
+    with Attack():
         clients = [connection() for _ in range(20)]
         for client in clients:
             client.say(call(1, "StreamCpu"))
@@ -197,8 +197,8 @@ def test_a_slow_reader_of_a_stream_costs_a_window():
             client.socket.close()
 
 
-def test_clients_that_die_in_mid_stream_leave_nothing():
-    with Harm():
+def test_clients_that_disconnect_during_a_stream_leave_nothing_behind():
+    with Attack():
         def live(seed):
             dice = random.Random(seed)
             for _ in range(8):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A Node client of the service: windows, cancellation, refusals, and the example client as a program.
+// A Node client of the service: live windows, cancellation, refusals, and the example client run as a program.
 "use strict";
 
 const assert = require("assert");
@@ -43,11 +43,11 @@ async function captureEnds(client) {
             return;
         await pause(20);
     }
-    assert.fail("a capture is left");
+    assert.fail("a capture still runs");
 }
 
 const tests = {
-    async stream_tells_each_name_once({ client }) {
+    async stream_sends_each_name_once({ client }) {
         const known = new Dictionary();
         let windows = 0, samples = 0, last;
         for await (const window of client.StreamCpu({ window_ms: 50, max_windows: 3 })) {

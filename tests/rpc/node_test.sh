@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# The Node packages come from outside the tree: SONDE_NODE_MODULES names their folder (bazel/install_deps.sh --tests).
+# SONDE_NODE_MODULES is the folder of the Node packages, which bazel/install_deps.sh --tests installs outside the tree.
 set -eu
 if ! command -v node >/dev/null || [ ! -d "${SONDE_NODE_MODULES:-/nowhere}/@grpc/grpc-js" ] ||
     [ ! -d "$SONDE_NODE_MODULES/@grpc/proto-loader" ]; then

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Python client of the service: every method over unix and TCP sockets, and what real clients get wrong. The service
-runs over the fake engine (tests/unit/rpc/fake_engine.h says what it answers)."""
+"""A Python client of the service: every method over unix and TCP sockets, and the mistakes of real clients. The service runs
+with the fake engine, whose answers tests/unit/rpc/fake_engine.h describes."""
 
 import gzip
 import os
@@ -26,7 +26,7 @@ READ, CONTROL = "read-token-read-token", "control-token-control"
 
 
 class Server:
-    """The fake server as a process, with a folder of its own."""
+    """The fake server as a process, with a temporary folder."""
 
     def __init__(self, *args, tcp=False, addresses=None):
         self.folder = tempfile.mkdtemp(prefix="x.")
@@ -80,7 +80,7 @@ class Case(unittest.TestCase):
     def eventually(self, condition, seconds=10):
         until = time.monotonic() + seconds
         while not condition():
-            self.assertLess(time.monotonic(), until, "it did not come about")
+            self.assertLess(time.monotonic(), until, "the condition did not become true")
             time.sleep(0.01)
 
     def refused(self, code, reason, call):
@@ -96,7 +96,7 @@ class Case(unittest.TestCase):
 
 
 class Methods(Case):
-    """Over a unix socket; TcpMethods below does the same over TCP."""
+    """Every method over a unix socket; TcpMethods runs the same tests over TCP."""
 
     def test_info(self):
         info = self.service.GetInfo(timeout=5)
@@ -128,7 +128,7 @@ class Methods(Case):
             self.assertEqual(events[0].result.samples, 30)
             self.assertEqual(events[0].result.clock, "fake")
 
-    def test_capture_raw_is_the_gunzipped_one(self):
+    def test_an_uncompressed_capture_has_the_same_bytes(self):
         def body(**rendering):
             return b"".join(e.chunk for e in self.service.CaptureCpu(duration_ms=10, rendering=rendering))
         self.assertIn(b"inlined", body(raw=True))
@@ -170,8 +170,8 @@ class Methods(Case):
         self.assertIn("odd\\xff", answers[0].strings)
 
     def test_upload_list_and_evict(self):
-        kept = self.service.UploadDebugFile(iter([{"size_bytes": 8, "chunk": b"\x7fELF"}, {"chunk": b"more"}]), timeout=20)
-        self.assertEqual((kept.build_id, kept.bytes), ("abcd", 8))
+        uploaded = self.service.UploadDebugFile(iter([{"size_bytes": 8, "chunk": b"\x7fELF"}, {"chunk": b"more"}]), timeout=20)
+        self.assertEqual((uploaded.build_id, uploaded.bytes), ("abcd", 8))
         self.refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT",
                      lambda: self.service.UploadDebugFile(iter([{"size_bytes": 8, "chunk": b"\x7fELF"}]), timeout=20))
         self.refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT",
@@ -190,7 +190,7 @@ class TcpMethods(Methods):
 
 
 class Refusals(Case):
-    def test_bounds_are_told(self):
+    def test_a_refusal_states_the_bounds(self):
         details = self.refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT",
                                lambda: list(self.service.CaptureCpu(frequency_hz=10001)))
         self.assertEqual(details, 'frequency_hz: "10001" is not a whole number from 1 to 10000')
@@ -208,18 +208,18 @@ class Refusals(Case):
                      lambda: self.raw("/sonde.v1.Profiler/MakeCoffee", b""))
         self.assertLess(time.monotonic() - start, 5)
 
-    def test_garbage_is_an_invalid_argument(self):
+    def test_malformed_messages_are_invalid_arguments(self):
         for data in (b"\xff\xff\xff", b"\x0a\x7f", b"\x0a\x05abcde"):
             self.refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT",
                          lambda data=data: self.raw("/sonde.v1.Profiler/GetCommandLine", data))
 
-    def test_message_without_end_is_refused_and_the_service_lives(self):
+    def test_a_message_that_is_too_large_is_refused_and_the_service_survives(self):
         with self.assertRaises(grpc.RpcError) as caught:
             self.raw("/sonde.v1.Profiler/Symbolize", b"\x12" + b"\x01" * (5 << 20))
         self.assertEqual(caught.exception.code(), grpc.StatusCode.RESOURCE_EXHAUSTED)
         self.assertEqual(self.service.GetInfo().targets, 1)
 
-    def test_missing_message_is_refused(self):
+    def test_a_call_without_a_message_is_refused(self):
         call = self.service.channel.stream_unary("/sonde.v1.Profiler/GetInfo", None, None)
         self.refused(grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT", lambda: call(iter(()), timeout=10))
 
@@ -236,14 +236,14 @@ class Refusals(Case):
 class Ends(Case):
     server_args = ("--grace-ms", "200", "--log")
 
-    def test_cancel_in_mid_stream_ends_the_capture(self):
+    def test_cancelling_a_stream_ends_its_capture(self):
         stream = self.service.StreamCpu(window_ms=50)
         next(stream)
         self.assertEqual(self.service.GetInfo().captures_running, 1)
         stream.cancel()
         self.eventually(self.no_capture_runs)
 
-    def test_client_that_dies_ends_its_capture(self):
+    def test_a_client_that_dies_ends_its_capture(self):
         code = f"from sonde_client import Service\nfor _ in Service({self.server.address!r}).StreamCpu(window_ms=50):\n" \
                "    print('window', flush=True)\n"
         with subprocess.Popen([sys.executable, "-B", "-c", code], cwd=os.path.dirname(CLIENT), stdout=subprocess.PIPE) as other:
@@ -252,7 +252,7 @@ class Ends(Case):
             other.kill()
         self.eventually(self.no_capture_runs)
 
-    def test_stop_with_a_live_stream_is_quick_and_clean(self):
+    def test_stopping_ends_live_streams_quickly_and_leaves_no_files(self):
         stream = self.service.StreamCpu(window_ms=50)
         next(stream)
         capture = self.service.CaptureCpu(duration_ms=60000)
@@ -265,29 +265,29 @@ class Ends(Case):
             list(capture)
         self.assertEqual(sorted(os.listdir(self.server.folder)), ["log"])
 
-    def test_log_has_a_line_per_call(self):
+    def test_the_log_has_one_line_per_call(self):
         list(self.service.CaptureCpu(target={"pid": 4242}, duration_ms=10))
         self.eventually(lambda: "call=CaptureCpu" in self.server.logged())
         line = [line for line in self.server.logged().splitlines() if "call=CaptureCpu" in line][0]
         for part in ("peer=unix:", "status=OK", "pid=4242", "hz=99", "samples=30", "dropped=1"):
             self.assertIn(part, line)
 
-    def test_log_cannot_be_forged_by_a_name(self):
+    def test_a_name_cannot_forge_log_lines(self):
         self.refused(grpc.StatusCode.NOT_FOUND, "TARGET_NOT_FOUND",
                      lambda: list(self.service.StreamCpu(target={"name": "a\ncall=Forged"})))
         self.eventually(lambda: "target=a?call=Forged" in self.server.logged())
 
-    def test_socket_left_by_a_kill_is_swept(self):
+    def test_a_socket_left_by_a_killed_service_is_replaced(self):
         self.server.process.kill()
         self.server.process.wait()
         self.assertTrue(os.path.exists(self.server.path))
         self.server.stop()
         self.server.start()
-        own = [("grpc.use_local_subchannel_pool", 1)]  # not the connection that the kill broke
+        own = [("grpc.use_local_subchannel_pool", 1)]  # do not reuse the broken connection
         with grpc.insecure_channel(self.server.address, options=own) as channel:
             self.assertTrue(describe(channel, "sonde.v1.Profiler"))
 
-    def test_socket_is_the_owners_alone(self):
+    def test_only_the_owner_can_open_the_socket(self):
         self.assertEqual(os.stat(self.server.path).st_mode & 0o777, 0o600)
 
 
@@ -386,7 +386,7 @@ class Reflection(Case):
                 body = dict(_fields(dict(_fields(answer))[4]))[1]
                 self.assertEqual(descriptor_pb2.FileDescriptorProto.FromString(body), file)
 
-    def test_unknown_symbols_are_an_answer_and_the_stream_goes_on(self):
+    def test_unknown_symbols_are_answered_and_the_stream_continues(self):
         answers = self.ask("v1", _field(4, b"sonde.v1.Nobody"), _field(4, b"sonde"), _field(3, b"no.proto"), b"",
                            _field(6, b"sonde.v1.Target"), _field(7, b""))
         kinds = [[number for number, _ in _fields(answer) if number >= 4][0] for answer in answers]
@@ -407,7 +407,7 @@ class Tls(unittest.TestCase):
             return file.read()
 
     def make(self, name, signer=None):
-        """NAME.pem and NAME.key, signed by itself or by `signer`."""
+        """Creates NAME.pem and NAME.key, self-signed or signed by `signer`."""
         command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                    "-subj", f"/CN={name}", "-keyout", self.path(name + ".key"), "-out", self.path(name + ".pem"),
                    "-addext", "subjectAltName=IP:127.0.0.1"]
@@ -443,7 +443,7 @@ class Tls(unittest.TestCase):
 
 
 class Example(Case):
-    """clients/python as somebody uses it."""
+    """The example client in clients/python, run as a program."""
 
     def run_client(self, *args):
         run = subprocess.run([sys.executable, "-B", CLIENT, "--service", self.server.address, *args],

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The service and the C client, over the fake engine. */
+ * The service and the C client, with the fake engine. */
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
@@ -22,7 +22,7 @@ static void free_message(void *message) {
     protobuf_c_message_free_unpacked(message, NULL);
 }
 
-TEST(get_info_tells_versions_limits_and_counters) {
+TEST(get_info_returns_versions_limits_and_counters) {
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
     Sonde__V1__Info *info = NULL;
     setup_begin(&setup);
@@ -40,7 +40,7 @@ TEST(get_info_tells_versions_limits_and_counters) {
     setup_end(&setup);
 }
 
-TEST(list_targets_tells_every_field) {
+TEST(list_targets_returns_every_field) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     Sonde__V1__ListTargetsResponse *response = NULL;
     setup_begin(&setup);
@@ -68,7 +68,7 @@ TEST(command_line_is_a_list_of_utf8_arguments) {
     setup_end(&setup);
 }
 
-TEST(refusals_carry_reason_and_sentence) {
+TEST(refusals_have_a_reason_and_a_sentence) {
     Sonde__V1__GetCommandLineRequest request = SONDE__V1__GET_COMMAND_LINE_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
     Sonde__V1__CommandLine *line = NULL;
@@ -110,7 +110,7 @@ TEST(symbolize_answers_in_the_order_of_the_request) {
     setup_end(&setup);
 }
 
-TEST(symbolize_of_names_only_tells_each_name_once) {
+TEST(symbolize_of_names_only_sends_each_name_once) {
     Sonde__V1__SymbolizeRequest request = SONDE__V1__SYMBOLIZE_REQUEST__INIT;
     Sonde__V1__SymbolizeResponse *response = NULL;
     uint64_t addresses[] = {7, 4, 9};
@@ -148,7 +148,7 @@ TEST(symbolize_takes_65536_addresses) {
     setup_end(&setup);
 }
 
-/* A result as it arrives. */
+/* The result received so far. */
 static struct {
     uint32_t progress, starts, chunks;
     size_t bytes, announced;
@@ -211,7 +211,7 @@ TEST(capture_sends_progress_then_the_result_in_chunks) {
     setup_end(&setup);
 }
 
-TEST(capture_with_all_workers_busy_is_drawn_all_the_same) {
+TEST(a_capture_is_drawn_even_if_all_workers_are_busy) {
     setup_begin(&setup);
     fake_engine_refuse_work(setup.engine, true);
     CHECK_INT(capture(20, SONDE__V1__FORMAT__PPROF, 0, NULL), ==, SONDE_OK);
@@ -220,7 +220,7 @@ TEST(capture_with_all_workers_busy_is_drawn_all_the_same) {
     setup_end(&setup);
 }
 
-TEST(capture_out_of_bounds_starts_nothing) {
+TEST(an_invalid_capture_request_starts_nothing) {
     struct sonde_diag diag = {0};
     setup_begin(&setup);
     CHECK_INT(capture(3600001, 0, 0, &diag), ==, SONDE_INVALID_ARGUMENT);
@@ -248,7 +248,7 @@ static uint64_t monotonic_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-TEST(capture_tells_the_engine_when_its_client_gives_up) {
+TEST(the_engine_knows_when_the_client_of_a_capture_gives_up) {
     setup_begin(&setup);
     CHECK_INT(capture(20, SONDE__V1__FORMAT__PPROF, 0, NULL), ==, SONDE_OK);
     CHECK_INT(fake_engine_result_by_ns(setup.engine), ==, 0);
@@ -259,7 +259,7 @@ TEST(capture_tells_the_engine_when_its_client_gives_up) {
     setup_end(&setup);
 }
 
-TEST(capture_of_a_target_that_ends_has_what_came_until_then) {
+TEST(a_capture_of_a_target_that_ends_has_the_samples_until_then) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     struct watcher watcher = {.on_message = on_event};
     setup_begin(&setup);
@@ -274,7 +274,7 @@ TEST(capture_of_a_target_that_ends_has_what_came_until_then) {
     setup_end(&setup);
 }
 
-TEST(capture_number_65_of_a_target_is_refused_at_once) {
+TEST(the_65th_capture_of_a_target_is_refused_at_once) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     static struct watcher watchers[64];
     struct sonde_diag diag = {0};
@@ -296,7 +296,7 @@ TEST(capture_number_65_of_a_target_is_refused_at_once) {
     setup_end(&setup);
 }
 
-TEST(session_is_one_at_a_time_and_its_result_can_be_had_twice) {
+TEST(only_one_session_runs_and_its_result_can_be_fetched_twice) {
     Sonde__V1__StartCpuRequest start = SONDE__V1__START_CPU_REQUEST__INIT;
     Sonde__V1__StopCpuRequest stop = SONDE__V1__STOP_CPU_REQUEST__INIT;
     Sonde__V1__CpuSession *session = NULL;
@@ -321,65 +321,65 @@ TEST(session_is_one_at_a_time_and_its_result_can_be_had_twice) {
     setup_end(&setup);
 }
 
-/* Targets as a watcher hears of them, one letter each: a, d, s. */
+/* The events that a watcher has received: a for attached, d for detached, s for synced. */
 static struct {
     char kinds[64];
     int32_t pids[64];
     uint32_t count;
-} heard;
+} events;
 
 static bool on_target(struct watcher *watcher, const ProtobufCMessage *message) {
     const Sonde__V1__TargetEvent *event = (const void *)message;
-    heard.kinds[heard.count] = "?ads"[event->kind];
-    heard.pids[heard.count++] = event->target ? event->target->pid : 0;
+    events.kinds[events.count] = "?ads"[event->kind];
+    events.pids[events.count++] = event->target ? event->target->pid : 0;
     return true;
 }
 
-TEST(watch_tells_the_list_then_synced_then_changes) {
+TEST(watch_sends_the_list_then_synced_then_changes) {
     Sonde__V1__WatchTargetsRequest request = SONDE__V1__WATCH_TARGETS_REQUEST__INIT;
     struct watcher watcher = {.on_message = on_target};
     setup_begin(&setup);
-    memset(&heard, 0, sizeof heard);
+    memset(&events, 0, sizeof events);
     watcher_start(&watcher, setup.client, &client_watch_targets, &request.base, 0);
     CHECK(watcher_wait(&watcher, 2));
-    CHECK_STR(heard.kinds, "as");
+    CHECK_STR(events.kinds, "as");
     fake_engine_attach(setup.engine, "other", 77);
     CHECK(watcher_wait(&watcher, 3));
     fake_engine_detach(setup.engine, FAKE_PID);
     CHECK(watcher_wait(&watcher, 4));
-    CHECK_STR(heard.kinds, "asad");
-    CHECK_INT(heard.pids[2], ==, 77);
-    CHECK_INT(heard.pids[3], ==, FAKE_PID);
+    CHECK_STR(events.kinds, "asad");
+    CHECK_INT(events.pids[2], ==, 77);
+    CHECK_INT(events.pids[3], ==, FAKE_PID);
     client_call_cancel(watcher.call);
     CHECK_INT(watcher_end(&watcher, NULL), ==, SONDE_CANCELLED);
     setup_end(&setup);
 }
 
-/* Which of pids 1000..1049 the watcher believes to be there. */
+/* Which of the pids 1000 to 1049 are attached, according to the events received. */
 static struct {
     int there[50];
     bool nonsense, saw_end;
     uint32_t messages;
-} belief;
+} crowd;
 
 static bool on_crowd(struct watcher *watcher, const ProtobufCMessage *message) {
     const Sonde__V1__TargetEvent *event = (const void *)message;
     int32_t pid = event->target ? event->target->pid : 0;
-    belief.messages++;
-    belief.saw_end |= pid == 9999;
+    crowd.messages++;
+    crowd.saw_end |= pid == 9999;
     if (pid < 1000 || pid >= 1050)
         return true;
-    int *there = &belief.there[pid - 1000];
+    int *there = &crowd.there[pid - 1000];
     *there += event->kind == SONDE__V1__TARGET_EVENT__KIND__ATTACHED ? 1 : -1;
-    belief.nonsense |= *there < 0 || *there > 1;
+    crowd.nonsense |= *there < 0 || *there > 1;
     return true;
 }
 
-TEST(watch_of_a_slow_reader_forgets_targets_that_came_and_went) {
+TEST(a_slow_watcher_does_not_see_targets_that_came_and_went) {
     Sonde__V1__WatchTargetsRequest request = SONDE__V1__WATCH_TARGETS_REQUEST__INIT;
     struct watcher watcher = {.on_message = on_crowd, .holds = true};
     setup_begin(&setup);
-    memset(&belief, 0, sizeof belief);
+    memset(&crowd, 0, sizeof crowd);
     watcher_start(&watcher, setup.client, &client_watch_targets, &request.base, 0);
     CHECK(watcher_wait(&watcher, 1));
     for (int i = 0; i < 40000; i++) {
@@ -388,20 +388,20 @@ TEST(watch_of_a_slow_reader_forgets_targets_that_came_and_went) {
     }
     fake_engine_attach(setup.engine, "stays", 1007);
     fake_engine_attach(setup.engine, "end", 9999);
-    for (uint32_t i = 2; !belief.saw_end; i++) {
+    for (uint32_t i = 2; !crowd.saw_end; i++) {
         client_call_next(watcher.call);
         CHECK(watcher_wait(&watcher, i));
     }
-    CHECK_INT(belief.messages, <, 40000);
-    CHECK(!belief.nonsense);
+    CHECK_INT(crowd.messages, <, 40000);
+    CHECK(!crowd.nonsense);
     for (int i = 0; i < 50; i++)
-        CHECK_INT(belief.there[i], ==, i == 7);
+        CHECK_INT(crowd.there[i], ==, i == 7);
     client_call_cancel(watcher.call);
     CHECK_INT(watcher_end(&watcher, NULL), ==, SONDE_CANCELLED);
     setup_end(&setup);
 }
 
-TEST(two_services_on_one_path_are_one_too_many) {
+TEST(a_second_service_on_the_same_path_is_refused) {
     struct rpc_server *second = NULL;
     struct sonde_diag diag = {0};
     setup_begin(&setup);
@@ -414,7 +414,7 @@ TEST(two_services_on_one_path_are_one_too_many) {
     setup_end(&setup);
 }
 
-TEST(open_address_needs_token_certificate_or_a_word) {
+TEST(an_address_open_to_others_needs_tokens_certificates_or_insecure) {
     const char *addresses[] = {"0.0.0.0:0"};
     struct sonde_diag diag = {0};
     struct rpc_server *server = NULL;
@@ -433,7 +433,7 @@ TEST(open_address_needs_token_certificate_or_a_word) {
     engine_destroy(engine);
 }
 
-TEST(server_that_cannot_start_leaves_nothing) {
+TEST(a_server_that_cannot_start_leaves_no_socket) {
     struct sonde_diag diag = {0};
     struct rpc_server *server = NULL;
     char folder[64], address[64];

@@ -50,7 +50,7 @@ static void remove_captures(const struct setup *setup) {
         snprintf(path, sizeof path, "%s/%010d.capture", setup->captures, id);
         unlink(path);
     }
-    CHECK_INT(rmdir(setup->captures), ==, 0); /* nothing unfinished is left */
+    CHECK_INT(rmdir(setup->captures), ==, 0); /* no unfinished capture is left */
 }
 
 void setup_end(struct setup *setup) {
@@ -59,7 +59,7 @@ void setup_end(struct setup *setup) {
     CHECK_INT(fake_engine_unreleased(setup->engine), ==, 0);
     engine_destroy(setup->engine);
     remove_captures(setup);
-    CHECK_INT(rmdir(setup->folder), ==, 0); /* neither socket nor lock is left */
+    CHECK_INT(rmdir(setup->folder), ==, 0); /* no socket and no lock file are left */
 }
 
 struct watcher_state {

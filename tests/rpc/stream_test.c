@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Live windows: dictionary, slow readers, the several ends. */
+ * Live streams: their dictionary, slow readers, and the ways in which a stream ends. */
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 
@@ -53,7 +53,7 @@ static void stream(struct watcher *watcher, uint32_t window_ms, uint32_t max_win
     watcher_start(watcher, setup.client, &client_stream_cpu, &request.base, deadline_ms);
 }
 
-TEST(stream_ends_after_max_windows_and_names_things_once) {
+TEST(a_stream_ends_after_max_windows_and_sends_each_name_once) {
     struct watcher watcher = {0};
     setup_begin(&setup);
     stream(&watcher, 50, 4, 0);
@@ -67,7 +67,7 @@ TEST(stream_ends_after_max_windows_and_names_things_once) {
     setup_end(&setup);
 }
 
-TEST(stream_of_a_target_that_ends_says_so) {
+TEST(a_stream_ends_with_its_target_and_says_so) {
     struct watcher watcher = {0};
     setup_begin(&setup);
     stream(&watcher, 50, 0, 0);
@@ -83,7 +83,7 @@ static bool was_cancelled(void *context) {
     return fake_engine_cancelled(setup.engine) == *(const uint32_t *)context;
 }
 
-TEST(stream_that_is_cancelled_stops_in_the_engine) {
+TEST(a_cancelled_stream_stops_in_the_engine) {
     struct watcher watcher = {0};
     uint32_t one = 1;
     setup_begin(&setup);
@@ -95,7 +95,7 @@ TEST(stream_that_is_cancelled_stops_in_the_engine) {
     setup_end(&setup);
 }
 
-TEST(stream_past_its_deadline_stops_in_the_engine) {
+TEST(a_stream_past_its_deadline_stops_in_the_engine) {
     struct watcher watcher = {0};
     uint32_t one = 1;
     setup_begin(&setup);
@@ -115,9 +115,9 @@ static uint64_t resident_bytes(void) {
     return bytes;
 }
 
-/* Windows of 8,000 counts: what is on the wire fills up after a few, and their profiles in a queue
- * would take hundreds of MB. */
-TEST(stream_to_a_reader_that_waits_melts_windows_and_holds_little) {
+/* Each window has 8,000 counts, so that a few of them fill the connection's buffers. Keeping all
+ * later windows in a queue would take hundreds of MB. */
+TEST(a_stream_to_a_slow_reader_merges_windows_and_uses_little_memory) {
     struct watcher watcher = {.holds = true};
     setup_begin(&setup);
     fake_engine_stacks(setup.engine, SLOW_STACKS, false);
@@ -141,7 +141,7 @@ TEST(stream_to_a_reader_that_waits_melts_windows_and_holds_little) {
     setup_end(&setup);
 }
 
-TEST(stream_with_ever_new_stacks_keeps_its_dictionary) {
+TEST(a_stream_with_new_stacks_in_each_window_extends_its_dictionary) {
     struct watcher watcher = {0};
     setup_begin(&setup);
     fake_engine_stacks(setup.engine, 50, true);
@@ -152,7 +152,7 @@ TEST(stream_with_ever_new_stacks_keeps_its_dictionary) {
     setup_end(&setup);
 }
 
-TEST(stop_with_live_streams_tells_each_and_ends_at_once) {
+TEST(stopping_ends_all_streams_with_a_reason_and_at_once) {
     struct watcher windows = {0}, targets = {0}, capture = {0};
     Sonde__V1__WatchTargetsRequest watch = SONDE__V1__WATCH_TARGETS_REQUEST__INIT;
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
@@ -173,7 +173,7 @@ TEST(stop_with_live_streams_tells_each_and_ends_at_once) {
     setup_end(&setup);
 }
 
-TEST(stop_lets_a_short_capture_finish_within_the_grace) {
+TEST(stopping_waits_for_a_short_capture_within_the_grace_period) {
     struct watcher capture = {0};
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     setup_begin(&setup);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The symbol methods of a real sonded without any target, from Python: uploads, names by build-id and by mappings,
-streams of batches, the list, eviction, and what goes wrong."""
+"""The symbol methods of a real sonded without targets, called from Python: uploads, names by build-id and by mappings, streams
+of batches, the list of files, eviction, and errors."""
 
 import http.server
 import os
@@ -36,7 +36,7 @@ def run(*words, **options):
 
 
 class Sonded:
-    """One service in a folder of its own, until the end of a with block."""
+    """One service with a temporary folder, which runs until the end of the with block."""
 
     def __init__(self, *flags):
         self.folder = tempfile.mkdtemp(prefix="x.")
@@ -73,7 +73,7 @@ class Sonded:
 
 
 class Program:
-    """A program with its pieces: full, stripped, and only its debug information."""
+    """A compiled program: complete, stripped, and only its debug information."""
 
     def __init__(self, folder):
         if not shutil.which("gcc") or not shutil.which("objcopy"):
@@ -99,7 +99,7 @@ def refused(code, reason, call):
     except grpc.RpcError as error:
         check.equal((error.code(), dict(error.trailing_metadata()).get("sonde-reason")), (code, reason), error.details())
         return error.details()
-    raise AssertionError(f"it was not refused with {reason}")
+    raise AssertionError(f"the call was not refused with {reason}")
 
 
 def names(symbols):
@@ -112,8 +112,8 @@ def test_an_upload_gives_names_inlines_files_and_lines_by_build_id():
         ask = dict(build_id=program.build_id, addresses=[program.planted + 4, 1], wait_ms=20000)
         text = refused(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", lambda: sonded.service.Symbolize(**ask))
         check.contains(text, "upload")
-        kept = sonded.upload(program.debug)
-        check.equal((kept.build_id, kept.kind, kept.quality), (program.build_id, 1, 3))
+        uploaded = sonded.upload(program.debug)
+        check.equal((uploaded.build_id, uploaded.kind, uploaded.quality), (program.build_id, 1, 3))
         check.equal([os.path.relpath(path, sonded.path("data/symbols/uploads")) for path in sonded.uploads()],
                     [f".build-id/{program.build_id[:2]}/{program.build_id[2:]}.debug"])
         inside, outside = sonded.service.Symbolize(timeout=30, **ask).symbols
@@ -122,7 +122,7 @@ def test_an_upload_gives_names_inlines_files_and_lines_by_build_id():
         check.equal(inside.build_id, program.build_id)
 
 
-def test_mappings_of_a_profile_are_placed_and_strangers_stay_unknown():
+def test_addresses_are_resolved_by_mappings_and_unknown_build_ids_reported():
     with Sonded() as sonded:
         program = Program(sonded.folder)
         sonded.upload(program.debug)
@@ -165,7 +165,7 @@ def test_a_stream_sends_every_name_once():
         check.equal([module.build_id for module in modules], [program.build_id])
 
 
-def test_the_list_tells_what_is_there_and_eviction_removes_it():
+def test_stored_files_are_listed_and_removed_by_eviction():
     with Sonded() as sonded:
         program = Program(sonded.folder)
         check.equal(len(sonded.service.ListSymbolFiles().files), 0)
@@ -184,7 +184,7 @@ def test_the_list_tells_what_is_there_and_eviction_removes_it():
         check.equal(len(sonded.service.ListSymbolFiles().files), 0)
 
 
-def test_uploads_that_cannot_be_used_are_refused_and_leave_nothing():
+def test_unusable_uploads_are_refused_and_leave_no_files():
     with Sonded("--upload-mib", "1") as sonded:
         program = Program(sonded.folder)
         invalid = (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
@@ -200,7 +200,7 @@ def test_uploads_that_cannot_be_used_are_refused_and_leave_nothing():
         check.equal(len(sonded.uploads()), 1)
 
 
-def test_an_upload_whose_client_leaves_is_forgotten():
+def test_an_upload_is_removed_if_its_client_disconnects():
     with Sonded() as sonded:
         program = Program(sonded.folder)
         leave = threading.Event()
@@ -212,15 +212,15 @@ def test_an_upload_whose_client_leaves_is_forgotten():
             "/sonde.v1.Profiler/UploadDebugFile",
             request_serializer=lambda fields: sonded.service.message("UploadDebugFileRequest")(**fields).SerializeToString(),
             response_deserializer=None).future(requests())
-        check.until(sonded.uploads, what="the beginning of an upload")
+        check.until(sonded.uploads, what="the start of the upload")
         call.cancel()
         leave.set()
-        check.until(lambda: not sonded.uploads(), what="its end")
+        check.until(lambda: not sonded.uploads(), what="the end of the upload")
         sonded.upload(program.debug)
 
 
 class DebugServer:
-    """What debuginfod serves, of one program, until the end of a with block; `asked` are the paths."""
+    """A debuginfod server with the debug file of one program, until the end of the with block. `asked` has the requested paths."""
 
     def __init__(self, build_id, data):
         asked = self.asked = []
@@ -248,26 +248,26 @@ class DebugServer:
         self.http.server_close()
 
 
-def test_debug_files_come_from_a_server_that_was_named():
+def test_debug_files_are_fetched_from_the_configured_server():
     folder = tempfile.mkdtemp(prefix="x.")
     program = Program(folder)
     with DebugServer(program.build_id, program.debug) as server, Sonded("--debuginfod", server.url) as sonded:
         def ask():
             return sonded.service.Symbolize(build_id=program.build_id, addresses=[program.planted], wait_ms=10000)
-        text = refused(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", ask)  # at once: nobody waits for a server
+        text = refused(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", ask)  # refused at once, without waiting for the server
         check.contains(text, "debuginfod")
         check.until(lambda: any(path.endswith(".debug") for path in sonded.uploads()), what="the debug file")
         check.equal([frame.name for frame in ask().symbols[0].frames][-1], "planted")
         check.equal(server.asked, [f"/buildid/{program.build_id}/debuginfo"])
         for _ in range(3):
             refused(grpc.StatusCode.NOT_FOUND, "NOT_FOUND", lambda: sonded.service.Symbolize(build_id="beef"))
-            check.until(lambda: "/buildid/beef/debuginfo" in server.asked, what="the question")
+            check.until(lambda: "/buildid/beef/debuginfo" in server.asked, what="the request to the server")
             time.sleep(0.1)
         check.equal(server.asked.count("/buildid/beef/debuginfo"), 1)
     shutil.rmtree(folder)
 
 
-def test_a_debuginfod_address_that_is_none_is_refused():
+def test_an_invalid_debuginfod_url_is_refused():
     folder = tempfile.mkdtemp(prefix="x.")
     for url in ("nonsense", "file:///etc"):
         done = subprocess.run([SONDED, "--debuginfod", url, "--socket", "@x", "--data-dir", folder], text=True,
@@ -276,7 +276,7 @@ def test_a_debuginfod_address_that_is_none_is_refused():
     shutil.rmtree(folder)
 
 
-def test_requests_that_contradict_themselves_are_refused():
+def test_contradictory_and_invalid_requests_are_refused():
     with Sonded() as sonded:
         invalid = (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT")
         ask = sonded.service.Symbolize
@@ -290,7 +290,7 @@ def test_requests_that_contradict_themselves_are_refused():
                 lambda: list(sonded.service.SymbolizeStream(iter([dict(build_id="abcd", addresses=[1])]))))
 
 
-def test_a_stop_does_not_wait_for_streams_and_uploads():
+def test_stopping_does_not_wait_for_open_streams():
     with Sonded() as sonded:
         program = Program(sonded.folder)
         sonded.upload(program.debug)
