@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The smallest test harness that reads as sentences: TEST(ring_push_on_full_ring_counts_a_drop) {
- * ... }. Every TEST of a program runs, in the order of its lines; a failed CHECK ends its test and
- * is told with file, line and both values. A program's main is in check.c: arguments choose tests
- * by a part of the name. */
+ * A small test harness. The name of a test is a sentence:
+ *     TEST(ring_push_on_full_ring_counts_a_drop) { ... }
+ * The main() in check.c runs all tests of a program in the order of their lines, or those whose
+ * names contain one of the arguments. A failed CHECK prints its file, line and values and ends its
+ * test. */
 #ifndef SONDE_TESTS_UNIT_CHECK_H
 #define SONDE_TESTS_UNIT_CHECK_H
 
@@ -17,10 +18,11 @@ struct check_test {
 };
 
 void check_register(struct check_test *test);
-/* Ends the running test as failed; printf-like. */
+/* Ends the running test as failed. Takes a printf format. */
 _Noreturn void check_fail(const char *file, int line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* Ends the running test as skipped: the machine refuses what it needs. Say why. */
+/* Ends the running test as skipped, for a test that cannot run on this machine. The text is the
+ * reason. */
 _Noreturn void check_skip(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #define TEST(test_name)                                                           \
@@ -37,7 +39,7 @@ _Noreturn void check_skip(const char *format, ...) __attribute__((format(printf,
             check_fail(__FILE__, __LINE__, "%s", #condition); \
     } while (0)
 
-/* Whole numbers of any type that fits 64 bits. */
+/* Compares integers of any type that fits into 64 bits. */
 #define CHECK_INT(actual, op, expected)                                                     \
     do {                                                                                    \
         long long check_a = (long long)(actual), check_e = (long long)(expected);           \

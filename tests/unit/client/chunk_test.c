@@ -14,7 +14,7 @@ static bool find(const char *bytes, size_t len, size_t *skip) {
 
 #define FIND(text, skip) find(text, sizeof text - 1, skip)
 
-TEST(what_protobuf_packs_is_found_at_every_length_of_the_length) {
+TEST(chunks_packed_by_protobuf_are_found_whatever_their_length) {
     static const size_t lens[] = {0, 1, 127, 128, 16383, 16384, 300000, 2097151, 2097152};
     for (size_t i = 0; i < sizeof lens / sizeof lens[0]; i++) {
         Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
@@ -32,7 +32,7 @@ TEST(what_protobuf_packs_is_found_at_every_length_of_the_length) {
 }
 
 TEST(pieces_may_end_anywhere) {
-    static const char bytes[] = "\x1a\x85\x00hello"; /* a length longer than it needs to be */
+    static const char bytes[] = "\x1a\x85\x00hello"; /* the length has more bytes than necessary */
     size_t len = sizeof bytes - 1, skip;
     for (size_t first = 0; first <= len; first++)
         for (size_t second = first; second <= len; second++) {
@@ -45,7 +45,7 @@ TEST(pieces_may_end_anywhere) {
         }
 }
 
-TEST(what_is_cut_short_or_followed_by_something_is_not_found) {
+TEST(truncated_chunks_and_chunks_with_trailing_bytes_are_not_found) {
     size_t skip;
     CHECK(FIND("\x1a\x05hello", &skip));
     CHECK(!FIND("\x1a\x05hell", &skip));
@@ -64,7 +64,7 @@ TEST(other_fields_and_other_wire_types_are_not_found) {
     CHECK(!FIND("\x9a\x00\x05hello", &skip));
 }
 
-TEST(lengths_that_fit_no_message_are_not_found) {
+TEST(chunks_with_impossible_lengths_are_not_found) {
     size_t skip;
     CHECK(FIND("\x1a\x82\x80\x80\x80\x00hi", &skip));
     CHECK(!FIND("\x1a\x82\x80\x80\x80\x10hi", &skip));

@@ -23,7 +23,7 @@ class DevTools(unittest.TestCase):
         text = subprocess.run([DRAW, "heapsnapshot", *arguments], check=True, capture_output=True).stdout.decode()
         return self.page.load(text, "new_node")
 
-    def test_sizes_by_site_are_the_profiles(self):
+    def test_sizes_by_site_are_those_of_the_profile(self):
         result = self.load("trimmed")
         expected = {"grow_table": (10, 31097609), "new_node": (40, 20972800), "[libfixture.so.1]+0x2000": (2, 1049276),
                     "[allocator]": (1, 526338)}
@@ -33,7 +33,7 @@ class DevTools(unittest.TestCase):
         retained = {c["name"]: c["maxRet"] for c in result["classes"] if c["self"]}
         self.assertEqual(retained, {name: size for name, (_, size) in expected.items()})
 
-    def test_allocations_are_seen_with_their_stacks(self):
+    def test_allocations_are_shown_with_their_stacks(self):
         result = self.load("trimmed")
         tops = {top["name"]: (top["count"], top["size"], top["liveCount"], top["liveSize"]) for top in result["tops"]}
         self.assertEqual(tops["new_node"], (40, 20972800, 40, 20972800))

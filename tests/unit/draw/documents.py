@@ -25,7 +25,7 @@ def classes(root, tag, name):
 
 
 class Pictures(unittest.TestCase):
-    def test_every_picture_is_one_well_formed_document(self):
+    def test_every_svg_is_one_well_formed_document(self):
         for output in ["flamegraph", "callgraph"]:
             for fixture in FIXTURES:
                 text = draw(output, fixture)
@@ -35,7 +35,7 @@ class Pictures(unittest.TestCase):
                 self.assertEqual(len(list(root.iter(SVG + "script"))), 1, (output, fixture))
                 self.assertEqual(len(list(root.iter(SVG + "style"))), 1, (output, fixture))
 
-    def test_nothing_in_a_picture_is_an_inline_handler_or_style(self):
+    def test_an_svg_has_no_inline_handlers_or_styles(self):
         for output in ["flamegraph", "callgraph"]:
             for element in ElementTree.fromstring(draw(output, "hostile")).iter():
                 for name in element.attrib:
@@ -61,13 +61,13 @@ class Pictures(unittest.TestCase):
                 digest = base64.b64encode(hashlib.sha256(data).digest()).decode()
                 self.assertEqual(f"'sha256-{digest}'", source)
 
-    def test_the_script_is_at_most_200_lines_and_the_same_everywhere(self):
+    def test_the_script_is_at_most_200_lines_and_the_same_in_all_svgs(self):
         scripts = {next(ElementTree.fromstring(draw(o, f)).iter(SVG + "script")).text
                    for o in ["flamegraph", "callgraph"] for f in FIXTURES}
         self.assertEqual(len(scripts), 1)
         self.assertLessEqual(len(scripts.pop().splitlines()), 200)
 
-    def test_a_frame_is_as_wide_as_its_share_and_stands_on_its_caller(self):
+    def test_a_frame_is_as_wide_as_its_share_and_is_drawn_above_its_caller(self):
         root = ElementTree.fromstring(draw("flamegraph", "server"))
         frames = [p for g in classes(root, "g", "frames") for p in g.iter(SVG + "path")]
         place = {p.find(SVG + "title").text.rsplit(" (", 1)[0]: p for p in frames}
@@ -86,7 +86,7 @@ class Pictures(unittest.TestCase):
         self.assertEqual(place["all"].get("data-v"), "972")
         self.assertEqual(place["tcp_sendmsg"].get("data-v"), "220 220")
 
-    def test_what_is_too_narrow_is_folded_with_a_count_and_no_weight_is_lost(self):
+    def test_narrow_frames_are_folded_with_a_count_and_no_weight_is_lost(self):
         root = ElementTree.fromstring(draw("flamegraph", "large"))
         frames = [p for g in classes(root, "g", "frames") for p in g.iter(SVG + "path")]
         folded = [p for p in frames if p.find(SVG + "title").text.startswith("(")]
@@ -99,7 +99,7 @@ class Pictures(unittest.TestCase):
         # Frames too small even for a "(n more)" are counted by their parent.
         self.assertTrue(lost == 0 or any(p.get("data-n") for p in frames if p not in folded))
 
-    def test_empty_pictures_say_no_samples_and_why(self):
+    def test_svgs_without_samples_say_so_and_why(self):
         for output in ["flamegraph", "callgraph"]:
             root = ElementTree.fromstring(draw(output, "empty"))
             self.assertEqual([t.text for t in classes(root, "text", "empty")], ["no samples"])
@@ -240,7 +240,7 @@ class HeapSnapshot(unittest.TestCase):
         self.assertEqual(document["samples"][1], nodes[-1]["id"])
         return nodes, edges, traces, functions
 
-    def test_objects_hang_on_their_site_and_add_up_to_the_profile(self):
+    def test_objects_are_below_their_site_and_add_up_to_the_profile(self):
         for fixture in HEAPS:
             nodes, edges, _, _ = self.check(fixture)
             self.assertEqual(sum(node["self_size"] for node in nodes), total(fixture) if fixture != "memory" else 5 * 2**20 + 1536)
@@ -251,7 +251,7 @@ class HeapSnapshot(unittest.TestCase):
                         self.assertEqual(nodes[edge[2] // 7]["name"], node["name"])
                 at += node["edge_count"]
 
-    def test_an_object_stands_for_what_one_sample_stands_for(self):
+    def test_an_object_has_the_size_that_one_sample_represents(self):
         nodes, _, _, _ = self.check("trimmed")
         objects = {}
         for node in nodes:
@@ -284,7 +284,7 @@ class HeapSnapshot(unittest.TestCase):
 
 
 class HeapProfile(unittest.TestCase):
-    def test_the_tree_and_the_samples_hold_the_profile(self):
+    def test_the_tree_and_the_samples_have_the_values_of_the_profile(self):
         for fixture in HEAPS:
             document = json.loads(draw("heapprofile", fixture))
             sizes, waiting = {}, [document["head"]]

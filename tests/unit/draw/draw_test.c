@@ -192,7 +192,7 @@ TEST(draw_legacy_has_return_addresses_and_no_notes) {
     CHECK_INT(word(&out, 11), ==, 0x403010 + 1);
     size_t at = 5, ones = 0;
     for (; word(&out, at) != 0; at += 2 + word(&out, at + 1))
-        ones += word(&out, at + 1) == 1; /* "[truncated]" under copy_bytes is left out */
+        ones += word(&out, at + 1) == 1; /* "[truncated]" below copy_bytes is omitted */
     CHECK_INT(ones, ==, 1);
     CHECK_INT(word(&out, at + 1), ==, 1);
     CHECK_INT(word(&out, at + 2), ==, 0);

@@ -60,7 +60,7 @@ pprof -raw "$room/legacy.prof" >"$room/raw"
 expect "$room/raw" '^Period: 10101000$'
 expect "$room/raw" '^ +220 2222220000: '
 expect "$room/raw" '0x406000 M=1'
-expect "$room/raw" '0x403010 M=1' # a caller, as in the profile: the reader itself moves it back by one
+expect "$room/raw" '0x403010 M=1' # a return address, unchanged: go tool pprof subtracts one itself
 # Memory: go reads the same values per site from our gperftools text and from our pprof.
 $draw legacy trimmed >"$room/p.legacy.heap"
 $draw proto trimmed >"$room/heap.pb.gz"
@@ -69,7 +69,7 @@ for type in inuse_space alloc_space; do
     pprof -traces -unit=B -sample_index=$type "$room/heap.pb.gz" | grep -Eo '^ *[0-9]+B' | sort >"$room/from_proto"
     pprof -traces -unit=B -sample_index=$type "$room/p.legacy.heap" | grep -Eo '^ *[0-9]+B' | sort >"$room/from_text"
     [ "$(wc -l <"$room/from_proto")" = 4 ] || { echo "4 stacks, not:"; cat "$room/from_proto"; exit 1; }
-    # go cuts fractions off.
+    # go tool pprof truncates fractions.
     paste "$room/from_proto" "$room/from_text" | tr -d B | awk '$1 - $2 > 300 || $2 - $1 > 300 { print "far off:", $0; bad = 1 } END { exit bad }'
     passed=$((passed + 2))
 done
@@ -83,7 +83,7 @@ expect "$room/top" ' 50.66MB 99.02%  main$'
 for name in grow_table new_node main; do
     cells() { awk -v name="$name" '{ sub(" \\(inline\\)", ""); if ($NF == name || index($0, name "<")) print $1, $4 }' "$1"; }
     [ -n "$(cells "$room/ours")" ] && [ "$(cells "$room/top")" = "$(cells "$room/ours")" ] || {
-        echo "$name is not as go prints it"; cat "$room/top" "$room/ours"; exit 1; }
+        echo "go tool pprof prints other values for $name"; cat "$room/top" "$room/ours"; exit 1; }
     passed=$((passed + 1))
 done
 echo "$passed passed, 0 failed"

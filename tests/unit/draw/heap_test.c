@@ -60,7 +60,7 @@ static void check_back(size_t count, const double *objects, const double *bytes,
     sonde_profile_destroy(profile);
 }
 
-TEST(legacy_heap_of_one_size_per_stack_is_read_back_exactly) {
+TEST(legacy_heap_with_one_size_per_stack_is_read_back_exactly) {
     for (double size = 16; size < 1e9; size *= 3)
         for (double samples = 1; samples < 1e5; samples *= 10) {
             double objects = samples / (1 - exp(-size / PERIOD)), bytes = objects * size;

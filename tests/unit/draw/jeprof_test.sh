@@ -20,7 +20,7 @@ for reader in jeprof google-pprof; do
     expect "$room/top" '^Total: 972 samples'
     expect "$room/top" '^ +449 +46\.2% +46\.2% +449 +46\.2% '
     expect "$room/top" ' 833 +85\.7% .*0000402000'
-    # Of nothing they print nothing, but they must take it for a profile.
+    # They print nothing for an empty profile, but must accept it.
     "$reader" --text "$room/program" "$room/empty.prof" >"$room/top" 2>"$room/errors" || { cat "$room/errors"; exit 1; }
     expect "$room/errors" 'Using local file .*empty.prof'
 done

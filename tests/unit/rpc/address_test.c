@@ -14,7 +14,7 @@ TEST(address_of_a_unix_socket_is_a_path) {
     CHECK_STR(address.path, "x.sock");
 }
 
-TEST(address_of_tcp_tells_loopback_from_the_rest) {
+TEST(address_of_tcp_distinguishes_loopback_from_the_rest) {
     CHECK_INT(rpc_address_parse("127.0.0.1:0", &address, &diag), ==, SONDE_OK);
     CHECK(address.is_loopback && !address.path);
     CHECK_INT(rpc_address_parse("127.9.9.9:80", &address, &diag), ==, SONDE_OK);
@@ -31,7 +31,7 @@ TEST(address_of_tcp_tells_loopback_from_the_rest) {
     CHECK(!address.is_loopback);
 }
 
-TEST(address_of_no_known_form_is_refused) {
+TEST(address_of_unknown_form_is_refused) {
     static const char *const wrong[] = {
         "",         ":",      ":80",   "host",  "1.2.3.4:", "h:80a",     "h:65536",
         "h:123456", "::1:80", "[::1]", "unix:", "[]:80",    "1.2.3.4:-1"};

@@ -23,7 +23,7 @@ TEST(intern_numbers_by_first_appearance) {
     dictionary_finish(&intern);
 }
 
-TEST(intern_finds_every_one_of_many_again) {
+TEST(intern_finds_each_of_many_strings_again) {
     struct dictionary intern;
     dictionary_init(&intern, 64 << 20);
     char text[32];
@@ -36,7 +36,7 @@ TEST(intern_finds_every_one_of_many_again) {
     dictionary_finish(&intern);
 }
 
-TEST(intern_past_its_bound_adds_nothing_and_still_finds) {
+TEST(intern_beyond_its_limit_adds_nothing_and_still_finds) {
     struct dictionary intern;
     dictionary_init(&intern, 4096);
     char text[32];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fake engine's session of allocations: one for all engines; it has 2 stacks once it ran. */
+ * The fake engine's allocation session. All engines share one; its result has 2 stacks. */
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
 

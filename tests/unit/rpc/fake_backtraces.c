@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Three threads of the fake engine: two with one stack, of which one has an odd name, and one that
- * could not be looked at. */
+ * The fake engine's three threads: two share a stack, and one of them has an odd name; the third
+ * could not be walked. */
 #include "service/engine/backtraces/backtraces.h"
 #include "tests/unit/rpc/fake_engine.h"
 

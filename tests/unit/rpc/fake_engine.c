@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One lock, one thread that ticks every few milliseconds for all captures, one worker. Events are
- * called under the lock, which is fine for receivers that only post. */
+ * The engine has one lock, one thread that produces samples for all captures every few
+ * milliseconds, and one worker. It calls event callbacks with the lock held, so they may only post. */
 #include "tests/unit/rpc/fake_engine.h"
 
 #include "service/symbol/symbol.h"
@@ -91,7 +91,7 @@ static void give_profile(struct engine_capture *capture, int64_t from_ns) {
     capture->sequence++;
 }
 
-/* The result, when one is due, and the end. */
+/* Sends the result, unless the capture was cancelled or the engine is stopping, and the end. */
 static void end_capture(struct engine_capture *capture) {
     sonde_err err = capture->cancel           ? SONDE_CANCELLED
                     : capture->engine->ending ? SONDE_UNAVAILABLE
@@ -455,7 +455,7 @@ sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_sp
     return err;
 }
 
-/* A session that ran has 3 stacks, none that never was. */
+/* The result of a session that was started has 3 stacks. */
 sonde_err engine_session_stop(struct engine *engine, const struct engine_selector *selector,
                               const struct engine_capture_events *events, void *context,
                               struct sonde_diag *diag) {

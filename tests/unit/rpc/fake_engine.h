@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An engine without guests, for the tests of service/rpc: it implements engine.h, its captures
- * hold made-up samples of known content, and a test turns the screws below.
+ * An engine without guests, for the tests of service/rpc: it implements engine.h with made-up
+ * samples, which a test can change with the functions below.
  *
- * The start: one target, "demo", pid 4242, with the command line "demo", "--port", "80". Every
- * window and every capture has `stacks` stacks (3) of 10 samples each: main → f<n>, thread
- * "worker", tid 7. */
+ * At the start there is one target, "demo" with pid 4242 and the command line "demo", "--port",
+ * "80". Every window and every capture has 3 stacks (see fake_engine_stacks) of 10 samples each:
+ * main → f<n>, thread "worker", tid 7. */
 #ifndef SONDE_TESTS_UNIT_RPC_FAKE_ENGINE_H
 #define SONDE_TESTS_UNIT_RPC_FAKE_ENGINE_H
 
@@ -16,23 +16,24 @@
 struct engine *fake_engine_create(void);
 
 void fake_engine_attach(struct engine *engine, const char *name, pid_t pid);
-/* Ends the target's captures as an engine does: a result, facts.target_gone. */
+/* Detaches the target and ends its captures as the engine does: with a result that says
+ * target_gone. */
 void fake_engine_detach(struct engine *engine, pid_t pid);
 
-/* The session of allocations was never started. */
+/* Resets the allocation session: it was never started. */
 void fake_allocs_forget(void);
 
-/* Stacks of every profile from now on; with `fresh`, other ones in every window. */
+/* Sets the number of stacks in each profile; with `fresh`, each window has new ones. */
 void fake_engine_stacks(struct engine *engine, uint32_t stacks, bool fresh);
-/* Bytes of every function name; 0 = short. */
+/* Sets the length of every function name in bytes; 0 means short names. */
 void fake_engine_name_len(struct engine *engine, uint32_t name_len);
-/* engine_submit says no. */
+/* Makes engine_submit refuse all work. */
 void fake_engine_refuse_work(struct engine *engine, bool refuse);
-/* When the client of the last capture gives up, as the engine was told. */
+/* The result_by_ns of the last capture: when its client gives up. */
 uint64_t fake_engine_result_by_ns(struct engine *engine);
-/* How many captures ended by engine_capture_cancel. */
+/* Number of captures that engine_capture_cancel ended. */
 uint32_t fake_engine_cancelled(struct engine *engine);
-/* Handles given out and not released. */
+/* Number of capture handles that have not been released. */
 uint32_t fake_engine_unreleased(struct engine *engine);
 
 #endif

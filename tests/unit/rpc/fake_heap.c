@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The heap of the fake engine, without memory of what was asked: an activation by "second" is
- * refused, a deactivation was active when dumps are to be deleted; two dumps are listed. A raw dump
- * is 1,200,000 bytes; a profile is main → keep, 3000 bytes; in 000001.heap 2000, and main → gone,
- * 400; 000003.heap is of an earlier epoch. There is no other. Of processes that have ended two left
- * a dump, none of them one named "other"; pid 1 stands for a service without a data directory. */
+ * The fake engine's heap. It has no state:
+ *   - It refuses an activation by the owner "second". A deactivation that also deletes dumps
+ *     reports that profiling was active.
+ *   - It lists two dumps. A raw dump is 1,200,000 bytes. A snapshot's profile is main → keep, 3,000
+ *     bytes; that of 000001.heap is main → keep, 2,000 bytes, and main → gone, 400 bytes.
+ *     000003.heap is from an earlier epoch. Other dumps are not found.
+ *   - Two processes that have ended left a dump, neither of them named "other". For pid 1 the answer
+ *     is that the service has no data directory. */
 #include "service/engine/heap/heap.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The fake engine's made-up content. */
+ * The fake engine's targets, profiles, sessions and symbols. */
 #ifndef SONDE_TESTS_UNIT_RPC_FAKE_PARTS_H
 #define SONDE_TESTS_UNIT_RPC_FAKE_PARTS_H
 
@@ -10,7 +10,7 @@
  * one has an inlined frame in its leaf; every function's file is "demo.c". */
 struct sonde_profile *fake_profile(uint32_t first, uint32_t stacks, uint32_t name_len);
 
-/* As many stacks of 1000 objects and 3000 bytes each; the period is sample_bytes, a comment says
+/* `stacks` stacks of 1,000 objects and 3,000 bytes each. The period is sample_bytes; a comment has
  * the probability. */
 struct sonde_profile *fake_allocs(const struct engine_allocs_spec *spec, uint32_t stacks);
 
@@ -28,7 +28,7 @@ SONDE_MUST_USE sonde_err fake_session_start(struct fake_session *session, uint32
                                             struct engine_session_info *info,
                                             struct sonde_diag *diag);
 
-/* Answers on a worker: an odd address has the name "odd\xff" in "demo", an even one has none. */
+/* Resolves addresses on a worker: odd ones are "odd\xff" in "demo", even ones have no name. */
 struct fake_symbols {
     struct engine_work work;
     engine_on_symbols *on_answer;

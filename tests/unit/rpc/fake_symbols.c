@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names by file and the store's files, without a store: the file "abcd" is known, "c0de" gets
- * better with the third question and "dead" never does, uploads are kept as a count of bytes. */
+ * The fake engine's symbol files: "abcd" is known, the names of "c0de" get better with the third
+ * request, those of "dead" never do. Of an upload it counts only the bytes. */
 #include "service/symbol/files/files.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
@@ -100,7 +100,7 @@ sonde_err engine_upload_begin(struct engine *engine, uint64_t size, struct symbo
 sonde_err engine_upload_write(struct symbol_upload *upload, const void *bytes, size_t len,
                               struct sonde_diag *diag) {
     if (len > upload->size - upload->written)
-        return sonde_fail(diag, SONDE_TOO_LARGE, "more came than was announced");
+        return sonde_fail(diag, SONDE_TOO_LARGE, "the file is larger than announced");
     if (upload->written == 0 && len > 0)
         upload->first = *(const char *)bytes;
     upload->written += len;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Both tables of methods, the service's and the C client's, against profiler.proto. */
+ * Compares the service's and the C client's tables of methods with profiler.proto. */
 #include "clients/c/client.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/server_state.h"
@@ -22,7 +22,7 @@ static const struct client_method *called(const char *path) {
     return NULL;
 }
 
-TEST(every_method_of_the_proto_is_served_and_can_be_called) {
+TEST(every_method_of_the_proto_is_in_both_tables) {
     const ProtobufCServiceDescriptor *service = &sonde__v1__profiler__descriptor;
     CHECK_INT(client_method_count, ==, service->n_methods);
     for (unsigned i = 0; i < service->n_methods; i++) {
@@ -32,7 +32,7 @@ TEST(every_method_of_the_proto_is_served_and_can_be_called) {
         const struct rpc_method *ours = served(path);
         const struct client_method *theirs = called(path);
         if (!ours || !theirs)
-            check_fail(__FILE__, __LINE__, "%s stands in one table only", path);
+            check_fail(__FILE__, __LINE__, "%s is missing in one of the tables", path);
         CHECK(ours->request == method->input);
         CHECK(theirs->request == method->input);
         CHECK(theirs->response == method->output);

@@ -11,7 +11,7 @@ TEST(number_zero_is_the_default) {
     CHECK_INT(value, ==, 99);
 }
 
-TEST(number_out_of_bounds_is_told_with_field_value_and_bounds) {
+TEST(number_out_of_bounds_is_refused_with_field_value_and_bounds) {
     uint32_t value = 0;
     CHECK_INT(rpc_number("frequency_hz", 10001, 99, 1, 10000, &value, &diag), ==,
               SONDE_INVALID_ARGUMENT);
@@ -19,7 +19,7 @@ TEST(number_out_of_bounds_is_told_with_field_value_and_bounds) {
     CHECK_INT(rpc_number("frequency_hz", 10000, 99, 1, 10000, &value, &diag), ==, SONDE_OK);
 }
 
-TEST(capture_defaults_are_ten_seconds_at_99_hz_as_pprof) {
+TEST(capture_default_is_ten_seconds_at_99_hz_as_pprof) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     struct engine_cpu_spec spec;
     struct rpc_rendering rendering;
@@ -31,7 +31,7 @@ TEST(capture_defaults_are_ten_seconds_at_99_hz_as_pprof) {
     CHECK_STR(spec.target.name, "");
 }
 
-TEST(modes_and_ceilings_have_bounds) {
+TEST(mode_and_maximum_overhead_have_bounds) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     struct engine_cpu_spec spec;
     struct rpc_rendering rendering;
@@ -51,7 +51,7 @@ TEST(modes_and_ceilings_have_bounds) {
     CHECK_STR(diag.text, "mode: \"3\" is not one of 0 (CPU), 1 (WALL), 2 (OFF_CPU)");
 }
 
-TEST(capture_without_progress_asks_for_none) {
+TEST(capture_without_progress_requests_none) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     struct engine_cpu_spec spec;
     struct rpc_rendering rendering;
@@ -86,7 +86,7 @@ TEST(rendering_refuses_formats_that_cpu_profiles_do_not_have) {
     CHECK_INT(render(-1, &rendering), ==, SONDE_INVALID_ARGUMENT);
 }
 
-TEST(rendering_keeps_what_was_asked) {
+TEST(rendering_has_the_requested_options) {
     Sonde__V1__Rendering message = SONDE__V1__RENDERING__INIT;
     struct rpc_rendering rendering;
     message.raw = true;
@@ -103,7 +103,7 @@ TEST(rendering_keeps_what_was_asked) {
     CHECK_INT(rpc_rendering(&message, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
 }
 
-TEST(selector_refuses_a_negative_pid_and_an_endless_name) {
+TEST(selector_refuses_a_negative_pid_and_a_name_that_is_too_long) {
     Sonde__V1__TargetSelector message = SONDE__V1__TARGET_SELECTOR__INIT;
     struct engine_selector selector;
     char name[80];
@@ -130,7 +130,7 @@ TEST(stream_windows_have_bounds_and_a_default) {
     CHECK_STR(diag.text, "window_ms: \"49\" is not a whole number from 50 to 60000");
 }
 
-TEST(session_has_a_lease_of_an_hour_unless_told) {
+TEST(session_has_a_lease_of_an_hour_by_default) {
     Sonde__V1__StartCpuRequest request = SONDE__V1__START_CPU_REQUEST__INIT;
     struct engine_cpu_spec spec;
     uint32_t lease_ms = 0;

@@ -29,7 +29,7 @@ static struct saved_captures *open_for(uint32_t count, uint64_t bytes) {
     return saved;
 }
 
-/* One sample of `value` nanoseconds. */
+/* A profile with one sample of `value` nanoseconds. */
 static struct sonde_profile *make(int64_t value) {
     const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
     struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
@@ -50,7 +50,7 @@ static struct saved_capture_draft write_one(struct saved_captures *saved, int64_
     metadata.uuid = (char *)"0123";
     metadata.kind = (char *)"cpu";
     metadata.start_unix_ns = value;
-    metadata.id = 77; /* not looked at */
+    metadata.id = 77; /* ignored */
     CHECK_INT(saved_capture_write(saved, profile, &metadata, &draft, NULL), ==, SONDE_OK);
     sonde_profile_destroy(profile);
     return draft;
@@ -91,7 +91,7 @@ static int files(void) {
     return count;
 }
 
-TEST(a_capture_is_read_as_it_was_written) {
+TEST(a_capture_is_read_back_unchanged) {
     begin();
     struct saved_captures *saved = open_for(4, 1 << 20);
     uint64_t id = add(saved, 4711);
@@ -103,7 +103,7 @@ TEST(a_capture_is_read_as_it_was_written) {
     end();
 }
 
-TEST(the_oldest_go_when_there_are_too_many) {
+TEST(the_oldest_captures_are_removed_when_there_are_too_many) {
     begin();
     struct saved_captures *saved = open_for(2, 1 << 20);
     for (int64_t i = 1; i <= 5; i++)
@@ -116,7 +116,7 @@ TEST(the_oldest_go_when_there_are_too_many) {
     end();
 }
 
-TEST(the_oldest_go_when_they_are_too_large_but_the_newest_stays) {
+TEST(the_oldest_captures_are_removed_when_they_are_too_large_but_not_the_newest) {
     begin();
     struct saved_captures *saved = open_for(100, 1000);
     for (int64_t i = 1; i <= 40; i++)
@@ -147,7 +147,7 @@ TEST(captures_and_numbers_survive_a_restart) {
     end();
 }
 
-TEST(what_is_unfinished_or_broken_is_removed_at_the_next_start) {
+TEST(unfinished_and_damaged_captures_are_removed_at_the_next_start) {
     char path[128];
     begin();
     struct saved_captures *saved = open_for(9, 1 << 20);
@@ -165,13 +165,13 @@ TEST(what_is_unfinished_or_broken_is_removed_at_the_next_start) {
     CHECK_INT(count_of(saved), ==, 1);
     CHECK(saved_captures_find(saved, whole) != NULL);
     CHECK_INT(files(), ==, 1);
-    CHECK_INT(add(saved, 4), ==, 10); /* after whatever stood there */
+    CHECK_INT(add(saved, 4), ==, 10); /* numbers continue after the highest file name */
     saved_capture_draft_drop(&draft);
     saved_captures_close(saved);
     end();
 }
 
-TEST(a_capture_that_is_read_may_be_dropped_meanwhile) {
+TEST(a_capture_can_be_removed_while_it_is_read) {
     struct sonde_profile *profile;
     int fd;
     begin();
@@ -200,7 +200,7 @@ TEST(a_draft_that_is_dropped_leaves_no_file) {
     end();
 }
 
-TEST(nothing_is_kept_without_a_folder_and_the_reason_is_told) {
+TEST(without_a_folder_saving_is_refused_with_a_reason) {
     Sonde__V1__Capture metadata = SONDE__V1__CAPTURE__INIT;
     struct saved_capture_draft draft = {0};
     struct sonde_diag diag = {0};
@@ -217,7 +217,7 @@ TEST(nothing_is_kept_without_a_folder_and_the_reason_is_told) {
     sonde_profile_destroy(profile);
 }
 
-TEST(a_capture_larger_than_the_bound_is_refused) {
+TEST(a_capture_larger_than_the_limit_is_refused) {
     struct sonde_diag diag = {0};
     Sonde__V1__Capture metadata = SONDE__V1__CAPTURE__INIT;
     struct saved_capture_draft draft = {0};
@@ -231,7 +231,7 @@ TEST(a_capture_larger_than_the_bound_is_refused) {
     end();
 }
 
-TEST(a_result_that_comes_again_is_known) {
+TEST(a_result_that_was_saved_before_is_recognised) {
     begin();
     struct saved_captures *saved = open_for(4, 1 << 20);
     add(saved, 5);

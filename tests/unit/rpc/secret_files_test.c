@@ -13,7 +13,7 @@ static sonde_err read_with_mode(const char *path, int fd, unsigned mode, struct 
     return rpc_file_read(path, "token file", RPC_FILE_SECRET, out, NULL);
 }
 
-TEST(a_secret_that_everybody_may_read_is_refused) {
+TEST(a_secret_that_everybody_can_read_is_refused) {
     char path[64];
     struct sonde_buf out = {0};
     int fd = mkstemp(temporary_template(path, sizeof path));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Answers packed over tables that a client knows already: read back as a client would. */
+ * Packs answers that refer to names sent before, and reads them back as a client would. */
 #include "service/rpc/symbols/symbol_dictionary.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a client keeps. */
+/* What a client has received so far. */
 struct known {
     char *strings[100000];
     uint32_t functions[100000]; /* names */
@@ -28,7 +28,7 @@ static void forget(void) {
     known.string_count = known.function_count = known.module_count = 0;
 }
 
-/* Checks the names of each address: `expect` gives them. */
+/* Checks the names of each address in a part of the answer against `symbols`. */
 static size_t read_part(grpc_slice slice, size_t at, const struct engine_symbol *symbols) {
     Sonde__V1__SymbolBatch *part = sonde__v1__symbol_batch__unpack(NULL, GRPC_SLICE_LENGTH(slice),
                                                                    GRPC_SLICE_START_PTR(slice));
@@ -72,7 +72,7 @@ static void pack_and_read(struct symbol_tables *tables, const struct engine_symb
     symbol_parts_finish(&parts, 0);
 }
 
-/* count answers of two frames each, every one with names of its own. */
+/* Makes `count` symbols of two frames each, all with different names. */
 static struct engine_symbol *make(size_t count, const char *prefix) {
     struct engine_symbol *symbols = calloc(count, sizeof *symbols);
     for (size_t i = 0; i < count; i++) {
@@ -106,7 +106,7 @@ static void begin(void) {
     known.largest = 0;
 }
 
-TEST(names_travel_once_and_messages_stay_small) {
+TEST(names_are_sent_once_and_messages_stay_small) {
     struct symbol_tables tables;
     struct engine_symbol *symbols = make(30000, "once");
     begin();
@@ -124,7 +124,7 @@ TEST(names_travel_once_and_messages_stay_small) {
     release(symbols, 30000);
 }
 
-TEST(full_tables_begin_anew_and_no_answer_is_lost) {
+TEST(full_dictionaries_are_reset_and_no_answer_is_lost) {
     struct symbol_tables tables;
     begin();
     symbol_tables_init(&tables, 1 << 20);
@@ -148,7 +148,7 @@ TEST(an_empty_batch_has_an_empty_answer) {
     symbol_tables_finish(&tables);
 }
 
-TEST(long_chains_are_cut_and_bytes_that_are_no_text_are_escaped) {
+TEST(long_chains_are_cut_and_bytes_that_are_not_utf8_are_escaped) {
     struct symbol_tables tables;
     struct symbol_frame frames[200];
     for (size_t i = 0; i < 200; i++)

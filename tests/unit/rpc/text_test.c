@@ -2,7 +2,7 @@
 #include "service/rpc/core/text.h"
 #include "tests/unit/check.h"
 
-TEST(text_that_is_utf8_is_passed_on_as_it_is) {
+TEST(text_that_is_utf8_is_unchanged) {
     struct sonde_arena arena = {0};
     const char *text = "gr\xc3\xbc\xc3\x9f \xe2\x82\xac \xf0\x9f\x98\x80";
     CHECK(rpc_text(&arena, text) == text);
@@ -10,7 +10,7 @@ TEST(text_that_is_utf8_is_passed_on_as_it_is) {
     sonde_arena_finish(&arena);
 }
 
-TEST(text_with_other_bytes_has_them_escaped) {
+TEST(bytes_that_are_not_utf8_are_escaped) {
     struct sonde_arena arena = {0};
     CHECK_STR(rpc_text(&arena, "a\xff\x62"), "a\\xffb");
     CHECK_STR(rpc_text(&arena, "\xc0\xaf"), "\\xc0\\xaf");

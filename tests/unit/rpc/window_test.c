@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a reader rebuilds from a stream of windows is what the engine gave. */
+ * A client can rebuild the engine's profiles from a stream of windows. */
 #include "service/rpc/captures/window.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
@@ -12,19 +12,19 @@
 
 #define MOST 200000
 
-/* A reader: everything told so far. */
+/* Everything that a client has received so far. */
 static struct {
     char *strings[MOST];
     Sonde__V1__StreamFrame frames[MOST];
     Sonde__V1__StreamStack *stacks[MOST];
     size_t string_count, frame_count, stack_count;
     uint64_t count, cpu_ns;
-    Sonde__V1__CpuWindow *saved[64]; /* messages whose parts are held above */
-    size_t kept_count;
+    Sonde__V1__CpuWindow *saved[64]; /* messages that the fields above point into */
+    size_t saved_count;
 } reader;
 
 static void forget(void) {
-    for (size_t i = 0; i < reader.kept_count; i++)
+    for (size_t i = 0; i < reader.saved_count; i++)
         sonde__v1__cpu_window__free_unpacked(reader.saved[i], NULL);
     memset(&reader, 0, sizeof reader);
 }
@@ -33,7 +33,7 @@ static const Sonde__V1__CpuWindow *take(grpc_slice slice) {
     Sonde__V1__CpuWindow *window =
         sonde__v1__cpu_window__unpack(NULL, GRPC_SLICE_LENGTH(slice), GRPC_SLICE_START_PTR(slice));
     CHECK(window != NULL);
-    reader.saved[reader.kept_count++] = window;
+    reader.saved[reader.saved_count++] = window;
     for (size_t i = 0; i < window->n_strings; i++)
         reader.strings[reader.string_count++] = window->strings[i];
     for (size_t i = 0; i < window->n_frames; i++) {
@@ -71,7 +71,7 @@ static struct rpc_result *make(uint32_t first, uint32_t stacks, uint32_t name_le
     return rpc_result_create(NULL, fake_profile(first, stacks, name_len), &metadata);
 }
 
-/* Encodes and reads; gives the last message. */
+/* Encodes a window and reads it as a client would. Returns the last message. */
 static const Sonde__V1__CpuWindow *pass(struct window_dictionary *dictionary,
                                         struct rpc_result *window, const char *end_reason,
                                         size_t *part_count) {
@@ -91,7 +91,7 @@ static const Sonde__V1__CpuWindow *pass(struct window_dictionary *dictionary,
     return last;
 }
 
-TEST(window_tells_stacks_leaf_first_with_inlined_frames) {
+TEST(window_has_stacks_leaf_first_with_inlined_frames) {
     struct window_dictionary dictionary;
     window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
     const Sonde__V1__CpuWindow *window = pass(&dictionary, make(0, 2, 0), NULL, NULL);
@@ -131,7 +131,7 @@ static const struct {
 };
 #define PLACES (sizeof places / sizeof *places)
 
-/* One stack through all places, none of which has a name. */
+/* A profile with one stack through frames of every kind, none of which has a name. */
 static struct sonde_profile *place_all(void) {
     static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
     struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
@@ -156,7 +156,7 @@ static struct sonde_profile *place_all(void) {
     return profile;
 }
 
-TEST(window_tells_whose_code_a_frame_is_and_where_it_lies) {
+TEST(window_has_the_kind_and_the_module_offset_of_each_frame) {
     struct engine_metadata metadata = {.period_ns = 10, .samples = 1, .clock = "fake"};
     struct window_dictionary dictionary;
     window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
@@ -174,7 +174,7 @@ TEST(window_tells_whose_code_a_frame_is_and_where_it_lies) {
     forget();
 }
 
-TEST(window_tells_a_known_name_frame_and_stack_only_once) {
+TEST(window_sends_each_name_frame_and_stack_only_once) {
     struct window_dictionary dictionary;
     window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
     pass(&dictionary, make(0, 3, 0), NULL, NULL);
@@ -194,7 +194,7 @@ TEST(window_tells_a_known_name_frame_and_stack_only_once) {
     forget();
 }
 
-TEST(window_larger_than_a_message_comes_in_parts) {
+TEST(window_larger_than_a_message_is_sent_in_parts) {
     struct window_dictionary dictionary;
     size_t parts = 0;
     window_dictionary_init(&dictionary, WINDOW_DICTIONARY_BYTES);
@@ -209,7 +209,7 @@ TEST(window_larger_than_a_message_comes_in_parts) {
     forget();
 }
 
-TEST(window_past_the_dictionary_is_the_last_and_counts_what_it_lost) {
+TEST(a_window_that_overflows_the_dictionary_is_the_last_and_counts_its_drops) {
     struct window_dictionary dictionary;
     window_dictionary_init(&dictionary, 60000);
     const Sonde__V1__CpuWindow *last = pass(&dictionary, make(1, 1000, 10), NULL, NULL);
@@ -233,7 +233,7 @@ TEST(window_without_samples_is_a_valid_message) {
     forget();
 }
 
-TEST(melting_adds_up_and_remembers_how_many) {
+TEST(merging_windows_adds_their_values_and_counts_them) {
     struct window_dictionary dictionary;
     struct rpc_result *into = make(0, 2, 0), *from = make(1, 2, 0);
     from->metadata.sequence = 6;
@@ -253,7 +253,7 @@ TEST(melting_adds_up_and_remembers_how_many) {
     forget();
 }
 
-TEST(melting_into_a_full_profile_counts_what_it_lost) {
+TEST(merging_into_a_full_profile_counts_the_lost_samples) {
     static const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
     struct engine_metadata metadata = {.clock = ""};
     struct rpc_result *into =
