@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What `bazel test` links instead of libFuzzer: replays every corpus file, then a bounded number of
- * seeded mutations of them (bit flips, byte sets, truncations, splices, repeats), so that the suite
- * is repeatable and ends. Arguments as libFuzzer's: -runs=N, -max_len=N, -seed=N, then files. */
+ * `bazel test` links this instead of libFuzzer. It runs the fuzz target on every corpus file, then
+ * on a fixed number of mutated ones (flipped bits, changed, appended and removed bytes). The seed is
+ * fixed, so that a run can be repeated. Its arguments are libFuzzer's: -runs=N, -max_len=N, -seed=N,
+ * then corpus files. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +43,7 @@ static int corpus_add(const char *path) {
     return 0;
 }
 
-/* One of five small damages; the caller's buffer holds max_len bytes. */
+/* Applies one of five small mutations and returns the new size. The buffer has max_len bytes. */
 static size_t mutate(uint8_t *bytes, size_t size, size_t max_len) {
     size_t at = size ? random_next() % size : 0;
     switch (random_next() % 5) {
@@ -76,7 +77,8 @@ static void one_run(uint8_t *bytes, size_t max_len) {
     memcpy(bytes, base->bytes, size);
     for (size_t i = 1 + random_next() % 6; i > 0; i--)
         size = mutate(bytes, size, max_len);
-    uint8_t *exact = malloc(size ? size : 1); /* so that a sanitizer sees the true end */
+    uint8_t *exact = malloc(
+        size ? size : 1); /* of the exact size, so that a sanitizer sees a read past the end */
     memcpy(exact, bytes, size);
     LLVMFuzzerTestOneInput(exact, size);
     free(exact);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# draw_all.sh PROGRAM FOLDER: every golden drawing into FOLDER. The script and the style of pictures are left out: they are
-# files of their own in api/draw. pprof is raw: what gzip makes of it depends on the library's version.
+# draw_all.sh PROGRAM FOLDER: writes all golden files to FOLDER. The script and the style of SVGs are omitted, because they are
+# files in api/draw. pprof files are uncompressed, because compressed bytes depend on the library's version.
 set -euo pipefail
 draw=$1 folder=$2
 without_constants() {

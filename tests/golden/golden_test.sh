@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Every format of every fixture against the files beside this test.
+# Compares every format of every fixture with the golden files in this folder.
 set -euo pipefail
 room=$(mktemp -d "${TEST_TMPDIR:-/tmp}/x.XXXXXX")
 tests/golden/draw_all.sh tests/unit/draw/draw_fixture "$room"
@@ -12,9 +12,9 @@ for file in "$room"/*; do
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "tests/golden/$name is not what is drawn now; if that is meant: tests/golden/update.sh"
+        echo "the output differs from tests/golden/$name; if that is intended, run tests/golden/update.sh"
         diff -a "tests/golden/$name" "$file" | head -20 || true
     fi
 done
 echo "$passed passed, $failed failed"
-[ "$failed" = 0 ] && [ "$passed" = 74 ] # as many as BUILD.bazel lists
+[ "$failed" = 0 ] && [ "$passed" = 74 ] # the number of files in BUILD.bazel

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Writes the golden files anew, from the tree as it is. Look at the difference before you commit it.
+# Regenerates the golden files from the source tree. Review the differences before you commit them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 bazel build //tests/unit/draw:draw_fixture

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The reader of chunks beside protobuf-c. What it finds must be the message that protobuf-c reads;
- * what it does not find must not be the form in which protobuf-c packs a chunk. The first two bytes
- * of the input say where its pieces end. */
+ * Compares client_chunk_find with protobuf-c. A chunk that it finds must be the one protobuf-c
+ * decodes; bytes in which it finds none must not be what protobuf-c packs for a chunk. The first two
+ * bytes of the input are the lengths of the first two pieces. */
 #include "clients/c/chunk_bytes.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"
@@ -12,7 +12,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* In memory of its own, so that a step past its end is seen. */
+/* A copy of the exact size, so that a sanitizer sees a read past its end. */
 static struct sonde_slice piece(const uint8_t *data, size_t len) {
     char *copy = malloc(len ? len : 1);
     memcpy(copy, data, len);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a broken or hostile sonded may send: invalid frames, truncated messages, with or without
- * descriptors. The guest hangs up or handles a message, and leaks no descriptor. */
+ * Sends the guest what a broken or hostile sonded might send: invalid frames and truncated messages,
+ * with or without descriptors. The guest must handle the message or close the connection. */
 #include "service/guest/link.h"
 
 #include <fcntl.h>

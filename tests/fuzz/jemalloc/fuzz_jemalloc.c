@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Anybody's heap dump: refused with a reason, or trimmed without losing a byte, without change from
- * itself, and drawn in every form memory has. */
+ * Reads any bytes as a heap dump. They must be refused with a reason, or the profile must keep its
+ * totals when trimmed, show no difference from itself, and draw in every format for memory. */
 #include "api/draw/draw.h"
 #include "api/profile/diff.h"
 #include "api/profile/jemalloc.h"
@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void must(bool holds, const char *what) {
     if (holds)
         return;
-    fprintf(stderr, "not so: %s\n", what);
+    fprintf(stderr, "does not hold: %s\n", what);
     abort();
 }
 
@@ -27,7 +27,8 @@ static void draw_all(const struct sonde_profile *profile) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
         struct sonde_buf out = {.limit = 1 << 18};
         sonde_err err = sonde_draw(profile, formats[i], &options, &out, NULL);
-        must(err == SONDE_TOO_LARGE || (err == SONDE_OK && out.len > 0), "it draws");
+        must(err == SONDE_TOO_LARGE || (err == SONDE_OK && out.len > 0),
+             "the profile can be drawn");
         sonde_buf_finish(&out);
     }
 }
@@ -37,7 +38,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct sonde_diag diag = {0};
     struct sonde_slice bytes = {(const char *)data, size};
     if (sonde_jemalloc_read(bytes, 1 << 20, &profile, &diag) != SONDE_OK) {
-        must(diag.text[0] != 0 && profile == NULL, "a refusal says why");
+        must(diag.text[0] != 0 && profile == NULL, "a refusal has a reason");
         return 0;
     }
     sonde_err err =
@@ -45,10 +46,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     must(err == SONDE_OK || err == SONDE_TOO_LARGE, diag.text);
     if (!err) {
         for (size_t i = 0; i < sonde_profile_type_count(profile); i++)
-            must(sonde_profile_total(trimmed, i) == sonde_profile_total(profile, i), "all bytes");
+            must(sonde_profile_total(trimmed, i) == sonde_profile_total(profile, i),
+                 "trimming keeps the total");
         err = sonde_profile_diff(trimmed, trimmed, NULL, &nothing, &diag);
         must(err == SONDE_TOO_LARGE || (!err && sonde_profile_sample_count(nothing) == 0),
-             "nothing changed");
+             "a profile does not differ from itself");
         draw_all(trimmed);
         sonde_profile_destroy(nothing);
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Anybody's bytes as a profile. What is taken must come through writing and reading again with the
- * same meaning, and must draw in every format. */
+ * Reads any bytes as a pprof file. An accepted profile must be the same after it was written and read
+ * again, and must draw in every format. */
 #include "api/draw/draw.h"
 #include "api/profile/memory.h"
 #include "api/profile/pprof/pprof.h"
@@ -17,12 +17,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void must(bool holds, const char *what) {
     if (holds)
         return;
-    fprintf(stderr, "not so: %s\n", what);
+    fprintf(stderr, "does not hold: %s\n", what);
     abort();
 }
 
 static struct sonde_buf drawn(const struct sonde_profile *profile, enum sonde_format format) {
-    /* A snapshot of anybody's numbers has a million objects. */
+    /* A snapshot of arbitrary numbers may have a million objects. */
     struct sonde_buf out = {.limit = format == SONDE_FORMAT_HEAPSNAPSHOT ? 1 << 18 : 64 << 20};
     struct sonde_diag diag = {0};
     sonde_err err = sonde_draw(profile, format, NULL, &out, &diag);
@@ -30,12 +30,12 @@ static struct sonde_buf drawn(const struct sonde_profile *profile, enum sonde_fo
     return out;
 }
 
-static void same_again(const struct sonde_profile *profile) {
+static void check_written_profile(const struct sonde_profile *profile) {
     struct sonde_buf raw = {0};
     struct sonde_profile *again;
-    must(sonde_pprof_write(profile, 0, &raw, NULL) == SONDE_OK, "it can be written");
+    must(sonde_pprof_write(profile, 0, &raw, NULL) == SONDE_OK, "the profile can be written");
     must(sonde_pprof_read(sonde_buf_slice(&raw), SIZE_MAX, &again, NULL) == SONDE_OK,
-         "what we write we read");
+         "the written profile can be read");
     must(sonde_profile_sample_count(again) == sonde_profile_sample_count(profile), "samples");
     must(sonde_profile_location_count(again) == sonde_profile_location_count(profile), "locations");
     must(sonde_profile_comment_count(again) == sonde_profile_comment_count(profile), "comments");
@@ -53,12 +53,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct sonde_diag diag = {0};
     struct sonde_slice bytes = {(const char *)data, size};
     sonde_err err = sonde_pprof_read(bytes, LIMIT, &profile, &diag);
-    must((err == SONDE_OK) == (profile != NULL), "a profile or an error");
+    must((err == SONDE_OK) == (profile != NULL), "either a profile or an error");
     if (err) {
         must(err == SONDE_CORRUPT || err == SONDE_TOO_LARGE, diag.text);
         return 0;
     }
-    same_again(profile);
+    check_written_profile(profile);
     size_t count;
     const struct sonde_format_info *rows = sonde_format_table(&count);
     bool is_memory = sonde_memory_types(profile, NULL);

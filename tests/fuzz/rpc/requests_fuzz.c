@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hostile requests: the first byte chooses the method, the rest is decoded as its request and
- * judged as the handler would. What is accepted must be within the bounds. */
+ * Hostile requests: the first byte selects the method; the rest is decoded as its request and
+ * checked by the functions that the handler uses. An accepted request must be within the limits. */
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
@@ -22,7 +22,7 @@ static void check_spec(const struct engine_cpu_spec *spec) {
     must(strlen(spec->target.name) <= 63 && strlen(spec->target.uuid) <= 32);
 }
 
-static void judge_capture(const void *request) {
+static void check_capture(const void *request) {
     struct engine_cpu_spec spec;
     struct rpc_rendering rendering;
     struct sonde_diag diag = {0};
@@ -32,7 +32,7 @@ static void judge_capture(const void *request) {
     must(spec.duration_ms >= 1 && rendering.info);
 }
 
-static void judge_stream(const void *request) {
+static void check_stream(const void *request) {
     struct engine_cpu_spec spec;
     struct sonde_diag diag = {0};
     if (rpc_stream_spec(request, &spec, &diag))
@@ -41,7 +41,7 @@ static void judge_stream(const void *request) {
     must(spec.window_ms >= 50 && spec.window_ms <= 60000);
 }
 
-static void judge_session(const void *message) {
+static void check_session(const void *message) {
     const Sonde__V1__StartCpuRequest *request = message;
     struct engine_cpu_spec spec;
     struct sonde_diag diag = {0};
@@ -52,7 +52,7 @@ static void judge_session(const void *message) {
     must(lease_ms >= 1 && lease_ms <= 3600000 && strlen(request->owner) <= 64);
 }
 
-static void judge_symbolize(const void *message) {
+static void check_symbolize(const void *message) {
     const Sonde__V1__SymbolizeRequest *request = message;
     struct engine_selector selector;
     struct sonde_diag diag = {0};
@@ -70,7 +70,7 @@ static void judge_symbolize(const void *message) {
     sonde_arena_finish(&arena);
 }
 
-static void judge_selector(const void *message) {
+static void check_selector(const void *message) {
     const Sonde__V1__GetCommandLineRequest *request = message;
     struct engine_selector selector;
     struct sonde_diag diag = {0};
@@ -80,18 +80,18 @@ static void judge_selector(const void *message) {
     sonde_arena_finish(&arena);
 }
 
-static void judge(const struct rpc_method *method, const void *request) {
+static void check_request(const struct rpc_method *method, const void *request) {
     const ProtobufCMessageDescriptor *type = method->request;
     if (type == &sonde__v1__capture_cpu_request__descriptor)
-        judge_capture(request);
+        check_capture(request);
     else if (type == &sonde__v1__stream_cpu_request__descriptor)
-        judge_stream(request);
+        check_stream(request);
     else if (type == &sonde__v1__start_cpu_request__descriptor)
-        judge_session(request);
+        check_session(request);
     else if (type == &sonde__v1__symbolize_request__descriptor)
-        judge_symbolize(request);
+        check_symbolize(request);
     else if (type == &sonde__v1__get_command_line_request__descriptor)
-        judge_selector(request);
+        check_selector(request);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         return 0;
     const struct rpc_method *method = &rpc_methods[data[0] % rpc_method_count];
     if (rpc_decode_bytes(data + 1, size - 1, method->request, &arena, &message, &diag) == SONDE_OK)
-        judge(method, message);
+        check_request(method, message);
     must(arena.total <= RPC_MAX_DECODED_BYTES + (1u << 16));
     sonde_arena_finish(&arena);
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Files of kept captures, as a folder that somebody else has written to may hold them. */
+ * Files of saved captures with arbitrary contents, as another program may have written them. */
 #include "service/rpc/captures/saved_captures.h"
 
 #include "api/profile/pprof/pprof.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The service's small texts: token files with "authorization" headers, and text for answers. (Not
- * addresses: they would be looked up.) */
+ * Small texts that the service reads: token files, "authorization" headers, and texts for answers.
+ * Addresses are left out, because parsing one may start a DNS lookup. */
 #include "api/tokens.h"
 #include "service/rpc/core/text.h"
 
@@ -18,7 +18,7 @@ static void try_tokens(struct sonde_slice file, struct sonde_slice header) {
     sonde_tokens_destroy(tokens);
 }
 
-/* Cleaning twice changes nothing more, and a copy fits wherever it is cut. */
+/* Escaping an escaped text must not change it, and a truncated copy must fit and be valid UTF-8. */
 static void try_text(const char *text) {
     struct sonde_arena arena = {0};
     char cut[64];
