@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All benchmarks in one run: each program measures Sonde beside its peers, the programs take turns, round after round,
-and at the end every figure stands beside its goal and beside what the peers had in the same run.
+"""Runs all benchmarks. Each program measures Sonde and other tools ("peers"); the programs take turns, round after round. At the
+end every figure is shown with its goal and with the peers' figures of the same run.
 
     bazel run //tests/bench -- [--quick] [--only NAME]... [--rounds N] [--out FILE.json]
 
-The file holds the machine, and each single measurement with the load of its moment."""
+The file describes the machine and has every measurement, with the load average at that time."""
 
 import argparse
 import json
@@ -21,7 +21,7 @@ QUICK, FULL = 0, 1
 
 
 class Figures:
-    """What came out: name -> unit and values as they were measured."""
+    """The figures measured so far: name -> unit and values."""
 
     def __init__(self):
         self.rows, self.texts = {}, {}
@@ -43,14 +43,14 @@ def run(words, timeout=3600):
     done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=timeout,
                           stdin=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(words)} gave {done.returncode}: {done.stdout[-2000:]}")
+        raise RuntimeError(f"{' '.join(words)} returned {done.returncode}: {done.stdout[-2000:]}")
     return done.stdout
 
 
-# --- the programs: each adds its figures, and gives back what it printed ---
+# --- the programs: each function adds figures and returns what its program printed ---
 
 def take_metric_lines(text, figures):
-    """What a program of ours tells by itself: "metric", name, value, unit, parted by tabs."""
+    """Reads lines of the form "metric", name, value, unit, separated by tabs."""
     for line in text.splitlines():
         words = line.split("\t")
         if words[0] == "metric" and len(words) == 4:
@@ -84,7 +84,7 @@ def ticks(figures, length):
 
 
 def rows_of(program, words):
-    """The JSON lines that the programs in Python write with --out."""
+    """Runs a program in Python with --out and returns its output and its JSON lines."""
     with tempfile.NamedTemporaryFile("r", suffix=".jsonl") as out:
         text = run(["/usr/bin/python3", program, *words, "--out", out.name], timeout=7200)
         return text, [json.loads(line) for line in out]
@@ -119,9 +119,9 @@ def symbol(figures, length):
     for line in text.splitlines():
         row = re.match(r"(?:G\d+)? *(\S.*?)\s{2,}(-?[\d.]+) (.*)$", line)
         if row:
-            belongs = line[5:9] == "    "  # to the row above
-            above = above if belongs else row.group(1)
-            name = f"{above}: {row.group(1)}" if belongs else row.group(1)
+            is_detail = line[5:9] == "    "  # of the row above
+            above = above if is_detail else row.group(1)
+            name = f"{above}: {row.group(1)}" if is_detail else row.group(1)
             figures.add(f"symbol: {name}", float(row.group(2)), row.group(3).split("  ")[0].strip())
     return text
 
@@ -161,7 +161,7 @@ def gateway(figures, length):
     return text
 
 
-# name, function, the file without which it cannot run here
+# name, function, file that it needs
 PROGRAMS = (
     ("walk", walk, "tests/bench/walk/walk_bench"),
     ("handler", handler, "tests/bench/handler/handler_bench"),
@@ -177,7 +177,7 @@ WARM, COLD = "compact table, warm", "compact table, cold cache"
 STEP, UNW = "libunwind init_local2 + step", "libunwind unw_backtrace, warm (not signal-safe)"
 GCC = "libgcc _Unwind_Backtrace"
 
-# figure, goal, whether less is better, the same figure of peers
+# figure, goal, whether less is better, the peers' figures to compare with
 GOALS = (
     [(f"walk: {WARM}, a frame", 8, True, [f"walk: {peer}, a frame" for peer in (STEP, UNW, GCC)]),
      (f"walk: {COLD}, a frame", 20, True, []),
@@ -225,7 +225,7 @@ def reached(value, goal, less):
 
 
 def is_ahead(peer, ours, goal, less):
-    """Whether a peer came out better than we did; by nearness where the goal is a range."""
+    """Whether a peer's figure is better than ours. If the goal is a range, the figure nearer to its middle is better."""
     if less is None:
         middle = (goal[0] + goal[1]) / 2
         return abs(peer - middle) < abs(ours - middle)
@@ -233,14 +233,14 @@ def is_ahead(peer, ours, goal, less):
 
 
 def derive(figures):
-    """What a sample costs beyond the bare tick of the same run, which in a virtual machine is most of it."""
+    """Adds the cost of a sample without that of a bare tick, which in a virtual machine is most of it."""
     bare, ours = figures.median("ticks: perf sigtrap, cost of a bare tick"), "overhead: sonde, 9999 Hz, a sample"
     if bare is not None and figures.median(ours) is not None:
         figures.add("overhead: sonde, 9999 Hz, a sample over the bare tick", figures.median(ours) - bare, "us")
 
 
 def judge(figures):
-    """One line a goal whose figure was measured."""
+    """Returns one line for each goal whose figure was measured."""
     lines = []
     for name, goal, less, others in GOALS:
         value = figures.median(name)
@@ -276,15 +276,15 @@ def write(path, options, figures, lines, machine):
                 "figures": figures.rows, "output": figures.texts}
     with open(path, "w", encoding="utf-8") as out:
         json.dump(document, out, indent=1)
-    print(f"\nall of it: {path}")
+    print(f"\nall measurements: {path}")
 
 
 def rounds(options, figures):
-    """Every program once a round, each round beginning with another one."""
+    """Runs every program once per round. Each round starts with a different program."""
     chosen = [each for each in PROGRAMS if not options.only or each[0] in options.only]
     for name, _, needed in chosen:
         if not os.path.exists(needed):
-            print(f"without {name}: {needed} is not here", file=sys.stderr)
+            print(f"{name} is left out: {needed} not found", file=sys.stderr)
     chosen = [each for each in chosen if os.path.exists(each[2])]
     for number in range(options.rounds):
         for at in range(len(chosen)):
@@ -294,16 +294,16 @@ def rounds(options, figures):
                 figures.texts[name] = program(figures, QUICK if options.quick else FULL)
                 outcome = ""
             except (RuntimeError, subprocess.TimeoutExpired, AttributeError) as error:
-                outcome = f": {error}"  # a peer that hangs is a result; the others go on
+                outcome = f": {error}"  # a peer may hang; continue with the other programs
             print(f"round {number + 1} of {options.rounds}: {name}, {time.monotonic() - started:.0f} s{outcome}",
                   flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one short round: whether all of it runs")
+    parser.add_argument("--quick", action="store_true", help="run one short round, to check that everything works")
     parser.add_argument("--only", action="append", choices=[name for name, _, _ in PROGRAMS])
-    parser.add_argument("--rounds", type=int, default=0, help="5, with --quick 1")
+    parser.add_argument("--rounds", type=int, default=0, help="number of rounds (default 5, with --quick 1)")
     parser.add_argument("--out", default=os.path.join(os.environ.get("BUILD_WORKING_DIRECTORY", "."), "bench.json"))
     options = parser.parse_args()
     options.rounds = options.rounds or (1 if options.quick else 5)

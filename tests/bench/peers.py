@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The profilers that the benchmarks compare, each behind one call: take the demo server's profile at a rate, and give
-back what it cost and what it saw. Needs the demo and an installed Sonde."""
+"""The profilers that the benchmarks compare, each as a class: profile() profiles the demo server at a rate and returns the CPU time
+that it took and the samples. Needs the demo and an installed Sonde."""
 
 import json
 import os
@@ -16,11 +16,11 @@ from tests.cli import check
 from tests.e2e import stack
 
 DEMO = os.path.abspath("clients/demo/demo")
-DELAY_S = 1.5  # the demo sleeps so long first: time to attach
+DELAY_S = 1.5  # the demo sleeps first, so that the profiler has time to attach
 
 
 class Run:
-    """What one run of the demo gave: CPU time by its own clocks, samples as (leaf, caller) -> count."""
+    """The result of one run of the demo: its CPU time by its own clocks, and samples as (leaf, caller) -> count."""
 
     def __init__(self, output, samples=None):
         words = re.search(r"cpu_ns (\d+), process_cpu_ns (\d+)", output)
@@ -35,7 +35,7 @@ class Run:
         return sum(count for (name, _), count in self.samples.items() if name == leaf)
 
     def caller_share(self, leaf, caller):
-        """Of the samples in the leaf: the share that names its caller."""
+        """The share of the samples in `leaf` whose caller is `caller`."""
         of_leaf = {pair: count for pair, count in self.samples.items() if pair[0] == leaf}
         return of_leaf.get((leaf, caller), 0) / max(sum(of_leaf.values()), 1)
 
@@ -52,7 +52,7 @@ def run_demo(words, env=None, before=()):
 
 
 class Nothing:
-    """The baseline."""
+    """The baseline: a run without a profiler."""
     name = "nothing"
 
     def profile(self, hz, words):
@@ -102,7 +102,7 @@ class Sonde:
 
 
 class Symbols:
-    """Functions of the demo by address, from nm."""
+    """The demo's functions by address, from nm."""
 
     def __init__(self):
         listing = subprocess.run(["nm", "-n", DEMO], capture_output=True, text=True, check=True).stdout
@@ -119,7 +119,7 @@ class Symbols:
 
 
 class Gperftools:
-    """google-perftools' libprofiler, preloaded: setitimer, libunwind in the handler."""
+    """gperftools' libprofiler, preloaded: setitimer, and libunwind in the signal handler."""
     name = "gperftools"
     library = "/usr/lib/x86_64-linux-gnu/libprofiler.so.0"
 
@@ -154,7 +154,7 @@ class Gperftools:
 
 
 class PerfRecord:
-    """perf record -g: the kernel's own ring, stacks by frame pointers."""
+    """perf record -g: the kernel's ring buffer, and stacks by frame pointers."""
     name = "perf record -g"
     graph = ("-g",)
     most_hz = 10000
@@ -182,14 +182,14 @@ class PerfRecord:
 
 
 class PerfDwarf(PerfRecord):
-    """The same with 8 KiB of each stack copied, and unwound afterwards. Past 1,000 Hz that is gigabytes."""
+    """perf record with 8 KiB of each stack copied and unwound later. Above 1,000 Hz that is gigabytes of data."""
     name = "perf record --call-graph dwarf"
     graph = ("--call-graph", "dwarf,8192")
     most_hz = 1000
 
 
 def contenders():
-    """Sonde first, then every peer that is installed; a missing one is told."""
+    """Returns Sonde and every peer that is installed, and prints which are missing."""
     found = [Sonde()]
     for peer in (Gperftools, PerfRecord, PerfDwarf):
         try:
@@ -213,7 +213,7 @@ def conditions():
 
 
 class Table:
-    """Rows on the screen as they come, and as JSON lines in a file for whoever compares later."""
+    """Prints rows as they are added, and appends them to a file as JSON lines."""
 
     def __init__(self, name, path):
         self.name, self.conditions, self.shown = name, conditions(), False

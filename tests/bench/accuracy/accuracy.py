@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a profile is true: the error of known shares, callers of leaves, threads that live for a millisecond, and
-work in step with the kernel's tick; each for Sonde and its peers.
+"""How accurate profiles are: the error of known shares, the callers of leaves, threads that live for a millisecond, and work in
+step with the kernel's tick. Measured for Sonde and other profilers.
 
     bazel run //tests/bench/accuracy -- [--rounds N] [--out FILE.jsonl]"""
 
@@ -11,7 +11,7 @@ from tests.e2e import stack
 
 SHARES = {"parse_header": 0.10, "compress_block": 0.20, "match_rules": 0.70}
 
-# what is burnt, at which rates, and which figures count there
+# name of the case, arguments of the demo, rates in Hz
 CASES = (
     ("steady", ("--threads", "4", "--requests", "80000"), (99, 999)),
     ("1 ms threads", ("--threads", "2", "--requests", "2400", "--short"), (99, 999)),
@@ -20,7 +20,7 @@ CASES = (
 
 
 def share_error(run):
-    """The worst of the three, in percentage points of what the three have together: making threads costs time, too."""
+    """The largest error of the three functions, in percentage points of their sum, because creating threads takes time, too."""
     known = sum(run.of(name) for name in SHARES)
     return 100 * max(abs(run.of(name) / max(known, 1) - share) for name, share in SHARES.items())
 
@@ -41,7 +41,7 @@ def measure(table, case, words, hz, tools, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--case", default="", help="only the cases with this in their name")
+    parser.add_argument("--case", default="", help="run only the cases whose names contain this")
     parser.add_argument("--out", default="")
     options = parser.parse_args()
     stack.install()

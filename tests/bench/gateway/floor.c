@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The floor: nothing but h2o, one thread, which answers every request with the bytes of a file.
- * floor FILE; prints "http: URL". Below this nobody who uses h2o can get. */
+ * The lower bound for any gateway that uses h2o: one thread with h2o that answers every request with
+ * the bytes of a file. floor FILE prints "http: URL". */
 #include <h2o.h>
 
 #include <errno.h>

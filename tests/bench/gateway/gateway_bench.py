@@ -94,7 +94,7 @@ def http(url, concurrency, seconds):
 
 
 def stream(url):
-    """GB/s of a body, from the first byte to the last."""
+    """The throughput of a body in GB/s, from its first to its last byte."""
     form = "%{http_code} %{size_download} %{time_starttransfer} %{time_total}"
     done = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", form, url], capture_output=True, text=True, check=True)
     code, size, began, ended = done.stdout.split()
@@ -160,7 +160,7 @@ def show(rows):
 
 
 def goals(rows):
-    """Each ratio is over the Go gateway's figure of the same run; without the peer there is none."""
+    """Prints each goal. The ratios are relative to the Go gateway in the same run, so without it they are not measured."""
     found = {"stream_gb_s": rows["gateway", "stream"]["gb_s"]}
     if ("grpc-gateway", 1) in rows:
         for name, (what, figure) in RATIOS.items():

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What one tick costs in the handler at depth 40, without the kernel's part of the signal: the
- * handler is called by hand with the cookie of this thread's thread, as perf's signal would. For
- * counts that no busy machine disturbs:
+ * What one tick costs in the handler at depth 40, without the kernel's part of the signal: this
+ * program calls the handler with the cookie of its own thread, as perf's signal would. For counts
+ * that a busy machine does not change:
  *
  *     valgrind --tool=callgrind --toggle-collect=tick_on_trap handler_bench
  *     strace -c handler_bench
  *
- * HANDLER_TICKS says how many. The thread has no descriptor, so drawing a new period (every 3 to 6
- * ticks) costs one ioctl less here than it does in life. */
+ * HANDLER_TICKS sets the number of ticks. The thread has no perf descriptor, so changing the period
+ * (every 3 to 6 ticks) costs one ioctl less than in a real target. */
 #include "service/guest/maps/module_map.h"
 #include "service/guest/sampling/sampled_threads.h"
 #include "service/guest/signal/push.h"
@@ -74,8 +74,8 @@ static void open_room(void) {
     handler_state.sampling = true;
 }
 
-/* Each tick comes one period after the last: by the wall clock, which is all the handler looks at
- * on its common path. */
+/* Each tick comes one period after the last one by the wall clock, which is the only clock that the
+ * handler usually reads. */
 static void tick_away(void *unused) {
     siginfo_t info = {.si_signo = SIGTRAP, .si_code = 6}; /* TRAP_PERF */
     uint64_t cookie = handler_cookie(thread->incarnation, sampled_threads_index(thread));
@@ -86,7 +86,7 @@ static void tick_away(void *unused) {
     for (uint64_t i = 0; i < ticks; i++) {
         uint64_t before = ring->head;
         thread->last_ns = (uint64_t)handler_clock_ns(CLOCK_MONOTONIC) - PERIOD_NS;
-        /* when the CPU clock is read after all, one period is due */
+        /* if the handler reads the CPU clock, one period has passed by that clock, too */
         thread->base_ns = handler_clock_ns(CLOCK_THREAD_CPUTIME_ID) - (int64_t)thread->counted_ns -
                           (int64_t)thread->period_ns;
         tick_on_trap(SIGTRAP, &info, &context);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * glibc's malloc with our own sampler in its place: imports not patched, patched with nothing
- * taken, and at the three densities. */
+ * glibc's malloc with Sonde's sampler: with unpatched imports, with patched imports but no samples,
+ * and at three sampling densities. */
 #include "tests/bench/heap/workload.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"
 #include "tests/unit/unwind/modules.h"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What heap sampling costs, all parts in one run: bazel run //tests/bench/heap
+# Measures what heap sampling costs, all parts in one run: bazel run //tests/bench/heap
 set -uo pipefail
 cd "$(dirname "$0")/../../.." 2>/dev/null || true
 part=tests/bench/heap

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Under the guest: holds 100,000 blocks on as many stacks, then allocates in some threads and tells
- * how long the slowest allocations took, one letter a line as tests/unit/engine/heap/holder.c:
+ * A program with the guest that holds 100,000 blocks from as many stacks, then allocates in several
+ * threads and prints how long the slowest allocations took. It reads commands of one letter, as
+ * tests/unit/engine/heap/holder.c does:
  *
- *     h  hold    1, 8  begin to allocate in so many threads    e  end, and print what it took
+ *     h     hold the blocks
+ *     1, 8  start allocating in that many threads
+ *     e     stop, and print the times
  *
- * A slow allocation was preempted, or it waited for something (a lock, a page). On a machine with
- * fewer cores than threads the first is the rule, so the two are told apart: by whether the thread
- * gave its core up by itself meanwhile. */
+ * A slow allocation was either preempted, which is common with fewer cores than threads, or it waited
+ * for a lock or a page. The number of the thread's voluntary context switches tells which. */
 #include "tests/bench/walk/stacks.h"
 
 #include <pthread.h>
@@ -16,14 +18,14 @@
 #include <sys/resource.h>
 
 #define STACKS       100000u
-#define SIZE         40000u /* always a sample at 4 KiB */
+#define SIZE         40000u /* nearly always sampled at 4 KiB */
 #define MOST_THREADS 8u
-#define BINS         512u  /* eight between two powers of two */
-#define SLOW_NS      50000 /* the kernel is asked why */
+#define BINS         512u  /* eight per power of two */
+#define SLOW_NS      50000 /* from here on, check whether the thread waited */
 
 struct times {
     uint64_t bins[BINS], pairs;
-    uint64_t worst_ns, waited_ns; /* the longest, and of those that waited */
+    uint64_t worst_ns, waited_ns; /* the longest time, and the longest with a wait */
     uint64_t waited_long;         /* more than a millisecond */
     long waits;
 };
@@ -72,8 +74,8 @@ static void *allocate(void *context) {
     *mine = (struct times){.waits = waits_so_far()};
     while (runs) {
         uint64_t start = stacks_now_ns();
-        void *volatile block =
-            malloc(64 + mine->pairs % 3000); /* a pair that is not used is none */
+        void *volatile block = malloc(
+            64 + mine->pairs % 3000); /* volatile: the compiler would remove an unused pair */
         free(block);
         uint64_t ns = stacks_now_ns() - start;
         if (ns > SLOW_NS)
@@ -101,7 +103,7 @@ static void add(struct times *sum, const struct times *one) {
     sum->waited_ns = one->waited_ns > sum->waited_ns ? one->waited_ns : sum->waited_ns;
 }
 
-/* In us: that many of a million took no longer. */
+/* The time in us that at least `of_million` of a million pairs did not exceed. */
 static double quantile(const struct times *sum, uint64_t of_million) {
     uint64_t longer = (uint64_t)((double)sum->pairs * (double)(1000000 - of_million) / 1e6);
     unsigned at = BINS;

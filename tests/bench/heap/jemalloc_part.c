@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jemalloc with its own sampling: inactive, with the backtrace it comes with (libgcc), with ours in
- * its place, and with a stack of the same depth that is at hand (what is left is jemalloc's own
- * work); and its own dump of many stacks. */
+ * jemalloc with its own sampler: inactive; with its own backtrace (libgcc's); with Sonde's; and with
+ * a stack of the same depth that was walked before, which leaves only jemalloc's own work. Then
+ * jemalloc's own dump of many stacks. */
 #include "tests/bench/heap/workload.h"
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"
@@ -42,7 +42,7 @@ static void end(void) {
 static void *known_pcs[128];
 static unsigned known_count;
 
-/* A stack that was walked before: what is left is jemalloc's work. */
+/* Returns a stack that was walked before, so that only jemalloc's own work is measured. */
 static void no_walk(void **pcs, unsigned *count, unsigned most) {
     if (!known_count)
         fixture_hook(original)(known_pcs, &known_count, most);
@@ -101,7 +101,7 @@ static void print(enum workload_mix mix, unsigned depth) {
         printf("  %-38s %8.1f %8.1f %9.1f", methods[i].name, times[i].median, times[i].best, over);
         if (times[i].samples_per_pair > 0)
             printf(" %9.2f us", over / times[i].samples_per_pair / 1000);
-        if (i % 3 == 2 && over >= 0.5) /* else it is in the noise */
+        if (i % 3 == 2 && over >= 0.5) /* less is noise */
             printf("   %.1fx cheaper a pair over inactive",
                    (times[i - 1].median - times[0].median) / over);
         printf("\n");
@@ -140,7 +140,7 @@ int main(void) {
     modules_init(&modules);
     fixture_publish(&modules.map, &modules.stack);
     if (mallctl(HOOK, &original, &size, NULL, 0) != 0 || !original) {
-        printf("jemalloc: no profiling in this build, or MALLOC_CONF is without prof:true\n");
+        printf("jemalloc: no profiling in this build, or MALLOC_CONF does not have prof:true\n");
         return 0;
     }
     print(WORKLOAD_SMALL, 40);

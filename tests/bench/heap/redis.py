@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What heap profiling costs a server (H3), with jemalloc's sampling off and on, in turns: redis under redis-benchmark, or
-h2o (the gateway's own HTTP server, with jemalloc) under wrk.
+"""What heap profiling costs a server (H3): its throughput with jemalloc's sampling off and on, in turns. The server is redis, with
+redis-benchmark, or h2o (the gateway's HTTP server, with jemalloc), with wrk.
 
     bazel run //tests/bench/heap:redis -- [--load redis|h2o] [--rounds N] [--requests N]
 
-Prints each throughput and CPU time a request, the ratio of the medians, and the median of the ratios of neighbours, which a
-drifting machine disturbs less. CPU time suffers least from what else runs. Goal: within 1 %."""
+Prints the throughput and the CPU time per request, the ratio of the medians, and the median of the ratios of neighbouring rounds,
+which varies less when the machine's speed drifts. CPU time depends least on other programs. Goal: within 1 %."""
 
 import argparse
 import glob
@@ -31,7 +31,7 @@ def requests_per_second(port, requests):
 
 
 class Redis:
-    """Sets keys of 200 bytes."""
+    """redis, with redis-benchmark setting keys of 200 bytes."""
 
     def __init__(self, requests):
         self.port, self.requests = free_port(), requests
@@ -39,12 +39,12 @@ class Redis:
         self.ready = "Ready to accept connections"
 
     def measure(self):
-        """Requests a second, and how many there were."""
+        """Returns the requests per second and their number."""
         return requests_per_second(self.port, self.requests), self.requests
 
 
 class H2o:
-    """A page of 45 kB over connections that stay."""
+    """h2o, with wrk fetching a page of 45 kB over persistent connections."""
 
     def __init__(self, requests):
         self.port, self.ready = free_port(), None
@@ -60,16 +60,16 @@ class H2o:
 
 
 def pid_of(server, load):
-    """The child that was told the port; another gateway may stand beside it."""
+    """The pid of the server's process: the child with the port in its command line, because another gateway may run."""
     for pid, _ in check.children(server.process.pid):
         with open(f"/proc/{pid}/cmdline", encoding="utf-8") as file:
             if load.port in file.read():
                 return pid
-    return server.pid  # redis shows its state there
+    return server.pid  # redis replaces its command line by its state
 
 
 def cpu_us(pid):
-    """Of all its threads that live."""
+    """CPU time of all living threads of a process, in us."""
     total = 0
     for path in glob.glob(f"/proc/{pid}/task/*/schedstat"):
         with open(path, encoding="ascii") as file:
@@ -78,13 +78,13 @@ def cpu_us(pid):
 
 
 def measure(pid, load):
-    """(requests a second, CPU us a request)"""
+    """Returns the requests per second and the CPU time per request in us."""
     before = cpu_us(pid)
     rate, count = load.measure()
     return rate, (cpu_us(pid) - before) / count
 
 
-def tell(what, off, on, goal):
+def report(what, off, on, goal):
     pairs = statistics.median(after / before for before, after in zip(off, on))
     print(f"{what}: on is {statistics.median(on) / statistics.median(off):.4f} of off; of pairs: {pairs:.4f}  ({goal})")
 
@@ -104,8 +104,8 @@ def main():
     load, off, on = (Redis if asked.load == "redis" else H2o)(asked.requests), [], []
     with stack.Server(*load.command, flags=("--heap",), ready=load.ready) as server:
         pid = pid_of(server, load)
-        measure(pid, load)  # the keys are there from now on
-        switch(server, "/debug/pprof/heap_activate")  # and the unwind tables
+        measure(pid, load)  # creates the keys
+        switch(server, "/debug/pprof/heap_activate")  # builds the unwind tables
         measure(pid, load)
         switch(server, "/debug/pprof/heap_deactivate")
         for number in range(asked.rounds):
@@ -114,9 +114,9 @@ def main():
             on.append(measure(pid, load))
             switch(server, "/debug/pprof/heap_deactivate")
             print(f"round {number + 1}: off {off[-1][0]:9.0f}  on {on[-1][0]:9.0f} requests/s, {off[-1][1]:7.3f} and "
-                  f"{on[-1][1]:7.3f} us of CPU a request", flush=True)
-    tell("requests/s", [rate for rate, _ in off], [rate for rate, _ in on], "goal >= 0.99")
-    tell("CPU a request", [cpu for _, cpu in off], [cpu for _, cpu in on], "goal <= 1.01")
+                  f"{on[-1][1]:7.3f} us of CPU per request", flush=True)
+    report("requests/s", [rate for rate, _ in off], [rate for rate, _ in on], "goal >= 0.99")
+    report("CPU per request", [cpu for _, cpu in off], [cpu for _, cpu in on], "goal <= 1.01")
 
 
 main()

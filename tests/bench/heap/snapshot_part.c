@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A snapshot of 100,000 stacks of a program under the guest, by a real engine with sonded's
- * allocator: its CPU time here (the program has no part in it), phase by phase, and the size of the
- * result. */
+ * A snapshot of 100,000 stacks of a program with the guest, taken by a real engine with sonded's
+ * allocator. Prints the CPU time of this process for each phase and the size of the result; the
+ * program itself does no work. */
 #include "api/profile/pprof/pprof.h"
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/engine/heap/stage.h"
@@ -50,7 +50,7 @@ static void print_profiles(struct stage *stage, unsigned rounds) {
         sonde_buf_finish(&out);
         stacks = take(stage, round, &out);
     }
-    printf("\nour own sampler, snapshot of %zu stacks of 25 frames, %u rounds\n"
+    printf("\nSonde's sampler, snapshot of %zu stacks of 25 frames, %u rounds\n"
            "  ms of CPU                    median     best    first\n",
            stacks, rounds);
     print_row("read and named", build_ms, rounds);
@@ -69,7 +69,7 @@ static void print_text(struct stage *stage) {
     got_finish(&got);
 }
 
-/* SONDE_ROUNDS: how many. */
+/* SONDE_ROUNDS sets the number of rounds. */
 TEST(snapshot) {
     static const char *const command[] = {"tests/bench/heap/holder", NULL};
     const char *wanted = getenv("SONDE_ROUNDS");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How threads that allocate fare beside snapshots of 100,000 stacks (H4): our own sampler, whose
- * table sonded reads by itself, and jemalloc's prof.dump into memory, which runs in the program
- * under the allocator's locks. Each without a snapshot first: what preemption does is in both. */
+ * How long threads that allocate are stalled by snapshots of 100,000 stacks (H4): with Sonde's
+ * sampler, whose table sonded reads without the program, and with jemalloc's prof.dump, which runs in
+ * the program with the allocator's locks held. Each is first measured without snapshots, which shows
+ * the effect of preemption. */
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/engine/heap/stage.h"
 
@@ -60,7 +61,7 @@ static void run(const struct kind *kind) {
 }
 
 TEST(stalls) {
-    static const struct kind ours = {.name = "our own sampler, snapshots of 100,000 stacks",
+    static const struct kind ours = {.name = "Sonde's sampler, snapshots of 100,000 stacks",
                                      .program = "tests/bench/heap/holder"};
     static const struct kind theirs = {.name = "jemalloc, prof.dump of 100,000 stacks",
                                        .conf = "prof:true,prof_active:false,lg_prof_sample:12",
@@ -68,6 +69,6 @@ TEST(stalls) {
                                        .raw = true};
     run(&ours);
     run(&theirs);
-    printf("  goal: p99.9 of stalls <= 1 ms for our own; \"waited\": the longest that was not only "
-           "preempted\n");
+    printf("  goal: p99.9 <= 1 ms with Sonde's sampler; \"waited\": the longest pair that was not "
+           "only preempted\n");
 }

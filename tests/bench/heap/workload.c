@@ -11,7 +11,7 @@
 
 static uint32_t sizes[SIZES];
 
-/* Mixed: 16 * 2^(11 u^s), s chosen for the average. */
+/* Mixed sizes are 16 * 2^(11 u^s), where u is uniform and s is chosen for the average size. */
 void workload_choose(enum workload_mix mix) {
     uint32_t state = 4711;
     for (unsigned i = 0; i < SIZES; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What all parts of the heap bench allocate, at the end of a stack of a chosen depth: blocks of one
- * of two mixes, each freed WORKLOAD_HELD operations later; and how they measure: in rounds in which
- * every method gets its turn. */
+ * The workload of all parts of the heap benchmark: they allocate blocks of one of two mixes at a
+ * chosen stack depth and free each block WORKLOAD_HELD operations later. They measure in rounds; in
+ * each round every method has its turn. */
 #ifndef SONDE_TESTS_BENCH_HEAP_WORKLOAD_H
 #define SONDE_TESTS_BENCH_HEAP_WORKLOAD_H
 
@@ -16,23 +16,23 @@ struct workload_method {
     const char *name;
     void (*begin)(void); /* NULL = nothing to switch */
     void (*end)(void);
-    uint64_t (*samples)(void); /* taken so far; NULL = not known */
+    uint64_t (*samples)(void); /* number of samples so far; NULL = unknown */
     double mean;               /* bytes between samples; 0 = none */
 };
 
 struct workload_times {
-    double median, best;     /* ns of CPU time a malloc+free pair */
-    double samples_per_pair; /* counted, or expected by the mean */
+    double median, best;     /* ns of CPU time per malloc and free */
+    double samples_per_pair; /* counted, or computed from the mean */
 };
 
 enum workload_mix {
-    WORKLOAD_SMALL, /* 16 B to 1,039 B, all as often: 8 samples in 1,000 at a mean of 64 KiB */
-    WORKLOAD_MIXED, /* 16 B to 32 KiB, most of them small: 1,677 B on average, 25 in 1,000 */
+    WORKLOAD_SMALL, /* uniform from 16 B to 1,039 B: 8 samples in 1,000 at a mean of 64 KiB */
+    WORKLOAD_MIXED, /* 16 B to 32 KiB, most of them small, average 1,677 B: 25 in 1,000 */
 };
 void workload_choose(enum workload_mix mix);
 const char *workload_name(enum workload_mix mix);
 double workload_average(void); /* bytes */
-/* Each method at that depth, `pairs` at a time. */
+/* Measures each method at that depth, `pairs` allocations at a time. */
 void workload_measure(const struct workload_method *methods, unsigned count, unsigned depth,
                       unsigned pairs, struct workload_times *times);
 /* CPU time of this thread. */

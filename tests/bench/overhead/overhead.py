@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What being profiled costs the application: CPU time of a fixed amount of work, each run beside a run without any
-profiler, at 99, 999 and 9,999 Hz; and what was delivered for it, because a profiler that drops is cheap.
+"""What profiling costs the application: the CPU time of a fixed amount of work at 99, 999 and 9,999 Hz, each run followed by one
+without a profiler. Also prints the delivered samples, because a profiler that drops samples is cheap.
 
     bazel run //tests/bench/overhead -- [--rounds N] [--requests N] [--out FILE.jsonl]"""
 
@@ -14,7 +14,7 @@ RATES = (99, 999, 9999)
 
 
 def measure(tool, hz, words, rounds):
-    """Medians over the rounds: overhead in %, samples per second of CPU time."""
+    """Adds a row with the medians of all rounds: the overhead in % and the samples per second of CPU time."""
     overheads, rates = [], []
     nothing = peers.Nothing()
     for number in range(rounds):

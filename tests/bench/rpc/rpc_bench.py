@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The service alone: bazel run -c opt //tests/bench/rpc -- [--rounds N] [--seconds S] [--out FILE].
 
-Small calls over a unix socket through our C client at three concurrencies, and a large result as a stream of chunks.
-Prints medians and goals; --out appends one JSON line. A quiet machine is needed."""
+Measures small calls over a unix socket with the C client at three concurrencies, and a large result as a stream of chunks. Prints
+medians and goals; --out appends one JSON line. Needs an idle machine."""
 
 import argparse
 import atexit

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Load on the service through our own C client:
+ * A load generator for the service, with the C client:
  *
  *     rpc_load ADDR METHOD CONCURRENCY SECONDS
  *
- * Every call that ends starts the next, on the client's thread, so that no wake-up of the
- * measurer's own is in the figure. METHOD: GetInfo,
- * ListTargets, HeapStatus (calls), CaptureCpu, StreamCpu (messages and bytes of its stream). Prints
- * one line of JSON. */
+ * Each call that ends starts the next one on the client's thread, so that the figures contain no
+ * wake-up of another thread. METHOD is GetInfo, ListTargets or HeapStatus (it counts calls), or
+ * CaptureCpu or StreamCpu (it counts messages and bytes). Prints one line of JSON. */
 #include "clients/c/client.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
@@ -25,7 +24,7 @@ struct load {
     const struct client_method *method;
     const ProtobufCMessage *request;
     int64_t end_ns, start_ns, last_ns,
-        chunks_ns;         /* chunks_ns: from first to last chunk, all calls */
+        chunks_ns;         /* from the first to the last chunk, sum over all calls */
     uint32_t *nanoseconds; /* of each call */
     size_t calls, messages, bytes, failures;
     atomic_int running;
@@ -110,7 +109,7 @@ static void report(struct load *load, const char *method, int concurrency) {
            load->chunks_ns ? (double)load->bytes * 1e9 / (double)load->chunks_ns : 0);
 }
 
-/* Prepared requests by name. */
+/* Selects the method and its request by name. */
 static bool choose(struct load *load, const char *name, double seconds) {
     static Sonde__V1__GetInfoRequest info = SONDE__V1__GET_INFO_REQUEST__INIT;
     static Sonde__V1__ListTargetsRequest targets = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
@@ -158,7 +157,7 @@ static void run(struct load *load, int concurrency, double seconds) {
     while (atomic_load(&load->running) > 0)
         pthread_cond_wait(&load->done, &load->lock);
     pthread_mutex_unlock(&load->lock);
-    client_destroy(load->client); /* joins the thread that wrote the figures */
+    client_destroy(load->client); /* joins the thread that writes the figures */
     free(slots);
 }
 

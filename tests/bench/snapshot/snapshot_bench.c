@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A .heapsnapshot of a million objects on 100,000 stacks of 25 frames: CPU time and memory of the
- * drawing, to /dev/null as the service writes it to a file. Goals: 1.5 s, and 64 MiB more than the
- * profile itself takes (spec: RSS for a million nodes). */
+ * The CPU time and memory for drawing a .heapsnapshot of a million objects on 100,000 stacks of 25
+ * frames. It is written to /dev/null in the way the service writes it to a file. Goals: 1.5 s, and
+ * 64 MiB more than the profile itself takes. */
 #include "api/draw/draw.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static uint32_t location(struct sonde_profile *profile, uint32_t number) {
     return id;
 }
 
-/* The outer frames are shared, as in a program: 3 of 25 differ from stack to stack. */
+/* As in a real program the outer frames are shared: 3 of 25 differ from stack to stack. */
 static struct sonde_profile *make_profile(uint32_t stacks) {
     static const struct sonde_value_type types[] = {{"inuse_objects", "count"},
                                                     {"inuse_space", "bytes"}};

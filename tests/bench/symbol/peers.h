@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The symbolizers beside which ours is measured, and what a run of one costs. */
+ * Runs the symbolizers that Sonde is compared with, and measures what a run costs. */
 #ifndef SONDE_TESTS_BENCH_SYMBOL_PEERS_H
 #define SONDE_TESTS_BENCH_SYMBOL_PEERS_H
 
@@ -14,9 +14,9 @@ struct peer_cost {
     bool ran;
 };
 
-/* Runs a shell command (its last program replaces the shell), output thrown away. */
+/* Runs a shell command without its output. Its last program should replace the shell (exec). */
 struct peer_cost peer_run(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* CPU seconds of this process, and of the children it has waited for. */
+/* CPU time in seconds of this process and of the children it has waited for. */
 double peer_own_cpu(void);
 double peer_children_cpu(void);
 long peer_children_peak_kib(void);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Symbols through the whole service, warm: POST /debug/pprof/symbol of 1,000 addresses (G9), and SymbolizeStream, whose
-answers are not decoded here, because that would measure Python. Part of `bazel run //tests/bench/symbol`."""
+"""Resolves addresses through the whole service with warm tables: POST /debug/pprof/symbol with 1,000 addresses (G9), and
+SymbolizeStream, whose answers are not decoded, because that would measure Python. Part of `bazel run //tests/bench/symbol`."""
 
 import http.client
 import os
@@ -63,7 +63,7 @@ def row(goal, what, value, unit, wanted=None):
 
 
 def cpu_s(pid):
-    """CPU time of a process so far."""
+    """The CPU time of a process so far, in seconds."""
     with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -87,7 +87,7 @@ def measure_posts(server, wanted):
     connection.close()
     for name, after in helpers_cpu(server).items():
         row("G9", f"POST of {len(wanted)} addresses, {name}", 1e3 * (after - before[name]) / POSTS, "ms CPU")
-    row("", "    bytes of an answer: names of C++ templates are long", len(answer) / 1e3, "kB")
+    row("", "    size of an answer (names of C++ templates are long)", len(answer) / 1e3, "kB")
     times.sort()
     row("G9", f"POST of {len(wanted)} addresses, p50 of {POSTS}", 1e3 * times[len(times) // 2], "ms")
     row("G9", f"POST of {len(wanted)} addresses, p99 of {POSTS}", 1e3 * times[len(times) * 99 // 100], "ms", P99_MS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Goals G1 to G9 of symbols, beside llvm-symbolizer, addr2line and eu-addr2line on the same addresses:
+# Measures the goals G1 to G9 for symbols, and llvm-symbolizer, addr2line and eu-addr2line with the same addresses:
 #     bazel run //tests/bench/symbol -- [FILE [ADDRESSES]]
 # FILE is a large program or library with DWARF; without one a C++ program is compiled.
 set -euo pipefail

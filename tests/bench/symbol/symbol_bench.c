@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Goals G1 to G8 of symbols, on one file and the same random addresses as the peers in the same
- * run:
+ * Measures the goals G1 to G8 for symbols, and other symbolizers with the same file and the same
+ * random addresses:
  *
  *     bazel run //tests/bench/symbol -- [FILE [ADDRESSES]]
  *
- * FILE has .symtab, and DWARF where lines are to be compared; without one a large C++ program is
- * compiled. Addresses are drawn over functions, weighted by their size. Times are CPU time; peers'
- * times are of their whole process. Memory is the peak of a process. */
+ * FILE must have .symtab, and DWARF to compare lines; without FILE a large C++ program is compiled.
+ * Addresses are drawn from functions, weighted by their size. Times are CPU times; those of other
+ * symbolizers are of the whole process. Memory is the peak of a process. */
 #include "api/elf/elf.h"
 #include "service/symbol/files/table_cache.h"
 #include "service/symbol/lines/line_table.h"
@@ -23,8 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COMPARED     4096 /* of the addresses */
-#define EU_ADDRESSES 200  /* its cost is linear per address */
+#define COMPARED     4096 /* addresses whose answers are compared */
+#define EU_ADDRESSES 200  /* for eu-addr2line, which is slow */
 
 struct draw {
     uint64_t *items;
@@ -33,7 +33,7 @@ struct draw {
 
 /* --- what is measured ------------------------------------------------------------------------- */
 
-/* A program of many templates over the standard library: tens of megabytes of DWARF. */
+/* Compiles a program with many templates of the standard library: tens of megabytes of DWARF. */
 static const char *make_program(void) {
     static const char unit[] =
         "#include <algorithm>\n#include <functional>\n#include <map>\n#include <regex>\n"
@@ -242,7 +242,7 @@ static void measure_agreement(const char *path, const struct draw *draw, enum co
                               const char *name, size_t most) {
     static struct corpus_addresses addresses;
     struct symbol_store *store = corpus_store(fixture_path("cache"));
-    corpus_addresses(path, &addresses); /* for the names of all symbols, which it lists */
+    corpus_addresses(path, &addresses); /* lists the names of all symbols */
     most = most < draw->count ? most : draw->count;
     for (addresses.count = 0; addresses.count < most; addresses.count++)
         addresses.items[addresses.count] = draw->items[addresses.count];

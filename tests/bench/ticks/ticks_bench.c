@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sources of ticks a profiler could use, bare: empty handlers, no walk, no record. Two busy
- * threads burn a fixed amount of work; what a source delivers is told per second of a thread's CPU
- * time, what it costs against the same work without any, in turns. And what a wall-clock signal to
- * every thread does to those that wait: calls that return EINTR.
+ * Compares the timers that a profiler could use, with empty signal handlers: no walk and no record.
+ * Two busy threads do a fixed amount of work, in turns with and without ticks. Reported are the ticks
+ * per second of a thread's CPU time and the cost relative to the work without ticks. Then it counts
+ * how many system calls of blocked threads return EINTR because of wall-clock signals.
  *
- *     ticks_bench [MS of work a thread and turn] [TURNS]
+ *     ticks_bench [MS of work per thread and turn] [TURNS]
  *
- * Lines for tests/bench: "metric", name, value, unit; parted by tabs. */
+ * Prints lines for tests/bench/bench.py: "metric", name, value, unit, separated by tabs. */
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ enum source { NOTHING, ITIMER, TIMER, PERF, SOURCES };
 static const char *const names[SOURCES] = {"nothing", "setitimer", "timer_create", "perf sigtrap"};
 
 static _Atomic uint64_t ticks;
-static uint64_t chunks_each; /* how much work a thread does */
+static uint64_t chunks_each; /* work of each thread per turn */
 static double costs[SOURCES][MAX_TURNS], rates[SOURCES][MAX_TURNS];
 
 static double clock_s(clockid_t clock) {
@@ -122,20 +122,20 @@ static double median(double *values, int count) {
     return values[count / 2];
 }
 
-static void tell(const char *name, const char *what, double value, const char *unit) {
+static void report(const char *name, const char *what, double value, const char *unit) {
     printf("metric\tticks: %s, %s\t%.3f\t%s\n", name, what, value, unit);
 }
 
-static void tell_sources(int turns) {
+static void report_sources(int turns) {
     for (int source = ITIMER; source < SOURCES; source++) {
         double over[MAX_TURNS];
         for (int i = 0; i < turns; i++)
             over[i] = costs[source][i] / costs[NOTHING][i] - 1;
         double overhead = median(over, turns), rate = median(rates[source], turns);
-        tell(names[source], "delivered at 10 kHz", rate, "per thread-second");
-        tell(names[source], "overhead at 10 kHz", 100 * overhead, "%");
+        report(names[source], "delivered at 10 kHz", rate, "per thread-second");
+        report(names[source], "overhead at 10 kHz", 100 * overhead, "%");
         if (rate > 0)
-            tell(names[source], "cost of a bare tick", 1e6 * overhead / rate, "us");
+            report(names[source], "cost of a bare tick", 1e6 * overhead / rate, "us");
     }
 }
 
@@ -170,8 +170,8 @@ static void measure_wall_signals(double seconds) {
     over = 1;
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
-    tell("wall-clock signals at 100 Hz", "calls interrupted", (double)interrupted / 2 / seconds,
-         "per blocked thread and second");
+    report("wall-clock signals at 100 Hz", "calls interrupted", (double)interrupted / 2 / seconds,
+           "per blocked thread and second");
 }
 
 int main(int argc, char **argv) {
@@ -189,7 +189,7 @@ int main(int argc, char **argv) {
     for (int turn = 0; turn < turns; turn++)
         for (int i = 0; i < SOURCES; i++)
             measure((enum source)((i + turn) % SOURCES), turn);
-    tell_sources(turns);
+    report_sources(turns);
     measure_wall_signals(1);
     return 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What of the code of well-known files the unwind tables cover, and why the rest is not:
+ * Prints which share of the code of well-known files the unwind tables cover, and why not the rest:
  *
  *     coverage [ELF files...]
  *
- * Without files: those of the system's big libraries and servers that are here, and a Rust program
- * compiled for it when there is a rustc. A Markdown table, for docs/benchmarks.md. */
+ * Without arguments it uses the large libraries and servers that are installed, and compiles a Rust
+ * program if there is a rustc. The output is a Markdown table for docs/benchmarks.md. */
 #include "tests/unit/unwind/coverage.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void print_row(const char *path, const char *name) {
            (double)coverage.table_bytes / coverage.rows);
 }
 
-/* A release binary with panic=abort. */
+/* Prints the row of a Rust release binary built with panic=abort. */
 static void print_rust(void) {
     char folder[] = "/tmp/coverage.XXXXXX", line[512], path[64];
     if (!mkdtemp(folder))
@@ -61,7 +61,7 @@ static void print_rust(void) {
         print_row(path, "Rust, panic=abort");
     snprintf(line, sizeof line, "rm -rf %s", folder);
     if (system(line) != 0)
-        fprintf(stderr, "%s is left behind\n", folder);
+        fprintf(stderr, "could not remove %s\n", folder);
 }
 
 int main(int argc, char **argv) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The peers that libunwind would replace in its own program: libgcc's _Unwind_Backtrace and glibc's
- * backtrace. Prints "name depth ns" lines, which walk_bench reads. */
+ * Measures libgcc's _Unwind_Backtrace and glibc's backtrace, in a program of their own, because
+ * libunwind, which walk_bench links, replaces these functions. walk_bench reads the output. */
 #include "tests/bench/walk/stacks.h"
 
 #include <execinfo.h>

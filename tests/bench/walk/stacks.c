@@ -13,7 +13,7 @@ static enter *const functions[FUNCTIONS];
 static void (*at_bottom)(void *);
 static void *bottom_context;
 
-/* One function: a frame of `size` bytes, then the next one. */
+/* Defines a function with a frame of `size` bytes, which calls the next one. */
 #define FUNCTION(number, size)                                                                    \
     __attribute__((noipa)) static unsigned long function_##number(unsigned left, unsigned path) { \
         volatile char bytes[size];                                                                \

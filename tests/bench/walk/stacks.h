@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What both benchmark programs walk: stacks of a chosen depth, made of 48 functions with frames of
- * mixed size, compiled without frame pointers; and how both measure: rounds in which every method
- * gets its turn, medians and bests of the rounds. */
+ * The stacks that both benchmark programs walk: of a chosen depth, made of 48 functions with frames
+ * of different sizes, compiled without frame pointers. Both programs measure in rounds, in which
+ * every method has its turn, and report the median and the best round. */
 #ifndef SONDE_TESTS_BENCH_WALK_STACKS_H
 #define SONDE_TESTS_BENCH_WALK_STACKS_H
 
@@ -13,23 +13,23 @@
 
 extern const unsigned stacks_depths[STACKS_SIZES]; /* 10, 40, 100 */
 
-/* Recurses `depth` functions deep, in an order that `path` chooses, and calls bottom(context)
- * there. */
+/* Calls `depth` functions, each from the one before, in an order that depends on `path`; the last one
+ * calls bottom(context). */
 void stacks_enter(unsigned depth, unsigned path, void (*bottom)(void *), void *context);
 
-/* A way of walking: does it `times` times from here. */
+/* A way of walking a stack. */
 struct stacks_method {
     const char *name;
     void (*walk)(unsigned times);
-    unsigned times; /* of one measurement */
+    unsigned times; /* walks per measurement */
 };
 
-/* ns of one walk. The best round is the one a busy machine disturbed least. */
+/* ns of one walk. The best round is the one that other programs disturbed least. */
 struct stacks_times {
     double median, best;
 };
 
-/* At the bottom of a stack: measures all methods STACKS_ROUNDS times in turn. */
+/* Called at the bottom of a stack. Measures all methods in turn, STACKS_ROUNDS times. */
 void stacks_measure(const struct stacks_method *methods, unsigned count,
                     struct stacks_times *times);
 

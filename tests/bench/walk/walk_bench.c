@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ns per walk and per frame at depths 10, 40 and 100, beside libunwind and (in a program of their
- * own, libgcc_bench) libgcc and glibc; and what a table costs to build and to check. A frame's cost
- * is the slope between depths 10 and 100.
+ * Measures the ns per walk and per frame at depths 10, 40 and 100, also of libunwind and (in
+ * libgcc_bench, a program of their own) of libgcc and glibc. Then it measures what building and
+ * checking a table costs. The cost of a frame is the slope between depths 10 and 100.
  *
  *     walk_bench [ELF files to build tables of...] */
 #include "service/unwind/table/table.h"
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MANY        64 /* different stacks walked in turn */
+#define MANY        64 /* different stacks, walked in turn */
 #define MAX_METHODS 8
 #define STACK_BYTES (256u << 10)
 
@@ -38,7 +38,7 @@ static void walk_warm(unsigned times) {
         walk_from_context(&context, &modules.map, &cache, &bounds, pcs, 127, &result);
 }
 
-/* Each walk under a generation of its own finds nothing in the cache. */
+/* Each walk has a generation of its own, so that it finds nothing in the cache. */
 static void walk_cold(unsigned times) {
     for (unsigned i = 0; i < times; i++) {
         modules.map.generation++;
@@ -51,7 +51,7 @@ static struct {
     struct walk_stack stack;
 } many[MANY];
 
-/* Stacks that are all different, in an order no predictor knows. */
+/* Walks different stacks in an order that the branch predictor cannot learn. */
 static void walk_many(unsigned times) {
     static uint32_t state = 1;
     for (unsigned i = 0; i < times; i++) {
@@ -133,7 +133,7 @@ static void make_many(unsigned depth) {
     }
 }
 
-/* Lines of libgcc_bench beside this program: depth, median, best, name. */
+/* Reads the lines that libgcc_bench prints: depth, median, best, name. */
 static void read_peers(const char *self) {
     char command[4096], name[128];
     struct stacks_times ns;
