@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sonded: settings, the engine, the RPC server over it, and a main thread that waits for a signal.
- * Signals are blocked before any thread starts, so that only the main thread takes them. */
+ * sonded: reads the settings, starts the engine and the RPC server, and waits for a signal. Signals
+ * are blocked before any other thread starts, so that only the main thread receives them. */
 #include "api/bytes.h"
 #include "api/options.h"
 #include "api/paths.h"
@@ -91,7 +91,7 @@ static const struct sonde_options options = {
     .count = sizeof table / sizeof table[0],
 };
 
-/* The servers of the list as one text; to be freed. NULL when there is none. */
+/* The URLs of all servers, separated by blanks; the caller frees them. NULL when there are none. */
 static char *debuginfod_urls(const struct sonde_option_list *list) {
     struct sonde_buf urls = {0};
     size_t len;
@@ -107,11 +107,11 @@ static void log_line(void *context, const char *line) {
     fprintf(stderr, "%s\n", line);
 }
 
-static void log_fact(const char *line) {
+static void log_heap(const char *line) {
     fprintf(stderr, "sonded: %s\n", line);
 }
 
-/* Sockets, rings and mapped files of thousands of processes. */
+/* Thousands of targets need sockets, rings and mapped files. */
 static void raise_file_limit(void) {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
@@ -170,7 +170,7 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     struct engine_watch *from_start = NULL;
     sonde_err err = engine_create(&engine_settings, &engine, diag);
     if (!err && settings->enable_heap_profiling)
-        err = heap_from_start(engine, log_fact, &from_start);
+        err = heap_from_start(engine, log_heap, &from_start);
     if (!err)
         err = start_server(settings, engine, &server, diag);
     if (!err) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine's birth and death. The end: the flag is set, the engine thread ends captures and
- * connections and leaves when the last job is back; then the workers go, then what they used. */
+ * Creates and destroys the engine. Shutdown: engine_destroy sets a flag; the engine thread ends
+ * captures and connections, and exits when the last job has completed; then the workers are joined,
+ * and then what they used is freed. */
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/heap/heap_state.h"
 
@@ -23,7 +24,7 @@
 #define SCRATCH_BYTES   65536
 #define DEFAULT_WORKERS 2u
 
-/* Makes the directory and its missing parents, all 0700. */
+/* Creates the directory and its missing parents with mode 0700. */
 static sonde_err make_directories(const char *path, struct sonde_diag *diag) {
     char part[4096];
     if (snprintf(part, sizeof part, "%s", path) >= (int)sizeof part)
@@ -34,7 +35,7 @@ static sonde_err make_directories(const char *path, struct sonde_diag *diag) {
         char end = *at;
         *at = 0;
         if (mkdir(part, 0700) != 0 && errno != EEXIST)
-            return sonde_fail_os(diag, errno, "cannot make the directory %s", part);
+            return sonde_fail_os(diag, errno, "cannot create the directory %s", part);
         *at = end;
         if (end == 0)
             return SONDE_OK;
@@ -133,7 +134,7 @@ static void close_fds(struct engine *engine) {
 void engine_close(struct engine *engine) {
     if (!engine)
         return;
-    /* Messages that came after the thread had left, and what they start. */
+    /* Run the messages that were posted after the thread had exited, and the jobs they start. */
     while (engine->scratch && engine_round(engine, 0) && engine->is_shutting_down)
         usleep(1000);
     pool_destroy(engine->builders);
@@ -183,7 +184,7 @@ void engine_destroy(struct engine *engine) {
     if (!engine)
         return;
     atomic_store(&engine->is_ending, true);
-    symbol_store_end(engine->symbols); /* jobs may wait for its workers */
+    symbol_store_end(engine->symbols); /* otherwise jobs would wait for its workers */
     engine_post(engine, &wake);
     if (engine->has_thread)
         pthread_join(engine->thread, NULL);

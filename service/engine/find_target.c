@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which target is meant. All given fields must fit; what does not fit is told in a sentence that
- * names it. */
+ * Finds targets, and says which field of a selector matches none. */
 #include "service/engine/find_target.h"
 
 #include <stdio.h>
@@ -13,15 +12,15 @@ static bool is_given(const char *text) {
     return text && text[0];
 }
 
-static bool fits_name(const struct target *target, const struct engine_selector *selector) {
+static bool matches_name(const struct target *target, const struct engine_selector *selector) {
     return !is_given(selector->name) || strcmp(target->info.name, selector->name) == 0;
 }
 
-static bool fits_pid(const struct target *target, const struct engine_selector *selector) {
+static bool matches_pid(const struct target *target, const struct engine_selector *selector) {
     return selector->pid == 0 || target->info.pid == selector->pid;
 }
 
-static bool fits_uuid(const struct target *target, const struct engine_selector *selector) {
+static bool matches_uuid(const struct target *target, const struct engine_selector *selector) {
     return !is_given(selector->uuid) || strcmp(target->info.uuid, selector->uuid) == 0;
 }
 
@@ -30,7 +29,7 @@ static void append_targets(struct engine *engine, const struct engine_selector *
     size_t len = strlen(diag->text);
     uint32_t left = 0;
     for (struct target *target = engine->targets; target; target = target->next) {
-        if (!target->is_attached || !fits_name(target, selector))
+        if (!target->is_attached || !matches_name(target, selector))
             continue;
         char line[128], when[32] = "";
         time_t seconds = (time_t)(target->info.start_unix_ns / 1000000000ll);
@@ -78,50 +77,49 @@ static sonde_err not_found(const struct engine_selector *selector, struct sonde_
                       selector->uuid);
 }
 
-/* Who fits each field alone, and who fits all. */
-struct fits {
+/* Number of targets that match each field, and that match all fields. */
+struct matches {
     uint32_t all, name, pid, uuid, attached;
     struct target *target;
 };
 
-static struct fits count_fits(struct engine *engine, const struct engine_selector *selector) {
-    struct fits fits = {0};
+static struct matches count_matches(struct engine *engine, const struct engine_selector *selector) {
+    struct matches matches = {0};
     for (struct target *target = engine->targets; target; target = target->next) {
         if (!target->is_attached)
             continue;
-        bool name = fits_name(target, selector), pid = fits_pid(target, selector),
-             uuid = fits_uuid(target, selector);
-        fits.attached++;
-        fits.name += name;
-        fits.pid += pid;
-        fits.uuid += uuid;
+        bool name = matches_name(target, selector), pid = matches_pid(target, selector),
+             uuid = matches_uuid(target, selector);
+        matches.attached++;
+        matches.name += name;
+        matches.pid += pid;
+        matches.uuid += uuid;
         if (!name || !pid || !uuid)
             continue;
-        fits.all++;
-        fits.target = target;
+        matches.all++;
+        matches.target = target;
     }
-    return fits;
+    return matches;
 }
 
 sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
                       struct target **target, struct sonde_diag *diag) {
-    struct fits fits = count_fits(engine, selector);
-    bool says_nothing =
-        !is_given(selector->name) && selector->pid == 0 && !is_given(selector->uuid);
+    struct matches matches = count_matches(engine, selector);
+    bool is_empty = !is_given(selector->name) && selector->pid == 0 && !is_given(selector->uuid);
     *target = NULL;
-    if (fits.all == 1) {
-        *target = fits.target;
+    if (matches.all == 1) {
+        *target = matches.target;
         return SONDE_OK;
     }
-    if (fits.all > 1 || says_nothing)
-        return ambiguous(engine, selector, fits.all, diag);
-    if (fits.name > 0 && fits.pid > 0 && fits.uuid > 0)
+    if (matches.all > 1 || is_empty)
+        return ambiguous(engine, selector, matches.all, diag);
+    if (matches.name > 0 && matches.pid > 0 && matches.uuid > 0)
         return sonde_fail(diag, SONDE_TARGET_CONFLICT,
-                          "the name, pid and uuid that were given belong to different processes");
-    struct engine_selector missing = *selector; /* tell of the field that nobody fits */
-    if (fits.name > 0)
+                          "name, pid and uuid belong to different processes");
+    struct engine_selector missing = *selector; /* the error names a field without a match */
+    if (matches.name > 0)
         missing.name = NULL;
-    if (fits.pid > 0)
+    if (matches.pid > 0)
         missing.pid = 0;
     return not_found(&missing, diag);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The registry's look-up. Thread safety: any thread that holds targets_lock. */
+ * Finds the target that a selector means. Thread safety: any thread that holds targets_lock. */
 #ifndef SONDE_SERVICE_ENGINE_FIND_TARGET_H
 #define SONDE_SERVICE_ENGINE_FIND_TARGET_H
 
 #include "service/engine/target.h"
 
-/* *target is valid while the lock is held; retain it to keep it. Errors as engine_find's. */
+/* *target is valid while the lock is held; retain it to use it longer. Errors as engine_find. */
 SONDE_MUST_USE sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
                                      struct target **target, struct sonde_diag *diag);
 

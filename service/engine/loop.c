@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The engine thread: sockets, messages, one timer. The timer is set to the earliest thing any
- * target waits for, and off when nobody does: an idle engine is never woken. Targets are freed only
- * at the end of a round, so that a stale event of the same round still finds its memory. */
+ * The engine thread: sockets, messages and one timer. The timer is set to the earliest deadline of
+ * any target, and is off when there is none, so an idle engine is never woken. Targets are freed
+ * only at the end of a round, because a later event of the same round may refer to them. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include <sys/epoll.h>
@@ -40,7 +40,7 @@ void engine_post(struct engine *engine, struct message *message) {
     lock_drop(&engine->messages_lock);
     uint64_t one = 1;
     ssize_t written = write(engine->event_fd, &one, sizeof one);
-    (void)written; /* the counter is full: the thread is awake anyway */
+    (void)written; /* fails if the counter is full; the thread is awake then */
 }
 
 static void run_messages(struct engine *engine) {
@@ -117,7 +117,7 @@ static void begin_end(struct engine *engine) {
     }
 }
 
-/* Unlinks targets whose connection and captures are over. */
+/* Frees the targets whose connection and captures have ended. */
 static void sweep(struct engine *engine) {
     struct target *dead = NULL;
     lock_take(&engine->targets_lock);
@@ -140,7 +140,7 @@ static void sweep(struct engine *engine) {
     }
 }
 
-/* Gives every target its turn; returns the earliest next one, 0 = none. */
+/* Handles the deadlines of all targets; returns the next one, 0 = none. */
 static uint64_t tick_targets(struct engine *engine, uint64_t now_ns) {
     uint64_t earliest = 0;
     bool has_dead = false;

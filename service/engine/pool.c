@@ -17,7 +17,7 @@ struct pool {
     pthread_t threads[POOL_MAX_THREADS];
 };
 
-/* NULL when the pool ends and nothing is left. */
+/* NULL when the pool is being destroyed and the queue is empty. */
 static struct engine_work *next_work(struct pool *pool) {
     lock_take(&pool->lock);
     while (!pool->first && !pool->is_ending)
@@ -40,7 +40,7 @@ static void *run_worker(void *context) {
     return NULL;
 }
 
-/* With all signals blocked: sonded's main thread waits for them. */
+/* With all signals blocked, because sonded's main thread waits for them. */
 static int start_thread(struct pool *pool, const char *name) {
     sigset_t all, old;
     sigfillset(&all);

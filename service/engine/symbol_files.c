@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names for addresses that come without a target, and the store's files for service/rpc. */
+ * Names for addresses without a target, and access to the symbol store's files for service/rpc. */
 #include "service/engine/symbolize.h"
 #include "service/symbol/files/files.h"
 
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct place {
-    struct symbol_mapping mapping; /* of the whole address space when there is only a file */
+struct file_range {
+    struct symbol_mapping mapping; /* the whole address space if a single file was given */
     char build_id[SYMBOL_BUILD_ID_TEXT];
     struct symbol_module *module; /* NULL = unknown */
     uint64_t bias;
@@ -18,9 +18,9 @@ struct place {
 
 struct files_job {
     struct job job;
-    struct place *places; /* by start */
-    size_t place_count;
-    bool is_one_file; /* addresses are those of the file */
+    struct file_range *ranges; /* sorted by start */
+    size_t range_count;
+    bool is_one_file; /* addresses are virtual addresses of the file */
     uint64_t *addresses;
     size_t count;
     bool return_addresses;
@@ -29,65 +29,65 @@ struct files_job {
 };
 
 static void job_free(struct files_job *job) {
-    for (size_t i = 0; job && i < job->place_count; i++)
-        symbol_module_release(job->places[i].module);
+    for (size_t i = 0; job && i < job->range_count; i++)
+        symbol_module_release(job->ranges[i].module);
     if (job) {
-        free(job->places);
+        free(job->ranges);
         free(job->addresses);
     }
     free(job);
 }
 
-/* An unknown file of a mapping leaves its addresses unknown. */
-static sonde_err open_places(struct files_job *job, struct sonde_diag *diag) {
+/* Addresses in a mapping of an unknown file stay unnamed. */
+static sonde_err open_ranges(struct files_job *job, struct sonde_diag *diag) {
     struct symbol_store *store = job->job.engine->symbols;
-    for (size_t i = 0; i < job->place_count; i++) {
-        struct place *place = &job->places[i];
+    for (size_t i = 0; i < job->range_count; i++) {
+        struct file_range *range = &job->ranges[i];
         struct sonde_diag why = {0};
-        sonde_err err = symbol_module_find(store, place->build_id, &place->module, &why);
+        sonde_err err = symbol_module_find(store, range->build_id, &range->module, &why);
         if (err && (job->is_one_file || err == SONDE_OUT_OF_MEMORY)) {
             *diag = why;
             return err;
         }
-        place->has_bias = place->module && !job->is_one_file &&
-                          symbol_module_bias_of(place->module, &place->mapping, &place->bias);
-        place->has_bias = place->has_bias || job->is_one_file;
+        range->has_bias = range->module && !job->is_one_file &&
+                          symbol_module_bias_of(range->module, &range->mapping, &range->bias);
+        range->has_bias = range->has_bias || job->is_one_file;
     }
     return SONDE_OK;
 }
 
-static const struct place *find_place(const struct files_job *job, uint64_t address) {
-    size_t low = 0, high = job->place_count;
+static const struct file_range *find_range(const struct files_job *job, uint64_t address) {
+    size_t low = 0, high = job->range_count;
     if (job->is_one_file)
-        return &job->places[0];
+        return &job->ranges[0];
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (job->places[middle].mapping.start <= address)
+        if (job->ranges[middle].mapping.start <= address)
             low = middle + 1;
         else
             high = middle;
     }
-    return low > 0 && address < job->places[low - 1].mapping.end ? &job->places[low - 1] : NULL;
+    return low > 0 && address < job->ranges[low - 1].mapping.end ? &job->ranges[low - 1] : NULL;
 }
 
-static void place_one(const struct files_job *job, uint64_t address, struct symbol_query *query,
-                      struct engine_symbol *symbol) {
+static void locate(const struct files_job *job, uint64_t address, struct symbol_query *query,
+                   struct engine_symbol *symbol) {
     uint64_t inside = job->return_addresses && address > 0 ? address - 1 : address;
-    const struct place *place = find_place(job, inside);
+    const struct file_range *range = find_range(job, inside);
     *symbol = (struct engine_symbol){.module = "", .build_id = "", .reason = ""};
-    if (!place)
+    if (!range)
         return;
-    symbol->build_id = place->build_id;
+    symbol->build_id = range->build_id;
     symbol->reason = "UNKNOWN_BUILD_ID";
-    if (!place->module)
+    if (!range->module)
         return;
-    symbolize_module(symbol, place->module);
-    symbol->reason = "NO_FILE"; /* only its tables are left, and not where its code was loaded */
-    if (!place->has_bias)
+    symbolize_module(symbol, range->module);
+    symbol->reason = "NO_FILE"; /* without the file, the mapping's bias is unknown */
+    if (!range->has_bias)
         return;
     symbol->reason = "";
-    symbol->module_offset = address - place->bias;
-    *query = (struct symbol_query){place->module, inside - place->bias};
+    symbol->module_offset = address - range->bias;
+    *query = (struct symbol_query){range->module, inside - range->bias};
 }
 
 static sonde_err answer(struct files_job *job) {
@@ -95,7 +95,7 @@ static sonde_err answer(struct files_job *job) {
     struct engine_symbol *symbols = calloc(job->count + 1, sizeof *symbols);
     sonde_err err = queries && symbols ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < job->count && !err; i++)
-        place_one(job, job->addresses[i], &queries[i], &symbols[i]);
+        locate(job, job->addresses[i], &queries[i], &symbols[i]);
     if (!err)
         err = symbolize_answer(job->job.engine, queries, symbols, job->count, job->on_answer,
                                job->context);
@@ -107,7 +107,7 @@ static sonde_err answer(struct files_job *job) {
 static void perform(struct job *base) {
     struct files_job *job = container_of(base, struct files_job, job);
     struct sonde_diag diag = {0};
-    sonde_err err = open_places(job, &diag);
+    sonde_err err = open_ranges(job, &diag);
     if (!err)
         err = answer(job);
     if (err)
@@ -120,15 +120,15 @@ static void complete(struct engine *engine, struct job *base) {
 }
 
 static int by_start(const void *left, const void *right) {
-    const struct place *a = left, *b = right;
+    const struct file_range *a = left, *b = right;
     return (a->mapping.start > b->mapping.start) - (a->mapping.start < b->mapping.start);
 }
 
-static void add_place(struct files_job *job, const struct engine_symbol_mapping *from) {
-    struct place *place = &job->places[job->place_count++];
-    place->mapping = (struct symbol_mapping){
+static void add_range(struct files_job *job, const struct engine_symbol_mapping *from) {
+    struct file_range *range = &job->ranges[job->range_count++];
+    range->mapping = (struct symbol_mapping){
         .start = from->start, .end = from->end, .offset = from->offset, .path = ""};
-    snprintf(place->build_id, sizeof place->build_id, "%s", from->build_id);
+    snprintf(range->build_id, sizeof range->build_id, "%s", from->build_id);
 }
 
 static struct files_job *job_create(const struct engine_symbol_source *source,
@@ -137,18 +137,18 @@ static struct files_job *job_create(const struct engine_symbol_source *source,
     if (!job)
         return NULL;
     job->is_one_file = source->build_id && source->build_id[0];
-    job->places = calloc(source->mapping_count + 1, sizeof *job->places);
+    job->ranges = calloc(source->mapping_count + 1, sizeof *job->ranges);
     job->addresses = calloc(count + 1, sizeof *job->addresses);
-    if (!job->places || !job->addresses) {
+    if (!job->ranges || !job->addresses) {
         job_free(job);
         return NULL;
     }
     struct engine_symbol_mapping whole = {.end = UINT64_MAX, .build_id = source->build_id};
     if (job->is_one_file)
-        add_place(job, &whole);
+        add_range(job, &whole);
     for (size_t i = 0; !job->is_one_file && i < source->mapping_count; i++)
-        add_place(job, &source->mappings[i]);
-    qsort(job->places, job->place_count, sizeof *job->places, by_start);
+        add_range(job, &source->mappings[i]);
+    qsort(job->ranges, job->range_count, sizeof *job->ranges, by_start);
     if (count > 0)
         memcpy(job->addresses, addresses, count * sizeof *addresses);
     job->count = count;

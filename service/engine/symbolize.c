@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Names for addresses somebody holds: of a profile, or of a debugger. The target need not be
- * captured: its map is read from /proc now; what the last captured map knew beside that (a library
- * that was unloaded since) is asked second. */
+ * Names for runtime addresses of a target, for example from a profile or a debugger. No capture is
+ * needed: the memory map is read from /proc. Addresses that are not in it are looked up in the
+ * newest map of a capture, which may have libraries that were unloaded since. */
 #include "service/engine/symbolize.h"
 #include "service/engine/find_target.h"
 #include "service/symbol/files/files.h"
@@ -19,8 +19,8 @@ struct symbolize_job {
     struct job job;
     struct message begin;
     struct target *target;
-    struct symbol_module *kernel; /* when an address lies there; retained */
-    struct generation *known;     /* shared mappings of the newest captured map; NULL = none */
+    struct symbol_module *kernel; /* retained; NULL = not needed yet */
+    struct generation *known;     /* mappings of the newest captured map; NULL = none */
     uint64_t *addresses;
     size_t count;
     bool return_addresses;
@@ -61,7 +61,8 @@ void symbolize_module(struct engine_symbol *symbol, struct symbol_module *module
     symbol->kind = report_kind(module);
 }
 
-/* Shortfalls of modules are dear to ask for and the same for many addresses. */
+/* Finding out why a module has no lines is expensive, and many addresses share the answer. A cache
+ * in which a new module overwrites an old one. */
 struct shortfalls {
     struct {
         struct symbol_module *module;
@@ -81,7 +82,7 @@ static const char *shortfall_of(struct shortfalls *shortfalls, struct symbol_mod
     return shortfalls->known[at].text;
 }
 
-/* Frames as profiles show them. */
+/* The frames are the same as in profiles. */
 static sonde_err set_frames(struct engine_symbol *symbol, const struct symbol_answer *answer,
                             struct sonde_arena *arena) {
     struct symbol_frame unnamed, *copy;
@@ -121,9 +122,9 @@ sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *que
     return err;
 }
 
-/* Addresses of the kernel lie in no map of a process. */
-static bool place_in_kernel(struct symbolize_job *job, uint64_t address, uint64_t inside,
-                            struct symbol_query *query, struct engine_symbol *symbol) {
+/* Kernel addresses are in no process's map. */
+static bool locate_in_kernel(struct symbolize_job *job, uint64_t address, uint64_t inside,
+                             struct symbol_query *query, struct engine_symbol *symbol) {
     if (inside < KERNEL_START)
         return false;
     if (!job->kernel &&
@@ -135,15 +136,15 @@ static bool place_in_kernel(struct symbolize_job *job, uint64_t address, uint64_
     return true;
 }
 
-/* One answer's parts that no symbol table is needed for. */
-static void place(struct symbolize_job *job, const struct generation *now, uint64_t address,
-                  struct symbol_query *query, struct engine_symbol *symbol) {
+/* Sets the parts of an answer that need no symbol table, and the query for the others. */
+static void locate(struct symbolize_job *job, const struct generation *now, uint64_t address,
+                   struct symbol_query *query, struct engine_symbol *symbol) {
     uint64_t inside = job->return_addresses && address > 0 ? address - 1 : address;
     struct mapping *mapping = now ? generation_find(now, inside) : NULL;
     if (!mapping && job->known)
         mapping = generation_find(job->known, inside);
     *symbol = (struct engine_symbol){.module = "", .build_id = "", .reason = ""};
-    if (!mapping && place_in_kernel(job, address, inside, query, symbol))
+    if (!mapping && locate_in_kernel(job, address, inside, query, symbol))
         return;
     if (!mapping)
         return;
@@ -165,7 +166,7 @@ static sonde_err answer(struct symbolize_job *job, const struct generation *now)
     struct engine_symbol *symbols = calloc(count + 1, sizeof *symbols);
     sonde_err err = queries && symbols ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < count && !err; i++)
-        place(job, now, job->addresses[i], &queries[i], &symbols[i]);
+        locate(job, now, job->addresses[i], &queries[i], &symbols[i]);
     if (!err)
         err = symbolize_answer(job->job.engine, queries, symbols, count, job->on_answer,
                                job->context);
@@ -193,8 +194,8 @@ static void complete(struct engine *engine, struct job *base) {
     job_free(container_of(base, struct symbolize_job, job));
 }
 
-/* The captured map belongs to the engine thread. A mapping that a worker is just opening is left
- * out: two must not fill it. */
+/* Copies the newest captured map on the engine thread, to which it belongs. Skips mappings that a
+ * worker has not opened, because only one thread may fill in a mapping. */
 static struct generation *share_newest(const struct target *target) {
     const struct generation *newest = target->space.generations[0];
     struct generation *copy = newest ? generation_create(newest->number) : NULL;

@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Whether another user than our own has what one may have. */
+/* Whether a user other than root and sonded's own has reached the limit of connections. */
 static bool is_crowded(const struct engine *engine, uid_t uid) {
     uint32_t count = 0;
     if (uid == 0 || uid == geteuid())
@@ -120,21 +120,13 @@ void target_tick(struct target *target, uint64_t now_ns) {
         return;
     }
     clock_tick(target, now_ns);
-    uint64_t wake_ns = heap_tick(target, now_ns), window_ns = allocs_tick(target, now_ns);
-    if (window_ns != 0 && (wake_ns == 0 || window_ns < wake_ns))
-        wake_ns = window_ns;
-    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        uint64_t next_ns = cpu_capture_tick(capture, now_ns);
-        if (next_ns != 0 && (wake_ns == 0 || next_ns < wake_ns))
-            wake_ns = next_ns;
-    }
-    bool is_drained = target->clock == CLOCK_RUNNING || target->clock == CLOCK_STOPPING;
-    if (is_drained && (wake_ns == 0 || target->next_drain_ns < wake_ns))
-        wake_ns = target->next_drain_ns;
-    bool has_deadline = target->clock == CLOCK_STARTING || target->clock == CLOCK_STOPPING;
-    if (has_deadline && (wake_ns == 0 || target->clock_deadline_ns < wake_ns))
-        wake_ns = target->clock_deadline_ns;
-    /* Something in this tick (a clock that changed) may want another one at once. */
-    if (target->wake_ns == 0 || (wake_ns != 0 && wake_ns < target->wake_ns))
-        target->wake_ns = wake_ns;
+    uint64_t wake_ns = earlier(heap_tick(target, now_ns), allocs_tick(target, now_ns));
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next)
+        wake_ns = earlier(wake_ns, cpu_capture_tick(capture, now_ns));
+    if (target->clock == CLOCK_RUNNING || target->clock == CLOCK_STOPPING)
+        wake_ns = earlier(wake_ns, target->next_drain_ns);
+    if (target->clock == CLOCK_STARTING || target->clock == CLOCK_STOPPING)
+        wake_ns = earlier(wake_ns, target->clock_deadline_ns);
+    /* This tick may itself have called target_wake_now, for example when the clock changed. */
+    target->wake_ns = earlier(target->wake_ns, wake_ns);
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One attached process, as the engine thread sees it: its connection, its rings, its address space,
- * its clock and the captures on it. Thread safety: engine thread only, except `info`,
- * `is_attached`, `command` and `sessions`, which are changed and read under the engine's
- * targets_lock (session_lock). */
+ * One attached process: its connection, rings, address space and clock, and the captures of it.
+ * Thread safety: engine thread only, except the fields marked (list), which other threads read
+ * under the engine's targets_lock, and `sessions`, which is guarded by session_lock. */
 #ifndef SONDE_SERVICE_ENGINE_TARGET_H
 #define SONDE_SERVICE_ENGINE_TARGET_H
 
@@ -11,12 +10,12 @@
 
 enum clock_state {
     CLOCK_IDLE = 0,
-    CLOCK_STARTING, /* CpuConfig sent, CpuState not here yet */
+    CLOCK_STARTING, /* CpuConfig was sent, CpuState has not arrived */
     CLOCK_RUNNING,
-    CLOCK_STOPPING, /* period 0 sent; the last records are awaited */
+    CLOCK_STOPPING, /* period 0 was sent, the last records have not arrived */
 };
 
-/* A frame on its way to the guest, with a descriptor or -1. */
+/* A frame to be sent to the guest, with a descriptor or -1. */
 struct outgoing {
     struct outgoing *next;
     int fd;
@@ -31,30 +30,30 @@ struct link {
     struct frames frames;
     struct outgoing *first, **last;
     uint32_t outgoing_count;
-    bool is_broken;  /* to be dropped at the end of this event */
-    bool is_writing; /* EPOLLOUT is asked for */
+    bool is_broken;  /* disconnect at the end of this event */
+    bool is_writing; /* epoll reports EPOLLOUT, too */
 };
 
-/* Numbers of the guest that only grow, and how far they were taken over. */
+/* Sums over the guest's life, as far as they were read. */
 struct totals {
     uint64_t drops[DROP_CAUSES];
     uint64_t handler_ns; /* in the guest's signal handlers */
     uint64_t handler_count;
-    uint64_t account_ns; /* the guest's own account of its CPU time, about every second */
-    uint64_t control_ns; /* of it, the guest's control thread, which no sample shows */
+    uint64_t account_ns; /* CPU time of the guest, as it reports about every second */
+    uint64_t control_ns; /* of these, the guest's control thread, which is never sampled */
     uint64_t target_cpu_ns;
 };
 
-/* How fast the clock may tick under the captures' ceiling (budget.c). */
+/* How fast the clock may tick with the captures' max_overhead (budget.c). */
 struct budget {
-    double ceiling;         /* the lowest of all captures; 0 = none */
-    uint64_t sample_ns;     /* what one sample costs the target, the kernel's part included */
-    uint64_t min_period_ns; /* the shortest period that keeps the ceiling; 0 = any */
+    double ceiling;         /* the lowest max_overhead of all captures; 0 = none */
+    uint64_t sample_ns;     /* cost of one sample for the target, including the kernel's part */
+    uint64_t min_period_ns; /* shortest period that stays below the ceiling; 0 = any */
     uint64_t min_wall_period_ns;
-    struct totals seen; /* at the last account */
+    struct totals seen; /* at the guest's last report of its CPU time */
 };
 
-/* StartCpu/StopCpu, StartAllocs/StopAllocs. Guarded by session_lock. */
+/* Sessions: StartCpu and StopCpu, StartAllocs and StopAllocs. */
 struct session_waiter {
     struct session_waiter *next;
     struct engine_capture_events events;
@@ -69,23 +68,23 @@ enum session_kind { SESSION_CPU, SESSION_ALLOCS, SESSION_KINDS };
 struct session {
     struct target *target;
     enum session_kind kind;
-    bool is_running, is_ended;      /* is_ended: the result is awaited no more */
-    struct engine_capture *capture; /* while it runs */
+    bool is_running;
+    struct engine_capture *capture; /* while the session runs */
     struct engine_session_info info;
-    struct sonde_profile *result; /* of the last one */
+    struct sonde_profile *result; /* of the last session */
     struct engine_metadata metadata;
-    char clock[24], budget_note[192]; /* the texts of facts */
+    char clock[24], budget_note[192]; /* the texts of metadata */
     struct session_waiter *waiters;
 };
 
 struct target {
     _Atomic uint32_t refs;
     struct engine *engine;
-    struct target *next; /* (registry) */
-    bool is_attached;    /* (registry) said hello and is not gone */
-    struct engine_target info;
-    char *command;
-    size_t command_len;
+    struct target *next;       /* (list) */
+    bool is_attached;          /* (list) has said Hello and is not gone */
+    struct engine_target info; /* (list) */
+    char *command;             /* (list) argv, separated by NULs */
+    size_t command_len;        /* (list) */
     struct session sessions[SESSION_KINDS];
 
     struct link link;
@@ -97,40 +96,41 @@ struct target {
     struct drain drain;
     void *rings; /* mapped memory, NULL = none yet */
     size_t rings_bytes;
-    struct drain_counts seen; /* the header's counters at the last drain */
+    struct drain_counts seen; /* the rings' counters at the last drain */
     struct totals totals;
     uint64_t account_seen_ns; /* guest_cpu_ns of the last CpuAccount */
     uint64_t control_seen_ns; /* its control_cpu_ns */
     uint64_t cpu_seen_ns;     /* last reading of the process's CPU clock */
-    uint32_t opening;         /* mappings on their way through the workers */
+    uint32_t opening;         /* number of mappings that workers are opening */
 
     enum clock_state clock;
-    uint32_t sequence,
-        start_sequence; /* of the last CpuConfig, and of the one that started the clock */
-    uint64_t period_ns, wall_period_ns; /* as the last CpuConfig had them */
+    uint32_t sequence;                  /* of the last CpuConfig */
+    uint32_t start_sequence;            /* of the one that started the clock */
+    uint64_t period_ns, wall_period_ns; /* in the last CpuConfig */
     uint64_t clock_deadline_ns, next_drain_ns;
-    uint64_t drain_ns; /* when the drain under way began */
+    uint64_t drain_ns; /* when the present drain began */
     struct budget budget;
     struct stacks *stacks;         /* while captures run */
-    struct cpu_capture *captures;  /* all that have not ended */
-    struct heap *heap;             /* NULL until somebody asks */
-    struct allocs_window *windows; /* of allocations, that have not ended */
-    uint32_t sampler_requests;     /* how often their sampler was asked for */
+    struct cpu_capture *captures;  /* those that have not ended */
+    struct heap *heap;             /* NULL until the first request */
+    struct allocs_window *windows; /* allocation windows that have not ended */
+    uint32_t sampler_requests;     /* number of the last request for their sampler */
     uint64_t wake_ns;              /* when to call target_tick; 0 = no need */
 };
 
-/* Has target_tick called before the engine thread sleeps again: any time in the past will do. */
+/* Has target_tick called before the engine thread waits again. Any time in the past does that; 0 is
+ * taken. */
 static inline void target_wake_now(struct target *target) {
     target->wake_ns = 1;
 }
 
-/* session.c: something that runs until it is stopped, or its lease ends. */
+/* session.c: a session runs until it is stopped or its lease ends. */
 struct session_plan {
     enum session_kind kind;
     const void *spec;
     uint32_t lease_ms;
     const char *owner;
-    /* Makes the capture, which is launched when this succeeds. */
+    /* Creates the capture, which the session then launches. */
     sonde_err (*begin)(struct target *target, const struct session_plan *plan,
                        const struct engine_capture_events *events, void *context,
                        struct engine_capture **capture, struct sonde_diag *diag);
@@ -148,23 +148,24 @@ SONDE_MUST_USE sonde_err session_stop(struct engine *engine, const struct engine
 struct target *target_create(struct engine *engine, int fd);
 struct target *target_retain(struct target *target);
 void target_release(struct target *target);
-/* Frees what only a listed target needs: a capture's handle may outlive the engine's stores. */
+/* Frees what needs the engine's symbol store. A capture's handle, which retains the target, may
+ * outlive the engine. */
 void target_empty(struct target *target);
-/* The connection is over: captures end with what they have. */
+/* Closes the connection; the captures end with what they have sampled. */
 void target_detach(struct target *target);
-/* A target that went between a caller's look and now: back on the list until its captures have
- * ended. */
+/* Puts a target that went meanwhile back on the engine's list, until the capture that was just
+ * enlisted has ended. */
 void target_relist(struct target *target);
-/* Looks at every deadline of the target and sets wake_ns. */
+/* Handles all deadlines of the target and sets wake_ns. */
 void target_tick(struct target *target, uint64_t now_ns);
 
-/* attach.c: who is this? False: refused, the link is broken. */
+/* attach.c: registers the target. False: refused, and the link is marked broken. */
 bool target_attach(struct target *target, const sonde_guest_v1_Hello *hello);
 
 /* link.c */
 bool link_open(struct link *link, int fd);
 void link_close(struct target *target);
-/* Takes fd (-1 = none). A link that cannot be written to is broken. */
+/* Sends a frame; takes fd (-1 = none). If the frame cannot be queued, the link is marked broken. */
 void link_send(struct target *target, const frames_to_guest *message, int fd);
 void link_refuse(struct target *target, const char *reason);
 void link_read(struct target *target);
@@ -176,42 +177,45 @@ sonde_err guest_on_message(void *target, const frames_from_guest *message);
 
 /* unwind_tables.c: workers open mappings and compile their tables. */
 void tables_begin(struct target *target, struct generation *generation);
-/* Has the names fetched of all mappings that samples lie in. True when they are at hand, or there
- * is no hope of any. */
+/* Loads the symbol tables of all mappings that were sampled. True when each is loaded or is known
+ * to be missing. */
 bool tables_load_names(struct target *target, struct stacks *stacks);
-/* True while line tables (inlined functions, files, lines) of them are being made. */
+/* True while a line table (inlined functions, files, lines) for one of them is being built. */
 bool tables_are_converting(const struct stacks *stacks);
-/* Fills module and bias of one mapping, in the calling (worker) thread, unless they are there. */
+/* Worker: fills in the module and the bias of a mapping, unless it has them. */
 void tables_open_mapping(struct engine *engine, pid_t pid, struct mapping *mapping);
-/* A module's table, made in the calling (worker) thread when it is not in the cache. *memfd is the
- * caller's. SONDE_NOT_AVAILABLE: there is no unwind information. */
+/* Worker: returns the unwind table of a module, and compiles it if it is not cached. The caller
+ * closes *memfd. SONDE_NOT_AVAILABLE: the module has no unwind information. */
 SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_module *module,
                                     int *memfd, size_t *bytes);
 
 /* rings.c */
 SONDE_MUST_USE sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag);
 void rings_unmap(struct target *target);
-/* Takes what is in the rings and hands it to the captures: all of it (budget 0), or one turn's
- * share. True when there is more. */
+/* Reads records from the rings and counts them in the captures: all (budget 0), or about `budget`
+ * bytes. True when there are more. */
 bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget);
 
-/* clock.c: the one tick stream. */
-/* Asks the guest for what the captures need now. */
+/* clock.c: the tick stream that all captures share. */
+/* Sends the guest the periods that the captures need now, if they have changed. */
 void clock_adjust(struct target *target);
 void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state);
 void clock_read_cpu(struct target *target);
-/* Concludes what was closing: every record that will come is in the rings. */
+/* No further records will arrive: drains the rings and concludes the captures. */
 void clock_stopped(struct target *target);
 void clock_tick(struct target *target, uint64_t now_ns);
-/* A CpuConfig even if nothing changes: the guest records all it knows before it answers. */
+/* Sends the same CpuConfig again. Before the guest answers, it records what it knows of blocked
+ * threads. */
 void clock_request_flush(struct target *target);
 
 /* budget.c */
-/* The ceiling of the captures there are now; a new one begins with an estimate. */
+/* Updates the ceiling from the captures. Under a new ceiling, the cost of a sample is first
+ * estimated. */
 void budget_adjust(struct target *target);
-/* The guest's account came: what does a sample cost? True when the rate must change. */
+/* The guest has reported its CPU time: measures the cost of a sample. True when the rate must
+ * change. */
 bool budget_on_account(struct target *target);
-/* A note for a report: how the ceiling was kept. */
+/* Writes a note for a report about the effect of the ceiling. */
 void budget_describe(const struct cpu_capture *capture, double mean_hz, char *text, size_t size);
 
 #endif

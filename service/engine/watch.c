@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Watches: their events run on the engine thread with watch_lock held, so that engine_unwatch,
- * which takes it too, knows that none is running when it returns. A new watch gets its first list
- * from the engine thread, in order with later changes. */
+ * Events of a watch run on the engine thread with watch_lock held. engine_unwatch takes that lock,
+ * so no event is running when it returns. The engine thread also sends a new watch its first list,
+ * so that the list and later changes arrive in order. */
 #include "service/engine/watch.h"
 
 #include "service/engine/target.h"
@@ -16,7 +16,7 @@ struct engine_watch {
     bool is_synced;
 };
 
-/* Posted once per new watch; finds whoever waits, so that the watch itself may be gone by then. */
+/* Posted once per new watch. Serves all watches without a list, because the new one may be gone. */
 static void sync_watches(struct engine *engine, struct message *message) {
     free(message);
     lock_take(&engine->watch_lock);

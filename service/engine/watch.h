@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Telling watchers about targets. Thread safety: engine thread only. */
+ * Notifies the watches of a change. Thread safety: engine thread only. */
 #ifndef SONDE_SERVICE_ENGINE_WATCH_H
 #define SONDE_SERVICE_ENGINE_WATCH_H
 

@@ -68,9 +68,9 @@ static void on_job_done(struct engine *engine, struct job *base) {
     window_release(end_job(base));
 }
 
-/* ---- The common sampler ---- */
+/* ---- The shared sampler ---- */
 
-/* Until it has read the table, which goes when nobody wants it. */
+/* A window needs the sampler until its result is built; windows with dumps do not need it. */
 static bool wants_sampler(const struct allocs_window *window) {
     return !window->is_gone && window->dumps[0] < 0;
 }
@@ -78,12 +78,12 @@ static bool wants_sampler(const struct allocs_window *window) {
 static void on_sampler_answer(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer,
                               int fd);
 
-/* Asks for what all windows want together; nothing when none is left. */
+/* Requests a sampler that satisfies all windows; when there are none, requests that it stop. */
 static void request_sampler(struct target *target) {
     struct heap *heap = heap_of(target);
     struct heap_call *call = heap ? calloc(1, sizeof *call) : NULL;
     if (!call)
-        return; /* out of memory: the next change asks again */
+        return; /* out of memory: the next window's request covers this one */
     call->target = target_retain(target);
     call->verb = sonde_guest_v1_HeapVerb_HEAP_ALLOCS;
     call->done = on_sampler_answer;
@@ -119,7 +119,7 @@ static void report(struct job *base) {
     events->on_end(window->base.context, err, err ? &window->diag : NULL);
 }
 
-/* The table may be gone after this: what it held was read. */
+/* The result is built, so the sampler and its table may go. */
 static void on_reported(struct engine *engine, struct job *base) {
     struct allocs_window *window = end_job(base), **at = &window->base.target->windows;
     while (*at && *at != window)
@@ -129,7 +129,7 @@ static void on_reported(struct engine *engine, struct job *base) {
     if (window->request_number && window->dumps[0] < 0)
         request_sampler(window->base.target);
     window_release(window);
-    window_release(window); /* its place on the target */
+    window_release(window); /* for the place on the target */
 }
 
 static void close_window(struct allocs_window *window) {
@@ -311,10 +311,6 @@ static void report_progress(struct allocs_window *window, uint64_t now_ns) {
         (void)start_job(window, &event, progress, on_job_done);
 }
 
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a == 0 || (b != 0 && b < a) ? b : a;
-}
-
 static void look_at_flags(struct allocs_window *window, uint64_t now_ns) {
     bool is_over = atomic_load(&window->base.is_finish_requested) || window->is_gone ||
                    (window->end_ns != 0 && now_ns >= window->end_ns);
@@ -357,7 +353,7 @@ void allocs_detach(struct target *target) {
     target_wake_now(target);
 }
 
-/* ---- As callers see it ---- */
+/* ---- Requests ---- */
 
 static sonde_err check(const struct engine_allocs_spec *spec, struct sonde_diag *diag) {
     bool has_each = spec->sample_bytes == 1 || spec->probability == 1;
@@ -373,11 +369,11 @@ static sonde_err check(const struct engine_allocs_spec *spec, struct sonde_diag 
                           "probability: \"%g\" is not between 0 and 1", spec->probability);
     if (spec->probability > 0 && spec->sample_bytes)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "sample_bytes and probability: say one of them");
+                          "sample_bytes and probability: set only one of them");
     if (has_each && spec->duration_ms > ENGINE_ALLOCS_EVERY_MS)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "duration %u ms: every allocation is taken for at most %u ms; take "
-                          "fewer, or a shorter time",
+                          "duration %u ms: the limit is %u ms when every allocation is taken; use "
+                          "a lower rate or a shorter time",
                           spec->duration_ms, ENGINE_ALLOCS_EVERY_MS);
     return SONDE_OK;
 }

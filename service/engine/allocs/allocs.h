@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows of allocations, on the engine thread.
+ * Allocation windows.
  *
- *     WAITING ──the sampler runs──▶ BASING ──totals read──▶ RUNNING ──time is up──▶ REPORTING
- * ──on_end──▶ gone
+ *     WAITING ── sampler runs ──▶ READING_BASE ── totals are read ──▶ RUNNING ── time is up ──▶
+ *     REPORTING, or CLOSING ── second dump arrives ──▶ REPORTING
  *
- * All windows of a target share one sampler, as dense as the densest of them wants: it is asked for
- * when a window comes and when one goes, and totals only grow, so a window is the difference of two
- * readings of its table. Where our sampler cannot stand in malloc's place, two dumps of jemalloc
- * with prof_accum do (BASING and CLOSING wait for them). The handle's refs, flags, events and
- * messages are those of a capture. Jobs of a window run one at a time. Thread safety: engine thread
- * only, but for the handle. */
+ * All windows of a target share one sampler, which samples as often as the most demanding window
+ * wants. A request with the new settings is sent whenever a window starts or ends. The sampler's
+ * totals only grow, so a window is the difference of two readings of its table. Where Sonde's
+ * sampler cannot wrap malloc, a window is the difference of two dumps of a jemalloc with
+ * prof_accum; READING_BASE and CLOSING wait for these. The jobs of a window run one at a time.
+ * Thread safety: engine thread only. */
 #ifndef SONDE_SERVICE_ENGINE_ALLOCS_ALLOCS_H
 #define SONDE_SERVICE_ENGINE_ALLOCS_ALLOCS_H
 
@@ -30,27 +30,29 @@ struct allocs_window {
     struct allocs_window *next; /* on its target */
     struct engine_allocs_spec spec;
     enum allocs_state state;
-    uint32_t request_number; /* number of the demand that has it in */
-    bool job_runs, is_gone, is_reported;
-    sonde_err err; /* how it ends */
+    uint32_t request_number; /* of the first request for the sampler that included it; 0 = none */
+    bool job_runs;
+    bool is_gone;     /* the target has ended */
+    bool is_reported; /* the last job was started */
+    sonde_err err;    /* for on_end */
     struct sonde_diag diag;
     uint64_t start_ns, end_ns, progress_ns; /* 0 = never */
     int64_t start_unix_ns, end_unix_ns;
-    struct sonde_buf maps; /* of its beginning: the process may end before it does */
+    struct sonde_buf maps; /* read when the window began, because the process may end before it */
     pid_t pid;
     char allocator[48];
 
-    struct alloc_view *view; /* our sampler's table; NULL = jemalloc's dumps */
+    struct alloc_view *view; /* the table of Sonde's sampler; NULL = jemalloc's dumps */
     struct alloc_sums before;
-    int dumps[2]; /* -1 = not there */
+    int dumps[2]; /* -1 = none */
 };
 
 /* allocs.c */
 void allocs_detach(struct target *target);
-/* Returns when to look again, 0 = never. */
+/* Handles the deadlines of the target's windows; returns the next one, 0 = none. */
 uint64_t allocs_tick(struct target *target, uint64_t now_ns);
 
-/* allocs_result.c. Worker: what the window saw. */
+/* allocs_result.c. Worker: builds the window's profile. */
 SONDE_MUST_USE sonde_err allocs_build(struct allocs_window *window, struct sonde_profile **profile,
                                       struct engine_metadata *metadata, struct sonde_diag *diag);
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An overhead ceiling: the sampler may take such a share of the CPU time its target uses.
+ * max_overhead: a ceiling for the sampler's share of the CPU time that its target uses.
  *
- * A thread's clock ticks in the thread's own CPU time, so ticks take the same share whatever the
- * load: what a sample costs over the period. A sample costs what the guest's handlers take, which
- * it measures, and the kernel's interrupt and signal around them, which nobody can see from inside:
- * for that stands an estimate, larger under a hypervisor, where a timer interrupt leaves the guest
- * machine. What the guest's control thread takes comes off the ceiling first, three quarters of it
- * at most. So the period follows from the ceiling at once, and is corrected at every account. */
+ * A thread's clock ticks in the thread's own CPU time. So the share is the cost of a sample divided
+ * by the period, whatever the load. The cost of a sample is the time in the guest's handlers, which
+ * the guest measures, plus the kernel's interrupt and signal delivery, which cannot be measured
+ * from inside. The latter is an estimate, and a larger one in a virtual machine, where each timer
+ * interrupt exits to the hypervisor. The share of the guest's control thread is subtracted from the
+ * ceiling first, up to three quarters of it. So the period follows directly from the ceiling; it is
+ * corrected whenever the guest reports its CPU time. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include <cpuid.h>
@@ -15,10 +16,10 @@
 
 #define KERNEL_NS         5000u
 #define VIRTUAL_KERNEL_NS 15000u
-#define FIRST_HANDLER_NS  2000u /* until it was measured */
-#define LEAST_SAMPLES     20u   /* of one account, to judge by */
+#define FIRST_HANDLER_NS  2000u /* before it is measured */
+#define MIN_SAMPLES       20u   /* a report with fewer does not change the cost of a sample */
 #define LONGEST_NS        1000000000ull
-#define SETTLED           0.1 /* changes of the period below this share are not worth a message */
+#define SETTLED           0.1 /* smaller relative changes of the period are not sent */
 
 static uint64_t kernel_ns(void) {
     unsigned a, b, c = 0, d;
@@ -55,7 +56,8 @@ void budget_adjust(struct target *target) {
     budget->seen = target->totals;
 }
 
-/* Blocked threads are looked at by the control thread: more seldom, when that takes too much. */
+/* The control thread checks blocked threads once per wall period; lengthens the period if that
+ * takes too much CPU time. */
 static void adjust_wall(struct target *target, double fixed) {
     struct budget *budget = &target->budget;
     if (target->wall_period_ns == 0)
@@ -81,7 +83,7 @@ bool budget_on_account(struct target *target) {
     uint64_t own_ns = account_ns > handler_ns ? account_ns - handler_ns : 0;
     double fixed = part(own_ns, now->target_cpu_ns - budget->seen.target_cpu_ns);
     budget->seen = *now;
-    if (count >= LEAST_SAMPLES)
+    if (count >= MIN_SAMPLES)
         budget->sample_ns = handler_ns / count + kernel_ns();
     double left = budget->ceiling - fixed;
     left = left > budget->ceiling / 4 ? left : budget->ceiling / 4;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The one tick stream of a target: as fast as its fastest capture, running while any capture does.
- * The guest is asked by CpuConfig and answers by CpuState. A stop is waited for (ENGINE_STOP_NS at
- * most), so that the last records count; whoever comes meanwhile waits for the next start. */
+ * The tick stream that all captures of a target share: as fast as the fastest capture wants, and
+ * running while there is one. sonded sends CpuConfig, and the guest answers with CpuState. After a
+ * stop, sonded waits up to ENGINE_STOP_NS for the answer, so that the last records count. Captures
+ * that arrive meanwhile wait for the next start. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#define NO_TICK_NS 10000000000ull /* as slow as a guest's clock gets: nobody counts CPU time */
+#define NO_TICK_NS 10000000000ull /* the longest period of a guest; no capture counts CPU time */
 
 static void send_config(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
     uint64_t now_ns = now_monotonic_ns();
@@ -33,7 +34,7 @@ static uint64_t longer(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* What the captures need together; 0 = nobody needs it. */
+/* The periods that satisfy all captures; 0 = not needed. */
 struct wanted {
     uint64_t period_ns, wall_period_ns;
 };
@@ -55,8 +56,8 @@ static struct wanted wanted_periods(const struct target *target) {
     return wanted;
 }
 
-/* Rings are made for a stall of more than a second: what comes slowly may wait, unless the last
- * time has shown that there are many who send. */
+/* At low rates the rings, which hold more than a second of ticks, need to be drained less often;
+ * but not if the last drain has shown that many threads are writing. */
 static uint64_t drain_pause(const struct target *target) {
     if (target->drain.taken > target->drain.ring_bytes / ENGINE_DRAIN_PART)
         return ENGINE_DRAIN_NS;
@@ -68,7 +69,7 @@ static uint64_t drain_pause(const struct target *target) {
 
 static void begin_waiting(struct target *target) {
     uint64_t now_ns = now_monotonic_ns();
-    (void)rings_drain(target, now_ns, 0); /* what was sampled before is not theirs */
+    (void)rings_drain(target, now_ns, 0); /* earlier samples are not theirs */
     clock_read_cpu(target);
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
@@ -118,7 +119,6 @@ void clock_adjust(struct target *target) {
     }
 }
 
-/* Everything that will come is in the rings. */
 void clock_stopped(struct target *target) {
     target->clock = CLOCK_IDLE;
     clock_read_cpu(target);
@@ -165,7 +165,7 @@ static void on_running(struct target *target) {
         return;
     }
     target->clock = CLOCK_RUNNING;
-    /* The guest counts from the start of its clocks. */
+    /* The guest's sums start at 0 with its clocks. */
     target->account_seen_ns = target->control_seen_ns = 0;
     target->next_drain_ns = now_monotonic_ns() + drain_pause(target);
     begin_waiting(target);
@@ -180,7 +180,7 @@ static void on_refused(struct target *target, const sonde_guest_v1_CpuState *sta
     clock_stopped(target);
 }
 
-/* Those that waited for what the guest knew. */
+/* Concludes the captures whose flush the guest has answered. */
 static void conclude_flushed(struct target *target, uint32_t sequence) {
     (void)rings_drain(target, now_monotonic_ns(), 0);
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
@@ -199,14 +199,14 @@ void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state)
         on_running(target);
     if (is_starting && state->running)
         conclude_flushed(target, state->sequence);
-    publish(target, state); /* whoever sees it may count on the captures that waited */
+    publish(target, state); /* only after the waiting captures have begun */
     if (is_starting && is_current && !state->running)
         on_refused(target, state);
     else if (target->clock == CLOCK_STOPPING && is_last)
         clock_stopped(target);
 }
 
-/* Linux: the CPU clock of another process, by its pid. */
+/* On Linux, the CPU clock of another process can be read by its pid. */
 void clock_read_cpu(struct target *target) {
     clockid_t id;
     struct timespec used;
@@ -219,7 +219,7 @@ void clock_read_cpu(struct target *target) {
     target->cpu_seen_ns = now_ns;
 }
 
-/* The deadlines of the clock itself. */
+/* Handles the clock's own deadlines. */
 void clock_tick(struct target *target, uint64_t now_ns) {
     bool is_late = now_ns >= target->clock_deadline_ns;
     if (target->clock == CLOCK_STARTING && is_late) {

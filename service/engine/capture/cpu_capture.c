@@ -129,7 +129,7 @@ void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
     if (capture->state != CAPTURE_RUNNING || period_ns == 0 || now_ns <= capture->rate.since_ns)
         return;
     if (period_ns < capture->period_ns)
-        period_ns = capture->period_ns; /* others may want more */
+        period_ns = capture->period_ns; /* another capture wants a higher rate */
     double hz = 1e9 / (double)period_ns;
     capture->rate.sum += hz * (double)(now_ns - capture->rate.since_ns);
     capture->rate.since_ns = now_ns;
@@ -137,18 +137,19 @@ void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
         capture->rate.lowest_hz = hz;
 }
 
-/* What the guest knows of blocked threads and has not recorded yet is asked for. */
+/* Asks the guest to record what it knows of threads that are still blocked. */
 static void await_flush(struct cpu_capture *capture, uint64_t now_ns) {
     clock_request_flush(capture->base.target);
     capture->flush_sequence = capture->base.target->sequence;
     capture->flush_deadline_ns = now_ns + ENGINE_STOP_NS;
 }
 
-/* Leaves the tick stream to the others; the last one waits for the guest's last records. */
+/* Stops using the tick stream. If no other capture uses it, the guest stops its clock, and this
+ * capture waits for the last records. */
 void cpu_capture_close(struct cpu_capture *capture) {
     struct target *target = capture->base.target;
     uint64_t now_ns = now_monotonic_ns();
-    if (capture->state == CAPTURE_WAITING) { /* asked to finish before it began: an empty result */
+    if (capture->state == CAPTURE_WAITING) { /* finished before it began: an empty result */
         capture->window.start_ns = now_ns;
         capture->window.start_unix_ns = now_unix_ns();
         capture->window.base = target->totals;
@@ -176,7 +177,6 @@ void cpu_capture_conclude(struct cpu_capture *capture) {
     target_wake_now(capture->base.target);
 }
 
-/* The window's counts are taken by the report; the next one begins where it ended. */
 void cpu_capture_next_window(struct cpu_capture *capture, uint64_t now_ns, int64_t unix_ns) {
     capture->window.sequence++;
     window_open(capture, now_ns, unix_ns);
@@ -196,17 +196,14 @@ void cpu_capture_fail(struct cpu_capture *capture, sonde_err err, const char *te
 }
 
 static void close_window(struct cpu_capture *capture, uint64_t now_ns) {
-    if (capture->job_count >= ENGINE_MAX_QUEUED_JOBS) { /* the reader is slow: a longer window */
+    if (capture->job_count >=
+        ENGINE_MAX_QUEUED_JOBS) { /* the receiver is slow: keep the window open */
         capture->window_end_ns = now_ns + capture->spec.window_ms * 1000000ull;
         return;
     }
     clock_read_cpu(capture->base.target);
     (void)rings_drain(capture->base.target, now_ns, 0);
     jobs_report(capture, now_ns);
-}
-
-static uint64_t earlier(uint64_t a, uint64_t b) {
-    return a == 0 || (b != 0 && b < a) ? b : a;
 }
 
 static bool is_over(const struct cpu_capture *capture, uint64_t now_ns) {

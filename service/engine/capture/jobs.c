@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The events of a capture. Each is a job on a worker; a capture's jobs wait in a line and one runs
- * at a time, so that events come in order and never overlap. A report at the head of the line waits
- * for its modules' names, inlined functions and lines, ENGINE_NAMES_NS at most; progress goes on
- * meanwhile. */
+ * The events of a capture. Each is a job on a worker. The jobs of a capture are queued and run one
+ * at a time, so its events are in order and never overlap. A report at the head of the queue waits
+ * up to ENGINE_NAMES_NS for the symbol and line tables of its modules; meanwhile progress events go
+ * on. */
 #include "service/engine/capture/jobs.h"
 
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void job_free(struct capture_job *job) {
     free(job);
 }
 
-/* Unlinks an ended capture from its target. */
+/* Takes an ended capture off its target's list. */
 static void forget(struct cpu_capture *capture) {
     struct cpu_capture **at = &capture->base.target->captures;
     while (*at && *at != capture)
@@ -90,12 +90,12 @@ void jobs_drop_queued(struct cpu_capture *capture) {
             job_free(job);
             continue;
         }
-        capture->end_job = job; /* may be wanted again, with another error */
+        capture->end_job = job; /* jobs_end uses it again, with another error */
         capture_release(&capture->base);
     }
 }
 
-/* Windows of a stream do not wait for lines: the next one has them. */
+/* A stream's windows do not wait for line tables, which a later window can use. */
 static bool is_ready(struct cpu_capture *capture, const struct report_input *report) {
     bool ready = true;
     for (uint32_t i = 0; i < report->part_count && !report->no_symbols; i++) {
@@ -173,7 +173,8 @@ static void fill_metadata(const struct cpu_capture *capture, uint64_t now_ns,
     metadata->period_ns = capture->period_ns;
     metadata->samples = window->samples;
     metadata->truncated = window->truncated;
-    metadata->guest_cpu_ns = account_ns ? account_ns : handler_ns; /* the account has it all */
+    metadata->guest_cpu_ns =
+        account_ns ? account_ns : handler_ns; /* the report includes the handlers */
     uint64_t cpu_ns = now->target_cpu_ns - base->target_cpu_ns;
     uint64_t control_ns = now->control_ns - base->control_ns;
     metadata->target_cpu_ns = cpu_ns > control_ns ? cpu_ns - control_ns : 0;
@@ -198,7 +199,7 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     memcpy(report->clock_note, info->clock_note, sizeof report->clock_note);
 }
 
-/* The mean is over the whole capture so far. */
+/* The mean rate is that of the whole capture so far. */
 static void take_rate(struct cpu_capture *capture, uint64_t now_ns, struct report_input *report) {
     cpu_capture_note_rate(capture, now_ns);
     uint64_t ran_ns = capture->rate.since_ns - capture->start_ns;
@@ -210,7 +211,7 @@ static void take_rate(struct cpu_capture *capture, uint64_t now_ns, struct repor
 void jobs_report(struct cpu_capture *capture, uint64_t now_ns) {
     struct capture_job *job = job_create(capture, JOB_REPORT, perform_report);
     if (!job)
-        return; /* out of memory: the window goes on */
+        return; /* out of memory: the window stays open */
     struct engine_metadata *metadata = &job->report.metadata;
     fill_metadata(capture, now_ns, metadata);
     take_rate(capture, now_ns, &job->report);
@@ -230,14 +231,14 @@ static void perform_end(struct job *base) {
         err = capture->report_err;
         diag = &capture->report_diag;
     }
-    /* Before the event: whoever hears of the end may start the next one at once. */
+    /* Before the event, because its receiver may start another capture at once. */
     capture_unreserve(capture->base.target);
     if (capture->spec.window_ms)
         atomic_fetch_sub(&engine->streams_running, 1);
     capture->base.events.on_end(capture->base.context, err, diag);
 }
 
-/* The job was made with the capture, so that the end always comes. */
+/* The job was allocated with the capture, so on_end cannot fail. */
 void jobs_end(struct cpu_capture *capture, sonde_err err, const struct sonde_diag *diag) {
     struct capture_job *job = capture->end_job;
     capture->end_job = NULL;
@@ -255,7 +256,7 @@ bool jobs_prepare_end(struct cpu_capture *capture) {
     struct capture_job *job = job_create(capture, JOB_END, perform_end);
     if (!job)
         return false;
-    capture_release(&capture->base); /* retained again when it is queued: no circle */
+    capture_release(&capture->base); /* jobs_end retains it again, so there is no cycle */
     capture->end_job = job;
     return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A job of a capture, shared by jobs.c and progress.c. Thread safety: made and freed by the engine
- * thread. */
+ * The jobs of a CPU capture, shared by jobs.c and progress.c. Thread safety: the engine thread
+ * creates and frees them. */
 #ifndef SONDE_SERVICE_ENGINE_CAPTURE_JOBS_H
 #define SONDE_SERVICE_ENGINE_CAPTURE_JOBS_H
 
@@ -9,7 +9,7 @@
 
 enum job_kind { JOB_REPORT, JOB_PROGRESS, JOB_END };
 
-/* Where samples were taken, and how many. */
+/* A sampled address with its number of samples. */
 struct leaf {
     struct mapping *mapping;
     uint64_t pc;
@@ -24,7 +24,7 @@ struct capture_job {
     struct report_input report;
     struct {
         struct engine_progress event;
-        struct stacks *stacks; /* keeps the leaves' mappings */
+        struct stacks *stacks; /* retained: it owns the leaves' mappings */
         struct leaf *leaves;
         uint32_t count;
         uint64_t total;
@@ -41,7 +41,7 @@ struct capture_job *job_create(struct cpu_capture *capture, enum job_kind kind,
                                void (*perform)(struct job *));
 void job_enqueue(struct cpu_capture *capture, struct capture_job *job);
 void job_push_front(struct cpu_capture *capture, struct capture_job *job);
-/* progress.c: while a report waits; true when a job for it stands in front of the line now. */
+/* progress.c: while a report waits for names. True if a progress job was put in front of it. */
 bool jobs_wait_progress(struct cpu_capture *capture, const struct report_input *report,
                         uint64_t now_ns);
 

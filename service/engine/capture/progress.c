@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * "What is hot so far": the most sampled addresses of the open window are named, and summed by
- * function. Cheap enough for every half second: only a few hundred addresses are looked up, and
- * only in modules whose names are at hand. */
+ * Progress events with the hottest function so far: names the most sampled addresses of the open
+ * window and sums them by function. Cheap enough for twice a second: it names at most a few hundred
+ * addresses, and only in modules whose symbol table is loaded. */
 #include "service/engine/capture/jobs.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_LEAVES   65536u /* looked at for the hottest function */
+#define MAX_LEAVES   65536u
 #define NAMED_LEAVES 256u
 
 static int by_place(const void *a, const void *b) {
@@ -23,18 +23,18 @@ static int by_count(const void *a, const void *b) {
     return (left->count < right->count) - (left->count > right->count);
 }
 
-/* Equal leaves become one, the most sampled come first. Returns how many there are. */
+/* Merges equal leaves and sorts them, the most sampled first. Returns their number. */
 static uint32_t rank_leaves(struct leaf *leaves, uint32_t count) {
-    uint32_t kept = 0;
+    uint32_t merged = 0;
     qsort(leaves, count, sizeof *leaves, by_place);
     for (uint32_t i = 0; i < count; i++) {
-        if (kept > 0 && by_place(&leaves[kept - 1], &leaves[i]) == 0)
-            leaves[kept - 1].count += leaves[i].count;
+        if (merged > 0 && by_place(&leaves[merged - 1], &leaves[i]) == 0)
+            leaves[merged - 1].count += leaves[i].count;
         else
-            leaves[kept++] = leaves[i];
+            leaves[merged++] = leaves[i];
     }
-    qsort(leaves, kept, sizeof *leaves, by_count);
-    return kept;
+    qsort(leaves, merged, sizeof *leaves, by_count);
+    return merged;
 }
 
 static const char *name_of(const struct symbol_answer *answer) {
@@ -42,7 +42,7 @@ static const char *name_of(const struct symbol_answer *answer) {
     return answer->frame_count > 0 ? answer->frames[0].name : place;
 }
 
-/* The name with the largest sum among the answers, which are few. */
+/* Finds the name with the largest sum; quadratic, but there are at most NAMED_LEAVES. */
 static void find_hottest(const struct leaf *leaves, const struct symbol_answer *answers,
                          uint32_t count, struct engine_progress *event, uint64_t total) {
     uint64_t best = 0;
@@ -80,7 +80,7 @@ static void perform_progress(struct job *base) {
     sonde_arena_finish(&arena);
 }
 
-/* Leaves whose names are at hand already. */
+/* Collects the leaves in modules whose symbol table is loaded. */
 static void collect_leaves(const struct report_part *part, struct capture_job *job) {
     uint32_t stride = part->counts.used / MAX_LEAVES + 1;
     for (uint32_t i = 0; i < part->counts.used && job->progress.count < MAX_LEAVES; i += stride) {
@@ -120,7 +120,7 @@ static struct capture_job *create(struct cpu_capture *capture, const struct repo
 
 void jobs_progress(struct cpu_capture *capture, uint64_t now_ns) {
     if (!capture->base.events.on_progress || capture->first_job || capture->running_job)
-        return; /* the reader is busy with an earlier one */
+        return; /* an earlier event has not been handled yet */
     struct capture_job *job =
         create(capture, &capture->window.parts[capture->window.part_count - 1], now_ns);
     if (job)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * StartCpu/StopCpu, StartAllocs/StopAllocs: one capture of each kind per target that nobody waits
- * for, with a lease. Its result is kept on the target until the next start. Whoever stops it while
- * the result is being built waits for it; every one of them gets a copy. */
+ * Sessions: StartCpu and StopCpu, StartAllocs and StopAllocs. A session is a capture with a lease
+ * that no call waits for; a target has at most one of each kind. The target keeps the result until
+ * the next start. A stop that arrives while the result is being built waits for it, and every stop
+ * gets a copy. */
 #include "service/engine/allocs/alloc_report.h"
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/find_target.h"
@@ -13,7 +14,7 @@
 
 #define DEFAULT_LEASE_MS 3600000u
 
-/* One answer to one stop. */
+/* The answer to one stop. */
 struct delivery {
     struct job job;
     struct session *session;
@@ -42,7 +43,7 @@ struct texts {
     char clock[24], budget_note[192];
 };
 
-/* The last result once more, or an empty profile when there never was one. */
+/* Copies the last result, or returns an empty profile if there never was one. */
 static sonde_err copy_result(struct session *session, struct sonde_profile **profile,
                              struct engine_metadata *metadata, struct texts *texts,
                              struct sonde_diag *diag) {
@@ -108,13 +109,14 @@ static sonde_err refuse_second(const struct session *session, struct sonde_diag 
     struct tm utc;
     if (gmtime_r(&seconds, &utc))
         strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    return sonde_fail(
-        diag, SONDE_SESSION_BUSY, "%s of %s runs since %s%s%s; stop it before you start another",
-        session->kind == SESSION_CPU ? "a CPU session" : "a window of allocations",
-        session->target->info.name, when, info->owner[0] ? ", started by " : "", info->owner);
+    return sonde_fail(diag, SONDE_SESSION_BUSY,
+                      "%s of %s has been running since %s%s%s; stop it before you start another",
+                      session->kind == SESSION_CPU ? "a CPU session" : "an allocation session",
+                      session->target->info.name, when, info->owner[0] ? ", started by " : "",
+                      info->owner);
 }
 
-/* Under session_lock. */
+/* With session_lock held. */
 static sonde_err start(struct session *session, const struct session_plan *plan,
                        struct sonde_diag *diag) {
     static const struct engine_capture_events events = {.on_profile = save_result,
@@ -171,11 +173,11 @@ sonde_err session_start(struct engine *engine, const struct engine_selector *sel
 static sonde_err begin_cpu(struct target *target, const struct session_plan *plan,
                            const struct engine_capture_events *events, void *context,
                            struct engine_capture **capture, struct sonde_diag *diag) {
-    struct engine_cpu_spec whole = *(const struct engine_cpu_spec *)plan->spec;
-    whole.target = (struct engine_selector){.uuid = target->info.uuid};
-    whole.duration_ms = plan->lease_ms;
-    whole.window_ms = whole.progress_ms = 0;
-    return cpu_capture_request(target->engine, &whole, events, context, capture, diag);
+    struct engine_cpu_spec spec = *(const struct engine_cpu_spec *)plan->spec;
+    spec.target = (struct engine_selector){.uuid = target->info.uuid};
+    spec.duration_ms = plan->lease_ms;
+    spec.window_ms = spec.progress_ms = 0;
+    return cpu_capture_request(target->engine, &spec, events, context, capture, diag);
 }
 
 sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_spec *spec,
@@ -200,7 +202,7 @@ static void on_delivered(struct engine *engine, struct job *base) {
     free(delivery);
 }
 
-/* No session runs: the answer is at hand. */
+/* No session is running, so the last result is final. */
 static sonde_err deliver_last(struct session *session, const struct engine_capture_events *events,
                               void *context, struct sonde_diag *diag) {
     struct engine *engine = session->target->engine;
@@ -217,7 +219,7 @@ static sonde_err deliver_last(struct session *session, const struct engine_captu
     return SONDE_OK;
 }
 
-/* Under session_lock. */
+/* With session_lock held. */
 static sonde_err await_result(struct session *session, const struct engine_capture_events *events,
                               void *context, struct sonde_diag *diag) {
     struct session_waiter *waiter = calloc(1, sizeof *waiter);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Hello: who has connected? The pid and the uid are the kernel's word, the rest is the guest's and
- * made safe here. */
+ * Handles Hello and registers the target. Pid and uid come from the kernel; everything else comes
+ * from the guest and is sanitised here. */
 #include "service/engine/heap/heap_state.h"
 
 #include "service/engine/watch.h"
@@ -16,7 +16,7 @@
 
 #define PROTOCOL 1u
 
-/* Up to limit bytes of /proc/PID/leaf. */
+/* Appends up to limit bytes of /proc/PID/leaf. */
 static void read_proc(pid_t pid, const char *leaf, struct sonde_buf *out, size_t limit) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, leaf);
@@ -39,8 +39,7 @@ static const char *base_of(const char *path) {
     return slash && slash[1] ? slash + 1 : path;
 }
 
-/* Names stand in URLs, logs and terminals: printable ASCII without '/', everything else becomes
- * '_'. */
+/* Names appear in URLs, logs and terminals, so every byte that is not plain ASCII becomes '_'. */
 static void sanitise(char *out, size_t size, const char *text) {
     size_t len = 0;
     for (; text[len] && len < size - 1; len++) {
@@ -51,7 +50,7 @@ static void sanitise(char *out, size_t size, const char *text) {
     out[len] = 0;
 }
 
-/* Field 22 of stat counts ticks since boot. */
+/* Field 22 of /proc/PID/stat is the start time in ticks since boot. */
 static int64_t start_time(pid_t pid) {
     struct sonde_buf stat = {0};
     unsigned long long ticks = 0;
@@ -91,8 +90,8 @@ static struct target *find_uuid(struct engine *engine, const char *uuid) {
     return NULL;
 }
 
-/* A guest that reconnects before we saw its old connection end takes its own place; a stranger with
- * a known uuid gets one of its own. */
+/* A guest that reconnects before its old connection was seen to end replaces that connection. A
+ * different process with the same uuid gets a new uuid. */
 static void make_unique(struct target *target) {
     struct target *other = find_uuid(target->engine, target->info.uuid);
     if (other && other->link.pid == target->link.pid) {
@@ -127,7 +126,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     sonde_buf_finish(&command);
 }
 
-/* NULL when welcome; otherwise what to tell the guest. */
+/* Why the guest is refused; NULL = it is accepted. */
 static const char *objection(const struct target *target, const sonde_guest_v1_Hello *hello) {
     uid_t self = geteuid();
     if (hello->protocol != PROTOCOL)

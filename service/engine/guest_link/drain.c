@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The largest record that has a meaning; anything longer must be padding. */
+/* The size of the largest record other than padding. */
 #define RECORD_MAX (sizeof(struct ring_sample) + RING_MAX_DEPTH * sizeof(uint64_t))
 
 union record_copy {
@@ -23,7 +23,7 @@ sonde_err drain_init(struct drain *drain, void *memory, size_t bytes, struct son
     memset(drain, 0, sizeof *drain);
     if (bytes < RING_PAGE || (uintptr_t)memory % RING_PAGE != 0)
         return sonde_fail(diag, SONDE_CORRUPT, "rings of %zu bytes have no header", bytes);
-    /* Copied before they are checked: the guest can still write them. */
+    /* Copy, then check the copies: the guest can still write the header. */
     uint64_t magic = *(volatile uint64_t *)&header->magic;
     uint32_t version = *(volatile uint32_t *)&header->version;
     uint32_t count = *(volatile uint32_t *)&header->ring_count;
@@ -50,7 +50,7 @@ sonde_err drain_init(struct drain *drain, void *memory, size_t bytes, struct son
     return SONDE_OK;
 }
 
-/* Empties the ring: reserved memory must be zero, whatever was there. */
+/* Empties the ring. Memory that the guest will reserve next must be zero. */
 static void resync(const struct drain *drain, struct drain_ring *ring, uint64_t head) {
     ring->stall_since_ns = 0;
     if (++ring->resyncs > DRAIN_MAX_RESYNCS || head % 8 != 0) {
@@ -69,8 +69,8 @@ static bool is_sample_sound(const struct ring_sample *sample, uint32_t size) {
            sample->weight_ns <= DRAIN_MAX_WEIGHT;
 }
 
-/* False when the copy breaks the format. */
-static bool hand_out(union record_copy *copy, uint32_t size, const struct drain_sink *sink) {
+/* False if the record is invalid. */
+static bool deliver(union record_copy *copy, uint32_t size, const struct drain_sink *sink) {
     switch (copy->record.kind) {
     case RING_RECORD_PAD:
         return true;
@@ -99,8 +99,8 @@ static bool hand_out(union record_copy *copy, uint32_t size, const struct drain_
     }
 }
 
-/* One record at the tail. Returns its size, 0 when none is published; *corrupt when it is nonsense.
- * A size that is sound with a content that is not costs that record alone. */
+/* Reads the record at the tail. Returns its size, or 0 if none is published or the size is invalid.
+ * Counts invalid sizes and records in *corrupt. An invalid record with a valid size is skipped. */
 static uint32_t take_record(const struct drain *drain, struct drain_ring *ring, uint64_t used,
                             const struct drain_sink *sink, uint64_t *corrupt) {
     uint64_t at = ring->tail & (drain->ring_bytes - 1);
@@ -117,14 +117,14 @@ static uint32_t take_record(const struct drain *drain, struct drain_ring *ring, 
     memset(&copy, 0, sizeof copy.thread);
     memcpy(&copy, shared, known);
     bool is_pad = copy.record.kind == RING_RECORD_PAD;
-    if (!is_pad && (size > sizeof copy || !hand_out(&copy, size, sink)))
+    if (!is_pad && (size > sizeof copy || !deliver(&copy, size, sink)))
         *corrupt += 1;
     memset(shared, 0, size);
     return size;
 }
 
-/* A reserved record that is never published (its thread is stopped in the handler) holds up the
- * whole ring. It is given up once the others have filled half of it behind. */
+/* A record that is reserved but not published, because its thread is stopped in the handler, holds
+ * up the whole ring. It is given up when the others have filled half of the ring behind it. */
 static bool is_stalled(const struct drain *drain, struct drain_ring *ring, uint64_t used,
                        uint64_t now_ns) {
     if (ring->stall_since_ns == 0)

@@ -20,7 +20,7 @@ static sonde_err decode(const char *data, uint32_t len, frames_on_message *on_me
     return on_message(context, &message);
 }
 
-/* Decodes the whole frames of data; *used is what they took. */
+/* Decodes the complete frames in data; *used is their size. */
 static sonde_err take_frames(const char *data, size_t len, size_t *used,
                              frames_on_message *on_message, void *context) {
     *used = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What guests say, one function per message. An error means "broken guest": it is disconnected and
- * nothing else happens. */
+ * Messages from guests, one function per message. An error disconnects the guest and has no other
+ * effect. */
 #include "service/engine/heap/heap_state.h"
 
 #include <fcntl.h>
@@ -24,7 +24,8 @@ static sonde_err on_rings(struct target *target, const frames_from_guest *messag
     struct sonde_diag diag = {0};
     sonde_err err = rings_map(target, fd, &diag);
     close(fd);
-    return err == SONDE_CORRUPT ? SONDE_PROTOCOL : SONDE_OK; /* others tell at CpuState */
+    return err == SONDE_CORRUPT ? SONDE_PROTOCOL
+                                : SONDE_OK; /* other errors are reported at CpuState */
 }
 
 static sonde_err on_maps(struct target *target, const frames_from_guest *message) {
@@ -58,8 +59,8 @@ static sonde_err on_cpu_state(struct target *target, const frames_from_guest *me
     return SONDE_OK;
 }
 
-/* How much further a count of the guest's has come; a leap is a guest gone wrong. */
-static uint64_t advance(uint64_t *seen, uint64_t now) {
+/* The growth of one of the guest's sums. A leap of more than a day is an error and counts as 0. */
+static uint64_t growth(uint64_t *seen, uint64_t now) {
     uint64_t more = now > *seen && now - *seen < DRAIN_MAX_WEIGHT ? now - *seen : 0;
     *seen = now;
     return more;
@@ -68,9 +69,10 @@ static uint64_t advance(uint64_t *seen, uint64_t now) {
 static sonde_err on_cpu_account(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_CpuAccount *account = &message->message.cpu_account;
     clock_read_cpu(target);
-    (void)rings_drain(target, now_monotonic_ns(), ENGINE_DRAIN_BYTES); /* counters of that time */
-    target->totals.account_ns += advance(&target->account_seen_ns, account->guest_cpu_ns);
-    target->totals.control_ns += advance(&target->control_seen_ns, account->control_cpu_ns);
+    (void)rings_drain(target, now_monotonic_ns(),
+                      ENGINE_DRAIN_BYTES); /* the handlers' sums up to now */
+    target->totals.account_ns += growth(&target->account_seen_ns, account->guest_cpu_ns);
+    target->totals.control_ns += growth(&target->control_seen_ns, account->control_cpu_ns);
     if (target->clock == CLOCK_RUNNING && budget_on_account(target))
         clock_adjust(target);
     struct engine *engine = target->engine;
@@ -87,7 +89,8 @@ static sonde_err on_heap_answer(struct target *target, const frames_from_guest *
     int seals = answer->has_table ? TABLE_SEALS : SEALS;
     if (has_fd && fd < 0)
         return SONDE_PROTOCOL;
-    if (fd >= 0 && (fcntl(fd, F_GET_SEALS) & seals) != seals) { /* no memory file: who knows what */
+    if (fd >= 0 &&
+        (fcntl(fd, F_GET_SEALS) & seals) != seals) { /* an unsealed file could change or shrink */
         close(fd);
         return SONDE_PROTOCOL;
     }
@@ -117,7 +120,7 @@ sonde_err guest_on_message(void *context, const frames_from_guest *message) {
     if (target->link.is_broken)
         return SONDE_PROTOCOL;
     if (tag >= sizeof handlers / sizeof handlers[0] || !handlers[tag])
-        return SONDE_OK; /* a newer guest's message: not for us */
+        return SONDE_OK; /* unknown: from a newer guest */
     if (!target->has_hello && tag != sonde_guest_v1_FromGuest_hello_tag)
         return SONDE_PROTOCOL;
     return handlers[tag](target, message);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The connection to one guest: frames and descriptors in both directions, never waiting. A guest
- * that breaks the protocol, or reads too slowly for our bounded queue, is marked broken; the loop
- * detaches it at the end of the event. */
+ * The connection to one guest: frames and descriptors in both directions, without blocking. If a
+ * guest breaks the protocol, or reads too slowly for the bounded queue, its link is marked broken,
+ * and the loop detaches the target at the end of the event. */
 #include "service/engine/target.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 #define READ_BYTES   65536
 #define MAX_OUTGOING (2 * SPACE_MAX_MAPPINGS)
-#define MAX_READS    64 /* of one event: others want their turn */
+#define MAX_READS    64 /* per event, so that one guest does not delay the others */
 
 bool link_open(struct link *link, int fd) {
     struct ucred peer;
@@ -47,7 +47,7 @@ void link_close(struct target *target) {
     frames_finish(&link->frames);
     if (link->fd < 0)
         return;
-    close(link->fd); /* epoll forgets it by itself */
+    close(link->fd); /* also removes it from epoll */
     link->fd = -1;
     target->engine->link_count--;
 }
@@ -62,7 +62,7 @@ static void watch_writable(struct target *target, bool wanted) {
     link->is_writing = wanted;
 }
 
-/* The descriptor goes with the first byte of its frame. */
+/* The descriptor is sent with the first byte of its frame. */
 static ssize_t send_some(struct link *link, const struct outgoing *frame) {
     struct iovec bytes = {.iov_base = (char *)frame->bytes + frame->sent,
                           .iov_len = frame->len - frame->sent};
@@ -145,7 +145,7 @@ void link_refuse(struct target *target, const char *reason) {
     target->link.is_broken = true;
 }
 
-/* Every descriptor that arrived is ours to close, also when the frames are nonsense. */
+/* Takes every descriptor that arrived, so that all are closed even when the frames are invalid. */
 static sonde_err collect_fds(struct link *link, struct msghdr *message) {
     sonde_err err = message->msg_flags & MSG_CTRUNC ? SONDE_PROTOCOL : SONDE_OK;
     for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
@@ -163,7 +163,7 @@ static sonde_err collect_fds(struct link *link, struct msghdr *message) {
     return err;
 }
 
-/* False when there is nothing more to read now. */
+/* False when there is nothing left to read, or the link is broken. */
 static bool read_once(struct target *target) {
     struct link *link = &target->link;
     union {
@@ -198,8 +198,8 @@ void link_read(struct target *target) {
     }
 }
 
-/* Out of descriptors: the spare one is given up so that the guest is told no rather than left
- * waiting. */
+/* Out of descriptors: closes the spare one, so that the guest can be accepted and disconnected
+ * rather than left waiting. */
 static bool shed(struct engine *engine) {
     if (engine->spare_fd < 0)
         return false;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The guests' socket. A lock file beside it says who serves it: so a second sonded is refused with
- * a sentence, and the stale socket of one that was killed can be swept without a race. The kernel
- * does that for "@names" itself. */
+ * The guests' socket. The sonded that serves it holds a lock on a file beside it. So a second
+ * sonded gets a clear error, and the stale socket of a killed sonded can be removed without a race.
+ * For abstract sockets ("@name") the kernel does both. */
 #include "service/engine/engine_state.h"
 
 #include <errno.h>
@@ -41,19 +41,19 @@ static sonde_err fill_address(const char *path, struct sockaddr_un *address, soc
     return SONDE_OK;
 }
 
-/* Others may pass through the directory: not see what is in it. */
-static sonde_err let_in(const char *directory, struct sonde_diag *diag) {
+/* Lets other users traverse the directory, but not list it. */
+static sonde_err allow_traversal(const char *directory, struct sonde_diag *diag) {
     struct stat status;
     if (stat(directory, &status) != 0)
-        return sonde_fail_os(diag, errno, "cannot look at %s", directory);
+        return sonde_fail_os(diag, errno, "cannot stat %s", directory);
     if (status.st_mode & S_IXOTH)
         return SONDE_OK;
     if (chmod(directory, (status.st_mode & 07777) | S_IXGRP | S_IXOTH) != 0)
-        return sonde_fail_os(diag, errno, "cannot let other users into %s", directory);
+        return sonde_fail_os(diag, errno, "cannot make %s accessible for other users", directory);
     return SONDE_OK;
 }
 
-/* The missing directory is made for us alone; one that is there keeps its mode. */
+/* A new directory gets mode 0700; an existing one keeps its mode. */
 static sonde_err make_directory(const char *path, bool for_everybody, struct sonde_diag *diag) {
     char parent[sizeof((struct sockaddr_un *)0)->sun_path];
     snprintf(parent, sizeof parent, "%s", path);
@@ -62,8 +62,8 @@ static sonde_err make_directory(const char *path, bool for_everybody, struct son
         return SONDE_OK;
     *slash = 0;
     if (mkdir(parent, 0700) != 0 && errno != EEXIST)
-        return sonde_fail_os(diag, errno, "cannot make the directory %s", parent);
-    return for_everybody ? let_in(parent, diag) : SONDE_OK;
+        return sonde_fail_os(diag, errno, "cannot create the directory %s", parent);
+    return for_everybody ? allow_traversal(parent, diag) : SONDE_OK;
 }
 
 static sonde_err take_lock(const char *path, int *lock_fd, struct sonde_diag *diag) {
@@ -82,13 +82,13 @@ static sonde_err take_lock(const char *path, int *lock_fd, struct sonde_diag *di
     return sonde_fail_os(diag, os_error, "cannot lock %s", name);
 }
 
-/* Only a socket is swept: whatever else has that name is somebody's file. */
+/* Removes only a socket: anything else at that path is somebody's file. */
 static sonde_err sweep_stale(const char *path, struct sonde_diag *diag) {
     struct stat status;
     if (lstat(path, &status) != 0)
         return SONDE_OK;
     if (!S_ISSOCK(status.st_mode))
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s exists and is no socket", path);
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s exists and is not a socket", path);
     if (unlink(path) != 0)
         return sonde_fail_os(diag, errno, "cannot remove the old socket %s", path);
     return SONDE_OK;
@@ -107,7 +107,7 @@ static sonde_err bind_and_listen(const char *path, bool for_everybody, int *list
                                  struct sonde_diag *diag) {
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
-        return sonde_fail_os(diag, errno, "cannot make a socket");
+        return sonde_fail_os(diag, errno, "cannot create a socket");
     if (is_bound(fd, path, for_everybody)) {
         *listen_fd = fd;
         return SONDE_OK;
@@ -147,6 +147,6 @@ void listen_close(const char *path, int listen_fd, int lock_fd) {
             unlink(path);
         close(listen_fd);
     }
-    if (lock_fd >= 0) /* its file stays: removing it would let two hold "the" lock */
+    if (lock_fd >= 0) /* keep the file: otherwise two processes could lock two files of this name */
         close(lock_fd);
 }

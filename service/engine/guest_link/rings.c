@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The shared rings of one target: mapped once, drained into the captures. */
+ * Maps the shared rings of a target and drains them into its captures. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include <errno.h>
@@ -11,16 +11,16 @@
 #include <sys/stat.h>
 #include <sys/statfs.h>
 
-/* A file that shrinks under our mapping would end sonded with SIGBUS: only sealed shared memory is
- * let in. */
+/* If the file shrank while it is mapped, sonded would get SIGBUS. So only shared memory that is
+ * sealed against that is accepted. */
 static sonde_err check_memory(int fd, size_t *bytes, struct sonde_diag *diag) {
     struct statfs system;
     struct stat status;
-    (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK); /* the guest may have sealed it before us */
+    (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK); /* fails if the guest has sealed it */
     int seals = fcntl(fd, F_GET_SEALS);
     if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstatfs(fd, &system) != 0 ||
         system.f_type != TMPFS_MAGIC)
-        return sonde_fail(diag, SONDE_CORRUPT, "the rings are no shared memory that can be sealed");
+        return sonde_fail(diag, SONDE_CORRUPT, "the rings are not sealed shared memory");
     if (fstat(fd, &status) != 0)
         return sonde_fail_os(diag, errno, "cannot measure the rings");
     if (status.st_size <= 0 ||
@@ -58,8 +58,7 @@ sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
     return SONDE_OK;
 }
 
-/* All counting captures move on to empty stacks, if each can keep what it counted under the old
- * ones. */
+/* Gives the target an empty stack table, if every counting capture has room for another part. */
 static bool renew_stacks(struct target *target) {
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (cpu_capture_is_counting(capture) && !cpu_capture_can_renew(capture))
@@ -104,14 +103,15 @@ static struct count_key unseen_key(struct target *target, const struct ring_unse
     };
 }
 
-/* Some thread's time that ended at end_ns, on the CPU or off it. */
+/* Time of a thread, on or off the CPU, up to end_ns. */
 struct interval {
     uint32_t tid;
     bool is_off_cpu;
     uint64_t ns, end_ns;
 };
 
-/* Time off the CPU is told at its end: what lies before the capture's beginning is not its. */
+/* The part of the interval that the capture counts. Off-CPU time is recorded when it ends, so a
+ * part of it may precede the capture. */
 static uint64_t weight_for(const struct cpu_capture *capture, const struct interval *interval) {
     enum engine_mode mode = capture->spec.mode;
     if (!cpu_capture_is_counting(capture))
@@ -124,7 +124,8 @@ static uint64_t weight_for(const struct cpu_capture *capture, const struct inter
     return interval->ns < most ? interval->ns : most;
 }
 
-/* How many samples this is for each capture; false when for none. */
+/* Sets `pending` of each capture to the number of samples that the interval stands for; false when
+ * it is 0 for all. */
 static bool thin(struct target *target, const struct interval *interval) {
     uint64_t any = 0;
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
@@ -182,7 +183,7 @@ static void on_thread(void *context, const struct ring_thread *thread) {
     thread_names_learn(&target->names, thread);
 }
 
-/* Counters only grow; a guest whose do not is taken at its new word. */
+/* A counter that has shrunk counts as unchanged, and its new value is the next base. */
 static uint64_t growth(uint64_t now, uint64_t before) {
     return now > before && now - before < UINT64_MAX / 2 ? now - before : 0;
 }

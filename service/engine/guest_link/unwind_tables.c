@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Mappings through the workers: open the file, compile its unwind table, hand the table to the
- * guest; and, for those that samples lie in, fetch their names while the capture still runs. Every
- * generation is served afresh: the cache of service/unwind makes a repeat cheap, and no descriptor
- * is kept for it. */
+ * Has workers open each mapping's file and compile its unwind table, and sends the tables to the
+ * guest. For mappings that were sampled, workers also load the symbol table while the capture still
+ * runs. Every generation gets all of its tables again: the cache of service/unwind makes that
+ * cheap, so no descriptors are kept here. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include "service/unwind/table/table_cache.h"
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_OPENING (2 * SPACE_MAX_MAPPINGS) /* of one target, on their way at a time */
+#define MAX_OPENING (2 * SPACE_MAX_MAPPINGS) /* per target, at the same time */
 
 struct table_job {
     struct job job;
@@ -38,7 +38,7 @@ void tables_open_mapping(struct engine *engine, pid_t pid, struct mapping *mappi
     atomic_store_explicit(&mapping->module, module, memory_order_release);
 }
 
-/* A name of the file's contents for the table cache; empty when there is none. */
+/* A key of the file's contents for the table cache; empty when there is none. */
 static void identify(const struct symbol_module *module, char *out, size_t size) {
     const char *build_id = symbol_module_build_id(module);
     struct stat status;
@@ -51,7 +51,7 @@ static void identify(const struct symbol_module *module, char *out, size_t size)
                  (unsigned long long)status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
-/* Ours is the same image as every other process's; its section headers stand at its end. */
+/* The vdso is the same in every process, so ours is used. Its section headers are at its end. */
 static size_t vdso_bytes(const Elf64_Ehdr *header) {
     size_t bytes = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -86,7 +86,7 @@ static void open_and_compile(struct job *base) {
     if (!module || !job->mapping->has_bias)
         return;
     if (tables_get(engine, module, &job->memfd, &job->bytes) != SONDE_OK)
-        job->memfd = -1; /* no unwind information: the guest falls back to frame pointers there */
+        job->memfd = -1; /* without a table, the guest follows frame pointers */
 }
 
 static void send_table(struct target *target, uint64_t generation, struct table_job *job) {
@@ -116,8 +116,8 @@ static void finish_generation(struct target *target, struct generation *generati
 
 static void load_mapping_names(struct target *target, struct mapping *mapping);
 
-/* Samples will lie in the program itself: its names and lines can be ready when they do. */
-static void foresee(struct target *target, struct mapping *mapping) {
+/* The program itself will certainly be sampled, so its symbol table can be loaded at once. */
+static void load_names_early(struct target *target, struct mapping *mapping) {
     if (target->captures && mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE &&
         !mapping->is_loading_names &&
         !atomic_load_explicit(&mapping->has_names, memory_order_acquire))
@@ -132,7 +132,7 @@ static void on_opened(struct engine *engine, struct job *base) {
     mapping->is_opening = false;
     mapping->is_opened = true;
     target->opening--;
-    foresee(target, mapping);
+    load_names_early(target, mapping);
     bool is_current = newest && generation_find(newest, mapping->start) == mapping;
     if (is_current && target->link.fd >= 0) {
         if (job->memfd >= 0)
@@ -142,7 +142,7 @@ static void on_opened(struct engine *engine, struct job *base) {
     }
     if (job->memfd >= 0)
         close(job->memfd);
-    target_wake_now(target); /* names of it may be wanted, reports may wait for them */
+    target_wake_now(target); /* a report may wait for the names of this mapping */
     mapping_release(mapping);
     target_release(target);
     free(job);
@@ -150,7 +150,7 @@ static void on_opened(struct engine *engine, struct job *base) {
 
 static void open_mapping(struct target *target, struct mapping *mapping) {
     struct table_job *job = calloc(1, sizeof *job);
-    if (!job || target->opening >= MAX_OPENING) { /* new maps faster than we can read them */
+    if (!job || target->opening >= MAX_OPENING) { /* the guest sends maps too fast */
         free(job);
         target->link.is_broken = true;
         target_wake_now(target);
@@ -172,7 +172,7 @@ void tables_begin(struct target *target, struct generation *generation) {
         if (!generation->mappings[i]->is_opening)
             open_mapping(target, generation->mappings[i]);
     }
-    finish_generation(target, generation); /* there may be no mapping at all */
+    finish_generation(target, generation); /* for a generation without mappings */
 }
 
 struct names_job {
@@ -181,7 +181,7 @@ struct names_job {
     struct mapping *mapping;
 };
 
-/* Any look-up makes the module's names be built, or loaded. */
+/* Any query makes service/symbol build or load the module's symbol table. */
 static void fetch_names(struct job *base) {
     struct names_job *job = container_of(base, struct names_job, job);
     struct symbol_module *module = mapping_module(job->mapping);
@@ -229,16 +229,16 @@ bool tables_are_converting(const struct stacks *stacks) {
     return false;
 }
 
-/* Mappings that are not open yet are looked at again the next time. */
+/* Mappings that are not open yet are left for the next call. */
 bool tables_load_names(struct target *target, struct stacks *stacks) {
-    bool are_warm = true;
+    bool all_loaded = true;
     for (uint32_t i = 1; i < stacks->mappings.count; i++) {
         struct mapping *mapping = stacks_mapping(stacks, i);
         if (atomic_load_explicit(&mapping->has_names, memory_order_acquire))
             continue;
-        are_warm = false;
+        all_loaded = false;
         if (mapping->is_opened && !mapping->is_loading_names)
             load_mapping_names(target, mapping);
     }
-    return are_warm;
+    return all_loaded;
 }

@@ -155,7 +155,7 @@ sonde_err heap_dumps_write(const char *path, int fd, uint64_t limit, uint64_t *b
                            struct sonde_diag *diag) {
     int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (file < 0)
-        return sonde_fail_os(diag, errno, "a heap dump cannot be kept");
+        return sonde_fail_os(diag, errno, "a heap dump cannot be saved");
     int error = copy_bytes(fd, file, limit, bytes);
     if (!error && fsync(file) != 0)
         error = errno;
@@ -166,7 +166,7 @@ sonde_err heap_dumps_write(const char *path, int fd, uint64_t limit, uint64_t *b
     unlink(path);
     if (*bytes > limit)
         return sonde_fail(diag, SONDE_TOO_LARGE,
-                          "a heap dump is larger than the %llu bytes that may be kept",
+                          "a heap dump is larger than the limit of %llu bytes",
                           (unsigned long long)limit);
     return sonde_fail_os(diag, error, "a heap dump cannot be written");
 }
@@ -197,7 +197,7 @@ sonde_err heap_dumps_add(struct heap_dumps *dumps, const char *path, uint64_t by
     if (stat(path, &file) != 0 || rename(path, final) != 0) {
         int error = errno;
         unlink(path);
-        return sonde_fail_os(diag, error, "a heap dump cannot be kept");
+        return sonde_fail_os(diag, error, "a heap dump cannot be saved");
     }
     dump.unix_ns = (int64_t)file.st_mtim.tv_sec * 1000000000ll + file.st_mtim.tv_nsec;
     sonde_err err = append(dumps, &dump);

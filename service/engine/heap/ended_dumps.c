@@ -147,8 +147,8 @@ static sonde_err read_newest(const struct search *search, const struct found *fo
     char path[4096], dir[4000];
     if (found->count == 0)
         return sonde_fail(diag, SONDE_NOT_FOUND,
-                          "no process that has ended left a heap profile %06u.heap that fits; "
-                          "ListHeapDumps with `ended` tells which are there",
+                          "heap profile %06u.heap not found; call ListHeapDumps with `ended` for "
+                          "the dumps of ended processes",
                           search->number);
     path_of(search->job.engine, &found->items[0], dir, sizeof dir);
     snprintf(path, sizeof path, "%s/%s", dir, found->items[0].dump.name);
@@ -191,8 +191,7 @@ static sonde_err begin(struct engine *engine, const struct engine_selector *sele
                        const struct search *wanted, struct sonde_diag *diag) {
     if (!engine->data_dir || !engine->data_dir[0])
         return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "sonded has no data directory where dumps could be kept: start it with "
-                          "--data-dir");
+                          "sonded has no data directory for dumps: start it with --data-dir");
     if (atomic_load(&engine->is_ending))
         return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
     struct search *search = malloc(sizeof *search);
@@ -220,6 +219,6 @@ sonde_err heap_get_ended(struct engine *engine, const struct engine_heap_query *
     struct search wanted = {.on_result = on_result, .context = context, .raw = query->raw};
     if (!query->name || !heap_dumps_parse_name(query->name, &wanted.number))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "name: a process that has ended has kept dumps only; name one of them");
+                          "name: required for a process that has ended");
     return begin(engine, &query->target, &wanted, diag);
 }

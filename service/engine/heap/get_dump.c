@@ -119,7 +119,7 @@ static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *a
         err = sonde_fail(&diag, SONDE_NOT_ACTIVE, "heap profiling is not activated");
     if (!err && call->older_than_ms && !answer->interposed)
         err = sonde_fail(&diag, SONDE_NOT_AVAILABLE,
-                         "older_than_ms: ages are known to our own sampler only; activate with "
+                         "older_than_ms: only Sonde's sampler knows ages; activate with "
                          "backend INTERPOSED");
     bool is_table = answer && answer->interposed && call->target->heap->table;
     if (!err && fd < 0 && !is_table)

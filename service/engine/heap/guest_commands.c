@@ -215,7 +215,7 @@ uint64_t heap_tick(struct target *target, uint64_t now_ns) {
     }
     uint64_t wake_ns = heap_periodic_tick(heap, now_ns);
     uint64_t answer_ns = heap->calls ? heap->calls->deadline_ns : 0;
-    return wake_ns == 0 || (answer_ns != 0 && answer_ns < wake_ns) ? answer_ns : wake_ns;
+    return earlier(wake_ns, answer_ns);
 }
 
 static sonde_err no_answer(const struct heap *heap, struct sonde_diag *diag) {
@@ -237,9 +237,10 @@ sonde_err heap_check_answer(const struct heap *heap, const sonde_guest_v1_HeapAn
     if (answer->os_error == ENOTSUP)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE, "%s", heap->state.note);
     if (answer->os_error == EBUSY)
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "a thread of %s stands still inside an allocation; try again later",
-                          heap->target->info.name);
+        return sonde_fail(
+            diag, SONDE_NOT_AVAILABLE,
+            "a thread of %s has been inside an allocation for too long; try again later",
+            heap->target->info.name);
     if (answer->os_error != 0)
         return sonde_fail_os(diag, answer->os_error, "the allocator of %s refused %.47s",
                              heap->target->info.name, answer->failed);

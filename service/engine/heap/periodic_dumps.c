@@ -374,7 +374,5 @@ uint64_t heap_periodic_tick(struct heap *heap, uint64_t now_ns) {
         end_lease(heap);
     if (heap->next_dump_ns != 0 && now_ns >= heap->next_dump_ns)
         start_dump(heap, now_ns);
-    if (heap->lease_ns == 0 || (heap->next_dump_ns != 0 && heap->next_dump_ns < heap->lease_ns))
-        return heap->next_dump_ns;
-    return heap->lease_ns;
+    return earlier(heap->lease_ns, heap->next_dump_ns);
 }

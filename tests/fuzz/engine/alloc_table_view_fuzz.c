@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of a guest that lies: the input's bytes stand at the header, at the entries, at the
- * slots and among the stacks, and everything is read. Sums must stay numbers. */
+ * A sampler table with hostile contents: the input's bytes are placed at the header, the entries,
+ * the slots and the stacks, and the whole table is read. Sums must be finite. */
 #include "service/engine/allocs/alloc_table_view.h"
 
 #include <math.h>
@@ -22,7 +22,8 @@ static void fill(const uint8_t *data, size_t size) {
         memcpy(memory + places[i], data + i * part, part < 4096 ? part : 4096);
     }
     struct alloc_header *header = (struct alloc_header *)memory;
-    header->entries_used = header->entries_used % 256; /* the rest is zero, and takes long */
+    header->entries_used =
+        header->entries_used % 256; /* the rest is zero, and reading it takes long */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

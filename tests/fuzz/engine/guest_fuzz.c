@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Guest frames, from bytes to their handling: the input goes through a real socket into an engine
- * whose rounds are run by hand. The first byte chooses how the bytes are cut and whether a capture
- * runs; a descriptor comes along now and then. */
+ * Guest frames: sends the input through a real socket to an engine whose rounds are run by hand.
+ * The first byte chooses how the input is split and whether a capture runs. Some parts carry a
+ * descriptor. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include <fcntl.h>
@@ -50,7 +50,7 @@ static struct engine *the_engine(void) {
     static char path[64];
     if (engine)
         return engine;
-    uint64_t word = 0; /* pids repeat between sandboxes, abstract names do not */
+    uint64_t word = 0; /* a random name, because sandboxes share abstract names but not pids */
     (void)!getrandom(&word, sizeof word, 0);
     snprintf(path, sizeof path, "@sonde-fuzz-%llx", (unsigned long long)word);
     struct engine_options options = {.socket_path = path, .workers = 1};
@@ -59,7 +59,7 @@ static struct engine *the_engine(void) {
     return engine;
 }
 
-/* Hello, made by hand: field 1 of FromGuest holding protocol 1, name "f", a uuid of 16 bytes. */
+/* An encoded Hello: field 1 of FromGuest with protocol 1, the name "f" and a uuid of 16 bytes. */
 static const uint8_t hello[] = {25, 0, 0, 0, 0x0a, 23, 0x08, 1, 0x1a, 1, 'f', 0x22, 16, 1, 2,
                                 3,  4, 5, 6, 7,    8,  9,    1, 2,    3, 4,   5,    6,  7};
 
@@ -71,7 +71,7 @@ static void settle(struct engine *engine) {
         if (i > 10)
             usleep(100);
     }
-    abort(); /* something never ends */
+    abort(); /* a job or a capture never ends */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (choice & 2) {
         struct engine_cpu_spec spec = {.frequency_hz = 99, .no_symbols = true};
         sonde_err err = engine_capture_cpu(engine, &spec, &events, NULL, &capture, NULL);
-        (void)err; /* there may be no target */
+        (void)err; /* fails if there is no target */
         engine_round(engine, 0);
     }
     int passed = -1;

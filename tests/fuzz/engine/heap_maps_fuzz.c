@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any text as the mappings of a heap dump: what comes out is in order, not empty, and found
- * again. */
+ * Parses the input as the mappings of a heap dump. The result must be sorted, without empty
+ * mappings, and every mapping must be found by its addresses. */
 #include "service/engine/heap/dump_profile.h"
 #include "service/engine/target.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Ring records: the input is what a hostile guest left in a ring, and where it says that head and
- * tail are. What the drain hands out is fed to the stacks, as the engine does. */
+ * Ring records: the input is the contents of a ring, with head and tail, as a hostile guest may
+ * write them. The records that the drain accepts are added to stacks, as in the engine. */
 #include "service/engine/guest_link/drain.h"
 #include "service/engine/report/stacks.h"
 #include "service/engine/report/thread_names.h"
@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct ring_control *control = (struct ring_control *)(memory + RING_PAGE);
     control->head = head;
     control->tail = tail;
-    /* At the tail, so that it is read first; what passes the end lands at the start. */
+    /* Written at the tail, so that it is read first; wraps around at the end of the ring. */
     for (size_t i = 16; i < size; i++)
         memory[2 * RING_PAGE + (tail + i - 16) % RING_MIN_BYTES] = (char)data[i];
     struct drain drain;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Any state file: what comes out is within its bounds, and written and read again it is the
- * same. */
+ * Reads the input as a state file. The result must be within its bounds, and equal after it is
+ * written and read again. */
 #include "service/engine/heap/saved_state.h"
 
 #include <stdio.h>

@@ -16,7 +16,7 @@ static void enter(struct collected *collected) {
     collected->overlaps += collected->is_inside || collected->end_count > 0;
     collected->is_inside = true;
     pthread_mutex_unlock(&collected->mutex);
-    usleep(100); /* long enough for another event to meet us, if there were one */
+    usleep(100); /* long enough for a second event to overlap, if it could */
     pthread_mutex_lock(&collected->mutex);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Gathers a capture's events, checks their order, and lets the test wait for them. And a directory
- * with a socket path. */
+ * Collects a capture's events, checks their order, and lets the test wait for them. Also creates a
+ * directory for a socket. */
 #ifndef SONDE_TESTS_UNIT_ENGINE_COLLECT_H
 #define SONDE_TESTS_UNIT_ENGINE_COLLECT_H
 
@@ -21,13 +21,13 @@ struct collected {
     bool is_inside;
     sonde_err err;
     struct sonde_diag diag;
-    struct engine_progress progress; /* the last; hottest is copied */
+    struct engine_progress progress; /* the last event; `hottest` is copied */
     char hottest[256];
 };
 
 extern const struct engine_capture_events collect_events;
 void collect_init(struct collected *collected);
-/* Waits (30 s at most) for the end, or for so many profiles; fails the test otherwise. */
+/* Waits up to 30 s for the end, or for a number of profiles; otherwise fails the test. */
 void collect_wait_end(struct collected *collected);
 void collect_wait_profiles(struct collected *collected, uint32_t count);
 void collect_wait_progress(struct collected *collected, uint32_t count);
@@ -35,9 +35,9 @@ void collect_wait_progress(struct collected *collected, uint32_t count);
 const char *collect_hottest(struct collected *collected);
 void collect_finish(struct collected *collected);
 
-/* Sum of value 0 of the samples that have a frame of that function name; NULL = all. */
+/* The sum of value 0 over the samples with a frame of that function; NULL = all samples. */
 int64_t collect_sum(const struct sonde_profile *profile, const char *function);
-/* The comment that begins so, "" when there is none. */
+/* The comment that begins with that text; "" when there is none. */
 const char *collect_comment(const struct sonde_profile *profile, const char *start);
 
 struct place {
@@ -45,9 +45,9 @@ struct place {
 };
 void place_make(struct place *place);
 void place_remove(struct place *place);
-/* An engine there, ready. */
+/* Creates an engine there. */
 struct engine *place_engine(const struct place *place);
-/* Waits until the engine has taken over the fake guest's CpuState of that sequence: captures count
+/* Waits until the engine has handled the fake guest's CpuState with that sequence. Captures count
  * from then on. */
 void wait_for_state(struct engine *engine, uint32_t sequence);
 

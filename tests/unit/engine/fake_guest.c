@@ -64,7 +64,7 @@ void fake_hello(struct fake_guest *guest, const char *name, uint32_t uuid_seed) 
     message.which_message = sonde_guest_v1_FromGuest_hello_tag;
     sonde_guest_v1_Hello *hello = &message.message.hello;
     hello->protocol = 1;
-    hello->pid = 1; /* a lie: sonded must not believe it */
+    hello->pid = 1; /* false: sonded must not use it */
     snprintf(hello->name, sizeof hello->name, "%s", name);
     memcpy(hello->uuid, &uuid_seed, sizeof uuid_seed);
     snprintf(hello->executable, sizeof hello->executable, "/bin/fake");
@@ -248,7 +248,7 @@ void fake_stop(struct fake_guest *guest) {
     fake_send_state(guest, message.message.cpu_config.sequence, false, "");
 }
 
-/* The producer's side of ring.h, without rivals: one test writes one ring at a time. */
+/* The producer's side of ring.h. Not safe for several writers: a test writes one ring at a time. */
 static bool push_record(struct fake_guest *guest, uint32_t tid, void *record, uint32_t size) {
     struct ring_control *control = control_of(guest, tid % guest->ring_count);
     char *data = (char *)control + RING_PAGE;

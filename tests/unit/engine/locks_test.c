@@ -19,7 +19,7 @@ TEST(locks_taken_in_rising_rank_are_fine_in_any_order_of_dropping) {
     lock_drop(&low);
     lock_finish(&low);
     lock_finish(&high);
-    lock_finish(&high); /* finish accepts what was never made, or is gone */
+    lock_finish(&high); /* finish accepts a lock that was never initialised, or is finished */
 }
 
 #ifndef NDEBUG

@@ -7,7 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* In a child, because being root cannot be taken back. 0 when all three texts are as expected. */
+/* Runs in a child, because giving up root cannot be undone. Returns 0 if all three paths are as
+ * expected. */
 static int in_child(uid_t uid, const char *runtime, const char *home, const char *const wanted[3]) {
     pid_t pid = fork();
     if (pid == 0) {

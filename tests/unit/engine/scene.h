@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * An engine, a fake guest and one capture of it. The stacks pushed are addresses of the functions
- * below, which nobody calls: so names are real. */
+ * An engine, a fake guest and one capture. The stacks consist of addresses in the functions below,
+ * which are never called, so that names are real. */
 #ifndef SONDE_TESTS_UNIT_ENGINE_SCENE_H
 #define SONDE_TESTS_UNIT_ENGINE_SCENE_H
 
@@ -15,7 +15,7 @@ void burn_tree(void);
 void burn_leaf(void);
 void burn_other(void);
 
-/* As the guest would see it: interrupted in the leaf, return addresses above. */
+/* As the guest records a stack: an exact pc in the leaf, then return addresses. */
 #define PCS(leaf) \
     { (uint64_t)(uintptr_t)(leaf) + 2, (uint64_t)(uintptr_t)burn_tree + 4 }
 
@@ -29,13 +29,13 @@ struct scene {
 
 void scene_init(struct scene *scene);
 void scene_finish(struct scene *scene);
-/* Starts the scene's capture. */
+/* Starts the capture. */
 void begin(struct scene *scene, const struct engine_cpu_spec *spec);
-/* The guest's clock runs, and the captures that waited for it count. */
+/* Starts the guest's clock and waits until the captures count. */
 sonde_guest_v1_CpuConfig start_clock(struct scene *scene);
-/* Samples of 10 ms each. */
+/* Writes samples of 10 ms each. */
 void push_many(struct scene *scene, uint32_t count, void (*leaf)(void), uint32_t tid);
-/* Until the engine has them, whatever its drain's rhythm. */
+/* Waits until the engine has read all records. */
 void settle(struct scene *scene);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The sampler's table as sonded reads it: what is right is summed, what is wrong is left out. */
+ * How sonded reads the sampler's table: valid entries are summed, invalid ones are skipped. */
 #include "service/engine/allocs/alloc_table_view.h"
 #include "tests/unit/check.h"
 
@@ -40,7 +40,7 @@ static void table_finish(struct table *table) {
     close(table->fd);
 }
 
-/* Its place. */
+/* Returns its place. */
 static uint32_t add_stack(struct table *table, double objects, double bytes, uint16_t depth) {
     struct alloc_header *header = header_of(table);
     uint64_t at = header->stack_used;
@@ -128,13 +128,13 @@ TEST(totals_of_a_window_are_the_difference_of_two_readings) {
     CHECK_NEAR(after.items[0].objects, 3, 0);
     CHECK_NEAR(after.items[0].bytes, 300, 0);
     CHECK_INT(after.items[0].samples, ==, 3);
-    CHECK_NEAR(after.items[1].bytes, 2, 0); /* it came meanwhile */
+    CHECK_NEAR(after.items[1].bytes, 2, 0); /* added meanwhile */
     alloc_sums_subtract(&before, &after);
     CHECK_NEAR(before.items[0].objects, 7, 0);
     alloc_sums_subtract(&before, &after);
     alloc_sums_subtract(&before, &after);
     alloc_sums_subtract(&before, &after);
-    CHECK_NEAR(before.items[0].objects, 0, 0); /* never below nothing */
+    CHECK_NEAR(before.items[0].objects, 0, 0); /* sums are never negative */
     alloc_sums_finish(&before);
     alloc_sums_finish(&after);
     table_finish(&table);

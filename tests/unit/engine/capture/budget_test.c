@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Overhead ceilings: the rate follows what samples cost, and the profile says so. The target's CPU
- * time is the test's own. */
+ * max_overhead: the rate follows the cost of samples, and the profile says so. The target's CPU
+ * time is that of the test. */
 #include "tests/unit/engine/scene.h"
 
 #include <time.h>
@@ -30,7 +30,7 @@ TEST(a_ceiling_bounds_the_rate_from_the_start) {
     scene_init(&scene);
     begin(&scene, &spec);
     sonde_guest_v1_CpuConfig config = start_clock(&scene);
-    CHECK_INT(config.period_ns, >=, 500000); /* 5 us at least, at 1 % */
+    CHECK_INT(config.period_ns, >=, 500000); /* at least 5 us of each sample, at 1 % */
     CHECK_INT(config.period_ns, <=, 2000000);
     engine_capture_finish(scene.capture);
     fake_stop(&scene.guest);
@@ -56,7 +56,8 @@ TEST(a_rate_below_the_ceiling_is_left_alone) {
     scene_finish(&scene);
 }
 
-/* Handlers of 200 us: the rate falls; of 1 us: it rises again. Samples x period stays CPU time. */
+/* With handlers of 200 us the rate falls, with handlers of 1 us it rises again. Samples x period
+ * still equals CPU time. */
 TEST(the_rate_follows_what_samples_cost) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 10000, .max_overhead = 0.1};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Burns CPU in known shares, 70 : 20 : 10, on three threads, until it is killed. Each turn is
- * measured by the thread's own CPU clock, so the shares hold on a busy machine; the turns' lengths
- * vary, so that no tick can keep step with them. */
+ * Burns CPU time in the shares 70 : 20 : 10 on three threads until it is killed. Each turn is
+ * measured by the thread's CPU clock, so the shares hold on a busy machine. The lengths of the
+ * turns vary, so that no tick is in phase with them. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -24,8 +24,8 @@ __attribute__((noinline)) static void work(void) {
         sink += (uint64_t)i * sink;
 }
 
-/* Makes one call of work() last as long as 20 readings of the clock, on whatever CPU this is: then
- * nearly all time passes in work(). */
+/* Calibrates work() to last as long as 20 readings of the clock, so that on any CPU nearly all time
+ * is spent in work(). */
 static void calibrate(void) {
     int64_t begin = cpu_ns();
     for (int i = 0; i < 20; i++)
@@ -39,8 +39,8 @@ static void calibrate(void) {
     }
 }
 
-/* Burns ns of CPU time since `edge`, on the average of many turns, and returns the clock then: what
- * a turn took too much, the next one takes less. The function's name is what the test looks for. */
+/* Burns CPU time until `ns` after `edge`, and returns that time. A turn that took too long shortens
+ * the next one, so the average is right. The test looks for the function by its name. */
 #define BURN(name)                                                     \
     __attribute__((noinline)) int64_t name(int64_t edge, int64_t ns);  \
     __attribute__((noinline)) int64_t name(int64_t edge, int64_t ns) { \
@@ -72,7 +72,7 @@ static void *run(void *name) {
 
 int main(int argc, char **argv) {
     static char *const names[] = {"alpha", "beta", "gamma"};
-    alarm(60); /* should its test die */
+    alarm(60); /* ends by itself if its test dies */
     calibrate();
     for (int i = 0; i < 3; i++) {
         pthread_t thread;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * How captures end: by themselves, by a limit, by their target, by a refusal, by somebody's change
- * of mind. */
+ * How captures end: by duration or max_samples, with their target, by an error, or by a
+ * cancellation. */
 #include "tests/unit/engine/scene.h"
 
 #include <unistd.h>
@@ -36,7 +36,7 @@ TEST(last_records_written_while_the_clock_stops_are_counted) {
     scene_finish(&scene);
 }
 
-TEST(a_target_that_goes_leaves_what_there_was) {
+TEST(a_target_that_ends_leaves_the_samples_so_far) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     const uint64_t pcs[] = PCS(burn_leaf);
@@ -54,7 +54,7 @@ TEST(a_target_that_goes_leaves_what_there_was) {
     scene_finish(&scene);
 }
 
-TEST(a_target_that_goes_before_its_clock_runs_is_told) {
+TEST(a_target_that_ends_before_its_clock_runs_is_an_error) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     scene_init(&scene);
@@ -65,7 +65,7 @@ TEST(a_target_that_goes_before_its_clock_runs_is_told) {
     scene_finish(&scene);
 }
 
-TEST(a_guest_without_any_clock_is_an_error_that_says_why) {
+TEST(a_guest_without_any_clock_is_an_error_with_its_reason) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     sonde_guest_v1_ToGuest message;
@@ -85,7 +85,7 @@ TEST(a_guest_without_any_clock_is_an_error_that_says_why) {
     scene_finish(&scene);
 }
 
-TEST(drops_are_told_by_cause) {
+TEST(drops_are_reported_by_cause) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     scene_init(&scene);
@@ -175,12 +175,12 @@ TEST(finishing_before_the_clock_ran_gives_an_empty_profile) {
     scene_finish(&scene);
 }
 
-/* Every moment of a capture's life is a moment somebody cancels it. */
-TEST(cancelling_at_any_moment_gives_one_end) {
+/* Captures are cancelled in every state. */
+TEST(cancelling_at_any_moment_ends_the_capture_once) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 1000, .window_ms = 2, .progress_ms = 1};
     scene_init(&scene);
-    begin(&scene, &spec); /* keeps the clock running */
+    begin(&scene, &spec); /* a second capture, which keeps the clock running */
     start_clock(&scene);
     const uint64_t pcs[] = PCS(burn_leaf);
     for (useconds_t pause = 0; pause < 60; pause++) {

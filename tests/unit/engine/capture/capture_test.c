@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What captures give: shares, names, labels, sums, windows. */
+ * The results of captures: shares, names, labels, sums and windows. */
 #include "tests/unit/engine/scene.h"
 
 #include <unistd.h>
 
-TEST(a_capture_gives_the_shares_names_threads_and_sums_of_what_was_pushed) {
+TEST(a_capture_has_the_shares_names_threads_and_sums_of_its_samples) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     scene_init(&scene);
@@ -50,7 +50,7 @@ TEST(a_capture_gives_the_shares_names_threads_and_sums_of_what_was_pushed) {
     scene_finish(&scene);
 }
 
-TEST(mappings_and_kinds_tell_the_executable_from_libraries) {
+TEST(mappings_and_kinds_distinguish_the_executable_from_libraries) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     scene_init(&scene);

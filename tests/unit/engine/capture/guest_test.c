@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The real guest: libsonde.so preloaded into a program whose shares are known, captured by a real
- * engine. */
+ * The real guest: a real engine captures a program with known shares and libsonde.so preloaded. */
 #include "tests/unit/check.h"
 #include "tests/unit/engine/collect.h"
 
@@ -155,7 +154,7 @@ TEST(killing_the_target_in_mid_capture_leaves_a_profile) {
     stage_finish(&stage);
 }
 
-TEST(a_guest_comes_back_to_a_service_that_returns) {
+TEST(a_guest_reconnects_when_sonded_restarts) {
     struct stage stage;
     struct collected collected;
     struct engine_cpu_spec spec = {.frequency_hz = 499, .duration_ms = 600};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Wall-clock and off-CPU captures: which records are whose, and that none is missed at the end. */
+ * Wall-clock and off-CPU captures: which records each mode counts, and that none is missed at the
+ * end. */
 #include "tests/unit/engine/scene.h"
 
 #include <time.h>
@@ -19,7 +20,8 @@ static void push_blocked(struct scene *scene, uint32_t tid, uint64_t ns, void (*
     CHECK(fake_push(&scene->guest, &sample, pcs, 2));
 }
 
-/* 300 ms on the CPU, 200 blocked, 100 waiting, 50 signals blocked, 40 unseen. */
+/* 300 ms on the CPU, 200 blocked, 100 waiting for a CPU, 50 with signals blocked, 40 without a
+ * sample. */
 static void push_some_of_all(struct scene *scene) {
     usleep(250000);
     push_many(scene, 30, burn_leaf, 7);
@@ -102,7 +104,7 @@ TEST(time_blocked_before_the_capture_began_is_not_its) {
     scene_finish(&scene);
 }
 
-/* The guest keeps to itself for a while what a sleeper does: it is asked at the end. */
+/* The guest records a sleeping thread's time late, so it is asked for it at the end. */
 TEST(a_wall_capture_beside_another_waits_for_what_the_guest_knows) {
     struct scene scene;
     struct collected other;

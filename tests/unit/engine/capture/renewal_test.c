@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A million different frames: alone, because it takes seconds. */
+ * A million distinct frames. In a program of its own, because it takes seconds. */
 #include "tests/unit/engine/scene.h"
 
-/* More different frames than one tree of stacks holds: the capture goes on in a fresh one. */
+/* With more distinct frames than one stack table holds, the capture goes on with an empty one. */
 TEST(a_full_stack_table_is_renewed_and_loses_nothing) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 100, .no_symbols = true};

@@ -77,7 +77,7 @@ TEST(a_session_is_started_once_and_its_result_is_kept) {
     scene_finish(&scene);
 }
 
-TEST(stopping_where_no_session_ever_ran_gives_an_empty_profile) {
+TEST(stopping_without_any_session_returns_an_empty_profile) {
     struct scene scene;
     struct collected collected;
     scene_init(&scene);
@@ -97,7 +97,7 @@ TEST(a_lease_that_runs_out_ends_the_session_and_keeps_its_result) {
     wait_for_state(scene.engine, fake_start(&scene.guest).sequence);
     push(&scene, 5);
     fake_stop(&scene.guest);
-    for (int i = 0; i < 500; i++) { /* the end is not announced to anybody */
+    for (int i = 0; i < 500; i++) { /* no event reports the end of the lease */
         if (engine_session_start(scene.engine, &spec, 60000, NULL, NULL, NULL) != SONDE_OK) {
             usleep(10000);
             continue;
@@ -131,13 +131,13 @@ TEST(a_session_counts_as_a_capture_and_ends_with_its_target) {
     scene_finish(&scene);
 }
 
-TEST(an_engine_that_ends_answers_the_ones_who_wait) {
+TEST(an_engine_that_shuts_down_answers_waiting_stops) {
     struct scene scene;
     struct collected collected;
     scene_init(&scene);
     CHECK_INT(engine_session_start(scene.engine, &spec, 0, NULL, NULL, NULL), ==, SONDE_OK);
     fake_start(&scene.guest);
-    stop(&scene, &collected); /* the guest never confirms */
+    stop(&scene, &collected); /* the guest never confirms the stop */
     engine_destroy(scene.engine);
     scene.engine = NULL;
     CHECK_INT(collected.end_count, ==, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Everything at once: callers from several threads while guests come, answer, misbehave and go, and
- * an end in the middle of it. What is checked is that every capture ends exactly once; the
- * sanitizers check the rest. */
+ * Several threads start and end captures while guests connect, answer, misbehave and leave, and the
+ * engine is destroyed in the middle of it. Every capture must end exactly once; the sanitizers
+ * check the rest. */
 #include "tests/unit/engine/scene.h"
 
 #include <stdatomic.h>
@@ -96,7 +96,7 @@ static void *call(void *context) {
     return NULL;
 }
 
-/* Answers what the engine asks, until the storm is over. */
+/* Answers the engine's messages until the test is over. */
 static void serve(struct storm *storm, struct fake_guest *guest) {
     const uint64_t pcs[] = PCS(burn_leaf);
     uint64_t generation = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Processes come, say who they are, and go; broken ones harm nobody. */
+ * Guests attach, are described, and leave. Broken ones do not affect others. */
 #include "tests/unit/check.h"
 #include "tests/unit/engine/collect.h"
 #include "tests/unit/engine/fake_guest.h"
@@ -29,7 +29,7 @@ static void wait_for_targets(struct engine *engine, uint32_t count) {
     check_fail(__FILE__, __LINE__, "%u targets, not %u", counters.targets, count);
 }
 
-TEST(a_guest_attaches_is_described_and_goes) {
+TEST(a_guest_attaches_is_described_and_leaves) {
     struct place place;
     struct fake_guest guest;
     struct engine_target target;
@@ -56,7 +56,7 @@ TEST(a_guest_attaches_is_described_and_goes) {
     place_remove(&place);
 }
 
-TEST(a_name_is_made_safe_and_an_empty_one_comes_from_the_command_line) {
+TEST(a_name_is_sanitised_and_an_empty_one_is_taken_from_the_command_line) {
     struct place place;
     struct fake_guest guest, other;
     struct engine_target target;
@@ -81,7 +81,7 @@ TEST(a_name_is_made_safe_and_an_empty_one_comes_from_the_command_line) {
     place_remove(&place);
 }
 
-TEST(a_target_is_found_by_what_was_said_of_it) {
+TEST(a_target_is_found_by_name_pid_and_uuid) {
     struct place place;
     struct fake_guest first, second, third;
     struct engine_target target;
@@ -143,7 +143,7 @@ TEST(an_ambiguous_choice_lists_name_pid_and_start_of_each) {
     place_remove(&place);
 }
 
-TEST(a_guest_of_another_protocol_version_is_refused_in_words) {
+TEST(a_guest_of_another_protocol_version_is_refused_with_a_reason) {
     struct place place;
     struct fake_guest guest;
     sonde_guest_v1_FromGuest hello = sonde_guest_v1_FromGuest_init_zero;
@@ -162,7 +162,7 @@ TEST(a_guest_of_another_protocol_version_is_refused_in_words) {
     place_remove(&place);
 }
 
-/* Each kind of nonsense ends its own connection and nothing else. */
+/* Invalid input ends the connection it arrives on, and nothing else. */
 TEST(broken_guests_are_disconnected_and_others_stay) {
     static const char *const nonsense[] = {"\0\0\0\0", "\xff\xff\xff\xff", "\1\0\0\0\xff",
                                            "\2\0\0\0\x22\0" /* CpuState before Hello */};
@@ -195,7 +195,7 @@ static uint32_t open_fds(void) {
     return count;
 }
 
-TEST(descriptors_nobody_asked_for_are_closed) {
+TEST(unexpected_descriptors_are_closed) {
     struct place place;
     struct fake_guest guest;
     sonde_guest_v1_FromGuest message = sonde_guest_v1_FromGuest_init_zero;
@@ -216,7 +216,8 @@ TEST(descriptors_nobody_asked_for_are_closed) {
     place_remove(&place);
 }
 
-/* Ordinary files can shrink under a mapping: SIGBUS. Pipes are nothing at all. */
+/* Ordinary files can shrink while they are mapped, which would be SIGBUS. Pipes cannot be mapped.
+ */
 TEST(rings_that_cannot_be_sealed_are_refused) {
     struct place place;
     struct fake_guest guest;
@@ -252,7 +253,7 @@ TEST(rings_that_cannot_be_sealed_are_refused) {
     place_remove(&place);
 }
 
-TEST(a_guest_that_comes_again_takes_its_place) {
+TEST(a_guest_that_reconnects_replaces_its_old_connection) {
     struct place place;
     struct fake_guest first, second;
     place_make(&place);
@@ -289,7 +290,7 @@ static void wait_for(const _Atomic int *counter, int wanted) {
     CHECK_INT(*counter, ==, wanted);
 }
 
-TEST(a_watch_hears_the_list_then_synced_then_changes_and_nothing_after_its_end) {
+TEST(a_watch_gets_the_list_then_synced_then_changes_and_nothing_after_its_end) {
     struct place place;
     struct fake_guest first, second;
     struct watched watched = {0};
@@ -313,7 +314,7 @@ TEST(a_watch_hears_the_list_then_synced_then_changes_and_nothing_after_its_end) 
     place_remove(&place);
 }
 
-TEST(a_second_service_on_the_socket_is_refused_and_a_stale_socket_is_swept) {
+TEST(a_second_sonded_on_the_socket_is_refused_and_a_stale_socket_is_removed) {
     struct place place;
     struct engine *second;
     struct sonde_diag diag = {0};
@@ -368,8 +369,7 @@ TEST(abstract_sockets_work_and_are_exclusive_too) {
     place_remove(&place);
 }
 
-/* How often the engine's own threads have gone to sleep: a thread that is woken must go to sleep
- * again. */
+/* Number of times that the engine's threads have gone to sleep. It grows whenever one was woken. */
 static long sleeps(void) {
     long sum = 0;
     struct dirent *entry;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rings that a sane guest writes, and rings that a hostile one does. The memory ends at a page that
- * cannot be touched, so a step outside is a crash. */
+ * Rings of well-behaved and of hostile guests. The memory ends at an inaccessible page, so that an
+ * access beyond it crashes. */
 #include "service/engine/guest_link/drain.h"
 #include "tests/unit/check.h"
 
@@ -67,7 +67,7 @@ static char *data_at(struct fixture *fixture, uint64_t count) {
     return fixture->drain.rings[0].data + count % RING_BYTES;
 }
 
-/* Any record at head; the caller says what size it claims to have. */
+/* Writes a record at head that claims to have the given size. */
 static void push(struct fixture *fixture, const struct ring_record *record, uint32_t bytes,
                  uint32_t claimed) {
     struct ring_control *control = control_of(fixture);
@@ -89,7 +89,7 @@ static void push_sample(struct fixture *fixture, uint16_t depth, uint64_t weight
     push(fixture, &sample->record, size, size);
 }
 
-TEST(a_record_comes_out_as_it_went_in_and_its_place_is_zeroed) {
+TEST(a_record_is_delivered_unchanged_and_its_memory_is_zeroed) {
     struct fixture fixture;
     fixture_init(&fixture, 1);
     push_sample(&fixture, 3, 1000);
@@ -168,8 +168,8 @@ TEST(a_header_that_does_not_fit_its_memory_is_refused) {
     fixture_finish(&fixture);
 }
 
-/* Sizes that point past the ring, past the head, or nowhere. */
-TEST(a_bad_size_is_counted_and_the_ring_goes_on_behind_it) {
+/* Sizes beyond the ring, beyond the head, or that are not multiples of 8. */
+TEST(a_bad_size_is_counted_and_later_records_are_read) {
     static const uint32_t sizes[] = {4,           12,        24 + 1, RING_BYTES, RING_BYTES + 8,
                                      0xfffffff8u, 0x7ffffff8};
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
@@ -186,7 +186,7 @@ TEST(a_bad_size_is_counted_and_the_ring_goes_on_behind_it) {
     }
 }
 
-TEST(a_depth_that_lies_costs_that_record_alone) {
+TEST(a_false_depth_drops_that_record_only) {
     struct fixture fixture;
     fixture_init(&fixture, 1);
     struct ring_sample sample = {.record = {.kind = RING_RECORD_SAMPLE, .depth = 100}};
@@ -249,7 +249,7 @@ TEST(a_record_that_is_never_published_is_given_up_when_others_wait_behind_it) {
     fixture_finish(&fixture);
 }
 
-TEST(a_budget_is_kept_and_the_rest_comes_at_the_next_turn) {
+TEST(a_budget_ends_a_run_and_the_next_run_reads_the_rest) {
     struct fixture fixture;
     fixture_init(&fixture, 1);
     for (uint32_t i = 0; i < 100; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Windows of allocations, in real programs. */
+ * Allocation windows of real programs. */
 #include "tests/unit/engine/heap/stage.h"
 
 #include <math.h>
@@ -11,7 +11,7 @@
 static const char *const plain[] = {"tests/unit/engine/heap/holder_plain", NULL};
 static const char *const inside[] = {"tests/unit/engine/heap/holder_static", NULL};
 
-/* What 's' allocates. */
+/* Allocated by command 's'. */
 #define OBJECTS (64000.0 + 50 + 160000)
 #define BYTES   (64000 * 1000.0 + 50 * 1048576.0 + 160000.0 / 8 * (7 * 32 + 2048))
 
@@ -31,7 +31,7 @@ static void window_init(struct window *window, struct stage *stage,
                                         &window->capture, &window->diag);
 }
 
-/* ... and it has begun. */
+/* Opens a window and waits until it has begun. */
 static void window_open(struct window *window, struct stage *stage,
                         struct engine_allocs_spec spec) {
     spec.progress_ms = 20;
@@ -73,7 +73,7 @@ TEST(a_window_has_what_was_freed_in_it_and_nothing_of_before) {
     stage_tell(&stage, 'f');
     engine_capture_finish(window.capture);
     const struct sonde_profile *profile = window_result(&window);
-    CHECK_NEAR(objects_of(profile), OBJECTS, 100); /* every one, and what stdio wants */
+    CHECK_NEAR(objects_of(profile), OBJECTS, 100); /* all of them, and those of stdio */
     CHECK_NEAR(bytes_of(profile), BYTES, 100000);
     CHECK_INT(sonde_profile_type_count(profile), ==, 2);
     CHECK_INT(sonde_profile_info(profile)->default_type, ==, 1);
@@ -236,7 +236,7 @@ TEST(a_session_of_allocations_keeps_its_last_result) {
     CHECK_INT(engine_allocs_start(stage.engine, &spec, 0, "you", &info, &diag), ==,
               SONDE_SESSION_BUSY);
     CHECK(strstr(diag.text, "started by me") != NULL);
-    for (int i = 0; i < 100; i++) { /* until it runs */
+    for (int i = 0; i < 100; i++) { /* waits until the sampler runs */
         usleep(20000);
         stage_tell(&stage, 'd');
     }
@@ -255,8 +255,8 @@ TEST(a_session_of_allocations_keeps_its_last_result) {
     stage_finish(&stage);
 }
 
-/* malloc is the program's own: the difference of two of jemalloc's dumps. */
-TEST(a_jemalloc_inside_that_counts_everything_gives_windows) {
+/* malloc is part of the program, so the window is the difference of two jemalloc dumps. */
+TEST(a_jemalloc_in_the_program_with_prof_accum_supports_windows) {
     struct stage stage;
     struct window window;
     stage_init(&stage, STAGE_PROF ",prof_accum:true", inside);
@@ -278,7 +278,7 @@ TEST(a_jemalloc_inside_that_counts_everything_gives_windows) {
     stage_finish(&stage);
 }
 
-TEST(a_jemalloc_inside_that_does_not_is_told_the_setting) {
+TEST(a_jemalloc_in_the_program_without_prof_accum_is_refused_with_the_setting) {
     struct stage stage;
     struct window window;
     stage_init(&stage, STAGE_PROF, inside);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What dumps of ended processes is kept, and that those of living ones are left alone. */
+ * Which dumps of ended processes are kept, and that those of living ones are not removed. */
 #include "service/engine/heap/dump_retention.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
@@ -36,7 +36,7 @@ static void put_file(const char *folder, const char *name, size_t bytes) {
     close(fd);
 }
 
-/* A folder of that process with one dump, last changed so many hours ago. */
+/* Creates a directory of that process with one dump, last changed that many hours ago. */
 static void put_folder(const char *folder, uint64_t ticks, size_t bytes, int hours) {
     char path[160];
     snprintf(path, sizeof path, "%s/%s", dir, folder);
@@ -81,7 +81,7 @@ TEST(a_later_process_with_the_pid_of_an_ended_one_does_not_keep_its_dumps) {
     end();
 }
 
-/* A pid above what the kernel gives. */
+/* A pid above the kernel's maximum. */
 TEST(dumps_of_ended_processes_go_by_age) {
     begin();
     put_folder("900000001-a1", 5, 100, 1);

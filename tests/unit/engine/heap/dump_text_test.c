@@ -14,7 +14,7 @@ static char byte_at(size_t at) {
     return (char)('a' + at / 7 % 26);
 }
 
-/* A memfd of that many bytes; the first `written` of them are. */
+/* A memfd of that size, of which the first `written` bytes are written. */
 static int make(size_t size, size_t written, int seals) {
     int fd = memfd_create("dump", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     char *bytes = malloc(written + 1);
@@ -33,7 +33,7 @@ static void check_bytes(const struct heap_text *text, size_t size, size_t writte
         CHECK_INT(text->bytes.data[i], ==, i < written ? byte_at(i) : 0);
 }
 
-/* Whether it is mapped. */
+/* Whether the text is mapped. */
 static bool read_one(size_t size, size_t written, int seals) {
     struct heap_text text;
     struct sonde_diag diag = {0};

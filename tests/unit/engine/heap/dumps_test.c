@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The directory of kept dumps. */
+ * The directory of saved dumps. */
 #include "service/engine/heap/dumps.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
@@ -39,7 +39,7 @@ static int some_bytes(size_t size) {
     return fd;
 }
 
-/* Writes and lists one. */
+/* Writes a dump and adds it to the list. */
 static sonde_err keep(size_t size, uint64_t limit, struct sonde_diag *diag) {
     uint64_t bytes = 0;
     int fd = some_bytes(size);
@@ -104,7 +104,7 @@ TEST(dumps_are_numbered_from_one_in_a_private_directory) {
     end();
 }
 
-TEST(h9_another_sonded_finds_the_dumps_and_goes_on_counting) {
+TEST(h9_another_sonded_finds_the_dumps_and_continues_their_numbers) {
     begin();
     CHECK_INT(keep(10, 100, NULL), ==, SONDE_OK);
     CHECK_INT(keep(20, 100, NULL), ==, SONDE_OK);
@@ -125,7 +125,7 @@ TEST(h9_another_sonded_finds_the_dumps_and_goes_on_counting) {
     end();
 }
 
-TEST(after_999999_comes_the_first_number_that_is_free) {
+TEST(after_999999_the_first_free_number_is_used) {
     begin();
     CHECK_INT(keep(10, 100, NULL), ==, SONDE_OK);
     dumps.last_number = 999998;
@@ -177,7 +177,7 @@ TEST(h8_a_full_disk_leaves_nothing_behind) {
     end();
 }
 
-/* A file system of our own, of 256 KiB. False where that is not allowed. */
+/* Mounts a file system of 256 KiB. False where that is not permitted. */
 static bool mount_small(const char *path) {
     return mkdir(path, 0700) == 0 &&
            (unshare(CLONE_NEWNS) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0) &&
@@ -185,7 +185,7 @@ static bool mount_small(const char *path) {
            mount("none", path, "tmpfs", 0, "size=256k") == 0;
 }
 
-TEST(h8_a_file_system_without_space_keeps_what_is_whole_and_goes_on_when_there_is_some) {
+TEST(h8_a_full_file_system_keeps_complete_dumps_and_dumps_resume_when_there_is_space) {
     char small[64];
     struct sonde_diag diag = {0};
     begin();
@@ -200,14 +200,14 @@ TEST(h8_a_file_system_without_space_keeps_what_is_whole_and_goes_on_when_there_i
     CHECK(strstr(diag.text, "No space left") != NULL);
     CHECK_INT(files(), ==, 1);
     CHECK_INT(dumps.count, ==, 1);
-    CHECK_INT(keep(120000, 1 << 20, &diag), ==, SONDE_OK); /* nothing of it takes space */
+    CHECK_INT(keep(120000, 1 << 20, &diag), ==, SONDE_OK); /* no part of it takes up space */
     CHECK_INT(files(), ==, 2);
     heap_dumps_delete(&dumps);
     CHECK_INT(umount(small), ==, 0);
     end();
 }
 
-TEST(a_dump_larger_than_what_may_be_kept_is_refused) {
+TEST(a_dump_larger_than_the_limit_is_refused) {
     struct sonde_diag diag = {0};
     begin();
     CHECK_INT(keep(1001, 1000, &diag), ==, SONDE_TOO_LARGE);
@@ -215,7 +215,7 @@ TEST(a_dump_larger_than_what_may_be_kept_is_refused) {
     end();
 }
 
-TEST(h8_a_directory_that_cannot_be_made_is_told) {
+TEST(h8_a_directory_that_cannot_be_created_is_an_error) {
     struct sonde_diag diag = {0};
     struct heap_dumps nowhere;
     CHECK_INT(heap_dumps_open(&nowhere, "/proc/heap/x"), ==, SONDE_OK);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Dumps of a process that has ended: killed, as by a crash, and nobody had fetched them. */
+ * Dumps of a process that was killed, as by a crash, before they were fetched. */
 #include "api/profile/jemalloc.h"
 #include "tests/unit/engine/heap/stage.h"
 
@@ -33,7 +33,7 @@ static void on_left(void *context, sonde_err err, const struct sonde_diag *diag,
     pthread_mutex_unlock(&left->mutex);
 }
 
-/* Its items are the caller's to free. */
+/* The caller frees the items. */
 static struct left list_ended(struct stage *stage, struct engine_selector selector) {
     struct left left = {.mutex = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER};
     CHECK_INT(engine_heap_list_ended(stage->engine, &selector, on_left, &left, NULL), ==, SONDE_OK);
@@ -51,7 +51,7 @@ static size_t count_ended(struct stage *stage, struct engine_selector selector) 
     return left.count;
 }
 
-/* A holder that has dumps of what it holds. */
+/* Starts a holder with periodic dumps of what it holds. */
 static void begin(struct stage *stage) {
     stage_init(stage, STAGE_PROF, NULL);
     stage_tell(stage, 's');
@@ -116,10 +116,10 @@ TEST(a_dump_of_a_process_that_has_ended_is_read_with_names_and_raw_by_the_next_s
     stage_finish(&stage);
 }
 
-TEST(dumps_of_ended_processes_that_are_not_there_are_told_so) {
+TEST(missing_dumps_of_ended_processes_are_an_error) {
     struct stage stage;
     begin(&stage);
-    struct got got = get_ended(&stage, "000001.heap", false); /* it lives */
+    struct got got = get_ended(&stage, "000001.heap", false); /* it is alive */
     CHECK_INT(got.err, ==, SONDE_NOT_FOUND);
     end_program(&stage);
     got = get_ended(&stage, "999998.heap", false);

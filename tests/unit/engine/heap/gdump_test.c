@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * H7: a heap that grows and grows dumps at each new maximum; few of those are kept, and none stays
- * in the program's folder. */
+ * H7: a growing heap dumps at each new maximum. Few of these dumps are kept, and none stays in the
+ * program's directory. */
 #include "tests/unit/engine/fake_guest.h"
 #include "tests/unit/engine/heap/stage.h"
 
@@ -19,7 +19,7 @@ static uint32_t left_over(void) {
     return count;
 }
 
-TEST(h7_dumps_at_new_maxima_are_caught_bounded_and_kept) {
+TEST(h7_dumps_at_new_maxima_are_saved_within_bounds) {
     struct stage stage;
     stage_init(&stage, STAGE_PROF, NULL);
     struct asked asked = stage_ask_verb(&stage, ENGINE_HEAP_GDUMP_ON);
@@ -36,7 +36,7 @@ TEST(h7_dumps_at_new_maxima_are_caught_bounded_and_kept) {
         stage_get(&stage, (struct engine_heap_query){.name = "000001.heap", .raw = true});
     CHECK_INT(got.err, ==, SONDE_OK);
     CHECK(strncmp(got.result.text.data, "heap_v2/65536\n", 14) == 0);
-    CHECK(strstr(got.result.text.data, "\nMAPPED_LIBRARIES:\n") != NULL); /* whole */
+    CHECK(strstr(got.result.text.data, "\nMAPPED_LIBRARIES:\n") != NULL); /* complete */
     got_finish(&got);
     CHECK_INT(left_over(), ==, 0);
     asked = stage_ask_verb(&stage, ENGINE_HEAP_GDUMP_OFF);
@@ -83,7 +83,7 @@ TEST(h7_dumps_that_the_rate_limits_drop_are_counted_in_the_state) {
     answer.message.heap_answer.profiling = answer.message.heap_answer.gdump = true;
     fake_send(&guest, &answer, -1);
     send_gdump(&guest, 0);
-    send_gdump(&guest, 7); /* too soon: and that is the eighth */
+    send_gdump(&guest, 7); /* too soon: the eighth skipped dump */
     struct asked asked = {0};
     for (int i = 0; i < 300 && asked.state.gdump_skipped < 8; i++, usleep(10000))
         asked = stage_ask_verb(&stage, ENGINE_HEAP_LIST);

@@ -42,7 +42,7 @@ __attribute__((noinline)) static void hold_large(void) {
         keep(malloc(1 << 20));
 }
 
-/* One stack, sizes mixed 7 to 1. */
+/* Mixed sizes, 7 to 1, on one stack. */
 __attribute__((noinline)) static void hold_mixed(void) {
     for (int i = 0; i < 160000; i++)
         keep(malloc(i % 8 ? 32 : 2048));

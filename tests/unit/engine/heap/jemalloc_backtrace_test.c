@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * E30: our backtrace in jemalloc's place gives what its own gives. Stacks are compared by the names
- * of their functions, between a program that profiles itself and one that we switched on. */
+ * E30: Sonde's backtrace hook returns the same stacks as jemalloc's own. Stacks are compared by
+ * function names, between a program that profiles itself and one whose profiling Sonde switched
+ * on. */
 #include "tests/unit/engine/heap/stage.h"
 
 #include <signal.h>
@@ -32,7 +33,7 @@ static int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Those of the holder's own functions, sorted. */
+/* The stacks of the holder's functions, sorted. */
 static struct stacks collect(const struct sonde_profile *profile) {
     struct stacks stacks = {0};
     for (size_t i = 0; i < sonde_profile_sample_count(profile); i++) {
@@ -54,7 +55,7 @@ static void stacks_finish(struct stacks *stacks) {
         free(stacks->texts[--stacks->count]);
 }
 
-/* Of the raw stack that holds most: its pcs until the first that is not in libjemalloc. */
+/* The leading pcs in libjemalloc of the raw stack that holds most. */
 static uint32_t leaf_frames(struct stage *stage) {
     struct got got = stage_get(stage, (struct engine_heap_query){.raw = true});
     CHECK_INT(got.err, ==, SONDE_OK);
@@ -93,8 +94,8 @@ static struct stacks stacks_of(struct stage *stage) {
     return stacks;
 }
 
-/* The tables come after the activation; until then it is jemalloc's own that walks, one frame more.
- */
+/* The unwind tables arrive after the activation. Until then jemalloc's own backtrace walks, with
+ * one more frame. */
 static void wait_for_hook(struct stage *stage, uint32_t own_frames) {
     for (int i = 0; i < 200; i++) {
         CHECK_INT(stage_ask_verb(stage, ENGINE_HEAP_RESET).err, ==, SONDE_OK);
@@ -130,8 +131,9 @@ TEST(e30_stacks_are_those_of_jemallocs_own_backtrace) {
     stage_finish(&ours);
 }
 
-/* A stack deeper than jemalloc's limit of 128 keeps its leaf-most frames; 3 are its own. */
-/* Each switch changes the backtrace under threads that are inside the allocator. */
+/* A stack deeper than jemalloc's limit of 128 keeps its leaf-most frames, of which 3 are
+ * jemalloc's. */
+/* Each switch replaces the backtrace while threads are inside the allocator. */
 TEST(e30_switching_in_a_storm_of_allocations_is_safe_and_changes_no_estimate) {
     struct stage stage;
     stage_init(&stage, STAGE_PROF, NULL);
@@ -188,7 +190,7 @@ TEST(the_original_backtrace_is_back_after_deactivation_and_when_sonded_is_away) 
     stacks_finish(&stacks);
     CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_DEACTIVATE).err, ==, SONDE_OK);
     stage_tell(&stage, 'f');
-    stage_tell(&stage, 's'); /* not sampled, not harmed */
+    stage_tell(&stage, 's'); /* not sampled, and not affected */
     stage_finish(&stage);
 }
 

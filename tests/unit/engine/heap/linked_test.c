@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Our own sampler in a program that links the guest instead of having it preloaded. Blocks of 1 MiB
- * at a mean of 4 KiB are samples all of them, so sums are exact. */
+ * Sonde's sampler in a program that links the guest instead of preloading it. With an average of 4
+ * KiB between samples, every block of 1 MiB is sampled, so sums are exact. */
 #include "tests/unit/engine/heap/stage.h"
 
 #include <unistd.h>
@@ -35,7 +35,7 @@ TEST(a_linked_guest_samples_what_the_program_allocates_and_frees) {
     stage_init_linked(&stage, linked);
     stage_tell(&stage, 's');
     activate(&stage);
-    CHECK_INT(large_bytes(&stage), ==, 0); /* of before */
+    CHECK_INT(large_bytes(&stage), ==, 0); /* from before */
     stage_tell(&stage, 's');
     CHECK_INT(large_bytes(&stage), ==, LARGE);
     stage_tell(&stage, 'f');
@@ -83,7 +83,7 @@ TEST(a_window_of_allocations_of_a_linked_guest_has_every_one) {
     stage_finish(&stage);
 }
 
-/* The storm's threads allocate all the time, in and out of patched imports. */
+/* Eight threads allocate all the time while the imports of malloc are patched and restored. */
 TEST(a_linked_guest_that_is_stopped_and_started_again_leaves_malloc_whole) {
     struct stage stage;
     stage_init_linked(&stage, linked);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Periodic dumps of a real program, across restarts of the service and the deaths of everybody. */
+ * Periodic dumps of a real program, across restarts of sonded and of the program. */
 #include "tests/unit/engine/heap/stage.h"
 
 #include <signal.h>
@@ -39,7 +39,7 @@ TEST(periodic_dumps_come_in_time_and_go_at_a_deactivation_that_asks_for_it) {
     CHECK_INT(activate(&stage, 1).err, ==, SONDE_OK);
     CHECK_INT(list(&stage).dump_count, ==, 0); /* not at once */
     stage_tell(&stage, 's');
-    /* The next but one begins when the program has filled its memory. */
+    /* The dump after the next begins after the program has filled its memory. */
     wait_for_dumps(&stage, list(&stage).dump_count + 2);
     struct asked asked = list(&stage);
     CHECK_STR(asked.dumps[asked.dump_count - 1].name, "000001.heap");
@@ -76,7 +76,7 @@ TEST(h9_dumps_owner_and_interval_survive_a_restart_of_the_service) {
     CHECK(asked.dump_count >= 1);
     CHECK_INT(asked.dumps[asked.dump_count - 1].epoch, ==, 2);
     size_t before = asked.dump_count;
-    wait_for_dumps(&stage, before + 1); /* and they go on */
+    wait_for_dumps(&stage, before + 1); /* and the dumps go on */
     CHECK_INT(activate(&stage, 1).err, ==, SONDE_SESSION_BUSY);
     CHECK_INT(deactivate(&stage, false).err, ==, SONDE_OK);
     CHECK(list(&stage).dump_count > before);
@@ -85,7 +85,7 @@ TEST(h9_dumps_owner_and_interval_survive_a_restart_of_the_service) {
     stage_finish(&stage);
 }
 
-TEST(h8_a_dump_that_cannot_be_kept_is_counted_and_profiling_goes_on) {
+TEST(h8_a_dump_that_cannot_be_saved_is_counted_and_profiling_continues) {
     struct stage stage;
     struct rlimit old;
     stage_init(&stage, STAGE_PROF, NULL);
@@ -112,7 +112,7 @@ TEST(h8_a_program_that_is_killed_in_mid_dump_leaves_no_part_of_it) {
     stage_init(&stage, STAGE_PROF, NULL);
     CHECK_INT(activate(&stage, 1).err, ==, SONDE_OK);
     CHECK_INT(kill(stage.pid, SIGSTOP), ==, 0);
-    usleep(1500000); /* a dump is asked for, and not answered */
+    usleep(1500000); /* the request for a dump is not answered */
     CHECK_INT(list(&stage).dump_count, ==, 0);
     CHECK_INT(kill(stage.pid, SIGKILL), ==, 0);
     struct got got = stage_get(&stage, (struct engine_heap_query){0});
@@ -122,7 +122,7 @@ TEST(h8_a_program_that_is_killed_in_mid_dump_leaves_no_part_of_it) {
     stage_finish(&stage);
 }
 
-TEST(an_activation_with_dumps_is_refused_where_none_can_be_kept) {
+TEST(an_activation_with_dumps_is_refused_without_a_data_directory) {
     struct stage stage;
     char path[128];
     stage_init(&stage, STAGE_PROF, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Programs that somebody else wrote, with their imports of malloc patched and put back while they
- * work: they say the same as without, and most of what they hold is seen. */
+ * Third-party programs whose imports of malloc are patched and restored while they run. Their
+ * output is the same as without, and most of the memory they hold is sampled. */
 #include "tests/unit/engine/heap/stage.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Debian's redis-server, which was never built for this. */
+ * Debian's unmodified redis-server. */
 #include "api/draw/draw.h"
 #include "tests/unit/engine/heap/stage.h"
 #include "tests/unit/temporary.h"
@@ -66,7 +66,7 @@ TEST(redis_shows_what_it_holds_in_every_format) {
     check_formats(profile);
     got_finish(&got);
     CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_DEACTIVATE).err, ==, SONDE_OK);
-    load("-d 10"); /* it lives on */
+    load("-d 10"); /* it is still alive */
     end(&stage);
 }
 
@@ -84,7 +84,7 @@ TEST(redis_is_sampled_for_cpu_and_heap_at_once) {
     collect_wait_end(&collected);
     engine_capture_release(capture);
     CHECK(collected.err == SONDE_OK || collected.err == SONDE_NO_CLOCK);
-    load("-d 1000"); /* the hook walks on when the capture is over */
+    load("-d 1000"); /* the hook still works after the capture has ended */
     struct got got = stage_get(&stage, (struct engine_heap_query){0});
     CHECK_INT(got.err, ==, SONDE_OK);
     CHECK(profile_bytes(got.result.profile, "main") > 0);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Heap profiling of programs whose allocator cannot: by our own sampler, from the engine's side. */
+ * Heap profiling by Sonde's sampler, of programs whose allocator cannot profile. From the engine's
+ * side. */
 #include "api/profile/jemalloc.h"
 #include "tests/unit/engine/heap/stage.h"
 
@@ -21,13 +22,13 @@ static struct asked activate(struct stage *stage, uint64_t sample_bytes) {
     return asked;
 }
 
-/* Of an estimate of n objects of one size, in bytes. */
+/* The deviation, in bytes, of an estimate for n objects of one size. */
 static double deviation(double n, double size, double mean) {
     double p = -expm1(-size / mean);
     return size * sqrt(n * (1 - p) / p);
 }
 
-/* Many sites in many tests: three deviations in one of 370 would fail without a fault. */
+/* There are many sites in many tests, and three deviations are exceeded in one case of 370. */
 static void check_site(const struct sonde_profile *profile, const char *site, double bytes,
                        double error) {
     int64_t estimate = profile_bytes(profile, site);
@@ -123,7 +124,7 @@ TEST(a_raw_snapshot_of_ours_is_as_jemalloc_writes_it_and_reads_the_same) {
     stage_finish(&stage);
 }
 
-TEST(objects_are_told_by_their_age) {
+TEST(objects_are_selected_by_age) {
     struct stage stage;
     stage_init(&stage, NULL, plain);
     activate(&stage, 4096);
@@ -244,7 +245,7 @@ TEST(dumps_by_the_clock_are_those_of_our_own_sampler) {
         .verb = ENGINE_HEAP_ACTIVATE, .sample_bytes = 65536, .interval_s = 1};
     CHECK_INT(stage_ask(&stage, request).err, ==, SONDE_OK);
     stage_tell(&stage, 's');
-    /* Dumps may have come while the program was still filling its memory; the next but one does
+    /* The next dump may begin while the program is still filling its memory; the one after it does
      * not. */
     struct asked asked = stage_ask_verb(&stage, ENGINE_HEAP_LIST);
     size_t wanted = asked.dump_count + 2;

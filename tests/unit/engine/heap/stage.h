@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A real engine, and a real program with the guest preloaded that does as the test says. Requests
- * are made and waited for. */
+ * A real engine, and a real program with the guest preloaded that a test controls. Requests wait
+ * for their answer. */
 #ifndef SONDE_TESTS_UNIT_ENGINE_HEAP_STAGE_H
 #define SONDE_TESTS_UNIT_ENGINE_HEAP_STAGE_H
 
@@ -21,12 +21,13 @@ struct stage {
 
 /* conf: MALLOC_CONF; NULL = none. command: a NULL-terminated list; NULL = the holder. */
 void stage_init(struct stage *stage, const char *conf, const char *const *command);
-/* A program that links the guest, or opens it: nothing is preloaded. */
+/* For a program that links or loads the guest: nothing is preloaded. */
 void stage_init_linked(struct stage *stage, const char *const *command);
 void stage_finish(struct stage *stage);
-/* A letter for the holder; waits until it is done. */
+/* Sends a command to the holder and waits until it is done. */
 void stage_tell(struct stage *stage, char letter);
-/* Ends the engine and makes another at the same place; waits for the program. */
+/* Destroys the engine, creates another in the same directory, and waits for the program to attach.
+ */
 void stage_restart_engine(struct stage *stage);
 void stage_wait_attached(struct stage *stage);
 
@@ -37,7 +38,7 @@ struct asked {
     struct engine_heap_dump dumps[64];
     size_t dump_count;
 };
-/* The request's target is the stage's. */
+/* Sets the request's target. */
 struct asked stage_ask(struct stage *stage, struct engine_heap_request request);
 struct asked stage_ask_verb(struct stage *stage, enum engine_heap_verb verb);
 
@@ -48,7 +49,7 @@ struct got {
 };
 struct got stage_get(struct stage *stage, struct engine_heap_query query);
 void got_finish(struct got *got);
-/* Sum of the last value (inuse_space) over samples with that function in their stack. */
+/* The sum of the last value (inuse_space) over the samples with that function in their stack. */
 int64_t profile_bytes(const struct sonde_profile *profile, const char *function);
 /* Name of the innermost function of a sample; "" when there is none. */
 const char *profile_leaf(const struct sonde_profile *profile, size_t sample);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * H4 without a clock: nobody who takes a snapshot holds what the program's threads need. So whoever
- * of us is stopped, and wherever, eight threads that allocate go on. */
+ * H4: taking a snapshot never holds a lock that the program's threads need. So if sonded or the
+ * guest's control thread is stopped at any point, eight threads still allocate. Measured without a
+ * clock. */
 #include "tests/unit/engine/heap/stage.h"
 
 #include <dirent.h>
@@ -37,7 +38,7 @@ struct shared {
     _Atomic unsigned snapshots;
 };
 
-/* A sonded of its own: takes one snapshot after the other until it is ended. */
+/* A sonded in a process of its own, which takes one snapshot after another until it is killed. */
 static void serve(struct stage *stage, struct shared *shared) {
     stage->engine = place_engine(&stage->place);
     stage_wait_attached(stage);
@@ -56,7 +57,7 @@ static void wait_for_snapshot(const struct shared *shared, pid_t service) {
     }
 }
 
-/* True when it was in mid-snapshot. */
+/* True if it was taking a snapshot. */
 static bool stop_once(struct stage *stage, const struct shared *shared, pid_t service) {
     usleep((useconds_t)(rand() % 30000));
     CHECK_INT(kill(service, SIGSTOP), ==, 0);
@@ -83,7 +84,7 @@ TEST(h4_threads_go_on_while_sonded_is_stopped_in_mid_snapshot) {
     wait_for_snapshot(shared, service);
     for (int i = 0; i < STOPS; i++)
         hits += stop_once(&stage, shared, service);
-    wait_for_snapshot(shared, service); /* and those that were stopped end well */
+    wait_for_snapshot(shared, service); /* and the stopped processes end normally */
     printf("  stopped %d times, %d of them in mid-snapshot; %u snapshots\n", STOPS, hits,
            shared->snapshots);
     CHECK_INT(hits, >, 0);

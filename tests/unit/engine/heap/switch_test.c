@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A jemalloc program with the guest preloaded: what can be switched, and what is told. */
+ * A jemalloc program with the guest preloaded: what can be switched, and what is reported. */
 #include "tests/unit/engine/heap/stage.h"
 
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 
-TEST(status_tells_what_a_program_with_profiling_can_do) {
+TEST(status_reports_what_a_program_with_profiling_can_do) {
     struct stage stage;
     stage_init(&stage, STAGE_PROF, NULL);
     struct asked asked = stage_ask_verb(&stage, ENGINE_HEAP_STATUS);
@@ -23,7 +23,7 @@ TEST(status_tells_what_a_program_with_profiling_can_do) {
 static const struct engine_heap_request by_jemalloc = {.verb = ENGINE_HEAP_ACTIVATE,
                                                        .backend = ENGINE_HEAP_JEMALLOC};
 
-TEST(h1_without_prof_the_line_to_set_is_told_and_our_own_sampler_is_offered) {
+TEST(h1_without_prof_the_missing_setting_and_sondes_sampler_are_named) {
     struct stage stage;
     stage_init(&stage, NULL, NULL);
     struct asked asked = stage_ask(&stage, by_jemalloc);
@@ -48,7 +48,7 @@ TEST(h1_without_prof_the_line_to_set_is_told_and_our_own_sampler_is_offered) {
     stage_finish(&stage);
 }
 
-TEST(h1_a_program_without_jemalloc_is_told_how_to_get_one) {
+TEST(h1_a_program_without_jemalloc_gets_advice_how_to_preload_it) {
     struct stage stage;
     const char *const command[] = {"cat", NULL};
     stage_init(&stage, STAGE_PROF, command);
@@ -126,7 +126,7 @@ TEST(bounds_are_checked_before_anybody_is_asked) {
     stage_finish(&stage);
 }
 
-/* Within three standard deviations of a sample of so many bytes at one in R. */
+/* Within three standard deviations, for that many bytes at one sample in R. */
 static void check_site(const struct sonde_profile *profile, const char *site, double bytes,
                        double mean) {
     int64_t estimate = profile_bytes(profile, site);
@@ -180,7 +180,7 @@ TEST(h11_nothing_that_the_guest_allocates_is_in_jemallocs_profile) {
     struct engine_heap_request on = {.verb = ENGINE_HEAP_ACTIVATE, .sample_bytes = 4096};
     CHECK_INT(stage_ask(&stage, on).err, ==, SONDE_OK);
     stage_tell(&stage, 's');
-    for (int i = 0; i < 20; i++) { /* the guest works: dumps, states */
+    for (int i = 0; i < 20; i++) { /* the guest works: it dumps and reports its state */
         struct got dump = stage_get(&stage, (struct engine_heap_query){.raw = true});
         CHECK_INT(dump.err, ==, SONDE_OK);
         got_finish(&dump);
@@ -242,7 +242,7 @@ TEST(dumps_leave_no_descriptor_in_the_program) {
         struct got got = stage_get(&stage, (struct engine_heap_query){.raw = true});
         CHECK_INT(got.err, ==, SONDE_OK);
         got_finish(&got);
-        /* The answer to this comes after the guest has closed the dump. */
+        /* The guest answers this request after it has closed the dump. */
         CHECK_INT(stage_ask_verb(&stage, ENGINE_HEAP_STATUS).err, ==, SONDE_OK);
         if (i == 0)
             before = count_descriptors(stage.pid);

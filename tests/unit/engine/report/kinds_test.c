@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whose code a frame is: the same answer from a capture, from the profile when it comes back out of
- * a file, and from Symbolize. */
+ * The kind of a frame is the same in a capture, in a profile read from a file, and in Symbolize. */
 #include "api/profile/pprof/pprof.h"
 #include "service/symbol/symbol.h"
 #include "tests/unit/engine/scene.h"
@@ -48,7 +47,7 @@ static void check_profile(const struct sonde_profile *profile) {
             sonde_profile_location(profile, sample.locations[i]);
         CHECK_INT(location->kind, ==, kinds[i]);
         CHECK_INT(location->mapping != 0, ==, i != NOWHERE);
-        if (i != VDSO) /* there may be no function just there */
+        if (i != VDSO) /* there may be no function at that address */
             CHECK_INT(location->line_count > 0, ==, i != NAMELESS_JIT && i != NOWHERE);
     }
 }
@@ -87,7 +86,7 @@ static void check_symbolize(struct scene *scene, const uint64_t *pcs) {
     CHECK_STR(got.names[NAMELESS_JIT], "");
 }
 
-TEST(the_kind_of_a_frame_is_the_same_wherever_it_is_told) {
+TEST(the_kind_of_a_frame_is_the_same_in_all_answers) {
     struct scene scene;
     struct engine_cpu_spec spec = {.frequency_hz = 100};
     uint64_t pcs[ASKED], returns[PLACES];

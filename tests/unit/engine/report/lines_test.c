@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reports and line tables: a report waits a little for those that are being made, and says so when
- * it was in vain. The samples lie in a library that the test compiles and loads; the worker is a
- * script that takes its time over line tables. */
+ * A report waits for line tables that are being built, and says when one was not ready in time. The
+ * samples are in a library that the test compiles and loads. The worker is a script that delays
+ * line tables. */
 #include "tests/unit/engine/scene.h"
 #include "tests/unit/symbol/corpus.h"
 
@@ -34,7 +34,7 @@ static uint64_t load_library(const char *name) {
     return (uint64_t)(uintptr_t)outer + 6; /* after an endbr64 */
 }
 
-/* As scene_init, with a worker that does `action` before it makes a line table. */
+/* Like scene_init, with a worker that runs `action` before it builds a line table. */
 static void scene_with_worker(struct scene *scene, const char *action) {
     char text[1024];
     snprintf(text, sizeof text, "#!/bin/sh\n[ \"$2\" = symbols ] || %s\nexec %s \"$@\"\n", action,
@@ -72,7 +72,7 @@ static const struct sonde_location *leaf(const struct sonde_profile *profile) {
     return sonde_profile_location(profile, sample.locations[0]);
 }
 
-/* Whether the report of a fresh library's samples has its lines, though they took some time. */
+/* Whether the report for a new library has line numbers although its line table took some time. */
 static bool report_has_lines(int attempt) {
     struct scene scene;
     struct engine_cpu_spec spec = {0};
@@ -92,7 +92,7 @@ static bool report_has_lines(int attempt) {
     return has_lines;
 }
 
-/* A machine may be too busy once or twice. */
+/* A busy machine may need several attempts. */
 TEST(a_report_waits_for_lines_that_are_being_made) {
     bool has_lines = false;
     for (int attempt = 0; attempt < 5 && !has_lines; attempt++)
@@ -100,7 +100,7 @@ TEST(a_report_waits_for_lines_that_are_being_made) {
     CHECK(has_lines);
 }
 
-TEST(a_report_that_waited_in_vain_says_so_and_progress_went_on) {
+TEST(a_report_without_its_line_table_says_so_and_progress_goes_on_meanwhile) {
     struct scene scene;
     struct engine_cpu_spec spec = {.progress_ms = 100};
     uint64_t pc = load_library("liblate.so");
@@ -112,7 +112,7 @@ TEST(a_report_that_waited_in_vain_says_so_and_progress_went_on) {
     CHECK_INT(scene.collected.overlaps, ==, 0);
     CHECK(scene.collected.progress_count >= before + 3);
     const struct sonde_profile *profile = scene.collected.profiles[0];
-    CHECK_INT(collect_sum(profile, "lib_outer"), ==, 50); /* names are there */
+    CHECK_INT(collect_sum(profile, "lib_outer"), ==, 50); /* function names are present */
     const char *comment = collect_comment(profile, "symbols: ");
     if (!strstr(comment, "liblate.so: line numbers are being prepared"))
         check_fail(__FILE__, __LINE__, "the comment is \"%s\"", comment);
@@ -120,8 +120,8 @@ TEST(a_report_that_waited_in_vain_says_so_and_progress_went_on) {
     scene_finish(&scene);
 }
 
-/* Two reports want the same lines; the client of one has gone when it is asked for. Whether that
- * one took less than half of the other's time, which is ENGINE_NAMES_NS at least. */
+/* Two reports need the same line table, and the deadline of one has passed. Whether that one took
+ * less than half of the other's time, which is at least ENGINE_NAMES_NS. */
 static bool hurried_comes_first(int attempt) {
     struct scene scene;
     struct collected patient;
@@ -152,7 +152,7 @@ static bool hurried_comes_first(int attempt) {
     return 2 * hurried_ns < patient_ns;
 }
 
-/* Without the deadline both take the same time, in every attempt. */
+/* Without a deadline, both would take the same time in every attempt. */
 TEST(a_report_does_not_wait_until_its_client_has_gone) {
     bool comes_first = false;
     for (int attempt = 0; attempt < 5 && !comes_first; attempt++)
@@ -174,7 +174,7 @@ TEST(a_capture_whose_report_waits_can_be_cancelled) {
     scene_finish(&scene);
 }
 
-TEST(a_profile_says_why_lines_could_not_be_made) {
+TEST(a_profile_says_why_it_has_no_line_numbers) {
     struct scene scene;
     struct engine_cpu_spec spec = {0};
     uint64_t pc = load_library("libbad.so");

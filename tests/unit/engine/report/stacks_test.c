@@ -19,7 +19,7 @@ static struct ring_sample *sample_of(const uint64_t *pcs, uint16_t depth, uint8_
     return sample;
 }
 
-/* "leaf;...;root" of numbers and notes. */
+/* The stack as text, "leaf;...;root", with hexadecimal pcs and notes. */
 static const char *text_of(const struct stacks *stacks, uint32_t id) {
     static char text[4096];
     size_t len = 0;
@@ -159,7 +159,7 @@ TEST(a_hundred_thousand_threads_stay_within_the_bound) {
     }
     uint32_t first = thread_names_number(&names, stacks, 99000);
     uint32_t last = thread_names_number(&names, stacks, 100000);
-    CHECK_INT(first, ==, last); /* they share an entry, without a tid */
+    CHECK_INT(first, ==, last); /* they share an entry without a tid */
     CHECK_STR(thread_at(stacks, last)->name, "short");
     CHECK_INT(thread_at(stacks, last)->tid, ==, 0);
     CHECK_INT(stacks->threads.count, <=, STACKS_MAX_THREADS);
