@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `bazel test` links this instead of libFuzzer. It runs the fuzz target on every corpus file, then
- * on a fixed number of mutated ones (flipped bits, changed, appended and removed bytes). The seed is
- * fixed, so that a run can be repeated. Its arguments are libFuzzer's: -runs=N, -max_len=N, -seed=N,
- * then corpus files. */
+ * on a fixed number of mutated ones (flipped bits, changed, appended and removed bytes). The seed
+ * is fixed, so that a run can be repeated. Its arguments are libFuzzer's: -runs=N, -max_len=N,
+ * -seed=N, then corpus files. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

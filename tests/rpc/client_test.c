@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C client when the service restarts or is missing, with the caller's event loop, and when calls
- * and client end in different orders. */
+ * The C client when the service restarts or is missing, with the caller's event loop, and when
+ * calls and client end in different orders. */
 #include "tests/rpc/setup.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The lower bound for any gateway that uses h2o: one thread with h2o that answers every request with
- * the bytes of a file. floor FILE prints "http: URL". */
+ * The lower bound for any gateway that uses h2o: one thread with h2o that answers every request
+ * with the bytes of a file. floor FILE prints "http: URL". */
 #include <h2o.h>
 
 #include <errno.h>

@@ -8,8 +8,9 @@
  *     1, 8  start allocating in that many threads
  *     e     stop, and print the times
  *
- * A slow allocation was either preempted, which is common with fewer cores than threads, or it waited
- * for a lock or a page. The number of the thread's voluntary context switches tells which. */
+ * A slow allocation was either preempted, which is common with fewer cores than threads, or it
+ * waited for a lock or a page. The number of the thread's voluntary context switches tells
+ * which. */
 #include "tests/bench/walk/stacks.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * jemalloc with its own sampler: inactive; with its own backtrace (libgcc's); with Sonde's; and with
- * a stack of the same depth that was walked before, which leaves only jemalloc's own work. Then
- * jemalloc's own dump of many stacks. */
+ * jemalloc with its own sampler: inactive; with its own backtrace (libgcc's); with Sonde's; and
+ * with a stack of the same depth that was walked before, which leaves only jemalloc's own work.
+ * Then jemalloc's own dump of many stacks. */
 #include "tests/bench/heap/workload.h"
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/guest/heap/sampler_fixture.h"

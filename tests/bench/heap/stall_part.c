@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * How long threads that allocate are stalled by snapshots of 100,000 stacks (H4): with Sonde's
- * sampler, whose table sonded reads without the program, and with jemalloc's prof.dump, which runs in
- * the program with the allocator's locks held. Each is first measured without snapshots, which shows
- * the effect of preemption. */
+ * sampler, whose table sonded reads without the program, and with jemalloc's prof.dump, which runs
+ * in the program with the allocator's locks held. Each is first measured without snapshots, which
+ * shows the effect of preemption. */
 #include "tests/bench/walk/stacks.h"
 #include "tests/unit/engine/heap/stage.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Compares the timers that a profiler could use, with empty signal handlers: no walk and no record.
- * Two busy threads do a fixed amount of work, in turns with and without ticks. Reported are the ticks
- * per second of a thread's CPU time and the cost relative to the work without ticks. Then it counts
- * how many system calls of blocked threads return EINTR because of wall-clock signals.
+ * Two busy threads do a fixed amount of work, in turns with and without ticks. Reported are the
+ * ticks per second of a thread's CPU time and the cost relative to the work without ticks. Then it
+ * counts how many system calls of blocked threads return EINTR because of wall-clock signals.
  *
  *     ticks_bench [MS of work per thread and turn] [TURNS]
  *

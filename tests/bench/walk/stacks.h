@@ -13,8 +13,8 @@
 
 extern const unsigned stacks_depths[STACKS_SIZES]; /* 10, 40, 100 */
 
-/* Calls `depth` functions, each from the one before, in an order that depends on `path`; the last one
- * calls bottom(context). */
+/* Calls `depth` functions, each from the one before, in an order that depends on `path`; the last
+ * one calls bottom(context). */
 void stacks_enter(unsigned depth, unsigned path, void (*bottom)(void *), void *context);
 
 /* A way of walking a stack. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Compares client_chunk_find with protobuf-c. A chunk that it finds must be the one protobuf-c
- * decodes; bytes in which it finds none must not be what protobuf-c packs for a chunk. The first two
- * bytes of the input are the lengths of the first two pieces. */
+ * decodes; bytes in which it finds none must not be what protobuf-c packs for a chunk. The first
+ * two bytes of the input are the lengths of the first two pieces. */
 #include "clients/c/chunk_bytes.h"
 
 #include "proto/sonde/v1/profiler.pb-c.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Sends the guest what a broken or hostile sonded might send: invalid frames and truncated messages,
- * with or without descriptors. The guest must handle the message or close the connection. */
+ * Sends the guest what a broken or hostile sonded might send: invalid frames and truncated
+ * messages, with or without descriptors. The guest must handle the message or close the
+ * connection. */
 #include "service/guest/link.h"
 
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Reads any bytes as a pprof file. An accepted profile must be the same after it was written and read
- * again, and must draw in every format. */
+ * Reads any bytes as a pprof file. An accepted profile must be the same after it was written and
+ * read again, and must draw in every format. */
 #include "api/draw/draw.h"
 #include "api/profile/memory.h"
 #include "api/profile/pprof/pprof.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The engine has one lock, one thread that produces samples for all captures every few
- * milliseconds, and one worker. It calls event callbacks with the lock held, so they may only post. */
+ * milliseconds, and one worker. It calls event callbacks with the lock held, so they may only
+ * post. */
 #include "tests/unit/rpc/fake_engine.h"
 
 #include "service/symbol/symbol.h"

@@ -6,8 +6,8 @@
  *   - It lists two dumps. A raw dump is 1,200,000 bytes. A snapshot's profile is main → keep, 3,000
  *     bytes; that of 000001.heap is main → keep, 2,000 bytes, and main → gone, 400 bytes.
  *     000003.heap is from an earlier epoch. Other dumps are not found.
- *   - Two processes that have ended left a dump, neither of them named "other". For pid 1 the answer
- *     is that the service has no data directory. */
+ *   - Two processes that have ended left a dump, neither of them named "other". For pid 1 it
+ *     answers that the service has no data directory. */
 #include "service/engine/heap/heap.h"
 #include "tests/unit/rpc/fake_engine.h"
 #include "tests/unit/rpc/fake_parts.h"
