@@ -9,8 +9,8 @@
 #define FIRST_SLOTS 64u
 #define ODD         0xa5a3564e27f88a63u
 
-/* The kernel's random bytes for this process stand in when a filter refuses getrandom. They are the
- * same for every index, so the index's address is mixed in. */
+/* Used if a seccomp filter refuses getrandom: the random bytes that the kernel gave this process at
+ * exec. They are the same for every index, so the index's address is mixed in. */
 static void seed_without_getrandom(struct hash_index *index) {
     const void *bytes = (const void *)getauxval(AT_RANDOM);
     uint64_t words[2] = {0};
@@ -102,8 +102,8 @@ size_t hash_index_growth(const struct hash_index *index) {
     return (size_t)next_slot_count(index) * sizeof *index->slots - hash_index_bytes(index);
 }
 
-/* 16 bytes a step. The tail is padded with zeros; the length, which is mixed in first, tells it
- * from data that ends in zeros. */
+/* Mixes 16 bytes per step. The tail is padded with zeros; the length, which is mixed in first,
+ * distinguishes it from data that ends in zeros. */
 uint32_t hash_index_data(const struct hash_index *index, const void *data, size_t len) {
     const unsigned char *at = data;
     uint64_t state = len * ODD, words[2];

@@ -106,8 +106,8 @@ struct engine_cpu_spec {
     uint64_t max_samples;  /* 0 = no limit */
     uint32_t progress_ms;  /* 0 = no progress events */
     bool no_symbols;       /* addresses and mappings only, no names */
-    /* On the monotonic clock: when the client will have given up. The report then does not wait so
-     * long for inlined functions and lines. 0 = no deadline. */
+    /* On the monotonic clock: when the client will have given up. The report then waits less
+     * for inlined functions and lines. 0 = no deadline. */
     uint64_t result_by_ns;
     enum engine_mode mode;
     /* Maximum CPU time of the sampler, as a share of the CPU time that the target uses; 0 = no
@@ -231,7 +231,7 @@ struct engine_symbol {
     const char *module, *build_id; /* "" = none */
     uint64_t module_offset;
     const char *reason; /* why quality is not SYMBOL_FULL; "" = it is, or there is no module */
-    bool is_improving;  /* a line table is being built: asking again later gives more */
+    bool is_improving;  /* a line table is being built, so a later request returns more */
     bool is_folded;     /* several functions share this code */
     enum sonde_frame_kind kind;
 };

@@ -22,7 +22,7 @@ struct heap_dump {
 };
 
 struct heap_dumps {
-    char *dir;               /* NULL = dumps cannot be kept */
+    char *dir;               /* NULL = there is no data directory */
     struct heap_dump *items; /* oldest first */
     uint32_t count, capacity;
     uint64_t bytes;
