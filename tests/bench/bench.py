@@ -142,10 +142,10 @@ def heap(figures, length):
 
 
 def gateway(figures, length):
-    with tempfile.NamedTemporaryFile("r") as told:
-        text = run(["/usr/bin/python3", "tests/bench/gateway/gateway_bench.py", "--out", told.name, "--rounds",
+    with tempfile.NamedTemporaryFile("r") as out:
+        text = run(["/usr/bin/python3", "tests/bench/gateway/gateway_bench.py", "--out", out.name, "--rounds",
                     "1" if length == QUICK else "3"])
-        line = json.loads(told.readlines()[-1])
+        line = json.loads(out.readlines()[-1])
     rows = line["rows"]
     for name, value in line["found"].items():
         if name.endswith("_over_go"):
