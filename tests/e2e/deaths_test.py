@@ -37,7 +37,7 @@ def capture_beside(server, seconds=8):
     return thread
 
 
-def test_sonded_is_killed_during_a_capture():
+def test_after_sonded_is_killed_during_a_capture_profiling_works_again():
     with stack.Server(DEMO, ready="demo: pid") as server:
         beside = capture_beside(server)
         time.sleep(1.0)
@@ -50,7 +50,7 @@ def test_sonded_is_killed_during_a_capture():
         check.equal(server.helpers()["sonde-gateway"], gateway, "the gateway's pid")
 
 
-def test_the_gateway_is_killed_during_a_capture():
+def test_after_the_gateway_is_killed_during_a_capture_profiling_works_again():
     with stack.Server(DEMO, ready="demo: pid") as server:
         beside = capture_beside(server)
         time.sleep(1.0)
@@ -62,7 +62,7 @@ def test_the_gateway_is_killed_during_a_capture():
         assert check.alive(server.pid)
 
 
-def test_the_target_is_killed_during_a_capture():
+def test_a_capture_ends_when_its_target_is_killed():
     with stack.Server(DEMO, ready="demo: pid") as server:
         beside = capture_beside(server)
         time.sleep(1.0)

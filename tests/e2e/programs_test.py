@@ -50,7 +50,7 @@ def rooted_share(stacks, *roots):
     return good / stack.total(stacks)
 
 
-def test_a_multi_threaded_cpp_program_without_frame_pointers():
+def test_a_cpp_program_without_frame_pointers_has_the_right_callers():
     with stack.Server(build_threads("threads"), ready="ready") as server:
         stacks = samples_of(server)
         assert stack.leaf_share(stacks, "price_of") > 0.9, stacks[:5]
@@ -95,7 +95,7 @@ def test_a_stripped_program_keeps_its_callers():
     assert places and places <= starts, places - starts  # every place is the start of a function
 
 
-def test_a_rust_program():
+def test_a_rust_program_has_the_right_callers():
     rustc = need("rustc")
     try:
         path = build("server-rs", rustc, "-C", "opt-level=3", "-C", "panic=abort", f"{SOURCES}/server.rs")
@@ -111,7 +111,7 @@ def test_a_rust_program():
         assert not any(re.search(r"::h[0-9a-f]{16}\b", frame) for frames, _ in stacks for frame in frames)
 
 
-def test_a_python_interpreter():
+def test_the_python_interpreter_has_complete_stacks():
     with stack.Server("/usr/bin/python3", f"{SOURCES}/burn.py", ready="ready") as server:
         stacks = samples_of(server)
         inside = sum(count for frames, count in stacks if any("_PyEval_EvalFrameDefault" in frame for frame in frames))
@@ -125,7 +125,7 @@ def free_port():
         return str(probe.getsockname()[1])
 
 
-def test_redis_under_load():
+def test_redis_under_load_has_complete_stacks():
     need("redis-server")
     need("redis-benchmark")
     port = free_port()

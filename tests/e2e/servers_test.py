@@ -130,7 +130,7 @@ def test_clickhouse():
         assert ask_clickhouse(http, "select 6 * 7") == "42"
 
 
-def test_a_thousand_threads():
+def test_samples_of_a_thousand_threads_are_complete():
     program = os.path.join(stack.WORK, "thousand")
     subprocess.run(["gcc", "-O1", "-pthread", f"{SOURCES}/thousand.c", "-o", program], check=True)
     with stack.Server(program, ready="ready") as server:
