@@ -104,7 +104,7 @@ class Service:
         self.heaps = {target.pid: messages.HeapState(backend="JEMALLOC", available=True, sample_bytes=524288)
                       for target in self.targets}
         self.captures = []
-        self.kept = {target.pid: [] for target in self.targets}
+        self.dumps = {target.pid: [] for target in self.targets}
 
     def find(self, selector, context):
         for name, value in context.invocation_metadata():
@@ -159,7 +159,7 @@ class Service:
             return b"[no samples] 0\n"
         return f"target={target.name} format={name} {what} 1\n".encode()
 
-    def keep(self, target, request, kind="cpu"):
+    def save(self, target, request, kind="cpu"):
         """Adds a saved capture of the request to the list."""
         capture = self.m.Capture(id=len(self.captures) + 1, target=target.name, pid=target.pid, uuid=target.uuid, kind=kind,
                                  start_unix_ns=1_700_000_000_000_000_000, duration_ms=request.duration_ms, samples=7,
@@ -224,8 +224,8 @@ class Service:
                         f"max_samples={request.max_samples} mode={request.mode} "
                         f"max_overhead={request.max_overhead}")
                 is_full = request.keep and target.name == "full"
-                kept = self.keep(target, request) if request.keep and not is_full else None
-                yield from self.send(target, request.rendering, what, request.duration_ms, kept,
+                saved = self.save(target, request) if request.keep and not is_full else None
+                yield from self.send(target, request.rendering, what, request.duration_ms, saved,
                                      "no space left on the device" if is_full else "")
         finally:
             with self.lock:
@@ -246,8 +246,8 @@ class Service:
             time.sleep(min(0.02, max(0, end - time.monotonic())))
         what = (f"allocs duration_ms={request.duration_ms} sample_bytes={request.sample_bytes} "
                 f"probability={request.probability:g}")
-        kept = self.keep(target, request, "allocs") if request.keep else None
-        yield from self.send(target, request.rendering, what, request.duration_ms, kept)
+        saved = self.save(target, request, "allocs") if request.keep else None
+        yield from self.send(target, request.rendering, what, request.duration_ms, saved)
 
     def StartAllocs(self, request, context):
         self.heap(request.target, context)
@@ -327,19 +327,19 @@ class Service:
         state.active, state.interval_s, state.owner = True, request.interval_s, request.owner
         state.sample_bytes = request.sample_bytes or 524288
         if request.interval_s:
-            self.kept[target.pid] = [
+            self.dumps[target.pid] = [
                 self.m.HeapDump(name=f"{number:06}.heap", unix_ns=(1_700_000_000 + number) * 10**9, size_bytes=1000,
                                 utc_offset_s=3600)
                 for number in (2, 1)]
-        state.dumps = len(self.kept[target.pid])
+        state.dumps = len(self.dumps[target.pid])
         return state
 
     def HeapDeactivate(self, request, context):
         target, state = self.heap(request.target, context, may_lack=True)
         was_active, state.active, state.interval_s = state.active, False, 0
         if request.delete_dumps:
-            self.kept[target.pid] = []
-        state.dumps = len(self.kept[target.pid])
+            self.dumps[target.pid] = []
+        state.dumps = len(self.dumps[target.pid])
         return self.m.HeapDeactivated(was_active=was_active, state=state)
 
     def HeapReset(self, request, context):
@@ -354,7 +354,7 @@ class Service:
             self.fail(context, "IO")
         if request.require_active and not state.active:
             self.fail(context, "NOT_ACTIVE")
-        if request.base_dump and request.base_dump not in [dump.name for dump in self.kept[target.pid]]:
+        if request.base_dump and request.base_dump not in [dump.name for dump in self.dumps[target.pid]]:
             self.fail(context, "NOT_FOUND")
         if request.older_than_ms:
             self.fail(context, "NOT_AVAILABLE")
@@ -366,11 +366,11 @@ class Service:
 
     def ListHeapDumps(self, request, context):
         target, _ = self.heap(request.target, context, may_lack=True)
-        return self.m.ListHeapDumpsResponse(dumps=self.kept[target.pid])
+        return self.m.ListHeapDumpsResponse(dumps=self.dumps[target.pid])
 
     def GetHeapDump(self, request, context):
         target, _ = self.heap(request.target, context)
-        if request.name not in [dump.name for dump in self.kept[target.pid]]:
+        if request.name not in [dump.name for dump in self.dumps[target.pid]]:
             self.fail(context, "NOT_FOUND")
         yield from self.send(target, request.rendering, f"dump={request.name}" +
                              (f" base={request.base_dump}" if request.base_dump else ""))

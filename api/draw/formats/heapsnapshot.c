@@ -269,11 +269,11 @@ static void put_root_name(const struct snapshot *snapshot) {
     } else {
         sonde_buf_puts(&name, "(Sonde: ");
         draw_grouped(&name, snapshot->object_count);
-        sonde_buf_puts(&name, snapshot->all_one ? " sampled objects, each counted as size 1."
-                                                : " sampled objects, each as large as what it "
-                                                  "stands for.");
-        sonde_buf_puts(&name, " Native memory shows no references: an edge only says where an "
-                              "object was allocated)");
+        sonde_buf_puts(&name, snapshot->all_one ? " sampled objects, each with the size 1."
+                                                : " sampled objects, each with the size of the "
+                                                  "memory that it represents.");
+        sonde_buf_puts(&name, " Native memory has no references; an edge leads from a function "
+                              "to an object that it allocated)");
     }
     snapshot->out->failed |= name.failed;
     draw_json(snapshot->out, sonde_buf_slice(&name).data);

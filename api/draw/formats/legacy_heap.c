@@ -57,12 +57,13 @@ static struct counts divide(struct rebias *rebias, double objects, double bytes)
     rebias->carry = wanted;
     if (!(samples >= 1 && samples < 9e15))
         return (struct counts){0};
-    double told = samples * mean;
+    double bytes_written = samples * mean;
     if (mean * mean > 2 * period)
-        told = solve(samples, told, wanted, period);
-    told = told < 1 ? 1 : round(told);
-    rebias->carry = wanted - read_back(samples, told, period);
-    return (struct counts){(int64_t)samples, told > 9e18 ? INT64_MAX : (int64_t)told};
+        bytes_written = solve(samples, bytes_written, wanted, period);
+    bytes_written = bytes_written < 1 ? 1 : round(bytes_written);
+    rebias->carry = wanted - read_back(samples, bytes_written, period);
+    return (struct counts){(int64_t)samples,
+                           bytes_written > 9e18 ? INT64_MAX : (int64_t)bytes_written};
 }
 
 static struct counts next(struct rebias *rebias, const int64_t *values) {

@@ -173,7 +173,7 @@ static void put_picture(struct callgraph *call) {
     page->bottom = page->top + (int)graph->height + 1;
     if (graph->left_out)
         sonde_buf_printf(&page->note,
-                         " · smaller functions not shown: %u; dashed = through some of them",
+                         " · smaller functions not shown: %u; dashed arrows lead through them",
                          graph->left_out);
     draw_page_open(page);
     sonde_buf_printf(page->out, "<g class=\"graph\" transform=\"translate(%d %d)\">\n",

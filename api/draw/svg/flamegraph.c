@@ -175,7 +175,7 @@ static sonde_err put_picture(struct flamegraph *flame) {
     choose_minimum(flame);
     count_sizes(flame);
     page->bottom = page->top + ROW * (int)(flame->deepest + 1);
-    sonde_buf_printf(&page->note, " · frames below %.3g %% are summed up in “(n more)”",
+    sonde_buf_printf(&page->note, " · frames below %.3g %% are merged into “(n more)”",
                      100 * flame->minimum);
     draw_page_open(page);
     sonde_buf_puts(page->out, "<g class=\"frames\">\n");
@@ -193,9 +193,9 @@ static sonde_err put_legend(struct draw_page *page, struct draw_tree *tree,
         return err ? err : draw_page_modules(page, tree, palette);
     draw_page_key(page, "RD", "grew", -1);
     draw_page_key(page, "BD", "shrank", -1);
-    draw_page_key(page, "W0", "as before", -1);
+    draw_page_key(page, "W0", "unchanged", -1);
     sonde_buf_puts(&page->note,
-                   " · width: the new capture; red and blue compare shares of the whole");
+                   " · widths are those of the new capture; colours compare shares of the total");
     return SONDE_OK;
 }
 

@@ -140,7 +140,7 @@
     }
     function settle() { current = null; apply(); }
     function zoom(node) { set('z', frames && node && node.id ? String(node.id) : ''); current = node; save(true); apply(); }
-    function tell(node, x, y) {
+    function describe(node, x, y) {
         const share = (v) => value(v) + ', ' + percent(v, svg.dataset.total);
         say(node.name, 'total ' + share(node.total) + (zoomed.up ? ' (' + percent(node.total, zoomed.total) + ' of the zoomed frame)' : '') +
             '\nself ' + share(node.self) + (node.base ? '\nbefore ' + node.base : '') +
@@ -160,7 +160,7 @@
         if (frames && !(node.el && node.width > 2)) zoom(node); else apply();
         node.el.scrollIntoView({ block: 'nearest' });
         const at = node.el.getBoundingClientRect(), from = svg.getBoundingClientRect();
-        tell(node, at.left - from.left, at.top - from.top);
+        describe(node, at.left - from.left, at.top - from.top);
     }
     function step(by) {
         const at = matches.indexOf(current), next = at < 0 ? (by < 0 ? -1 : 0) : at + by;
@@ -179,7 +179,7 @@
     svg.addEventListener('click', (e) => node(e) ? zoom(node(e)) : (keys[e.target.dataset.k] || (() => {}))());
     svg.addEventListener('mousemove', (e) => {
         const at = svg.getBoundingClientRect();
-        if (node(e)) tell(node(e), e.clientX - at.left, e.clientY - at.top); else if (!e.target.dataset.k) over.classList.remove('shown');
+        if (node(e)) describe(node(e), e.clientX - at.left, e.clientY - at.top); else if (!e.target.dataset.k) over.classList.remove('shown');
     });
     svg.addEventListener('keydown', (e) => {
         const typing = e.target === box && e.key !== 'Escape';

@@ -152,9 +152,10 @@ static void put_tools(struct sonde_buf *out, bool flame) {
         "<button data-k=\"N\" title=\"previous match (N)\">‹</button>"
         "<button data-k=\"n\" title=\"next match (n)\">›</button>");
     if (flame)
-        sonde_buf_puts(out, "<button data-k=\"i\" title=\"who calls what runs (i)\">Invert</button>"
-                            "<button data-k=\"f\" title=\"root above or below (f)\">Flip</button>"
-                            "<button data-k=\"0\" title=\"no zoom, no search (0)\">Reset</button>");
+        sonde_buf_puts(out,
+                       "<button data-k=\"i\" title=\"invert: leaves first (i)\">Invert</button>"
+                       "<button data-k=\"f\" title=\"root at the top or bottom (f)\">Flip</button>"
+                       "<button data-k=\"0\" title=\"reset zoom and search (0)\">Reset</button>");
     sonde_buf_puts(out, "<button data-k=\"d\" title=\"dark or light (d)\">◐</button>"
                         "<button data-k=\"?\" title=\"keys (?)\">?</button></div>\n");
 }
@@ -218,17 +219,17 @@ void draw_page_close(struct draw_page *page, bool flame) {
              "<div xmlns=\"http://www.w3.org/1999/xhtml\" class=\"hint\"><b></b><span></span></div>"
              "</foreignObject>\n"
              "<desc class=\"help\">/  search, a regular expression\nn N  next, previous match\n"
-             "c  ignore case\n0  no zoom, no search\ni  invert: who calls what runs\n"
-             "f  root above or below\narrows, Enter  move, zoom\nd  dark or light\n"
-             "Esc  end the search</desc>\n<script><![CDATA[");
+             "c  ignore case\n0  reset zoom and search\ni  invert: leaves first\n"
+             "f  root at the top or bottom\narrows, Enter  move, zoom\nd  dark or light\n"
+             "Esc  clear the search</desc>\n<script><![CDATA[");
     sonde_buf_append(out, draw_script, draw_script_len);
     sonde_buf_puts(out, "]]></script>\n</svg>\n");
 }
 
 static const char *why_empty(const struct draw_page *page) {
     if (strcmp(page->type.unit, "bytes") == 0 || strstr(page->type.type, "objects"))
-        return "The sampler saw no allocation that is in this profile.";
-    return "While the program was watched no thread used CPU time enough for one sample.";
+        return "No allocation was sampled.";
+    return "No thread used enough CPU time for a sample during the capture.";
 }
 
 void draw_page_empty(struct draw_page *page) {

@@ -39,7 +39,7 @@ static sonde_err corrupt(struct reader *reader, const uint8_t *at, const char *w
                       (size_t)(at - reader->whole.start));
 }
 
-static sonde_err told(struct reader *reader, sonde_err err, const char *what) {
+static sonde_err with_context(struct reader *reader, sonde_err err, const char *what) {
     if (err)
         return sonde_fail(reader->diag, err, "%s: %s", what, sonde_diag_text(NULL, err));
     return SONDE_OK;
@@ -78,7 +78,7 @@ static sonde_err read_numbers(struct reader *reader, const struct wire_field *fi
     struct wire_reader packed = field->nested;
     if (field->type == WIRE_VARINT) {
         if (*count == limit)
-            return told(reader, SONDE_TOO_LARGE, what);
+            return with_context(reader, SONDE_TOO_LARGE, what);
         out[(*count)++] = field->value;
         return SONDE_OK;
     }
@@ -86,7 +86,7 @@ static sonde_err read_numbers(struct reader *reader, const struct wire_field *fi
         return corrupt(reader, reader->whole.start, what);
     while (packed.at != packed.end) {
         if (*count == limit)
-            return told(reader, SONDE_TOO_LARGE, what);
+            return with_context(reader, SONDE_TOO_LARGE, what);
         if (!wire_get_varint(&packed, &out[*count]))
             return corrupt(reader, packed.at, what);
         (*count)++;
@@ -105,7 +105,7 @@ static sonde_err string_id(struct reader *reader, uint64_t index, uint32_t *id) 
     sonde_err err = sonde_profile_string(reader->profile, (const char *)text->at,
                                          (size_t)(text->end - text->at), id);
     reader->string_ids[index] = *id;
-    return told(reader, err, "the profile's names");
+    return with_context(reader, err, "the profile's names");
 }
 
 /* First scan: counts strings, finds the sample types and checks the structure. */
@@ -117,7 +117,7 @@ static sonde_err on_first_scan(struct reader *reader, const struct wire_field *f
     }
     if (field->number == 1 && field->type == WIRE_BYTES && !reader->strings) {
         if (reader->type_count == SONDE_PROFILE_MAX_TYPES)
-            return told(reader, SONDE_TOO_LARGE, "more than 4 sample types");
+            return with_context(reader, SONDE_TOO_LARGE, "more than 4 sample types");
         reader->types[reader->type_count++] = field->nested;
     }
     return SONDE_OK;
@@ -132,7 +132,7 @@ static sonde_err read_strings(struct reader *reader) {
     reader->strings = calloc(reader->string_count, sizeof *reader->strings);
     reader->string_ids = calloc(reader->string_count, sizeof *reader->string_ids);
     if (!reader->strings || !reader->string_ids)
-        return told(reader, SONDE_OUT_OF_MEMORY, "the profile's names");
+        return with_context(reader, SONDE_OUT_OF_MEMORY, "the profile's names");
     reader->string_count = 0;
     return each_field(reader, reader->whole, on_first_scan);
 }
@@ -155,7 +155,7 @@ static sonde_err text_of(struct reader *reader, uint64_t index, struct sonde_buf
         return corrupt(reader, reader->whole.at, "a string index out of range");
     const struct wire_reader *text = &reader->strings[index];
     sonde_buf_append(out, text->at, (size_t)(text->end - text->at));
-    return out->failed ? told(reader, SONDE_OUT_OF_MEMORY, "a sample type") : SONDE_OK;
+    return out->failed ? with_context(reader, SONDE_OUT_OF_MEMORY, "a sample type") : SONDE_OK;
 }
 
 /* Creates the profile, which needs the sample types first. */
@@ -176,7 +176,7 @@ static sonde_err create_profile(struct reader *reader, size_t limit_bytes) {
         memory = MEMORY_AT_LEAST;
     if (!err) {
         reader->profile = sonde_profile_create(types, reader->type_count, memory);
-        err = told(reader, reader->profile ? SONDE_OK : SONDE_OUT_OF_MEMORY, "the profile");
+        err = with_context(reader, reader->profile ? SONDE_OK : SONDE_OUT_OF_MEMORY, "the profile");
     }
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         sonde_buf_finish(&texts[i]);
@@ -186,8 +186,8 @@ static sonde_err create_profile(struct reader *reader, size_t limit_bytes) {
 static sonde_err remember(struct reader *reader, struct pprof_ids *ids, uint64_t from, uint32_t to,
                           const char *what) {
     if (from == 0)
-        return told(reader, SONDE_CORRUPT, what);
-    return told(reader, pprof_ids_add(ids, from, to), what);
+        return with_context(reader, SONDE_CORRUPT, what);
+    return with_context(reader, pprof_ids_add(ids, from, to), what);
 }
 
 static sonde_err on_mapping(struct reader *reader, struct wire_reader message) {
@@ -208,7 +208,8 @@ static sonde_err on_mapping(struct reader *reader, struct wire_reader message) {
     mapping.has_filenames = v[8];
     mapping.has_line_numbers = v[9];
     mapping.has_inline_frames = v[10];
-    err = told(reader, sonde_profile_add_mapping(reader->profile, &mapping, &id), "a mapping");
+    err = with_context(reader, sonde_profile_add_mapping(reader->profile, &mapping, &id),
+                       "a mapping");
     return err ? err : remember(reader, &reader->mappings, v[1], id, "a mapping's id");
 }
 
@@ -226,7 +227,8 @@ static sonde_err on_function(struct reader *reader, struct wire_reader message) 
     if (err)
         return err;
     function.start_line = (int64_t)v[5];
-    err = told(reader, sonde_profile_add_function(reader->profile, &function, &id), "a function");
+    err = with_context(reader, sonde_profile_add_function(reader->profile, &function, &id),
+                       "a function");
     return err ? err : remember(reader, &reader->functions, v[1], id, "a function's id");
 }
 
@@ -243,7 +245,7 @@ static sonde_err add_line(struct reader *reader, struct wire_reader message,
         size_t capacity = reader->line_capacity ? reader->line_capacity * 2 : 16;
         struct sonde_line *lines = realloc(reader->lines, capacity * sizeof *lines);
         if (!lines)
-            return told(reader, SONDE_OUT_OF_MEMORY, "a location");
+            return with_context(reader, SONDE_OUT_OF_MEMORY, "a location");
         reader->lines = lines;
         reader->line_capacity = capacity;
     }
@@ -269,7 +271,8 @@ static sonde_err on_location(struct reader *reader, struct wire_reader message) 
     location.is_folded = v[5];
     location.lines = reader->lines;
     location.kind = sonde_profile_guess_kind(reader->profile, location.mapping, location.address);
-    err = told(reader, sonde_profile_add_location(reader->profile, &location, &id), "a location");
+    err = with_context(reader, sonde_profile_add_location(reader->profile, &location, &id),
+                       "a location");
     return err ? err : remember(reader, &reader->locations, v[1], id, "a location's id");
 }
 
@@ -305,7 +308,7 @@ static sonde_err read_sample_field(struct reader *reader, const struct wire_fiel
     if (field->number != 3 || field->type != WIRE_BYTES)
         return SONDE_OK;
     if (raw->label_count == SONDE_PROFILE_MAX_LABELS)
-        return told(reader, SONDE_TOO_LARGE, "a sample's labels");
+        return with_context(reader, SONDE_TOO_LARGE, "a sample's labels");
     return read_label(reader, field->nested, &raw->labels[raw->label_count++]);
 }
 
@@ -324,7 +327,7 @@ static sonde_err add_sample(struct reader *reader, const uint8_t *at, struct raw
                                   .label_count = raw->label_count,
                                   .values = values,
                                   .labels = raw->labels};
-    return told(reader, sonde_profile_add_sample(reader->profile, &sample), "a sample");
+    return with_context(reader, sonde_profile_add_sample(reader->profile, &sample), "a sample");
 }
 
 static sonde_err on_sample(struct reader *reader, struct wire_reader message) {
@@ -378,7 +381,7 @@ static sonde_err read_comments(struct reader *reader, const struct wire_field *f
             return corrupt(reader, packed.at, "a malformed comment");
         err = string_id(reader, index, &id);
         if (!err)
-            err = told(
+            err = with_context(
                 reader,
                 sonde_profile_add_comment(reader->profile, sonde_profile_text(reader->profile, id)),
                 "a malformed comment");
