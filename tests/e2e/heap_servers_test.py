@@ -21,7 +21,9 @@ stack.install()
 CLICKHOUSE = shutil.which("clickhouse-server", path="/usr/sbin:/usr/bin")
 PPROF = {**stack.environment(), "PPROF_TMPDIR": stack.WORK, "JEPROF_TMPDIR": stack.WORK}
 SOCKET = os.path.join(stack.WORK, "redis.sock")
-REDIS = ("redis-server", "--port", "0", "--unixsocket", SOCKET, "--save", "", "--enable-debug-command", "yes")
+# Without a slow log, whose entries would be among the sampled objects on a slow machine.
+REDIS = ("redis-server", "--port", "0", "--unixsocket", SOCKET, "--save", "", "--enable-debug-command", "yes",
+         "--slowlog-log-slower-than", "-1")
 READY = "ready to accept connections at"
 
 
