@@ -107,7 +107,7 @@ def test_the_dumps_of_a_killed_server_are_listed_and_written():
             with open(path, encoding="utf-8") as file:
                 check.contains(file.read(), "debugCommand")
         check.contains(stack.sonde("heap", "dump", "other", "--ended", "--name", dump, "-o", path, *ask, status=1)[1],
-                       "no process that has ended left")
+                       f"no exited process left a heap profile {dump}")
         check.contains(stack.sonde("heap", "dump", "--ended", *ask, status=2)[1], "--name")
         check.equal(len(json.loads(stack.sonde("heap", "list", "--ended", uuid, "--json", *ask)[0])["dumps"]), len(lines))
     finally:

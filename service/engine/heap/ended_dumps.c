@@ -147,8 +147,8 @@ static sonde_err read_newest(const struct search *search, const struct found *fo
     char path[4096], dir[4000];
     if (found->count == 0)
         return sonde_fail(diag, SONDE_NOT_FOUND,
-                          "heap profile %06u.heap not found; call ListHeapDumps with `ended` for "
-                          "the dumps of ended processes",
+                          "no exited process left a heap profile %06u.heap; ListHeapDumps with "
+                          "ended=true (sonde heap list --ended) lists those that exist",
                           search->number);
     path_of(search->job.engine, &found->items[0], dir, sizeof dir);
     snprintf(path, sizeof path, "%s/%s", dir, found->items[0].dump.name);

@@ -49,7 +49,7 @@ TEST(svg_with_a_larger_minimum_share_folds_more) {
     char *all = drawn("server", NULL), *few = drawn("server", &options);
     CHECK_INT(count(few, "<path"), <, count(all, "<path"));
     CHECK_INT(count(few, "<title>(9 more)"), ==, 0);
-    CHECK(strstr(few, "frames below 10 % are summed up") != NULL);
+    CHECK(strstr(few, "frames below 10 % are merged") != NULL);
     free(all);
     free(few);
 }
