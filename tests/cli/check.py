@@ -40,7 +40,8 @@ def equal(actual, expected, what="value"):
 
 
 def contains(text, part):
-    assert part in text, f"{part!r} is not in {text!r}"
+    shown = text if len(text) <= 4000 else f"{text[:4000]}... ({len(text)} characters)"
+    assert part in text, f"{part!r} is not in {shown!r}"
 
 
 def near(actual, expected, tolerance, what="value"):

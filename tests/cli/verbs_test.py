@@ -135,7 +135,7 @@ def test_diff_needs_no_service_for_files():
     check.equal(sonde("diff", "small.pb", "grown.pb", "-n", "-o", "-", "--format", "collapsed")[1], "[no samples] 0\n")
     check.equal(sonde("diff", "small.pb", "grown.pb", "-o", "diff.svg")[::2], (0, ""))
     with open(os.path.join(FOLDER, "diff.svg"), encoding="utf-8") as drawn:
-        check.contains(drawn.read(), "red and blue compare shares")
+        check.contains(drawn.read(), "colours compare shares")
 
 
 def test_doctor_reports_what_is_missing_and_suggests_fixes():
