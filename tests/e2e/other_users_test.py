@@ -7,48 +7,7 @@ import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-
-NOBODY = 65534
-SOCKETS = os.path.join(stack.WORK, "host")
-GUESTS = os.path.join(SOCKETS, "guest.sock")
-RPC = "unix:" + os.path.join(SOCKETS, "grpc.sock")
-started = []
-
-
-def start(*words, **more):
-    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, text=True, **more)
-    started.append(process)
-    return process
-
-
-def sonded(*flags):
-    if os.geteuid() != 0:
-        raise check.Skip("only root can start a program as another user")
-    process = start(os.path.join(stack.PREFIX, "bin/sonded"), "--socket", GUESTS, "--grpc", RPC, *flags,
-                    env=stack.environment(), stdout=subprocess.PIPE)
-    assert process.stdout.readline().startswith("grpc: ")
-    return process
-
-
-def as_nobody(*words):
-    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--", *words)
-
-
-def server(*words):
-    """Starts a program with the guest as another user."""
-    env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": GUESTS,
-           "SONDE_NAME": "others"}
-    return start(*as_nobody(os.path.join(stack.WORK, "busy"), *words), env=env, stdout=subprocess.DEVNULL)
-
-
-def targets():
-    out, _ = stack.sonde("targets", "--service", RPC)
-    return out
-
-
-def stop(process):
-    check.stop(process)
-    started.remove(process)
+from tests.e2e.users import GUESTS, RPC, SOCKETS, as_nobody, install, server, sonded, stop, targets
 
 
 def test_a_server_of_another_user_is_profiled():
@@ -99,9 +58,7 @@ def test_without_everybody_it_serves_only_its_own_user():
     shutil.rmtree(SOCKETS, ignore_errors=True)
     service, other, mine = sonded(), server(), None
     try:
-        env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": GUESTS,
-               "SONDE_NAME": "mine"}
-        mine = start(os.path.join(stack.WORK, "busy"), env=env, stdout=subprocess.DEVNULL)
+        mine = server(uid=0, name="mine")
         check.until(lambda: "mine" in targets(), what="our own server")
         assert "others" not in targets(), targets()
         assert other.poll() is None
@@ -110,13 +67,5 @@ def test_without_everybody_it_serves_only_its_own_user():
             stop(process)
 
 
-BUSY = "int burn(void) { volatile unsigned n = 0; for (unsigned i = 0; i < 1000000; i++) n += i; return (int)n; }\n" \
-       "#include <fcntl.h>\n#include <unistd.h>\nstatic char zeros[1 << 26];\n" \
-       "int main(int argc, char **argv) {\n" \
-       "    int fd = open(\"/dev/zero\", O_RDONLY);\n" \
-       "    for (;;) argc > 1 ? (int)read(fd, zeros, sizeof zeros) : burn();\n}\n"
-
-stack.install()
-os.chmod(stack.WORK, 0o755)
-subprocess.run(["gcc", "-g", "-O1", "-x", "c", "-", "-o", os.path.join(stack.WORK, "busy")], input=BUSY, text=True, check=True)
+install()
 check.main(globals())
