@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 static bool is_given(const char *text) {
     return text && text[0];
@@ -24,12 +25,27 @@ static bool matches_uuid(const struct target *target, const struct engine_select
     return !is_given(selector->uuid) || strcmp(target->info.uuid, selector->uuid) == 0;
 }
 
+/* Guests choose their names. So if a target of the caller's own user has the name, targets of other
+ * users do not count. Root asks on behalf of sonded's user, to whom a plain name then belongs. */
+struct owner {
+    uid_t uid;
+    bool is_only; /* only targets of that user count */
+};
+
+static struct owner owner_for(uid_t caller) {
+    return (struct owner){.uid = caller == 0 ? geteuid() : caller};
+}
+
+static bool counts(const struct target *target, const struct owner *owner) {
+    return target->is_attached && (!owner->is_only || target->link.uid == owner->uid);
+}
+
 static void append_targets(struct engine *engine, const struct engine_selector *selector,
-                           struct sonde_diag *diag) {
+                           const struct owner *owner, struct sonde_diag *diag) {
     size_t len = strlen(diag->text);
     uint32_t left = 0;
     for (struct target *target = engine->targets; target; target = target->next) {
-        if (!target->is_attached || !matches_name(target, selector))
+        if (!counts(target, owner) || !matches_name(target, selector))
             continue;
         char line[128], when[32] = "";
         time_t seconds = (time_t)(target->info.start_unix_ns / 1000000000ll);
@@ -50,7 +66,7 @@ static void append_targets(struct engine *engine, const struct engine_selector *
 }
 
 static sonde_err ambiguous(struct engine *engine, const struct engine_selector *selector,
-                           uint32_t count, struct sonde_diag *diag) {
+                           const struct owner *owner, uint32_t count, struct sonde_diag *diag) {
     if (count == 0)
         return sonde_fail(diag, SONDE_TARGET_AMBIGUOUS,
                           "no process is attached; start one with: sonde run -- COMMAND");
@@ -62,7 +78,7 @@ static sonde_err ambiguous(struct engine *engine, const struct engine_selector *
         (void)sonde_fail(diag, SONDE_TARGET_AMBIGUOUS,
                          "%u processes are attached; say which one by name or pid:", count);
     if (diag)
-        append_targets(engine, selector, diag);
+        append_targets(engine, selector, owner, diag);
     return SONDE_TARGET_AMBIGUOUS;
 }
 
@@ -83,10 +99,11 @@ struct matches {
     struct target *target;
 };
 
-static struct matches count_matches(struct engine *engine, const struct engine_selector *selector) {
+static struct matches count_matches(struct engine *engine, const struct engine_selector *selector,
+                                    const struct owner *owner) {
     struct matches matches = {0};
     for (struct target *target = engine->targets; target; target = target->next) {
-        if (!target->is_attached)
+        if (!counts(target, owner))
             continue;
         bool name = matches_name(target, selector), pid = matches_pid(target, selector),
              uuid = matches_uuid(target, selector);
@@ -102,17 +119,30 @@ static struct matches count_matches(struct engine *engine, const struct engine_s
     return matches;
 }
 
-sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
+/* Makes a name that several users chose mean the owner's targets, if the owner has any. */
+static struct matches prefer_own(struct engine *engine, const struct engine_selector *selector,
+                                 struct owner *owner, struct matches all) {
+    if (all.all < 2 || !is_given(selector->name))
+        return all;
+    owner->is_only = true;
+    struct matches own = count_matches(engine, selector, owner);
+    owner->is_only = own.all > 0;
+    return owner->is_only ? own : all;
+}
+
+sonde_err find_target(struct engine *engine, const struct engine_selector *selector, uid_t caller,
                       struct target **target, struct sonde_diag *diag) {
-    struct matches matches = count_matches(engine, selector);
+    struct owner owner = owner_for(caller);
+    struct matches matches = count_matches(engine, selector, &owner);
     bool is_empty = !is_given(selector->name) && selector->pid == 0 && !is_given(selector->uuid);
+    matches = prefer_own(engine, selector, &owner, matches);
     *target = NULL;
     if (matches.all == 1) {
         *target = matches.target;
         return SONDE_OK;
     }
     if (matches.all > 1 || is_empty)
-        return ambiguous(engine, selector, matches.all, diag);
+        return ambiguous(engine, selector, &owner, matches.all, diag);
     if (matches.name > 0 && matches.pid > 0 && matches.uuid > 0)
         return sonde_fail(diag, SONDE_TARGET_CONFLICT,
                           "name, pid and uuid belong to different processes");
@@ -128,7 +158,7 @@ sonde_err engine_find(struct engine *engine, const struct engine_selector *selec
                       struct engine_target *info, struct sonde_diag *diag) {
     struct target *target;
     lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, &target, diag);
+    sonde_err err = find_target(engine, selector, geteuid(), &target, diag);
     if (!err)
         *info = target->info;
     lock_drop(&engine->targets_lock);
@@ -139,7 +169,7 @@ sonde_err engine_command_line(struct engine *engine, const struct engine_selecto
                               struct sonde_buf *out, struct sonde_diag *diag) {
     struct target *target;
     lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, &target, diag);
+    sonde_err err = find_target(engine, selector, geteuid(), &target, diag);
     if (!err && target->command_len > 0)
         sonde_buf_append(out, target->command, target->command_len);
     lock_drop(&engine->targets_lock);

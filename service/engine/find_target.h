@@ -6,8 +6,10 @@
 
 #include "service/engine/target.h"
 
-/* *target is valid while the lock is held; retain it to use it longer. Errors as engine_find. */
+/* `caller` is the user who asks: a name means that user's targets, if there are any, because other
+ * users can give their targets the same name. For root it means the targets of sonded's own user.
+ * *target is valid while the lock is held; retain it to use it longer. Errors as engine_find. */
 SONDE_MUST_USE sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
-                                     struct target **target, struct sonde_diag *diag);
+                                     uid_t caller, struct target **target, struct sonde_diag *diag);
 
 #endif

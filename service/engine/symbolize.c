@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MAX_MAPS_LINES 65536
 #define KERNEL_START   0xffff800000000000ull
@@ -229,7 +230,7 @@ sonde_err engine_symbolize(struct engine *engine, const struct engine_selector *
     sonde_err err = SONDE_OUT_OF_MEMORY;
     if (job && copy) {
         lock_take(&engine->targets_lock);
-        err = find_target(engine, selector, &target, diag);
+        err = find_target(engine, selector, geteuid(), &target, diag);
         if (!err)
             target_retain(target);
         lock_drop(&engine->targets_lock);

@@ -230,7 +230,7 @@ sonde_err engine_backtraces(struct engine *engine, const struct engine_backtrace
     sonde_err err = check_spec(&job->spec, diag);
     lock_take(&engine->targets_lock);
     if (!err)
-        err = find_target(engine, &spec->target, &job->target, diag);
+        err = find_target(engine, &spec->target, geteuid(), &job->target, diag);
     if (!err)
         target_retain(job->target);
     lock_drop(&engine->targets_lock);

@@ -3,6 +3,8 @@
 
 #include "service/engine/find_target.h"
 
+#include <unistd.h>
+
 void capture_init(struct engine_capture *capture, const struct capture_ops *ops,
                   struct target *target, const struct engine_capture_events *events,
                   void *context) {
@@ -50,7 +52,7 @@ void capture_launch(struct engine_capture *capture) {
 /* With targets_lock held. */
 static sonde_err reserve(struct engine *engine, const struct engine_selector *selector,
                          struct target **target, struct sonde_diag *diag) {
-    sonde_err err = find_target(engine, selector, target, diag);
+    sonde_err err = find_target(engine, selector, geteuid(), target, diag);
     if (err)
         return err;
     struct engine_target *info = &(*target)->info;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define DEFAULT_LEASE_MS 3600000u
 
@@ -147,7 +148,7 @@ static sonde_err start(struct session *session, const struct session_plan *plan,
 static sonde_err find_retained(struct engine *engine, const struct engine_selector *selector,
                                struct target **target, struct sonde_diag *diag) {
     lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, target, diag);
+    sonde_err err = find_target(engine, selector, geteuid(), target, diag);
     if (!err)
         target_retain(*target);
     lock_drop(&engine->targets_lock);

@@ -52,7 +52,7 @@ sonde_err heap_call_create(struct engine *engine, const struct engine_selector *
     if (!call)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, &target, diag);
+    sonde_err err = find_target(engine, selector, geteuid(), &target, diag);
     if (!err)
         call->target = target_retain(target);
     lock_drop(&engine->targets_lock);
