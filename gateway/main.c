@@ -7,6 +7,7 @@
 #include "gateway/reply/svg_policy.h"
 #include "gateway/routes.h"
 
+#include "api/confine.h"
 #include "api/container_of.h"
 #include "api/options.h"
 #include "api/paths.h"
@@ -203,6 +204,14 @@ static sonde_err start_client(const struct settings *settings, struct gateway *g
     return client_create(&client, &gateway->client, diag);
 }
 
+/* A kernel or container without seccomp filters is no reason not to serve. */
+static void confine(void) {
+    struct sonde_diag diag = {0};
+    sonde_err err = confine_process(CONFINE_FRONTEND, &diag);
+    if (err)
+        fprintf(stderr, "sonde-gateway: running unconfined: %s\n", sonde_diag_text(&diag, err));
+}
+
 static void print_addresses(const struct settings *settings, const struct gateway *gateway) {
     for (size_t i = 0; i < settings->listen.count; i++)
         printf("http: %s\n", http_server_address(gateway->server, i));
@@ -220,6 +229,7 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "cannot start a thread");
     if (!err) {
         pthread_detach(signals);
+        confine();
         print_addresses(settings, gateway);
         http_server_run(gateway->server, (uint32_t)settings->grace_s * 1000, is_busy);
     }

@@ -3,6 +3,7 @@
  * sonded: reads the settings, starts the engine and the RPC server, and waits for a signal. Signals
  * are blocked before any other thread starts, so that only the main thread receives them. */
 #include "api/bytes.h"
+#include "api/confine.h"
 #include "api/options.h"
 #include "api/paths.h"
 #include "service/engine/engine.h"
@@ -129,6 +130,14 @@ static void block_signals(sigset_t *awaited) {
     pthread_sigmask(SIG_BLOCK, awaited, NULL);
 }
 
+/* A kernel or container without seccomp filters is no reason not to serve. */
+static void confine(void) {
+    struct sonde_diag diag = {0};
+    sonde_err err = confine_process(CONFINE_SERVICE, &diag);
+    if (err)
+        fprintf(stderr, "sonded: running unconfined: %s\n", sonde_diag_text(&diag, err));
+}
+
 static sonde_err start_server(const struct settings *settings, struct engine *engine,
                               struct rpc_server **server, struct sonde_diag *diag) {
     char captures[4096];
@@ -174,6 +183,7 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     if (!err)
         err = start_server(settings, engine, &server, diag);
     if (!err) {
+        confine();
         for (size_t i = 0; rpc_server_address(server, i); i++)
             printf("grpc: %s\n", rpc_server_address(server, i));
         fflush(stdout);

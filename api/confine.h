@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Takes from a running service the system calls it never makes, so that a bug in one of its parsers
+ * cannot be used for them. Refused calls fail with EPERM. The kernel applies this to all threads
+ * and to later children, for good. Neither the service nor a program it starts can gain privileges
+ * by exec afterwards (PR_SET_NO_NEW_PRIVS). */
+#ifndef SONDE_API_CONFINE_H
+#define SONDE_API_CONFINE_H
+
+#include "api/error.h"
+
+enum confine_rights {
+    /* Refused: changing mounts, namespaces, clocks, modules and keys, io_uring and the like. */
+    CONFINE_SERVICE,
+    /* For a program that only talks to sockets and reads files. Also refused: starting programs,
+     * creating processes, opening files for writing, changing users, and reading or tracing other
+     * processes. */
+    CONFINE_FRONTEND,
+};
+
+/* Call this when all sockets are open. An error means that the kernel has no seccomp
+ * filters: the caller may go on without. In builds with sanitizers, which need some of these calls, it does
+ * nothing. Thread safety: any thread, once. */
+SONDE_MUST_USE sonde_err confine_process(enum confine_rights rights, struct sonde_diag *diag);
+
+#endif
