@@ -18,9 +18,9 @@ enum confine_rights {
     CONFINE_FRONTEND,
 };
 
-/* Call this when all sockets are open. An error means that the kernel has no seccomp
- * filters: the caller may go on without. In builds with sanitizers, which need some of these calls, it does
- * nothing. Thread safety: any thread, once. */
+/* Call this when all sockets are open. An error means that the kernel accepts no seccomp filter; a
+ * service goes on without, and says so. In builds with sanitizers, which need some of these calls,
+ * it does nothing. Thread safety: any thread, once. */
 SONDE_MUST_USE sonde_err confine_process(enum confine_rights rights, struct sonde_diag *diag);
 
 #endif
