@@ -111,6 +111,7 @@ static inline uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns == 0 || (b_ns != 0 && b_ns < a_ns) ? b_ns : a_ns;
 }
 void engine_post(struct engine *engine, struct message *message); /* any thread */
+/* For work that no target causes; target_start_job is for the others. */
 void engine_start_job(struct engine *engine, struct pool *pool, struct job *job);
 /* One round of the loop; waits at most timeout_ms (-1 = no limit). False when the engine has shut
  * down. */

@@ -69,11 +69,21 @@ static void perform_job(struct engine_work *work) {
     engine_post(job->engine, &job->message);
 }
 
-void engine_start_job(struct engine *engine, struct pool *pool, struct job *job) {
+static void prepare_job(struct engine *engine, struct job *job) {
     job->engine = engine;
     job->work.run = perform_job;
     atomic_fetch_add(&engine->jobs_running, 1);
+}
+
+void engine_start_job(struct engine *engine, struct pool *pool, struct job *job) {
+    prepare_job(engine, job);
     pool_add(pool, &job->work);
+}
+
+void target_start_job(struct target *target, struct pool *pool, struct job *job) {
+    bool builds = pool == target->engine->builders;
+    prepare_job(target->engine, job);
+    pool_add_to(pool, builds ? &target->building : &target->reporting, &job->work);
 }
 
 static void set_timer(struct engine *engine, uint64_t at_ns) {

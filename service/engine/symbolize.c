@@ -213,7 +213,7 @@ static struct generation *share_newest(const struct target *target) {
 static void on_begin(struct engine *engine, struct message *message) {
     struct symbolize_job *job = container_of(message, struct symbolize_job, begin);
     job->known = share_newest(job->target);
-    engine_start_job(engine, engine->builders, &job->job);
+    target_start_job(job->target, engine->builders, &job->job);
 }
 
 sonde_err engine_symbolize(struct engine *engine, const struct engine_selector *selector,

@@ -34,6 +34,7 @@ struct target *target_create(struct engine *engine, int fd) {
         return NULL;
     }
     engine->link_count++;
+    target->building.uid = target->reporting.uid = target->link.uid;
     for (int i = 0; i < SESSION_KINDS; i++)
         target->sessions[i] = (struct session){.target = target, .kind = (enum session_kind)i};
     target->hello_deadline_ns = now_monotonic_ns() + ENGINE_HELLO_NS;

@@ -88,6 +88,7 @@ struct target {
     struct session sessions[SESSION_KINDS];
 
     struct link link;
+    struct pool_queue building, reporting; /* jobs that wait in the two pools */
     bool has_hello;
     uint64_t hello_deadline_ns;
 
@@ -158,6 +159,10 @@ void target_detach(struct target *target);
 void target_relist(struct target *target);
 /* Handles all deadlines of the target and sets wake_ns. */
 void target_tick(struct target *target, uint64_t now_ns);
+
+/* loop.c: starts a job that the target causes. The job retains the target until it is complete.
+ * `pool` is one of the engine's two. Any thread. */
+void target_start_job(struct target *target, struct pool *pool, struct job *job);
 
 /* attach.c: registers the target. False: refused, and the link is marked broken. */
 bool target_attach(struct target *target, const sonde_guest_v1_Hello *hello);

@@ -51,7 +51,7 @@ static bool start_job(struct allocs_window *window, const struct engine_progress
         job->progress = *progress;
     capture_retain(&window->base);
     window->job_runs = true;
-    engine_start_job(engine, engine->reporters, &job->job);
+    target_start_job(window->base.target, engine->reporters, &job->job);
     return true;
 }
 

@@ -192,7 +192,7 @@ static void complete(struct engine *engine, struct job *base) {
 static void on_begin(struct engine *engine, struct message *message) {
     struct backtraces_job *job = container_of(message, struct backtraces_job, begin);
     job->is_ticking = job->target->clock != CLOCK_IDLE;
-    engine_start_job(engine, engine->builders, &job->job);
+    target_start_job(job->target, engine->builders, &job->job);
 }
 
 static sonde_err check_spec(struct engine_backtraces_spec *spec, struct sonde_diag *diag) {

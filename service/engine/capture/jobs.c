@@ -129,7 +129,7 @@ uint64_t jobs_run(struct cpu_capture *capture, uint64_t now_ns) {
     dequeue(capture);
     capture->running_job = first;
     capture->is_last_event_running = first->kind == JOB_END;
-    engine_start_job(capture->base.engine, capture->base.engine->reporters, &first->job);
+    target_start_job(capture->base.target, capture->base.engine->reporters, &first->job);
     return 0;
 }
 

@@ -216,7 +216,7 @@ static sonde_err deliver_last(struct session *session, const struct engine_captu
     target_retain(session->target);
     delivery->events = *events;
     delivery->context = context;
-    engine_start_job(engine, engine->reporters, &delivery->job);
+    target_start_job(session->target, engine->reporters, &delivery->job);
     return SONDE_OK;
 }
 

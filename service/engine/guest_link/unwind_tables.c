@@ -164,7 +164,7 @@ static void open_mapping(struct target *target, struct mapping *mapping) {
     job->memfd = -1;
     mapping->is_opening = true;
     target->opening++;
-    engine_start_job(target->engine, target->engine->builders, &job->job);
+    target_start_job(target, target->engine->builders, &job->job);
 }
 
 void tables_begin(struct target *target, struct generation *generation) {
@@ -217,7 +217,7 @@ static void load_mapping_names(struct target *target, struct mapping *mapping) {
     job->target = target_retain(target);
     job->mapping = mapping_retain(mapping);
     mapping->is_loading_names = true;
-    engine_start_job(target->engine, target->engine->builders, &job->job);
+    target_start_job(target, target->engine->builders, &job->job);
 }
 
 bool tables_are_converting(const struct stacks *stacks) {

@@ -108,7 +108,7 @@ void heap_deliver(struct heap_call *call, int fd) {
         table_reading_init(&delivery->reading, call->target->heap);
         delivery->reading.older_than_ms = call->older_than_ms;
     }
-    engine_start_job(engine, engine->builders, &delivery->job);
+    target_start_job(call->target, engine->builders, &delivery->job);
 }
 
 static void on_dumped(struct heap_call *call, const sonde_guest_v1_HeapAnswer *answer, int fd) {

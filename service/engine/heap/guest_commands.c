@@ -150,7 +150,7 @@ static bool launch_search(struct heap *heap) {
     *job = (struct search){.job = {.perform = search, .complete = on_searched},
                            .target = target_retain(heap->target),
                            .pid = heap->target->link.pid};
-    engine_start_job(heap->target->engine, heap->target->engine->builders, &job->job);
+    target_start_job(heap->target, heap->target->engine->builders, &job->job);
     return true;
 }
 

@@ -287,7 +287,7 @@ static sonde_err start_saving(struct heap *heap, int fd, struct sonde_diag *diag
                                    .epoch = heap->state.epoch};
     if (fd < 0)
         table_reading_init(&saving->reading, heap);
-    engine_start_job(heap->target->engine, heap->target->engine->builders, &saving->job);
+    target_start_job(heap->target, heap->target->engine->builders, &saving->job);
     return SONDE_OK;
 }
 
