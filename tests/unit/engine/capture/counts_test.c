@@ -25,8 +25,12 @@ TEST(a_full_table_refuses_new_keys_and_still_counts_old_ones) {
     CHECK_INT(counts_add(&counts, &key, 1), ==, SONDE_TOO_LARGE);
     key.stack = 0;
     CHECK_INT(counts_add(&counts, &key, 1), ==, SONDE_OK);
-    CHECK_INT(counts_add(&counts, &key, COUNTS_MAX_TOTAL), ==, SONDE_TOO_LARGE);
+    uint64_t left = COUNTS_MAX_TOTAL - counts.total;
+    CHECK_INT(counts_add(&counts, &key, left + 1), ==, SONDE_TOO_LARGE);
     CHECK_INT(counts.total, ==, COUNTS_MAX + 1);
+    CHECK_INT(counts_add(&counts, &key, left), ==, SONDE_OK);
+    CHECK_INT(counts.total, ==, COUNTS_MAX_TOTAL);
+    CHECK_INT(counts_add(&counts, &key, 1), ==, SONDE_TOO_LARGE);
     counts_finish(&counts);
 }
 
