@@ -10,6 +10,7 @@ import pickle
 import signal
 import socket
 import struct
+import traceback
 
 # FromGuest
 HELLO, RINGS, MAPS, CPU_STATE, CPU_ACCOUNT, HEAP_ANSWER, HEAP_GDUMP = range(1, 8)
@@ -172,6 +173,8 @@ class Puppet:
                 status = 0
                 while True:
                     signal.pause()
+            except BaseException:  # pylint: disable=broad-except
+                traceback.print_exc()
             finally:
                 os._exit(status)
         os.close(writer)
