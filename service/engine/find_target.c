@@ -25,8 +25,9 @@ static bool matches_uuid(const struct target *target, const struct engine_select
     return !is_given(selector->uuid) || strcmp(target->info.uuid, selector->uuid) == 0;
 }
 
-/* Guests choose their names. So if a target of the caller's own user has the name, targets of other
- * users do not count. Root asks on behalf of sonded's user, to whom a plain name then belongs. */
+/* Guests choose their names, and when they attach. So if targets of the caller's own user match,
+ * targets of other users do not count. Root asks on behalf of sonded's user, to whom a plain name,
+ * or none, then belongs. */
 struct owner {
     uid_t uid;
     bool is_only; /* only targets of that user count */
@@ -119,10 +120,10 @@ static struct matches count_matches(struct engine *engine, const struct engine_s
     return matches;
 }
 
-/* Makes a name that several users chose mean the owner's targets, if the owner has any. */
+/* Of several targets, the owner's count, if the owner has any. */
 static struct matches prefer_own(struct engine *engine, const struct engine_selector *selector,
                                  struct owner *owner, struct matches all) {
-    if (all.all < 2 || !is_given(selector->name))
+    if (all.all < 2)
         return all;
     owner->is_only = true;
     struct matches own = count_matches(engine, selector, owner);

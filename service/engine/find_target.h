@@ -6,8 +6,9 @@
 
 #include "service/engine/target.h"
 
-/* `caller` is the user who asks: a name means that user's targets, if there are any, because other
- * users can give their targets the same name. For root it means the targets of sonded's own user.
+/* `caller` is the user who asks: a name, or none, means that user's targets, if there are any,
+ * because other users can start targets with any name. For root it means the targets of sonded's
+ * own user.
  * *target is valid while the lock is held; retain it to use it longer. Errors as engine_find. */
 SONDE_MUST_USE sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
                                      uid_t caller, struct target **target, struct sonde_diag *diag);

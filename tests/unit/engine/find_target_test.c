@@ -86,12 +86,13 @@ TEST(a_pid_finds_the_target_of_another_user_that_has_the_same_name) {
     CHECK(found == other);
 }
 
-TEST(without_a_name_a_target_of_another_user_still_has_to_be_excluded) {
+TEST(without_a_name_the_callers_only_target_is_meant) {
     static struct list list;
     struct sonde_diag diag = {0};
-    struct target *found;
-    attach(&list, "db", 10, geteuid());
+    struct target *own = attach(&list, "db", 10, geteuid()), *found;
     attach(&list, "web", 11, OTHER);
-    CHECK_INT(find(&list, NULL, 0, geteuid(), &found, &diag), ==, SONDE_TARGET_AMBIGUOUS);
+    CHECK_INT(find(&list, NULL, 0, geteuid(), &found, &diag), ==, SONDE_OK);
+    CHECK(found == own);
+    CHECK_INT(find(&list, NULL, 0, OTHER + 1, &found, &diag), ==, SONDE_TARGET_AMBIGUOUS);
     CHECK(strstr(diag.text, "2 processes are attached") != NULL);
 }
