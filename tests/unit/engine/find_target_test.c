@@ -10,7 +10,7 @@
 /* A list of targets without an engine thread, which is all that a search reads. */
 struct list {
     struct engine engine;
-    struct target targets[4];
+    struct target targets[64];
     uint32_t count;
 };
 
@@ -95,4 +95,22 @@ TEST(without_a_name_the_callers_only_target_is_meant) {
     CHECK(found == own);
     CHECK_INT(find(&list, NULL, 0, OTHER + 1, &found, &diag), ==, SONDE_TARGET_AMBIGUOUS);
     CHECK(strstr(diag.text, "2 processes are attached") != NULL);
+}
+
+TEST(a_list_that_does_not_fit_counts_the_targets_it_leaves_out) {
+    static struct list list;
+    struct sonde_diag diag = {0};
+    struct target *found;
+    char more[32];
+    attach(&list, "db", 1000, geteuid());
+    uint32_t left = 0;
+    for (pid_t pid = 1001; pid < 1064; pid++) { /* lines of the same length */
+        attach(&list, "db", pid, geteuid());
+        CHECK_INT(find(&list, "db", 0, geteuid(), &found, &diag), ==, SONDE_TARGET_AMBIGUOUS);
+        if (left > 0 || strstr(diag.text, "more"))
+            left++;
+        snprintf(more, sizeof more, "\nand %u more", left);
+        CHECK(left == 0 || strstr(diag.text, more) != NULL);
+    }
+    CHECK_INT(left, >, 1);
 }

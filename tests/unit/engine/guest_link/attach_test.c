@@ -314,6 +314,28 @@ TEST(a_watch_gets_the_list_then_synced_then_changes_and_nothing_after_its_end) {
     place_remove(&place);
 }
 
+TEST(a_watch_hears_nothing_of_another_watch_that_begins) {
+    struct place place;
+    struct fake_guest guest;
+    struct watched first = {0}, second = {0};
+    struct engine_watch *first_watch, *second_watch;
+    place_make(&place);
+    struct engine *engine = place_engine(&place);
+    fake_attach(&guest, place.socket, "only", 1);
+    CHECK_INT(engine_watch(engine, on_target, &first, &first_watch), ==, SONDE_OK);
+    wait_for(&first.synced, 1);
+    CHECK_INT(engine_watch(engine, on_target, &second, &second_watch), ==, SONDE_OK);
+    wait_for(&second.synced, 1);
+    engine_unwatch(engine, second_watch); /* waits until events that are under way have run */
+    CHECK_INT(second.attached, ==, 1);
+    CHECK_INT(first.attached, ==, 1);
+    CHECK_INT(first.synced, ==, 1);
+    engine_unwatch(engine, first_watch);
+    fake_close(&guest);
+    engine_destroy(engine);
+    place_remove(&place);
+}
+
 TEST(a_second_sonded_on_the_socket_is_refused_and_a_stale_socket_is_removed) {
     struct place place;
     struct engine *second;
