@@ -78,7 +78,9 @@ static struct symbol_module *module_create(struct symbol_store *store, const cha
     module->store = store;
     module->references = 1;
     module->path = copy;
-    module->fd = module->debug_fd = module->alt_fd = -1;
+    module->fd = -1;
+    module->debug_fd = -1; /* atomic, so clang does not assign its value */
+    module->alt_fd = -1;
     lock_init(&module->lock, LOCK_SYMBOL_MODULE);
     pthread_cond_init(&module->changed, NULL);
     return module;
