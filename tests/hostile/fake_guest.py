@@ -57,21 +57,25 @@ def _read_varint(data, at):
             return value, at
 
 
-def decode(data):
-    """The fields of a message; strings and messages stay bytes. Of a repeated field, the last value counts."""
-    fields, at = {}, 0
+def each_field(data):
+    """The fields of a message in order, as (number, value); strings and messages stay bytes."""
+    at = 0
     while at < len(data):
         key, at = _read_varint(data, at)
         number, wire = key >> 3, key & 7
         if wire == 0:
-            fields[number], at = _read_varint(data, at)
-        elif wire == 2:
-            size, at = _read_varint(data, at)
-            fields[number], at = data[at:at + size], at + size
+            value, at = _read_varint(data, at)
         else:
             size = 8 if wire == 1 else 4
-            fields[number], at = data[at:at + size], at + size
-    return fields
+            if wire == 2:
+                size, at = _read_varint(data, at)
+            value, at = data[at:at + size], at + size
+        yield number, value
+
+
+def decode(data):
+    """The fields of a message. Of a repeated field, the last value counts."""
+    return dict(each_field(data))
 
 
 def frame(tag, fields):

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/allocs/alloc_table_view.h"
 
+#include "api/shared_memory.h"
+
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW)
 #define MOST_WEIGHT 1e15 /* most objects that one sample may stand for */
@@ -38,10 +39,9 @@ static bool is_table(const struct alloc_view *view) {
 }
 
 sonde_err alloc_view_open(int fd, uint32_t number, struct alloc_view **opened) {
-    struct stat file;
+    uint64_t bytes;
     *opened = NULL;
-    if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS || fstat(fd, &file) != 0 ||
-        (uint64_t)file.st_size < ALLOC_BYTES)
+    if (!shared_memory_is_sealed(fd, SEALS, ALLOC_BYTES, ALLOC_BYTES, &bytes))
         return SONDE_PROTOCOL;
     void *base = mmap(NULL, ALLOC_BYTES, PROT_READ, MAP_SHARED, fd, 0);
     if (base == MAP_FAILED)

@@ -4,10 +4,12 @@
  * effect. */
 #include "service/engine/heap/heap_state.h"
 
+#include "api/shared_memory.h"
+
 #include <fcntl.h>
 #include <unistd.h>
 
-#define SEALS       (F_SEAL_SHRINK | F_SEAL_WRITE)
+#define DUMP_SEALS  (F_SEAL_SHRINK | F_SEAL_WRITE)
 #define TABLE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 static sonde_err on_hello(struct target *target, const frames_from_guest *message) {
@@ -82,16 +84,26 @@ static sonde_err on_cpu_account(struct target *target, const frames_from_guest *
     return SONDE_OK;
 }
 
+/* A dump's size is checked where it is read, which has a message for users. */
+static bool is_dump(int fd) {
+    uint64_t bytes;
+    return shared_memory_is_sealed(fd, DUMP_SEALS, 1, UINT64_MAX, &bytes) &&
+           shared_memory_is_whole(fd, bytes);
+}
+
+/* The guest writes its table only as it fills. */
+static bool is_table(int fd) {
+    uint64_t bytes;
+    return shared_memory_is_sealed(fd, TABLE_SEALS, 1, UINT64_MAX, &bytes);
+}
+
 static sonde_err on_heap_answer(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_HeapAnswer *answer = &message->message.heap_answer;
     bool has_fd = answer->has_dump || answer->has_table;
     int fd = has_fd ? frames_take_fd(&target->link.frames) : -1;
-    int seals = answer->has_table ? TABLE_SEALS : SEALS;
-    if (has_fd && fd < 0)
-        return SONDE_PROTOCOL;
-    if (fd >= 0 &&
-        (fcntl(fd, F_GET_SEALS) & seals) != seals) { /* an unsealed file could change or shrink */
-        close(fd);
+    if (has_fd && !(answer->has_table ? is_table(fd) : is_dump(fd))) {
+        if (fd >= 0)
+            close(fd);
         return SONDE_PROTOCOL;
     }
     return heap_on_answer(target, answer, fd);
@@ -99,8 +111,11 @@ static sonde_err on_heap_answer(struct target *target, const frames_from_guest *
 
 static sonde_err on_heap_gdump(struct target *target, const frames_from_guest *message) {
     int fd = frames_take_fd(&target->link.frames);
-    if (fd < 0)
+    if (!is_dump(fd)) {
+        if (fd >= 0)
+            close(fd);
         return SONDE_PROTOCOL;
+    }
     heap_on_gdump(target, message->message.heap_gdump.skipped, fd);
     return SONDE_OK;
 }

@@ -3,30 +3,19 @@
  * Maps the shared rings of a target and drains them into its captures. */
 #include "service/engine/capture/cpu_capture.h"
 
+#include "api/shared_memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/statfs.h>
 
-/* If the file shrank while it is mapped, sonded would get SIGBUS. So only shared memory that is
- * sealed against that is accepted. */
-static sonde_err check_memory(int fd, size_t *bytes, struct sonde_diag *diag) {
-    struct statfs system;
-    struct stat status;
+static sonde_err check_memory(int fd, uint64_t *bytes, struct sonde_diag *diag) {
+    uint64_t most = drain_memory_bytes(RING_MAX_RINGS, RING_MAX_BYTES);
     (void)fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK); /* fails if the guest has sealed it */
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || !(seals & F_SEAL_SHRINK) || fstatfs(fd, &system) != 0 ||
-        system.f_type != TMPFS_MAGIC)
-        return sonde_fail(diag, SONDE_CORRUPT, "the rings are not sealed shared memory");
-    if (fstat(fd, &status) != 0)
-        return sonde_fail_os(diag, errno, "cannot measure the rings");
-    if (status.st_size <= 0 ||
-        (uint64_t)status.st_size > drain_memory_bytes(RING_MAX_RINGS, RING_MAX_BYTES))
-        return sonde_fail(diag, SONDE_CORRUPT, "rings of %lld bytes", (long long)status.st_size);
-    *bytes = (size_t)status.st_size;
+    if (!shared_memory_is_sealed(fd, F_SEAL_SHRINK, 1, most, bytes))
+        return sonde_fail(diag, SONDE_CORRUPT,
+                          "the rings are not sealed shared memory of at most %llu bytes",
+                          (unsigned long long)most);
     return SONDE_OK;
 }
 
@@ -37,7 +26,7 @@ void rings_unmap(struct target *target) {
 }
 
 sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
-    size_t bytes;
+    uint64_t bytes;
     sonde_err err = check_memory(fd, &bytes, diag);
     if (err)
         return err;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/heap/dump_text.h"
 
+#include "api/shared_memory.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,23 +11,13 @@
 
 #define READ_BYTES (1u << 20)
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_WRITE)
-#define BLOCK      512
 
 /* The memfd must be sealed against shrinking and writing, so that no page can vanish. It must have
  * no holes either, because allocating a page could fail. */
-static bool may_be_mapped(int fd, size_t *size) {
-    struct stat file;
-    int seals = fcntl(fd, F_GET_SEALS);
-    if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &file) != 0 || file.st_size <= 0)
-        return false;
-    *size = (size_t)file.st_size;
-    return (uint64_t)file.st_size <= HEAP_TEXT_MAX &&
-           (uint64_t)file.st_blocks * BLOCK >= (uint64_t)file.st_size;
-}
-
 static bool map(int fd, struct heap_text *text) {
-    size_t size;
-    if (!may_be_mapped(fd, &size))
+    uint64_t size;
+    if (!shared_memory_is_sealed(fd, SEALS, 1, HEAP_TEXT_MAX, &size) ||
+        !shared_memory_is_whole(fd, size))
         return false;
     void *mapped = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
     if (mapped == MAP_FAILED)
@@ -42,9 +34,12 @@ static sonde_err refuse(struct sonde_diag *diag) {
                       (unsigned long long)HEAP_TEXT_MAX);
 }
 
+/* For dumps that sonded itself saved; a guest's descriptor is checked when it arrives. */
 static sonde_err copy(int fd, struct sonde_buf *text, struct sonde_diag *diag) {
     struct stat file;
-    if (fstat(fd, &file) == 0 && file.st_size > (off_t)HEAP_TEXT_MAX)
+    if (fstat(fd, &file) != 0 || !S_ISREG(file.st_mode))
+        return sonde_fail(diag, SONDE_CORRUPT, "the heap dump is not a file");
+    if (file.st_size > (off_t)HEAP_TEXT_MAX)
         return refuse(diag);
     text->limit = HEAP_TEXT_MAX;
     for (;;) {

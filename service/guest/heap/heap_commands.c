@@ -26,7 +26,9 @@
 #define MAX_MEAN   (1ull << MAX_LG)
 #define BACKTRACE  "experimental.hooks.prof_backtrace" /* since jemalloc 5.3 */
 
-#define TABLES_NS 3000000000ll /* how long an answer waits for unwind tables */
+#define GDUMP_MAX  (1ll << 30)  /* bytes; sonded reads no more */
+#define COPY_BYTES 8192u        /* of the control thread's stack */
+#define TABLES_NS  3000000000ll /* how long an answer waits for unwind tables */
 
 static bool is_active_by_us;     /* prof.active was switched on by us */
 static void *replaced_backtrace; /* jemalloc's, while ours is installed; else NULL */
@@ -301,19 +303,47 @@ void heap_on_command(const sonde_guest_v1_HeapCommand *command, bool maps_are_kn
     send_answer(&answer, command->table, fd);
 }
 
-static void send_gdump(void) {
+/* With read and write, which every seccomp filter allows. */
+static bool copy_all(int from, int to, off_t bytes) {
+    char part[COPY_BYTES];
+    for (off_t at = 0; at < bytes;) {
+        ssize_t got = pread(from, part, sizeof part, at);
+        if (got <= 0 || pwrite(to, part, (size_t)got, at) != got)
+            return false;
+        at += got;
+    }
+    return true;
+}
+
+/* A sealed memfd with the file's bytes, or -1: sonded takes no ordinary file, since its owner could
+ * cut it while sonded reads. */
+static int copy_to_memory(int from, off_t *bytes) {
     struct stat file;
+    if (fstat(from, &file) != 0 || file.st_size == 0 || file.st_size > GDUMP_MAX)
+        return -1;
+    *bytes = file.st_size;
+    int fd = memfd_create("sonde-gdump", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (fd < 0 || (copy_all(from, fd, *bytes) && fcntl(fd, F_ADD_SEALS, SEALS) == 0))
+        return fd;
+    raw_close(fd);
+    return -1;
+}
+
+static void send_gdump(void) {
     uint64_t skipped;
-    int fd = gdump_take(&skipped);
-    if (fd >= 0 && fstat(fd, &file) == 0) {
+    off_t bytes;
+    int file = gdump_take(&skipped);
+    int fd = file >= 0 ? copy_to_memory(file, &bytes) : -1;
+    if (fd >= 0) {
         link_out *out = link_message();
         out->which_message = sonde_guest_v1_FromGuest_heap_gdump_tag;
-        out->message.heap_gdump.bytes = (uint64_t)file.st_size;
+        out->message.heap_gdump.bytes = (uint64_t)bytes;
         out->message.heap_gdump.skipped = skipped;
         link_send(fd);
-    }
-    if (fd >= 0)
         raw_close(fd);
+    }
+    if (file >= 0)
+        raw_close(file);
 }
 
 static int sooner(int a, int b) {

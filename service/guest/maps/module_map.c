@@ -6,6 +6,7 @@
  * `last_use` is the number of the last publication that held it. */
 #include "service/guest/maps/module_map.h"
 
+#include "api/shared_memory.h"
 #include "service/guest/raw.h"
 #include "service/unwind/table/table.h"
 
@@ -13,7 +14,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define SEALS       (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
@@ -88,13 +88,19 @@ int module_map_set_modules(const struct maps *maps, uint64_t new_generation) {
  * (build-id, sizes, checksum of the whole image) is the same table. */
 static uint32_t find_image(int fd, uint64_t bytes) {
     struct unwind_header header;
-    if (bytes < sizeof header || pread(fd, &header, sizeof header, 0) != sizeof header)
+    if (pread(fd, &header, sizeof header, 0) != sizeof header)
         return 0;
     for (uint32_t i = 0; i < image_count; i++)
         if (images[i].bytes && images[i].size == bytes &&
             memcmp(images[i].bytes, &header, sizeof header) == 0)
             return i + 1;
     return 0;
+}
+
+static bool is_table(int fd, uint64_t bytes) {
+    uint64_t size;
+    return bytes >= sizeof(struct unwind_header) &&
+           shared_memory_is_sealed(fd, SEALS, bytes, MODULE_MAP_BYTES, &size);
 }
 
 static uint32_t free_image(void) {
@@ -106,11 +112,6 @@ static uint32_t free_image(void) {
 
 /* Maps and checks a new image: index + 1, or 0 with *error. */
 static uint32_t map_image(int fd, uint64_t bytes, int *error) {
-    struct stat file;
-    *error = EINVAL;
-    if ((fcntl(fd, F_GET_SEALS) & SEALS) != SEALS || bytes < sizeof(struct unwind_header) ||
-        fstat(fd, &file) != 0 || (uint64_t)file.st_size < bytes)
-        return 0;
     *error = ENOSPC;
     uint32_t number = image_bytes + bytes <= MODULE_MAP_BYTES ? free_image() : 0;
     if (!number)
@@ -135,6 +136,8 @@ int module_map_add_table(uint64_t of_generation, uint64_t start, uint64_t bias, 
                          int fd) {
     struct module *module = module_at(modules, module_count, start);
     int error = of_generation != generation ? ESTALE : !module ? ENOENT : fd < 0 ? EBADF : 0;
+    if (!error && !is_table(fd, bytes))
+        error = EINVAL;
     uint32_t image = error ? 0 : find_image(fd, bytes);
     if (!error && !image)
         image = map_image(fd, bytes, &error);

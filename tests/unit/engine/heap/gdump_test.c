@@ -5,6 +5,7 @@
 #include "tests/unit/engine/fake_guest.h"
 #include "tests/unit/engine/heap/stage.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,8 +57,9 @@ static void on_switched(void *context, sonde_err err, const struct sonde_diag *d
 
 static void send_gdump(struct fake_guest *guest, uint64_t skipped) {
     sonde_guest_v1_FromGuest message = sonde_guest_v1_FromGuest_init_zero;
-    int fd = memfd_create("dump", MFD_CLOEXEC);
-    CHECK(fd >= 0 && ftruncate(fd, 100) == 0);
+    int fd = memfd_create("dump", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    CHECK(fd >= 0 && write(fd, (char[100]){0}, 100) == 100);
+    CHECK_INT(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), ==, 0);
     message.which_message = sonde_guest_v1_FromGuest_heap_gdump_tag;
     message.message.heap_gdump.bytes = 100;
     message.message.heap_gdump.skipped = skipped;
