@@ -112,8 +112,19 @@ static void on_watch(void) {
     pause_ms = 0;
 }
 
+/* The socket's owner may change, so the guest tries again, like when nobody listens. */
+static void on_foreign_peer(uint32_t uid) {
+    guest.refusal[0] = 0;
+    append_text(guest.refusal, sizeof guest.refusal, "its listener (uid ");
+    append_number(guest.refusal, sizeof guest.refusal, uid);
+    append_text(guest.refusal, sizeof guest.refusal, ") is neither root nor this user: ");
+    append_text(guest.refusal, sizeof guest.refusal, guest.socket_path);
+    set_state(GUEST_REFUSED);
+}
+
 static void try_to_connect(void) {
-    int error = link_open(guest.socket_path);
+    uint32_t uid;
+    int error = link_open(guest.socket_path, &uid);
     if (error == 0 && send_hello()) {
         close_watch();
         pause_ms = tries_left = 0;
@@ -123,6 +134,8 @@ static void try_to_connect(void) {
         return;
     }
     link_close();
+    if (error == EPERM && uid != UINT32_MAX)
+        on_foreign_peer(uid);
     wait_for_sonded();
     if (tries_left > 0 && error == ECONNREFUSED) {
         tries_left--;

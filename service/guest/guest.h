@@ -22,7 +22,7 @@
 enum guest_state {
     GUEST_OFF,
     GUEST_AWAY,    /* not connected */
-    GUEST_REFUSED, /* sonded has refused the connection */
+    GUEST_REFUSED, /* one side has refused the connection */
     GUEST_IDLE,
     GUEST_PREPARING,
     GUEST_RUNNING
@@ -37,7 +37,7 @@ struct guest {
     _Atomic bool reread_maps; /* a library was closed */
     _Atomic bool keeps_maps;  /* capture_keep_maps */
     _Atomic uint32_t state;   /* enum guest_state */
-    char refusal[128];
+    char refusal[160];
     uint32_t start_delay_ms; /* a process that ends before never connects */
 };
 

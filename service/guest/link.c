@@ -2,6 +2,7 @@
 #include "service/guest/link.h"
 
 #include "service/guest/process/fds.h"
+#include "service/guest/process/peer.h"
 #include "service/guest/raw.h"
 
 #include <errno.h>
@@ -41,9 +42,10 @@ bool link_lost(void) {
     return connection.fd < 0;
 }
 
-int link_open(const char *path) {
+int link_open(const char *path, uint32_t *uid) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = strlen(path);
+    *uid = UINT32_MAX;
     if (len == 0 || len >= sizeof address.sun_path)
         return ENAMETOOLONG;
     memcpy(address.sun_path, path, len);
@@ -54,10 +56,11 @@ int link_open(const char *path) {
         return errno;
     connection = fds_keep(fd);
     socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len + (path[0] != '@'));
-    if (connect(connection.fd, (struct sockaddr *)&address, size) == 0)
-        return 0;
-    int error = errno;
-    link_close();
+    int error = connect(connection.fd, (struct sockaddr *)&address, size) == 0 ? 0 : errno;
+    if (!error && !peer_may_serve(connection.fd, uid))
+        error = EPERM;
+    if (error)
+        link_close();
     return error;
 }
 

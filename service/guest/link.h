@@ -19,8 +19,10 @@
 typedef sonde_guest_v1_FromGuest link_out;
 typedef sonde_guest_v1_ToGuest link_in;
 
-/* Connects to the socket at `path`, a file or "@name" for an abstract one; 0 or an errno. */
-int link_open(const char *path);
+/* Connects to the socket at `path`, a file or "@name" for an abstract one; 0 or an errno. EPERM
+ * with *uid: this user listens there and may not serve us (service/guest/process/peer.h). Otherwise
+ * *uid may be UINT32_MAX. */
+int link_open(const char *path, uint32_t *uid);
 void link_close(void);
 /* -1 when closed. */
 int link_fd(void);

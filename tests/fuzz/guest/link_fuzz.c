@@ -61,7 +61,8 @@ static void send_bytes(int fd, const uint8_t *data, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (listener < 0)
         listen_once();
-    if (size == 0 || link_open(name) != 0)
+    uint32_t uid;
+    if (size == 0 || link_open(name, &uid) != 0)
         return 0;
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     send_bytes(fd, data, size);
