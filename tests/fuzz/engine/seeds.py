@@ -64,7 +64,44 @@ def ring_inputs():
     yield "wrap", struct.pack("<QQ", 65536 + 64, 65536 - 16) + pad + sample([1])
 
 
-for prefix, inputs in (("guest", guest_inputs), ("ring", ring_inputs)):
+FRAME, BYTES, CPU, ALLOCS, FINISH, HEAP, DUMP, SAVED, WAIT = range(9)  # of guest_steps_fuzz.c
+NONE, SEALED, UNSEALED, HOLES, FILE, DEVICE, FIFO, RINGS, TABLE = range(9)
+
+
+def step(action, kind=NONE, body=b""):
+    return bytes([action, kind, len(body)]) + body
+
+
+def message(field, body, kind=NONE):
+    return step(FRAME, kind, text(field, body))
+
+
+def step_inputs():
+    hello = message(1, number(1, 1) + text(3, b"redis") + text(4, bytes(range(16))))
+    mapping = number(1, 0x1000) + number(2, 0x2000) + number(6, 7) + text(7, b"/bin/true")
+    maps = message(3, number(1, 1) + number(2, 1) + text(3, mapping))
+    running = message(4, number(2, 1) + text(3, b"timer") + number(6, 4))
+    stopped = message(4, number(6, 4))
+    account = message(5, number(1, 10**9) + number(2, 10**6) + number(3, 4))
+    rings = message(2, number(1, 1) + number(2, 65536), RINGS)
+    jemalloc = text(4, b"mallctl") + number(5, 1) + number(6, 1)
+    sampler = text(4, b"mallctl") + number(6, 1) + number(14, 1) + number(15, 1) + number(19, 1) + number(20, 1)
+    dump = jemalloc + number(12, 64) + number(13, 1)
+    on, gdump = step(HEAP, body=b"\x01"), step(HEAP, body=b"\x04")
+    ring = text(2, number(1, 1) + number(2, 65536) + text(15, sample([5, 4, 3])))
+    yield "capture", hello + step(CPU) + rings + maps + running + account + step(FINISH) + stopped
+    yield "wall", hello + step(CPU, 1) + step(FRAME, RINGS, ring) + maps + running + step(CPU, 2) + running
+    for name, kind in (("dump", SEALED), ("unsealed", UNSEALED), ("holes", HOLES), ("file", FILE), ("device", DEVICE),
+                       ("fifo", FIFO)):
+        yield name, hello + on + message(6, jemalloc) + step(DUMP) + message(6, dump, kind)
+    yield "gdump", (hello + gdump + message(6, jemalloc + number(8, 1)) + message(7, number(1, 64), SEALED) +
+                    message(7, number(2, 3), FILE) + step(WAIT) + step(SAVED))
+    yield "table", hello + on + message(6, sampler, TABLE) + step(DUMP) + message(6, sampler, TABLE) + step(DUMP)
+    yield "allocs", hello + step(ALLOCS) + message(6, sampler, TABLE) + message(6, sampler) + step(FINISH)
+    yield "bytes", hello + step(BYTES, SEALED, b"\1\0\0\0") + step(BYTES, FIFO, b"\0\0\0\0")
+
+
+for prefix, inputs in (("guest", guest_inputs), ("ring", ring_inputs), ("steps", step_inputs)):
     for name, content in inputs():
         with open(os.path.join(sys.argv[1], "%s-%s" % (prefix, name)), "wb") as out:
             out.write(content)
