@@ -102,7 +102,8 @@ struct target {
     uint64_t account_seen_ns; /* guest_cpu_ns of the last CpuAccount */
     uint64_t control_seen_ns; /* its control_cpu_ns */
     uint64_t cpu_seen_ns;     /* last reading of the process's CPU clock */
-    uint32_t opening;         /* number of mappings that workers are opening */
+    uint64_t opened_to;       /* start of the mapping that was given to workers last */
+    uint32_t opening;         /* mappings that workers are opening; at most TABLES_MAX_OPENING */
 
     enum clock_state clock;
     uint32_t sequence;                  /* of the last CpuConfig */
@@ -180,7 +181,9 @@ void link_accept(struct engine *engine);
 /* guest_messages.c: handles messages from guests. */
 sonde_err guest_on_message(void *target, const frames_from_guest *message);
 
-/* unwind_tables.c: workers open mappings and compile their tables. */
+/* unwind_tables.c: workers open mappings and compile their tables, of one target at most this many
+ * at a time. */
+#define TABLES_MAX_OPENING 64u
 void tables_begin(struct target *target, struct generation *generation);
 /* Loads the symbol tables of all mappings that were sampled. True when each is loaded or is known
  * to be missing. */

@@ -120,6 +120,8 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
         return;
     window->cut_stacks[sample->end] += n;
     window->truncated += sample->end == RING_END_DEPTH ? n : 0;
+    if (!space_knows(&capture->base.target->space, sample->record.generation))
+        window->forgotten += n;
 }
 
 void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {

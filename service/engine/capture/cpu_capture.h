@@ -28,6 +28,7 @@ struct window {
     uint64_t start_ns;
     uint64_t samples, truncated;
     uint64_t cut_stacks[RING_END_COUNT];
+    uint64_t forgotten; /* samples of generations that are no longer known */
     uint64_t stacks_full;
     struct totals base; /* the target's when the window began */
 };

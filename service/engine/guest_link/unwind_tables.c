@@ -3,7 +3,11 @@
  * Has workers open each mapping's file and compile its unwind table, and sends the tables to the
  * guest. For mappings that were sampled, workers also load the symbol table while the capture still
  * runs. Every generation gets all of its tables again: the cache of service/unwind makes that
- * cheap, so no descriptors are kept here. */
+ * cheap, so no descriptors are kept here.
+ *
+ * Of one target, TABLES_MAX_OPENING mappings wait for workers at a time. The others of the newest
+ * generation follow as these are done; those of an older one are never opened. So a guest whose
+ * mappings change faster than they can be opened costs no more than one with many mappings. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include "service/unwind/table/table_cache.h"
@@ -14,8 +18,6 @@
 #include <sys/auxv.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define MAX_OPENING (2 * SPACE_MAX_MAPPINGS) /* per target, at the same time */
 
 struct table_job {
     struct job job;
@@ -101,11 +103,7 @@ static void send_table(struct target *target, uint64_t generation, struct table_
 }
 
 static void finish_generation(struct target *target, struct generation *generation) {
-    for (uint32_t i = 0; i < generation->count; i++) {
-        if (generation->mappings[i]->served_generation != generation->number + 1)
-            return;
-    }
-    if (generation->is_done)
+    if (generation->is_done || generation->served < generation->count)
         return;
     generation->is_done = true;
     frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
@@ -124,6 +122,18 @@ static void load_names_early(struct target *target, struct mapping *mapping) {
         load_mapping_names(target, mapping);
 }
 
+static void open_more(struct target *target, struct generation *generation);
+
+/* The job's mapping is one of the newest generation. */
+static void serve(struct target *target, struct generation *newest, struct table_job *job) {
+    if (job->memfd >= 0)
+        send_table(target, newest->number, job);
+    if (job->mapping->served_serial != newest->serial)
+        newest->served++;
+    job->mapping->served_serial = newest->serial;
+    finish_generation(target, newest);
+}
+
 static void on_opened(struct engine *engine, struct job *base) {
     struct table_job *job = container_of(base, struct table_job, job);
     struct target *target = job->target;
@@ -134,12 +144,10 @@ static void on_opened(struct engine *engine, struct job *base) {
     target->opening--;
     load_names_early(target, mapping);
     bool is_current = newest && generation_find(newest, mapping->start) == mapping;
-    if (is_current && target->link.fd >= 0) {
-        if (job->memfd >= 0)
-            send_table(target, newest->number, job);
-        mapping->served_generation = newest->number + 1;
-        finish_generation(target, newest);
-    }
+    if (is_current && target->link.fd >= 0)
+        serve(target, newest, job);
+    if (newest && target->link.fd >= 0)
+        open_more(target, newest);
     if (job->memfd >= 0)
         close(job->memfd);
     target_wake_now(target); /* a report may wait for the names of this mapping */
@@ -150,8 +158,7 @@ static void on_opened(struct engine *engine, struct job *base) {
 
 static void open_mapping(struct target *target, struct mapping *mapping) {
     struct table_job *job = calloc(1, sizeof *job);
-    if (!job || target->opening >= MAX_OPENING) { /* the guest sends maps too fast */
-        free(job);
+    if (!job) {
         target->link.is_broken = true;
         target_wake_now(target);
         return;
@@ -167,11 +174,22 @@ static void open_mapping(struct target *target, struct mapping *mapping) {
     target_start_job(target, target->engine->builders, &job->job);
 }
 
-void tables_begin(struct target *target, struct generation *generation) {
-    for (uint32_t i = 0; i < generation->count && !target->link.is_broken; i++) {
-        if (!generation->mappings[i]->is_opening)
-            open_mapping(target, generation->mappings[i]);
+/* Goes on behind the last mapping of the previous generation, so that all have their turn even if
+ * no generation is ever completed. A mapping that is being opened for an older generation is served
+ * when that job is done. */
+static void open_more(struct target *target, struct generation *generation) {
+    while (generation->asked < generation->count && target->opening < TABLES_MAX_OPENING &&
+           !target->link.is_broken) {
+        struct mapping *mapping = generation_next(generation, target->opened_to);
+        generation->asked++;
+        target->opened_to = mapping->start;
+        if (!mapping->is_opening && mapping->served_serial != generation->serial)
+            open_mapping(target, mapping);
     }
+}
+
+void tables_begin(struct target *target, struct generation *generation) {
+    open_more(target, generation);
     finish_generation(target, generation); /* for a generation without mappings */
 }
 

@@ -76,8 +76,12 @@ void generation_destroy(struct generation *generation) {
 }
 
 sonde_err generation_add(struct generation *generation, const struct symbol_mapping *from) {
-    if (generation->count >= SPACE_MAX_MAPPINGS || from->start >= from->end)
+    if (from->start >= from->end)
         return SONDE_OK;
+    if (generation->count >= SPACE_MAX_MAPPINGS) {
+        generation->ignored += generation->ignored < UINT32_MAX;
+        return SONDE_OK;
+    }
     if (generation->count == generation->capacity) {
         uint32_t capacity = generation->capacity ? generation->capacity * 2 : 64;
         void *grown = realloc(generation->mappings, capacity * sizeof *generation->mappings);
@@ -113,6 +117,8 @@ void generation_sort(struct generation *generation, const struct generation *pre
         if (old && is_same(old, mapping)) {
             mapping_release(mapping);
             mapping = mapping_retain(old);
+        } else {
+            generation->fresh++;
         }
         end = mapping->end;
         generation->mappings[kept++] = mapping;
@@ -120,15 +126,26 @@ void generation_sort(struct generation *generation, const struct generation *pre
     generation->count = kept;
 }
 
-struct mapping *generation_find(const struct generation *generation, uint64_t pc) {
+/* The number of the first mapping that starts above that address. */
+static uint32_t first_above(const struct generation *generation, uint64_t address) {
     uint32_t low = 0, high = generation->count;
-    while (low < high) { /* find the first mapping that starts above pc */
+    while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (generation->mappings[middle]->start <= pc)
+        if (generation->mappings[middle]->start <= address)
             low = middle + 1;
         else
             high = middle;
     }
+    return low;
+}
+
+struct mapping *generation_next(const struct generation *generation, uint64_t start) {
+    uint32_t at = first_above(generation, start);
+    return generation->count ? generation->mappings[at < generation->count ? at : 0] : NULL;
+}
+
+struct mapping *generation_find(const struct generation *generation, uint64_t pc) {
+    uint32_t low = first_above(generation, pc);
     if (low == 0 || pc >= generation->mappings[low - 1]->end)
         return NULL;
     return generation->mappings[low - 1];
@@ -142,6 +159,28 @@ void space_finish(struct space *space) {
     memset(space, 0, sizeof *space);
 }
 
+static void forget_from(struct space *space, uint32_t first) {
+    for (uint32_t i = first; i < SPACE_GENERATIONS && space->generations[i]; i++) {
+        generation_destroy(space->generations[i]);
+        space->generations[i] = NULL;
+    }
+}
+
+/* Forgets the oldest generations if the guest's mappings change so much that keeping all of them
+ * would take too much memory and too many descriptors. A mapping is counted in the generation that
+ * brought it, or in the oldest one. */
+static void forget_old(struct space *space) {
+    uint32_t held = 0;
+    for (uint32_t i = 0; i < SPACE_GENERATIONS && space->generations[i]; i++) {
+        const struct generation *generation = space->generations[i];
+        if (i > 0 && held + generation->count > SPACE_MAX_HELD) {
+            forget_from(space, i);
+            return;
+        }
+        held += generation->fresh;
+    }
+}
+
 /* Makes the incoming generation the newest and destroys the oldest. */
 static struct generation *complete_incoming(struct space *space) {
     struct generation *generation = space->incoming;
@@ -151,6 +190,8 @@ static struct generation *complete_incoming(struct space *space) {
     memmove(&space->generations[1], &space->generations[0],
             (SPACE_GENERATIONS - 1) * sizeof space->generations[0]);
     space->generations[0] = generation;
+    generation->serial = ++space->last_serial;
+    forget_old(space);
     /* The cache borrows mappings of the oldest generation, and a guest may reuse a number. */
     if (space->cache)
         memset(space->cache, 0, SPACE_CACHE * sizeof *space->cache);
@@ -184,6 +225,10 @@ static const struct generation *generation_of(const struct space *space, uint32_
             return space->generations[i];
     }
     return NULL;
+}
+
+bool space_knows(const struct space *space, uint32_t generation) {
+    return generation_of(space, generation) != NULL;
 }
 
 struct mapping *space_find(struct space *space, uint32_t number, uint64_t pc) {

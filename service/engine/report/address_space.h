@@ -15,9 +15,13 @@
 
 #include <stdatomic.h>
 
-#define SPACE_MAX_MAPPINGS 8192u /* of one generation; code beyond them has no tables and names */
-#define SPACE_GENERATIONS  64u   /* generations whose samples may still arrive */
-#define SPACE_CACHE        4096u /* pc -> mapping, direct-mapped */
+/* Of one generation. Code beyond them has no tables and names; profiles report their number. */
+#define SPACE_MAX_MAPPINGS 8192u
+/* Of all generations. Beyond them, the oldest generations are forgotten early, and profiles report
+ * the number of samples that were taken in one of these. */
+#define SPACE_MAX_HELD    16384u
+#define SPACE_GENERATIONS 64u   /* generations whose samples may still arrive */
+#define SPACE_CACHE       4096u /* pc -> mapping, direct-mapped */
 
 struct mapping {
     _Atomic uint32_t refs;
@@ -32,9 +36,9 @@ struct mapping {
     _Atomic bool has_names; /* the module's symbol table is loaded, or there is none */
 
     /* Engine thread only. */
-    bool is_opening;            /* a worker is opening the file */
-    bool is_opened;             /* the worker has finished, with or without a module */
-    uint64_t served_generation; /* the last generation that the guest got an answer for, plus one */
+    bool is_opening;        /* a worker is opening the file */
+    bool is_opened;         /* the worker has finished, with or without a module */
+    uint64_t served_serial; /* serial of the last generation that the guest got an answer for */
     bool is_loading_names;
     uint32_t stacks_serial, stacks_id; /* this mapping's number in the stacks with that serial */
 };
@@ -49,9 +53,14 @@ enum symbol_module_kind mapping_kind(const struct mapping *mapping);
 struct symbol_mapping mapping_as_symbol(const struct mapping *mapping);
 
 struct generation {
-    uint64_t number;
+    uint64_t number;           /* the guest's, which may repeat */
+    uint64_t serial;           /* ours, from 1 */
     struct mapping **mappings; /* sorted by start, not overlapping */
     uint32_t count, capacity;
+    uint32_t fresh;   /* mappings that are not shared with the previous generation */
+    uint32_t ignored; /* those beyond SPACE_MAX_MAPPINGS */
+    uint32_t asked,
+        served;   /* mappings that were given to workers; that the guest got answers for */
     bool is_done; /* TablesDone was sent */
 };
 
@@ -64,6 +73,7 @@ struct space_slot {
 struct space {
     struct generation *generations[SPACE_GENERATIONS]; /* [0] is the newest */
     struct generation *incoming;                       /* some of its parts are missing */
+    uint64_t last_serial;
     struct space_slot *cache;
 };
 
@@ -79,12 +89,16 @@ struct space_part {
  * *complete to NULL. */
 SONDE_MUST_USE sonde_err space_add_part(struct space *space, const struct space_part *part,
                                         struct generation **complete);
+/* False if the guest never sent that generation, or too long ago. */
+bool space_knows(const struct space *space, uint32_t generation);
 /* NULL if pc is outside of all mappings, or if the generation is unknown or too old. */
 struct mapping *space_find(struct space *space, uint32_t generation, uint64_t pc);
 struct mapping *generation_find(const struct generation *generation, uint64_t pc);
+/* The first mapping that starts above that address, or else the first; NULL if there is none. */
+struct mapping *generation_next(const struct generation *generation, uint64_t start);
 void generation_destroy(struct generation *generation);
 struct generation *generation_create(uint64_t number);
-/* Ignores empty mappings and those beyond SPACE_MAX_MAPPINGS. Call generation_sort after the last
+/* Ignores empty mappings, and counts and ignores those beyond SPACE_MAX_MAPPINGS. Call generation_sort after the last
  * one. */
 SONDE_MUST_USE sonde_err generation_add(struct generation *generation,
                                         const struct symbol_mapping *from);

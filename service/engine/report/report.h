@@ -32,6 +32,8 @@ struct report_input {
     pid_t pid;
     uint32_t frequency_hz;
     uint64_t cut_stacks[RING_END_COUNT];
+    uint64_t forgotten;        /* samples of generations that are no longer known */
+    uint32_t ignored_mappings; /* of the newest generation, beyond SPACE_MAX_MAPPINGS */
 };
 
 /* Frees the parts but not the struct. */

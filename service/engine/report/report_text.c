@@ -41,6 +41,21 @@ static void add_cuts(const struct report_input *input, struct sonde_buf *text) {
         sonde_buf_puts(text, "none");
 }
 
+/* Code that has no names because the process maps too much. */
+static void add_unmapped(const struct report_input *input, struct sonde_buf *text) {
+    const char *separator = "";
+    if (input->ignored_mappings || input->forgotten)
+        sonde_buf_puts(text, "unnamed code: ");
+    if (input->ignored_mappings) {
+        sonde_buf_printf(text, "%u mappings beyond the limit of %u", input->ignored_mappings,
+                         SPACE_MAX_MAPPINGS);
+        separator = ", ";
+    }
+    if (input->forgotten)
+        sonde_buf_printf(text, "%s%llu samples of memory maps that changed too fast", separator,
+                         (unsigned long long)input->forgotten);
+}
+
 /* Samples x period compared with the process's CPU clock over the same time. */
 static void add_coverage(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
@@ -104,8 +119,8 @@ static void add_truncated(const struct report_input *input, struct sonde_buf *te
 
 sonde_err report_add_comments(const struct report_input *input, struct sonde_profile *profile) {
     static void (*const rows[])(const struct report_input *, struct sonde_buf *) = {
-        add_target, add_mode,      add_clock, add_note,     add_rate,       add_budget,
-        add_drops,  add_truncated, add_cuts,  add_coverage, add_guest_cost,
+        add_target, add_mode,      add_clock, add_note,     add_rate,     add_budget,
+        add_drops,  add_truncated, add_cuts,  add_unmapped, add_coverage, add_guest_cost,
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct sonde_buf text = {0};

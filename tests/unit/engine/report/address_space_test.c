@@ -102,5 +102,56 @@ TEST(overlaps_and_empty_mappings_of_a_hostile_guest_are_left_out) {
         generation = add(&space, 2, i == 599, many, 16);
     }
     CHECK_INT(generation->count, ==, SPACE_MAX_MAPPINGS);
+    CHECK_INT(generation->ignored, ==, 600 * 16 - SPACE_MAX_MAPPINGS);
+    space_finish(&space);
+}
+
+/* Adds a generation whose mappings are at addresses of its own. */
+static struct generation *add_fresh(struct space *space, uint64_t number, uint32_t count) {
+    struct generation *generation = NULL;
+    for (uint32_t i = 0; i < count; i += 16) {
+        struct symbol_mapping some[16];
+        for (uint32_t k = 0; k < 16; k++) {
+            uint64_t start = number << 32 | (uint64_t)(i + k) << 12;
+            some[k] = mapping_at(start, start + 0x1000, "x");
+        }
+        generation = add(space, number, i + 16 >= count, some, 16);
+    }
+    return generation;
+}
+
+TEST(mappings_that_change_all_the_time_push_out_old_generations_early) {
+    struct space space = {0};
+    for (uint64_t number = 1; number <= 3; number++)
+        CHECK_INT(add_fresh(&space, number, SPACE_MAX_MAPPINGS)->count, ==, SPACE_MAX_MAPPINGS);
+    CHECK(!space_knows(&space, 1));
+    CHECK(space_knows(&space, 2));
+    CHECK(space_knows(&space, 3));
+    CHECK(space_find(&space, 1, 1ull << 32) == NULL);
+    CHECK(space_find(&space, 2, 2ull << 32) != NULL);
+    space_finish(&space);
+}
+
+TEST(generations_with_the_same_mappings_are_all_kept) {
+    struct space space = {0};
+    struct symbol_mapping many[4096];
+    for (uint64_t i = 0; i < 4096; i++)
+        many[i] = mapping_at(i << 12, (i + 1) << 12, "x");
+    for (uint64_t number = 1; number <= SPACE_GENERATIONS; number++)
+        add(&space, number, true, many, 4096);
+    CHECK(space_knows(&space, 1));
+    space_finish(&space);
+}
+
+TEST(the_next_mapping_is_the_first_above_an_address_and_begins_again) {
+    struct space space = {0};
+    const struct symbol_mapping all[] = {mapping_at(0x1000, 0x2000, "a"),
+                                         mapping_at(0x3000, 0x4000, "b")};
+    struct generation *generation = add(&space, 1, true, all, 2);
+    CHECK_STR(generation_next(generation, 0)->path, "a");
+    CHECK_STR(generation_next(generation, 0x1000)->path, "b");
+    CHECK_STR(generation_next(generation, 0x3000)->path, "a");
+    generation = add(&space, 2, true, NULL, 0);
+    CHECK(generation_next(generation, 0) == NULL);
     space_finish(&space);
 }
