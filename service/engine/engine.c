@@ -98,6 +98,8 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     engine->epoll_fd = engine->event_fd = engine->timer_fd = engine->spare_fd = -1;
     engine->listen_fd = engine->lock_fd = -1;
+    engine->turn_ns = ENGINE_TURN_NS;
+    engine->last_ns = ENGINE_LAST_NS;
     init_locks(engine);
     engine->socket_path = strdup(options->socket_path ? options->socket_path : "");
     uint32_t workers = options->workers ? options->workers : DEFAULT_WORKERS;

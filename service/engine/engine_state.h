@@ -22,13 +22,18 @@
 #include "service/engine/report/thread_names.h"
 #include "service/locks.h"
 
-#define ENGINE_MAX_TARGETS     4096u
-#define ENGINE_MAX_OF_USER     1024u /* connections of a user other than sonded's */
-#define ENGINE_DRAIN_NS        20000000ull
-#define ENGINE_DRAIN_SLOW_NS   200000000ull /* at low rates */
-#define ENGINE_DRAIN_TICKS     20u        /* in between: drain after this many ticks of a thread */
-#define ENGINE_DRAIN_PART      32u        /* if 1/32 of a ring was filled, drain at the high rate */
-#define ENGINE_DRAIN_BYTES     (8u << 20) /* per target and turn */
+#define ENGINE_MAX_TARGETS   4096u
+#define ENGINE_MAX_OF_USER   1024u /* connections of a user other than sonded's */
+#define ENGINE_DRAIN_NS      20000000ull
+#define ENGINE_DRAIN_SLOW_NS 200000000ull /* at low rates */
+#define ENGINE_DRAIN_TICKS   20u          /* in between: drain after this many ticks of a thread */
+#define ENGINE_DRAIN_PART    32u          /* if 1/32 of a ring was filled, drain at the high rate */
+#define ENGINE_DRAIN_BYTES   (8u << 20)   /* per target and turn */
+/* CPU time of the engine thread per target and turn, once for the target's frames and once for its
+ * rings. What is left has its turn after the other targets. */
+#define ENGINE_TURN_NS 2000000ull
+/* The same for the last records of a capture. What is left is dropped and counted. */
+#define ENGINE_LAST_NS         100000000ull
 #define ENGINE_HELLO_NS        5000000000ull
 #define ENGINE_START_NS        10000000000ull /* limit for a guest to start its clocks */
 #define ENGINE_STOP_NS         500000000ull   /* limit for its last records after a stop */
@@ -61,6 +66,7 @@ struct job {
 enum drop_cause { /* the first RING_DROP_COUNT are the guest's */
                   DROP_CORRUPT = RING_DROP_COUNT,
                   DROP_STACKS_FULL,
+                  DROP_UNREAD,
                   DROP_CAUSES
 };
 _Static_assert(DROP_CAUSES <= ENGINE_DROP_CAUSES, "engine.h has room for every cause");
@@ -96,6 +102,7 @@ struct engine {
     uint64_t timer_ns; /* when the timer fires, 0 = never */
     char *scratch;     /* for one read */
 
+    _Atomic uint64_t turn_ns, last_ns; /* ENGINE_TURN_NS and ENGINE_LAST_NS, except in tests */
     _Atomic bool is_ending;
     _Atomic uint64_t jobs_running; /* submitted and not completed */
     _Atomic uint32_t captures_running, streams_running;
@@ -106,6 +113,9 @@ struct engine {
 /* loop.c */
 uint64_t now_monotonic_ns(void);
 int64_t now_unix_ns(void);
+/* CPU time of the calling thread. Budgets are measured with it, because other processes on a busy
+ * machine do not use it up. */
+uint64_t thread_cpu_ns(void);
 /* The earlier of two times; 0 = never. */
 static inline uint64_t earlier(uint64_t a_ns, uint64_t b_ns) {
     return a_ns == 0 || (b_ns != 0 && b_ns < a_ns) ? b_ns : a_ns;

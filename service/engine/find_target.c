@@ -210,6 +210,7 @@ const char *drop_cause_name(int cause) {
         [RING_DROP_NESTED] = "nested",
         [DROP_CORRUPT] = "corrupt",
         [DROP_STACKS_FULL] = "stack_table_full",
+        [DROP_UNREAD] = "unread",
     };
     return names[cause];
 }

@@ -24,6 +24,12 @@ int64_t now_unix_ns(void) {
     return (int64_t)now.tv_sec * 1000000000ll + now.tv_nsec;
 }
 
+uint64_t thread_cpu_ns(void) {
+    struct timespec used;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    return (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+}
+
 uint64_t engine_random(struct engine *engine) {
     engine->random += 0x9e3779b97f4a7c15ull;
     uint64_t word = engine->random;
@@ -113,7 +119,8 @@ static void on_event(struct engine *engine, const struct epoll_event *event) {
         struct target *target = event->data.ptr;
         if (event->events & EPOLLOUT)
             link_write(target);
-        if (event->events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+        /* If frames are left of its last turn, the next one is in target_tick. */
+        if ((event->events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !target->link.frames.is_paused)
             link_read(target);
     }
 }

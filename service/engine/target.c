@@ -114,10 +114,12 @@ void target_detach(struct target *target) {
 
 void target_tick(struct target *target, uint64_t now_ns) {
     target->wake_ns = 0;
+    if (target->link.frames.is_paused && target->link.fd >= 0)
+        link_read(target);
     if (!target->has_hello && target->link.fd >= 0) {
         if (now_ns >= target->hello_deadline_ns)
             target->link.is_broken = true;
-        target->wake_ns = target->hello_deadline_ns;
+        target->wake_ns = earlier(target->wake_ns, target->hello_deadline_ns);
         return;
     }
     clock_tick(target, now_ns);

@@ -30,8 +30,9 @@ struct link {
     struct frames frames;
     struct outgoing *first, **last;
     uint32_t outgoing_count;
-    bool is_broken;  /* disconnect at the end of this event */
-    bool is_writing; /* epoll reports EPOLLOUT, too */
+    uint64_t turn_end_ns; /* thread_cpu_ns at which to pause reading frames; 0 = never */
+    bool is_broken;       /* disconnect at the end of this event */
+    bool is_writing;      /* epoll reports EPOLLOUT, too */
 };
 
 /* Sums over the guest's life, as far as they were read. */
@@ -110,7 +111,8 @@ struct target {
     uint32_t start_sequence;            /* of the one that started the clock */
     uint64_t period_ns, wall_period_ns; /* in the last CpuConfig */
     uint64_t clock_deadline_ns, next_drain_ns;
-    uint64_t drain_ns; /* when the present drain began */
+    uint64_t drain_ns;     /* when the present drain began */
+    uint64_t drain_end_ns; /* thread_cpu_ns at which it must end */
     struct budget budget;
     struct stacks *stacks;         /* while captures run */
     struct cpu_capture *captures;  /* those that have not ended */
@@ -200,9 +202,11 @@ SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_m
 /* rings.c */
 SONDE_MUST_USE sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag);
 void rings_unmap(struct target *target);
-/* Reads records from the rings and counts them in the captures: all (budget 0), or about `budget`
- * bytes. True when there are more. */
+/* Reads records from the rings and counts them in the captures: about `budget` bytes, for at most
+ * ENGINE_TURN_NS. True when there are more. */
 bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget);
+/* Reads all records, for at most ENGINE_LAST_NS. Drops the others as DROP_UNREAD. */
+void rings_drain_all(struct target *target, uint64_t now_ns);
 
 /* clock.c: the tick stream that all captures share. */
 /* Sends the guest the periods that the captures need now, if they have changed. */

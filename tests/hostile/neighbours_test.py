@@ -87,7 +87,7 @@ def check_complete(name, calm=None):
     assert share(stacks, "burn", "main") > 0.9, stacks
     check.equal(about["dropped"], "none")
     check.equal(about["cut stacks"], "none")
-    assert float(about["coverage"].split(" %")[0]) > 80, about
+    assert float(about["coverage"].split(" %")[0]) > 60, about
     assert "ended" not in about["target"], about
     if calm:
         assert about["duration"] < 3 * calm["duration"] + 1, (about, calm)

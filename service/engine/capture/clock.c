@@ -69,7 +69,7 @@ static uint64_t drain_pause(const struct target *target) {
 
 static void begin_waiting(struct target *target) {
     uint64_t now_ns = now_monotonic_ns();
-    (void)rings_drain(target, now_ns, 0); /* earlier samples are not theirs */
+    rings_drain_all(target, now_ns); /* earlier samples are not theirs */
     clock_read_cpu(target);
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
@@ -122,7 +122,7 @@ void clock_adjust(struct target *target) {
 void clock_stopped(struct target *target) {
     target->clock = CLOCK_IDLE;
     clock_read_cpu(target);
-    (void)rings_drain(target, now_monotonic_ns(), 0);
+    rings_drain_all(target, now_monotonic_ns());
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_CLOSING || capture->state == CAPTURE_RUNNING)
             cpu_capture_conclude(capture);
@@ -182,7 +182,7 @@ static void on_refused(struct target *target, const sonde_guest_v1_CpuState *sta
 
 /* Concludes the captures whose flush the guest has answered. */
 static void conclude_flushed(struct target *target, uint32_t sequence) {
-    (void)rings_drain(target, now_monotonic_ns(), 0);
+    rings_drain_all(target, now_monotonic_ns());
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         bool waits = capture->state == CAPTURE_CLOSING && capture->flush_sequence != 0;
         if (waits && (int32_t)(sequence - capture->flush_sequence) >= 0)

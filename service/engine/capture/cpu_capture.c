@@ -160,7 +160,7 @@ void cpu_capture_close(struct cpu_capture *capture) {
         return;
     }
     clock_read_cpu(target);
-    (void)rings_drain(target, now_ns, 0);
+    rings_drain_all(target, now_ns);
     cpu_capture_note_rate(capture, now_ns);
     capture->state = CAPTURE_CLOSING;
     clock_adjust(target);
@@ -204,7 +204,7 @@ static void close_window(struct cpu_capture *capture, uint64_t now_ns) {
         return;
     }
     clock_read_cpu(capture->base.target);
-    (void)rings_drain(capture->base.target, now_ns, 0);
+    (void)rings_drain(capture->base.target, now_ns, ENGINE_DRAIN_BYTES);
     jobs_report(capture, now_ns);
 }
 

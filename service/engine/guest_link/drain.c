@@ -132,6 +132,13 @@ static bool is_stalled(const struct drain *drain, struct drain_ring *ring, uint6
     return now_ns - ring->stall_since_ns > DRAIN_STALL_NS && used > drain->ring_bytes / 2;
 }
 
+/* False when the run must end. */
+static bool may_go_on(struct drain *drain, uint64_t budget, const struct drain_sink *sink) {
+    if (sink->is_over && drain->records % DRAIN_LOOK == DRAIN_LOOK - 1 && !drain->is_late)
+        drain->is_late = sink->is_over(sink->context);
+    return budget > 0 && !drain->is_late;
+}
+
 static uint64_t drain_ring(struct drain *drain, struct drain_ring *ring, uint64_t now_ns,
                            uint64_t *budget, const struct drain_sink *sink) {
     uint64_t head = atomic_load_explicit(&ring->control->head, memory_order_acquire);
@@ -141,7 +148,7 @@ static uint64_t drain_ring(struct drain *drain, struct drain_ring *ring, uint64_
         return 1;
     }
     while (ring->tail != head) {
-        if (*budget == 0) {
+        if (!may_go_on(drain, *budget, sink)) {
             drain->has_more = true;
             return corrupt;
         }
@@ -150,6 +157,7 @@ static uint64_t drain_ring(struct drain *drain, struct drain_ring *ring, uint64_
         if (size != 0) {
             ring->stall_since_ns = 0;
             ring->tail += size;
+            drain->records++;
             *budget -= size < *budget ? size : *budget;
             atomic_store_explicit(&ring->control->tail, ring->tail, memory_order_release);
             continue;
@@ -169,7 +177,8 @@ uint64_t drain_run(struct drain *drain, uint64_t now_ns, uint64_t budget,
     uint32_t first = drain->next_ring;
     budget = budget ? budget : UINT64_MAX;
     uint64_t whole = budget;
-    drain->has_more = false;
+    drain->has_more = drain->is_late = false;
+    drain->records = 0;
     for (uint32_t i = 0; i < drain->ring_count; i++) {
         uint32_t at = (first + i) % drain->ring_count;
         bool had_more = drain->has_more;
@@ -180,6 +189,30 @@ uint64_t drain_run(struct drain *drain, uint64_t now_ns, uint64_t budget,
     }
     drain->taken = whole - budget;
     return corrupt;
+}
+
+/* Returns the number of bytes. Zeroes them, because the guest writes there next. */
+static uint64_t discard_ring(const struct drain *drain, struct drain_ring *ring) {
+    uint64_t head = atomic_load_explicit(&ring->control->head, memory_order_acquire);
+    uint64_t used = head - ring->tail, at = ring->tail & (drain->ring_bytes - 1);
+    if (ring->is_abandoned || used > drain->ring_bytes || head % 8 != 0)
+        return 0; /* the next run finds that out */
+    uint64_t first = used < drain->ring_bytes - at ? used : drain->ring_bytes - at;
+    memset(ring->data + at, 0, first);
+    memset(ring->data, 0, used - first);
+    ring->tail = head;
+    ring->stall_since_ns = 0;
+    atomic_store_explicit(&ring->control->tail, head, memory_order_release);
+    return used;
+}
+
+uint64_t drain_discard(struct drain *drain) {
+    uint64_t bytes = 0, record = sizeof(struct ring_sample);
+    for (uint32_t i = 0; i < drain->ring_count; i++)
+        bytes += discard_ring(drain, &drain->rings[i]);
+    if (drain->records > 0)
+        record = drain->taken / drain->records;
+    return (bytes + record - 1) / record;
 }
 
 void drain_read_counts(const struct drain *drain, struct drain_counts *counts) {

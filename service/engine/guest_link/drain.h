@@ -18,6 +18,7 @@
 #include <stddef.h>
 
 #define DRAIN_MAX_RESYNCS 8u
+#define DRAIN_LOOK        16u
 /* How long an unpublished record may hold up the records behind it. */
 #define DRAIN_STALL_NS   1000000000ull
 #define DRAIN_MAX_WEIGHT 86400000000000ull /* of one record: a day */
@@ -37,8 +38,10 @@ struct drain {
     uint32_t ring_count;
     uint64_t ring_bytes;
     uint32_t next_ring; /* first ring of the next run, so that all rings are served */
-    bool has_more;      /* the last run used up its budget */
+    bool has_more;      /* the last run used up its budget or its time */
+    bool is_late;       /* the last run used up its time */
     uint64_t taken;     /* bytes of records read in the last run */
+    uint64_t records;   /* their number */
 };
 
 /* The guest's counters since it created the rings. */
@@ -54,16 +57,22 @@ struct drain_sink {
     void (*on_thread)(void *context, const struct ring_thread *thread);
     void (*on_unseen)(void *context, const struct ring_unseen *unseen);
     void (*on_blocked)(void *context, const struct ring_sample *sample);
+    /* Whether the time of this run is used up; asked after DRAIN_LOOK records. NULL = never. */
+    bool (*is_over)(void *context);
 };
 
 /* Checks the header. The `bytes` of memory must stay mapped, and their file must not shrink, while
  * drain is in use. Starts at the tails in the memory. SONDE_CORRUPT. */
 SONDE_MUST_USE sonde_err drain_init(struct drain *drain, void *memory, size_t bytes,
                                     struct sonde_diag *diag);
-/* Reads published records, up to about `budget` bytes (0 = no limit), so that a guest that writes
- * fast does not delay the others. Returns how often something was corrupt. */
+/* Reads published records, up to about `budget` bytes (0 = no limit) or until sink->is_over, so
+ * that a guest whose records are many or slow to handle does not delay the others. Returns how
+ * often something was corrupt. */
 uint64_t drain_run(struct drain *drain, uint64_t now_ns, uint64_t budget,
                    const struct drain_sink *sink);
+/* Empties the rings without reading them. Returns the estimated number of records, as if they were
+ * as long as those of the last run. */
+uint64_t drain_discard(struct drain *drain);
 void drain_read_counts(const struct drain *drain, struct drain_counts *counts);
 /* Size of the memory of ring_count rings. */
 size_t drain_memory_bytes(uint32_t ring_count, uint64_t ring_bytes);

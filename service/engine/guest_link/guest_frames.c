@@ -20,11 +20,11 @@ static sonde_err decode(const char *data, uint32_t len, frames_on_message *on_me
     return on_message(context, &message);
 }
 
-/* Decodes the complete frames in data; *used is their size. */
-static sonde_err take_frames(const char *data, size_t len, size_t *used,
-                             frames_on_message *on_message, void *context) {
+/* Decodes the complete frames in data until the handler pauses; *used is their size. */
+static sonde_err take_frames(const struct frames *frames, const char *data, size_t len,
+                             size_t *used, frames_on_message *on_message, void *context) {
     *used = 0;
-    while (len - *used >= 4) {
+    while (len - *used >= 4 && !frames->is_paused) {
         uint32_t length = read_length(data + *used);
         if (length == 0 || length > FRAMES_MAX_BYTES)
             return SONDE_PROTOCOL;
@@ -41,6 +41,7 @@ static sonde_err take_frames(const char *data, size_t len, size_t *used,
 sonde_err frames_feed(struct frames *frames, const char *data, size_t len,
                       frames_on_message *on_message, void *context) {
     struct sonde_buf *partial = &frames->partial;
+    frames->is_paused = false;
     if (partial->len > 0) {
         sonde_buf_append(partial, data, len);
         if (partial->failed)
@@ -49,7 +50,7 @@ sonde_err frames_feed(struct frames *frames, const char *data, size_t len,
         len = partial->len;
     }
     size_t used;
-    sonde_err err = take_frames(data, len, &used, on_message, context);
+    sonde_err err = take_frames(frames, data, len, &used, on_message, context);
     if (err)
         return err;
     struct sonde_buf rest = {0};

@@ -25,9 +25,11 @@ struct frames {
     struct sonde_buf partial;
     int fds[FRAMES_MAX_FDS];
     uint32_t fd_count;
+    bool is_paused;
 };
 
-/* An error of the handler ends the stream, too. */
+/* May set is_paused: then the frames that follow wait for the next call of frames_feed, which
+ * clears it and may be without data. An error of the handler ends the stream, too. */
 typedef sonde_err frames_on_message(void *context, const frames_from_guest *message);
 
 SONDE_MUST_USE sonde_err frames_feed(struct frames *frames, const char *data, size_t len,

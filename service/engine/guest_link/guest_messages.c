@@ -138,5 +138,8 @@ sonde_err guest_on_message(void *context, const frames_from_guest *message) {
         return SONDE_OK; /* unknown: from a newer guest */
     if (!target->has_hello && tag != sonde_guest_v1_FromGuest_hello_tag)
         return SONDE_PROTOCOL;
-    return handlers[tag](target, message);
+    sonde_err err = handlers[tag](target, message);
+    struct link *link = &target->link;
+    link->frames.is_paused = link->turn_end_ns != 0 && thread_cpu_ns() >= link->turn_end_ns;
+    return err;
 }

@@ -15,7 +15,8 @@
 
 #define READ_BYTES   65536
 #define MAX_OUTGOING (2 * SPACE_MAX_MAPPINGS)
-#define MAX_READS    64 /* per event, so that one guest does not delay the others */
+#define MAX_READS    64  /* per event, so that one guest does not delay the others */
+#define MAX_WRITES   256 /* likewise */
 
 bool link_open(struct link *link, int fd) {
     struct ucred peer;
@@ -87,7 +88,7 @@ void link_write(struct target *target) {
     struct link *link = &target->link;
     if (link->fd < 0)
         return;
-    while (link->first && !link->is_broken) {
+    for (int i = 0; link->first && !link->is_broken && i < MAX_WRITES; i++) {
         ssize_t sent = send_some(link, link->first);
         if (sent < 0 && errno == EINTR)
             continue;
@@ -163,7 +164,17 @@ static sonde_err collect_fds(struct link *link, struct msghdr *message) {
     return err;
 }
 
-/* False when there is nothing left to read, or the link is broken. */
+/* Handles what was read. False when the link is broken or the target's turn is over. */
+static bool feed(struct target *target, size_t len) {
+    struct link *link = &target->link;
+    sonde_err err =
+        frames_feed(&link->frames, target->engine->scratch, len, guest_on_message, target);
+    if (err)
+        link->is_broken = true;
+    return !link->is_broken && !link->frames.is_paused;
+}
+
+/* False when there is nothing left to read, the link is broken or the target's turn is over. */
 static bool read_once(struct target *target) {
     struct link *link = &target->link;
     union {
@@ -182,20 +193,19 @@ static bool read_once(struct target *target) {
         link->is_broken = true;
     if (got <= 0)
         return false;
-    sonde_err err = collect_fds(link, &message);
-    if (!err)
-        err = frames_feed(&link->frames, target->engine->scratch, (size_t)got, guest_on_message,
-                          target);
-    if (err)
+    if (collect_fds(link, &message) != SONDE_OK)
         link->is_broken = true;
-    return !link->is_broken;
+    return !link->is_broken && feed(target, (size_t)got);
 }
 
 void link_read(struct target *target) {
-    for (int i = 0; i < MAX_READS && target->link.fd >= 0 && !target->link.is_broken; i++) {
-        if (!read_once(target))
-            break;
-    }
+    struct link *link = &target->link;
+    link->turn_end_ns = thread_cpu_ns() + target->engine->turn_ns;
+    bool goes_on = !link->frames.is_paused || feed(target, 0);
+    for (int i = 0; goes_on && i < MAX_READS && link->fd >= 0 && !link->is_broken; i++)
+        goes_on = read_once(target);
+    if (link->frames.is_paused)
+        target_wake_now(target);
 }
 
 /* Out of descriptors: closes the spare one, so that the guest can be accepted and disconnected

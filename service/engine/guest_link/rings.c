@@ -34,7 +34,7 @@ sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
     if (memory == MAP_FAILED)
         return sonde_fail_os(diag, errno, "cannot map the rings");
     if (target->rings)
-        (void)rings_drain(target, now_monotonic_ns(), 0);
+        rings_drain_all(target, now_monotonic_ns());
     rings_unmap(target);
     err = drain_init(&target->drain, memory, bytes, diag);
     if (err) {
@@ -193,18 +193,40 @@ static void take_counts(struct target *target, uint64_t corrupt) {
     }
 }
 
-bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
+static bool is_over(void *context) {
+    const struct target *target = context;
+    return thread_cpu_ns() >= target->drain_end_ns;
+}
+
+static void drain(struct target *target, uint64_t now_ns, uint64_t bytes, uint64_t limit_ns) {
     static const struct drain_sink sink = {.on_sample = on_sample,
                                            .on_thread = on_thread,
                                            .on_unseen = on_unseen,
-                                           .on_blocked = on_blocked};
+                                           .on_blocked = on_blocked,
+                                           .is_over = is_over};
     struct drain_sink here = sink;
     here.context = target;
     target->drain_ns = now_ns;
-    if (!target->rings)
-        return false;
-    take_counts(target, drain_run(&target->drain, now_ns, budget, &here));
+    target->drain_end_ns = thread_cpu_ns() + limit_ns;
+    take_counts(target, drain_run(&target->drain, now_ns, bytes, &here));
     if (target->stacks)
         (void)tables_load_names(target, target->stacks);
+}
+
+bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
+    if (!target->rings)
+        return false;
+    drain(target, now_ns, budget, target->engine->turn_ns);
     return target->drain.has_more;
+}
+
+void rings_drain_all(struct target *target, uint64_t now_ns) {
+    if (!target->rings)
+        return;
+    drain(target, now_ns, 0, target->engine->last_ns);
+    if (!target->drain.has_more)
+        return;
+    uint64_t unread = drain_discard(&target->drain);
+    target->totals.drops[DROP_UNREAD] += unread;
+    atomic_fetch_add_explicit(&target->engine->drops[DROP_UNREAD], unread, memory_order_relaxed);
 }

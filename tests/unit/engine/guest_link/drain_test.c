@@ -52,7 +52,8 @@ static void fixture_init(struct fixture *fixture, uint32_t rings) {
         .magic = RING_MAGIC, .version = 1, .ring_count = rings, .ring_bytes = RING_BYTES};
     struct sonde_diag diag = {0};
     CHECK_INT(drain_init(&fixture->drain, fixture->memory, fixture->bytes, &diag), ==, SONDE_OK);
-    fixture->sink = (struct drain_sink){&fixture->seen, on_sample, on_thread, on_unseen, on_sample};
+    fixture->sink =
+        (struct drain_sink){&fixture->seen, on_sample, on_thread, on_unseen, on_sample, NULL};
 }
 
 static void fixture_finish(struct fixture *fixture) {
@@ -277,4 +278,58 @@ TEST(random_memory_never_leads_outside) {
             (void)drain_run(&fixture.drain, now, 0, &fixture.sink);
         fixture_finish(&fixture);
     }
+}
+
+static bool is_over(void *context) {
+    return ((struct seen *)context)->samples >= 20;
+}
+
+TEST(a_run_ends_when_its_time_is_up_and_the_next_one_goes_on) {
+    struct fixture fixture;
+    fixture_init(&fixture, 1);
+    for (int i = 0; i < 80; i++)
+        push_sample(&fixture, 3, 1000);
+    fixture.sink.is_over = is_over;
+    CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 0);
+    CHECK(fixture.drain.has_more);
+    CHECK_INT(fixture.seen.samples, ==, 2 * DRAIN_LOOK - 1);
+    CHECK_INT(fixture.drain.records, ==, 2 * DRAIN_LOOK - 1);
+    fixture.sink.is_over = NULL;
+    CHECK_INT(drain_run(&fixture.drain, 2, 0, &fixture.sink), ==, 0);
+    CHECK_INT(fixture.seen.samples, ==, 80);
+    CHECK(!fixture.drain.has_more);
+    fixture_finish(&fixture);
+}
+
+/* Records of 64 bytes, which fill the ring several times. */
+TEST(discarded_records_are_counted_and_leave_zeros_for_the_next_ones) {
+    const uint16_t depth = (64 - sizeof(struct ring_sample)) / 8;
+    struct fixture fixture;
+    fixture_init(&fixture, 1);
+    push_sample(&fixture, depth, 1000);
+    CHECK_INT(drain_run(&fixture.drain, 1, 0, &fixture.sink), ==, 0);
+    for (int round = 0; round < 5; round++) {
+        for (int i = 0; i < 700; i++)
+            push_sample(&fixture, depth, 1000);
+        CHECK_INT(drain_discard(&fixture.drain), ==, 700);
+        CHECK_INT(control_of(&fixture)->tail, ==, control_of(&fixture)->head);
+        for (size_t i = 0; i < RING_BYTES; i++)
+            CHECK_INT(fixture.drain.rings[0].data[i], ==, 0);
+    }
+    push_sample(&fixture, depth, 1000);
+    CHECK_INT(drain_run(&fixture.drain, 2, 0, &fixture.sink), ==, 0);
+    CHECK_INT(fixture.seen.samples, ==, 2);
+    CHECK_INT(drain_discard(&fixture.drain), ==, 0);
+    fixture_finish(&fixture);
+}
+
+TEST(a_ring_with_an_impossible_head_is_not_discarded) {
+    struct fixture fixture;
+    fixture_init(&fixture, 1);
+    control_of(&fixture)->head = RING_BYTES + 8;
+    CHECK_INT(drain_discard(&fixture.drain), ==, 0);
+    control_of(&fixture)->head = 12;
+    CHECK_INT(drain_discard(&fixture.drain), ==, 0);
+    CHECK_INT(control_of(&fixture)->tail, ==, 0);
+    fixture_finish(&fixture);
 }

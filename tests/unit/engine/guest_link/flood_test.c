@@ -7,9 +7,10 @@
 #include <pthread.h>
 #include <stdio.h>
 
-#define MANY 8000u
+#define MANY    8000u
+#define BACKLOG 100u /* frames that fit in the buffer of a socket */
 
-/* Claims mappings at addresses that depend on the generation, all of one file that does not exist. */
+/* Claims mappings of a file that does not exist, at addresses that depend on the generation. */
 static void claim_maps(struct fake_guest *guest, uint64_t generation, uint32_t count) {
     sonde_guest_v1_FromGuest message = sonde_guest_v1_FromGuest_init_zero;
     sonde_guest_v1_Maps *maps = &message.message.maps;
@@ -96,6 +97,79 @@ TEST(at_most_tables_max_opening_mappings_of_a_target_wait_for_workers) {
         opened += target->space.generations[1]->mappings[i]->is_opened;
     CHECK_INT(opened, ==, TABLES_MAX_OPENING);
     held_finish(&held);
+}
+
+static struct target *target_called(struct engine *engine, const char *name) {
+    struct target *target = engine->targets;
+    while (target && strcmp(target->info.name, name) != 0)
+        target = target->next;
+    return target;
+}
+
+/* Many small generations: with 1 ns per turn, each frame is a turn. */
+TEST(frames_that_are_slow_to_handle_do_not_delay_another_guest) {
+    struct held held;
+    struct fake_guest neighbour;
+    held_init(&held);
+    read_all(&held);
+    held.engine->turn_ns = 1;
+    for (uint64_t generation = 1; generation <= BACKLOG; generation++)
+        claim_maps(&held.guest, generation, 1);
+    fake_connect(&neighbour, held.place.socket);
+    fake_hello(&neighbour, "neighbour", 2);
+    int rounds = 0;
+    for (; rounds < 100 && !target_called(held.engine, "neighbour"); rounds++)
+        engine_round(held.engine, 10);
+    CHECK_INT(rounds, <, 10);
+    struct target *flood = target_called(held.engine, "flood");
+    CHECK_INT(flood->space.last_serial, <=, 2 * rounds + 1);
+    while (flood->space.last_serial < BACKLOG) /* nothing is lost */
+        engine_round(held.engine, 10);
+    pthread_mutex_unlock(&held.gate);
+    fake_close(&neighbour);
+    held_finish(&held);
+}
+
+/* A turn that is over at once reads DRAIN_LOOK - 1 records. */
+static void rings_init(struct target *target, struct fake_guest *guest, uint32_t records) {
+    const uint64_t pcs[] = {1, 2, 3};
+    struct sonde_diag diag = {0};
+    *guest = (struct fake_guest){.fd = -1, .rings_fd = -1, .last_fd = -1};
+    fake_make_rings(guest, 1);
+    CHECK_INT(rings_map(target, guest->rings_fd, &diag), ==, SONDE_OK);
+    for (uint32_t i = 0; i < records; i++)
+        CHECK(fake_push_sample(guest, 1, 1000, pcs, 3));
+}
+
+TEST(rings_with_a_backlog_are_read_in_turns_and_nothing_is_lost) {
+    static struct engine engine;
+    static struct target target = {.engine = &engine};
+    struct fake_guest guest;
+    rings_init(&target, &guest, 100);
+    int turns = 1;
+    while (rings_drain(&target, 1, ENGINE_DRAIN_BYTES))
+        turns++;
+    CHECK_INT(turns, ==, 100 / (DRAIN_LOOK - 1) + 1);
+    CHECK_INT(target.totals.drops[DROP_UNREAD], ==, 0);
+    fake_wait_drained(&guest);
+    rings_unmap(&target);
+    fake_close(&guest);
+}
+
+TEST(last_records_that_cannot_be_read_in_time_are_dropped_and_counted) {
+    static struct engine engine;
+    static struct target target = {.engine = &engine};
+    struct fake_guest guest;
+    rings_init(&target, &guest, 100);
+    rings_drain_all(&target, 1);
+    CHECK_INT(target.totals.drops[DROP_UNREAD], ==, 100 - (DRAIN_LOOK - 1));
+    CHECK_INT(engine.drops[DROP_UNREAD], ==, 100 - (DRAIN_LOOK - 1));
+    CHECK_STR(drop_cause_name(DROP_UNREAD), "unread");
+    fake_wait_drained(&guest);
+    rings_drain_all(&target, 1); /* nothing is left */
+    CHECK_INT(target.totals.drops[DROP_UNREAD], ==, 100 - (DRAIN_LOOK - 1));
+    rings_unmap(&target);
+    fake_close(&guest);
 }
 
 TEST(a_guest_with_many_mappings_gets_an_answer_for_all) {

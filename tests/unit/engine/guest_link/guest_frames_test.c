@@ -56,6 +56,31 @@ TEST(frames_come_out_whole_however_the_bytes_arrive) {
     }
 }
 
+static sonde_err pause_after(void *context, const frames_from_guest *message) {
+    struct frames *frames = context;
+    frames->is_paused = true;
+    return SONDE_OK;
+}
+
+TEST(a_pause_leaves_the_following_frames_for_later) {
+    char bytes[4096];
+    size_t len = 0;
+    for (uint64_t i = 1; i <= 3; i++)
+        len += maps_frame(i, bytes + len, sizeof bytes - len);
+    struct frames frames = {0};
+    struct heard heard = {0};
+    CHECK_INT(frames_feed(&frames, bytes, len - 1, pause_after, &frames), ==, SONDE_OK);
+    CHECK(frames.is_paused);
+    CHECK_INT(frames.partial.len, ==, len - 1 - len / 3);
+    CHECK_INT(frames_feed(&frames, "", 0, on_message, &heard), ==, SONDE_OK);
+    CHECK(!frames.is_paused);
+    CHECK_INT(heard.generation, ==, 2); /* the third is not complete */
+    CHECK_INT(frames_feed(&frames, bytes + len - 1, 1, on_message, &heard), ==, SONDE_OK);
+    CHECK_INT(heard.generation, ==, 3);
+    CHECK_INT(heard.count, ==, 2);
+    frames_finish(&frames);
+}
+
 TEST(a_length_out_of_bounds_ends_the_stream) {
     static const uint32_t lengths[] = {0, FRAMES_MAX_BYTES + 1, 0xffffffffu};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
