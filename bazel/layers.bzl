@@ -18,6 +18,9 @@ UNWIND = ["//service/unwind:__subpackages__", "//service/engine:__subpackages__"
 # The parts of ELF files that only sonded reads; api/elf is for everybody.
 ELF = ["//service:__subpackages__"] + _TESTS
 
+# Targets' identities and rights.
+PROCESS = ["//service:__subpackages__"] + _TESTS
+
 SYMBOL = ["//service/symbol:__subpackages__", "//service/engine:__subpackages__", "//service:__pkg__"] + _TESTS
 
 ENGINE = ["//service/engine:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS

@@ -37,10 +37,11 @@ static void job_free(struct symbolize_job *job) {
     free(job);
 }
 
-struct generation *symbolize_read_maps(pid_t pid, const struct generation *known) {
+struct generation *symbolize_read_maps(const struct process_identity *process,
+                                       const struct generation *known) {
     char *text = NULL;
     size_t size = 0;
-    FILE *file = proc_maps_open(pid);
+    FILE *file = process_identity_holds(process) ? proc_maps_open(process->pid) : NULL;
     struct generation *generation = file ? generation_create(0) : NULL;
     for (int i = 0; generation && i < MAX_MAPS_LINES && getline(&text, &size, file) > 0; i++) {
         struct proc_maps_line line;
@@ -53,7 +54,10 @@ struct generation *symbolize_read_maps(pid_t pid, const struct generation *known
     if (file)
         fclose(file);
     free(text);
-    return generation;
+    if (process_identity_holds(process))
+        return generation;
+    generation_destroy(generation);
+    return NULL;
 }
 
 void symbolize_module(struct engine_symbol *symbol, struct symbol_module *module) {
@@ -149,7 +153,7 @@ static void locate(struct symbolize_job *job, const struct generation *now, uint
         return;
     if (!mapping)
         return;
-    tables_open_mapping(job->job.engine, job->target->link.pid, mapping);
+    tables_open_mapping(job->job.engine, &job->target->link.process, mapping);
     struct symbol_module *module = mapping_module(mapping);
     if (!module)
         return;
@@ -179,7 +183,7 @@ static sonde_err answer(struct symbolize_job *job, const struct generation *now)
 static void perform(struct job *base) {
     struct symbolize_job *job = container_of(base, struct symbolize_job, job);
     struct sonde_diag diag = {0};
-    struct generation *now = symbolize_read_maps(job->target->link.pid, job->known);
+    struct generation *now = symbolize_read_maps(&job->target->link.process, job->known);
     sonde_err err = SONDE_OK;
     if (!now && !job->known)
         err = sonde_fail(&diag, SONDE_NOT_AVAILABLE, "the memory map of %s cannot be read",

@@ -30,6 +30,7 @@ struct target *target_create(struct engine *engine, int fd) {
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = target};
     if (!is_known || is_crowded(engine, target->link.uid) ||
         epoll_ctl(engine->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        process_identity_finish(&target->link.process);
         free(target);
         return NULL;
     }
@@ -66,6 +67,7 @@ void target_release(struct target *target) {
     for (int i = 0; i < SESSION_KINDS; i++)
         sonde_profile_destroy(target->sessions[i].result);
     heap_destroy(target->heap);
+    process_identity_finish(&target->link.process);
     free(target->command);
     free(target);
 }

@@ -7,6 +7,7 @@
 #define SONDE_SERVICE_ENGINE_TARGET_H
 
 #include "service/engine/engine_state.h"
+#include "service/process/process_identity.h"
 
 enum clock_state {
     CLOCK_IDLE = 0,
@@ -27,6 +28,7 @@ struct link {
     int fd; /* -1 = closed */
     pid_t pid;
     uid_t uid;
+    struct process_identity process; /* of pid; until the target is freed */
     struct frames frames;
     struct outgoing *first, **last;
     uint32_t outgoing_count;
@@ -192,8 +194,10 @@ void tables_begin(struct target *target, struct generation *generation);
 bool tables_load_names(struct target *target, struct stacks *stacks);
 /* True while a line table (inlined functions, files, lines) for one of them is being built. */
 bool tables_are_converting(const struct stacks *stacks);
-/* Worker: fills in the module and the bias of a mapping, unless it has them. */
-void tables_open_mapping(struct engine *engine, pid_t pid, struct mapping *mapping);
+/* Worker: fills in the module and the bias of a mapping, unless it has them. The mapping may be a
+ * guest's claim: files are opened with the rights of the process. */
+void tables_open_mapping(struct engine *engine, const struct process_identity *process,
+                         struct mapping *mapping);
 /* Worker: returns the unwind table of a module, and compiles it if it is not cached. The caller
  * closes *memfd. SONDE_NOT_AVAILABLE: the module has no unwind information. */
 SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_module *module,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Opens modules for mappings. A file's identity is its build-id and a hash of its size, head, tail
- * and program headers. A build-id alone would not do: a file can claim any, and a stripped program
- * has the build-id of the original but fewer symbols. */
+ * Opens modules for mappings. module_file.c reads their files. */
+#include "service/process/process_identity.h"
+#include "service/symbol/files/file_identity.h"
 #include "service/symbol/files/files.h"
 #include "service/symbol/locate/locate.h"
 #include "service/symbol/store.h"
-#include "service/symbol/table/checksum.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,8 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PAGE        4096u
-#define HASHED_EDGE 4096u
+#define PAGE 4096u
 
 /* --- life cycle ------------------------------------------------------------------------------- */
 
@@ -148,6 +146,10 @@ const char *symbol_module_build_id(const struct symbol_module *module) {
     return module->build_id;
 }
 
+const char *symbol_module_file_identity(const struct symbol_module *module) {
+    return module->file_identity;
+}
+
 bool symbol_module_is_memory(const struct symbol_module *module) {
     return module->is_flat && module->kind == SYMBOL_MODULE_NONE;
 }
@@ -217,88 +219,26 @@ bool symbol_module_bias(const struct symbol_module *module, const struct symbol_
     return true;
 }
 
-/* --- reading a file --------------------------------------------------------------------------- */
-
-static bool keep_loads(struct symbol_module *module, const struct elf_file *elf) {
-    module->loads = calloc(elf->segment_count + 1, sizeof *module->loads);
-    for (uint32_t i = 0; module->loads && i < elf->segment_count; i++) {
-        const Elf64_Phdr *segment = &elf->segments[i];
-        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_X) && segment->p_filesz > 0)
-            module->loads[module->load_count++] = *segment;
-    }
-    return module->loads != NULL;
-}
-
-static uint64_t content_hash(const struct elf_file *elf) {
-    char edge[HASHED_EDGE];
-    uint64_t size = elf->input.size, len = size < sizeof edge ? size : sizeof edge;
-    uint64_t hash = symbol_checksum(0, &size, sizeof size);
-    if (elf_read(&elf->input, 0, edge, len))
-        hash = symbol_checksum(hash, edge, len);
-    if (elf_read(&elf->input, size - len, edge, len))
-        hash = symbol_checksum(hash, edge, len);
-    return symbol_checksum(hash, elf->segments, elf->segment_count * sizeof *elf->segments);
-}
-
-static void identify(struct symbol_module *module, const struct elf_file *elf) {
-    uint8_t build_id[ELF_BUILD_ID_MAX];
-    size_t len = elf_build_id(elf, build_id);
-    for (size_t i = 0; i < len; i++)
-        snprintf(module->build_id + 2 * i, 3, "%02x", build_id[i]);
-    snprintf(module->identity, sizeof module->identity, "%s-%016llx",
-             len ? module->build_id : "file", (unsigned long long)content_hash(elf));
-}
-
-/* Takes fd. If the file is not a supported ELF file, the module gets no names. */
-static sonde_err read_file(struct symbol_module *module, int fd, pid_t pid) {
-    struct elf_input input;
-    struct elf_file elf = {0};
-    sonde_err err = SONDE_OK;
-    module->fd = fd;
-    if (!elf_input_of_file(fd, &input) || elf_open(&input, &elf, NULL) != SONDE_OK) {
-        module->reason = SYMBOL_REASON_NOT_ELF;
-    } else if (!keep_loads(module, &elf)) {
-        err = SONDE_OUT_OF_MEMORY;
-    } else {
-        identify(module, &elf);
-        module->kind = elf_is_program(&elf) ? SYMBOL_MODULE_EXECUTABLE : SYMBOL_MODULE_LIBRARY;
-        module->debug_fd = symbol_locate_debug(&elf, pid, module->path, module->store->debug_roots);
-        if (pid != 0) /* while the process, and so its root directory, still exists */
-            module->alt_fd = symbol_locate_alt_of(module->debug_fd >= 0 ? module->debug_fd : fd,
-                                                  pid, module->store->debug_roots);
-    }
-    elf_finish(&elf);
-    return err;
-}
-
 /* --- opening ---------------------------------------------------------------------------------- */
 
-static bool stat_same(const struct stat *a, const struct stat *b) {
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-static bool seen_at(const struct symbol_module *module, const struct symbol_mapping *mapping) {
+/* Whether this is the module of that file. If its tables depend on anything that another process
+ * may not have (see file_identity.h), the file must be identified again. */
+static bool is_of(const struct symbol_module *module, const struct stat *file, const char *path) {
     struct stat now;
-    return module->fd >= 0 && mapping->inode != 0 && module->seen_inode == mapping->inode &&
-           module->seen_major == mapping->device_major &&
-           module->seen_minor == mapping->device_minor && fstat(module->fd, &now) == 0 &&
-           stat_same(&now, &module->seen_stat);
+    return module->fd >= 0 && strcmp(module->path, path) == 0 && module->opened.st_ino != 0 &&
+           !module->has_fixed_bias && file_identity_is_shared(module->identity) &&
+           file_is_unchanged(file, &module->opened) && fstat(module->fd, &now) == 0 &&
+           file_is_unchanged(&now, &module->opened);
 }
 
-static void note_seen(struct symbol_module *module, const struct symbol_mapping *mapping) {
-    module->seen_major = mapping->device_major;
-    module->seen_minor = mapping->device_minor;
-    module->seen_inode = mapping->inode;
-    if (module->fd < 0 || fstat(module->fd, &module->seen_stat) != 0)
-        module->seen_inode = 0;
-}
-
-static struct symbol_module *find_seen(struct symbol_store *store,
-                                       const struct symbol_mapping *mapping) {
+/* The module of an open file, without reading the file. */
+static struct symbol_module *find_opened(struct symbol_store *store, int fd, const char *path) {
     struct symbol_module *module = NULL;
+    struct stat file;
+    if (fd < 0 || fstat(fd, &file) != 0)
+        return NULL;
     lock_take(&store->lock);
-    for (module = store->modules; module && !seen_at(module, mapping); module = module->next)
+    for (module = store->modules; module && !is_of(module, &file, path); module = module->next)
         continue;
     if (module)
         module->references++;
@@ -306,15 +246,16 @@ static struct symbol_module *find_seen(struct symbol_store *store,
     return module;
 }
 
+/* The path is a guest's claim. It must not become the name of the file in other profiles. */
 static bool is_same(const struct symbol_module *a, const struct symbol_module *b) {
-    return strcmp(a->identity, b->identity) == 0 && (a->fd < 0) == (b->fd < 0) &&
-           a->has_fixed_bias == b->has_fixed_bias && a->fixed_bias == b->fixed_bias;
+    return strcmp(a->identity, b->identity) == 0 && strcmp(a->path, b->path) == 0 &&
+           (a->fd < 0) == (b->fd < 0) && a->has_fixed_bias == b->has_fixed_bias &&
+           a->fixed_bias == b->fixed_bias;
 }
 
 /* Adds `made` to the list, or destroys it if there is a module of the same file already. The result
  * is retained. */
-static struct symbol_module *join(struct symbol_store *store, struct symbol_module *made,
-                                  const struct symbol_mapping *mapping) {
+static struct symbol_module *join(struct symbol_store *store, struct symbol_module *made) {
     lock_take(&store->lock);
     struct symbol_module *same = store->modules;
     while (same && !is_same(same, made))
@@ -324,7 +265,6 @@ static struct symbol_module *join(struct symbol_store *store, struct symbol_modu
     } else {
         made->next = store->modules;
         store->modules = made;
-        note_seen(made, mapping);
     }
     lock_drop(&store->lock);
     if (same)
@@ -346,7 +286,7 @@ static void identify_memory(struct symbol_module *module, pid_t pid) {
     if (module->reason == SYMBOL_REASON_NONE)
         module->reason = SYMBOL_REASON_ANONYMOUS;
     module->pid = pid;
-    module->process_start = symbol_process_start(pid);
+    module->process_start = process_start_ticks(pid);
     snprintf(module->identity, sizeof module->identity, "memory-%d-%llu-%.48s", (int)pid,
              (unsigned long long)module->process_start, module->path);
 }
@@ -361,22 +301,22 @@ static sonde_err open_vdso(struct symbol_module *module, const struct symbol_map
         identify_memory(module, pid);
         return SONDE_OK;
     }
-    sonde_err err = read_file(module, fd, pid);
+    sonde_err err = symbol_module_read_file(module, fd, pid);
     module->kind = SYMBOL_MODULE_VDSO;
     return err;
 }
 
+/* Takes fd (-1 = none). */
 static sonde_err open_file(struct symbol_module *module, const struct symbol_mapping *mapping,
-                           pid_t pid) {
-    enum symbol_reason reason;
-    int fd = symbol_locate_file(pid, mapping, &reason);
-    module->reason = reason;
-    sonde_err err = fd >= 0 ? read_file(module, fd, pid) : SONDE_OK;
+                           pid_t pid, int fd) {
+    sonde_err err = fd >= 0 ? symbol_module_read_file(module, fd, pid) : SONDE_OK;
     if (module->reason == SYMBOL_REASON_NOT_ELF) { /* JIT code in a mapped file */
         close(module->fd);
         module->fd = -1;
         identify_memory(module, pid);
     }
+    if (module->fd >= 0 && fstat(module->fd, &module->opened) != 0)
+        module->opened.st_ino = 0;
     if (module->identity[0] == 0)
         snprintf(module->identity, sizeof module->identity, "none-%u:%u:%llu-%d",
                  mapping->device_major, mapping->device_minor, (unsigned long long)mapping->inode,
@@ -400,20 +340,28 @@ static sonde_err open_memory(struct symbol_module *module, const struct symbol_m
     free(module->path);
     module->path = copy;
     module->has_fixed_bias = true;
-    return read_file(module, fd, pid);
+    return symbol_module_read_file(module, fd, pid);
 }
 
 sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                              const struct symbol_mapping *mapping, struct symbol_module **module,
                              struct sonde_diag *diag) {
     bool file = names_a_file(mapping);
-    *module = file ? find_seen(store, mapping) : NULL;
-    if (*module)
+    enum symbol_reason reason = SYMBOL_REASON_NONE;
+    int fd = file ? symbol_locate_file(pid, mapping, &reason) : -1;
+    *module = find_opened(store, fd, mapping->path);
+    if (*module) {
+        close(fd);
         return SONDE_OK;
+    }
     struct symbol_module *made = module_create(store, mapping->path[0] ? mapping->path : "[anon]");
     sonde_err err = made ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    if (made)
+        made->reason = reason;
+    else if (fd >= 0)
+        close(fd);
     if (made && file)
-        err = open_file(made, mapping, pid);
+        err = open_file(made, mapping, pid, fd);
     else if (made && strcmp(mapping->path, "[vdso]") == 0)
         err = open_vdso(made, mapping, pid);
     else if (made)
@@ -425,13 +373,12 @@ sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
             module_destroy(made);
         return sonde_fail(diag, err, "out of memory for a module");
     }
-    *module = join(store, made, mapping);
+    *module = join(store, made);
     return SONDE_OK;
 }
 
 sonde_err symbol_module_open_kernel(struct symbol_store *store, struct symbol_module **module,
                                     struct sonde_diag *diag) {
-    static const struct symbol_mapping nowhere = {.path = "[kernel]"};
     struct symbol_module *made = module_create(store, "[kernel]");
     *module = NULL;
     if (!made)
@@ -440,26 +387,25 @@ sonde_err symbol_module_open_kernel(struct symbol_store *store, struct symbol_mo
     made->is_flat = true;
     snprintf(made->identity, sizeof made->identity, "kernel");
     symbol_kernel_build_id(made->build_id);
-    *module = join(store, made, &nowhere);
+    *module = join(store, made);
     symbol_jit_release(symbol_module_jit(*module)); /* reads kallsyms, which sets the reason */
     return SONDE_OK;
 }
 
 sonde_err symbol_module_open_file(struct symbol_store *store, int fd, const char *path,
                                   struct symbol_module **module) {
-    static const struct symbol_mapping nowhere = {.path = ""};
     struct symbol_module *made = module_create(store, path);
     *module = NULL;
     if (!made) {
         close(fd);
         return SONDE_OUT_OF_MEMORY;
     }
-    sonde_err err = read_file(made, fd, 0);
+    sonde_err err = symbol_module_read_file(made, fd, 0);
     if (err != SONDE_OK || made->identity[0] == 0) {
         module_destroy(made);
         return err != SONDE_OK ? err : SONDE_CORRUPT;
     }
-    *module = join(store, made, &nowhere);
+    *module = join(store, made);
     return SONDE_OK;
 }
 

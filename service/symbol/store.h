@@ -75,7 +75,8 @@ struct symbol_module {
     _Atomic(enum symbol_reason) reason;
     char *path;
     char build_id[2 * ELF_BUILD_ID_MAX + 1];
-    char identity[SYMBOL_IDENTITY_MAX];
+    char identity[SYMBOL_IDENTITY_MAX];      /* the key of its tables (files/file_identity.h) */
+    char file_identity[SYMBOL_IDENTITY_MAX]; /* the same without debug files */
 
     int fd;               /* -1 = none */
     _Atomic int debug_fd; /* the separate debug file, -1 = none; an upload can provide it later */
@@ -86,10 +87,7 @@ struct symbol_module {
     bool has_fixed_bias; /* the code was copied to memory, so no mapping of the file locates it */
     uint64_t fixed_bias;
 
-    /* The mapping this module was opened for, so that the next one of the same file finds it. */
-    uint32_t seen_major, seen_minor;
-    uint64_t seen_inode;
-    struct stat seen_stat;
+    struct stat opened; /* the mapped file when it was opened; inode 0 = opened without a mapping */
 
     struct lock lock;
     pthread_cond_t changed;
@@ -107,6 +105,12 @@ struct symbol_module {
     struct symbol_jit *jit;
     struct symbol_jit_sources *sources; /* NULL until the first lookup */
 };
+
+/* --- files (module_file.c) ------------------------------------------------------------------- */
+
+/* Takes fd. If the file is not a supported ELF file, the module gets no names. pid: the process in
+ * whose root debug files are looked up first; 0 = none. SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err symbol_module_read_file(struct symbol_module *module, int fd, pid_t pid);
 
 /* --- symbol tables (module_symbols.c) --------------------------------------------------------- */
 
@@ -197,6 +201,8 @@ bool symbol_store_set_debug_roots(struct symbol_store *store, const char *cache_
                                   const char *roots);
 /* Writes the module's path and segments to the cache, for lookups after the file is gone. */
 void symbol_module_save_file_info(const struct symbol_module *module);
+/* Opens the upload with that build-id; -1 = none. */
+int symbol_upload_open(const struct symbol_store *store, const char *build_id);
 /* An upload with that build-id has arrived: modules that lack debug information use it. */
 void symbol_store_use_upload(struct symbol_store *store, const char *build_id);
 

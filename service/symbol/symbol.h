@@ -49,8 +49,9 @@ struct symbol_mapping {
     const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
 };
 
-/* Opens the file behind a mapping of a live process (locate/locate.h). Mappings of the same file
- * have the same module. If there is no file, the module has no fd and resolves to no names. The
+/* Opens the file behind a mapping of a live process (locate/locate.h), with the rights of the
+ * calling thread (service/process). Mappings of the same file and path have the same module. If
+ * there is no file, the module has no fd and resolves to no names. The
  * caller releases it. */
 SONDE_MUST_USE sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                                             const struct symbol_mapping *mapping,
@@ -79,6 +80,8 @@ const char *symbol_module_base_name(const struct symbol_module *module);
 const char *
 symbol_module_build_id(const struct symbol_module *module); /* lower-case hex, "" = none */
 int symbol_module_fd(const struct symbol_module *module);   /* borrowed; -1 = none */
+/* The key for tables that are built from the mapped file alone (files/file_identity.h). */
+const char *symbol_module_file_identity(const struct symbol_module *module);
 /* Sets *bias to runtime address - ELF vaddr for a mapping of this module. False if the mapping
  * matches no executable segment. */
 bool symbol_module_bias(const struct symbol_module *module, const struct symbol_mapping *mapping,

@@ -36,15 +36,17 @@ static const struct sonde_value_type types[] = {
     {"inuse_space", "bytes"},
 };
 
-void alloc_report_read_maps(pid_t pid, struct sonde_buf *text) {
+void alloc_report_read_maps(const struct process_identity *process, struct sonde_buf *text) {
     char path[64], bytes[16384];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)process->pid);
+    int fd = process_identity_holds(process) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
     text->limit = MAX_MAPS_BYTES;
     for (ssize_t got; fd >= 0 && !text->failed && (got = read(fd, bytes, sizeof bytes)) > 0;)
         sonde_buf_append(text, bytes, (size_t)got);
     if (fd >= 0)
         close(fd);
+    if (!process_identity_holds(process))
+        sonde_buf_finish(text);
 }
 
 static bool has_any(const struct alloc_sum *sum, bool live) {
@@ -356,7 +358,7 @@ sonde_err alloc_report_profile(struct engine *engine, const struct alloc_report 
     *profile = NULL;
     sonde_err err = collect(&building);
     if (!err)
-        err = heap_profile_locate(engine, report->pid, building.raw, building.mapped,
+        err = heap_profile_locate(engine, report->process, building.raw, building.mapped,
                                   &building.named, diag);
     if (!err)
         err = add_samples(&building);

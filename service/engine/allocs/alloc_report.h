@@ -7,13 +7,12 @@
 
 #include "service/engine/allocs/alloc_table_view.h"
 #include "service/engine/engine.h"
-
-#include <sys/types.h>
+#include "service/process/process_identity.h"
 
 struct alloc_report {
     const struct alloc_view *view;
     const struct alloc_sums *sums;
-    pid_t pid;
+    const struct process_identity *process;
     struct sonde_slice maps;            /* of the process, as in /proc/PID/maps */
     uint64_t mean;                      /* average bytes between samples; 0 = only in the comment */
     bool live;                          /* add the inuse types to the alloc types */
@@ -21,8 +20,9 @@ struct alloc_report {
     const char *comment;                /* NULL = none */
 };
 
-/* Appends at most 16 MiB of /proc/PID/maps. */
-void alloc_report_read_maps(pid_t pid, struct sonde_buf *text);
+/* Appends at most 16 MiB of /proc/PID/maps; nothing if the process is no longer the one that
+ * connected. */
+void alloc_report_read_maps(const struct process_identity *process, struct sonde_buf *text);
 /* The caller destroys *profile. SONDE_OUT_OF_MEMORY, SONDE_TOO_LARGE. */
 SONDE_MUST_USE sonde_err alloc_report_profile(struct engine *engine,
                                               const struct alloc_report *report,

@@ -163,7 +163,7 @@ static void run_window(struct allocs_window *window) {
 static void read_base(struct job *base) {
     struct window_job *job = container_of(base, struct window_job, job);
     struct allocs_window *window = job->window;
-    alloc_report_read_maps(window->pid, &window->maps);
+    alloc_report_read_maps(window->process, &window->maps);
     if (!window->view)
         return;
     job->err = alloc_view_read(window->view, &(struct alloc_choice){0}, &window->before);
@@ -380,7 +380,7 @@ static sonde_err check(const struct engine_allocs_spec *spec, struct sonde_diag 
 
 static void enlist(struct engine_capture *base) {
     struct allocs_window *window = container_of(base, struct allocs_window, base);
-    window->pid = base->target->link.pid;
+    window->process = &base->target->link.process;
     window->next = base->target->windows;
     base->target->windows = window;
 }

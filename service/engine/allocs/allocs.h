@@ -39,7 +39,7 @@ struct allocs_window {
     uint64_t start_ns, end_ns, progress_ns; /* 0 = never */
     int64_t start_unix_ns, end_unix_ns;
     struct sonde_buf maps; /* read when the window began, because the process may end before it */
-    pid_t pid;
+    const struct process_identity *process; /* of the target */
     char allocator[48];
 
     struct alloc_view *view; /* the table of Sonde's sampler; NULL = jemalloc's dumps */

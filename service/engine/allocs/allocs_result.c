@@ -39,11 +39,11 @@ static sonde_err build_from_table(struct allocs_window *window, struct sonde_pro
     alloc_sums_subtract(&sums, &window->before);
     describe(window, comment, sizeof comment);
     struct sonde_buf maps = {0};
-    alloc_report_read_maps(window->pid, &maps); /* libraries may have been loaded since */
+    alloc_report_read_maps(window->process, &maps); /* libraries may have been loaded since */
     struct alloc_report report = {
         .view = window->view,
         .sums = &sums,
-        .pid = window->pid,
+        .process = window->process,
         .maps = sonde_buf_slice(maps.len ? &maps : &window->maps),
         .mean = window->spec.probability > 0 ? 0 : window->spec.sample_bytes,
         .start_unix_ns = window->start_unix_ns,
@@ -66,7 +66,7 @@ static sonde_err build_dump(struct allocs_window *window, int which, struct sond
     *profile = NULL;
     sonde_err err = heap_text_open(window->dumps[which], &text, diag);
     if (!err)
-        err = heap_profile_build(window->base.engine, window->pid, &text, profile, diag);
+        err = heap_profile_build(window->base.engine, window->process, &text, profile, diag);
     heap_text_finish(&text);
     return err;
 }

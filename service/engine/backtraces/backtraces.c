@@ -131,7 +131,7 @@ static sonde_err collect(struct backtraces *all, struct engine_backtraces *answe
     if (!err && !(all->scratch = malloc((UNWIND_REMOTE_FRAMES + 2) * sizeof *all->scratch)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err)
-        err = backtraces_code_init(&all->code, all->engine, all->pid);
+        err = backtraces_code_init(&all->code, all->engine, all->process);
     if (err == SONDE_NOT_AVAILABLE)
         return sonde_fail(diag, err,
                           "the memory map of process %d cannot be read: run sonded as root or as "
@@ -140,6 +140,8 @@ static sonde_err collect(struct backtraces *all, struct engine_backtraces *answe
     answer->unix_ns = now_unix_ns();
     if (!err)
         err = walk_on_tracer(all);
+    if (!err)
+        err = backtraces_check(all, diag);
     if (!err)
         err = backtraces_name(all, answer);
     if (err)
@@ -172,7 +174,8 @@ static void perform(struct job *base) {
         .engine = base->engine,
         .spec = job->spec,
         .is_ticking = job->is_ticking,
-        .pid = job->target->info.pid,
+        .process = &job->target->link.process,
+        .pid = job->target->link.pid,
         .task_dir = -1,
     };
     hash_index_init(&all.stack_index);

@@ -30,7 +30,7 @@ struct backtraces_region {
 /* The code of a process, and the stack memory of the current thread. */
 struct backtraces_code {
     struct engine *engine;
-    pid_t pid;
+    const struct process_identity *process;
     struct generation *generation;
     struct backtraces_region *regions;
     uint32_t last;      /* the mapping found last */
@@ -40,7 +40,7 @@ struct backtraces_code {
     bool is_live;       /* more may be read from the live process */
 };
 SONDE_MUST_USE sonde_err backtraces_code_init(struct backtraces_code *code, struct engine *engine,
-                                              pid_t pid);
+                                              const struct process_identity *process);
 void backtraces_code_finish(struct backtraces_code *code);
 /* Uses the memory of a blocked thread, read on demand. */
 void backtraces_code_live(struct backtraces_code *code, uint64_t sp);
@@ -58,6 +58,7 @@ struct backtraces_stack {
 struct backtraces {
     struct engine *engine;
     struct engine_backtraces_spec spec;
+    const struct process_identity *process; /* of the target */
     pid_t pid;
     bool is_ticking; /* a capture is running: do not wake sleeping threads */
     int task_dir;
@@ -74,8 +75,11 @@ struct backtraces {
     pid_t other_tracer; /* another process that traces the target */
 };
 
-/* Opens task_dir and lists the threads. */
+/* Opens task_dir and lists the threads. All that is read through task_dir is of this process, even
+ * if its pid becomes another's. SONDE_TARGET_GONE: it is not the process that connected. */
 SONDE_MUST_USE sonde_err backtraces_list(struct backtraces *all, struct sonde_diag *diag);
+/* Before a walk, and after it: SONDE_TARGET_GONE if this is not the process that connected. */
+SONDE_MUST_USE sonde_err backtraces_check(const struct backtraces *all, struct sonde_diag *diag);
 /* Reads one thread's name, state and times. False if it has ended. */
 bool backtraces_read(struct backtraces *all, struct engine_thread *thread);
 enum backtraces_outcome {

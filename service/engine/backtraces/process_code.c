@@ -14,9 +14,10 @@
 #define RED_ZONE   128u
 #define FIRST_READ 8192u
 
-sonde_err backtraces_code_init(struct backtraces_code *code, struct engine *engine, pid_t pid) {
-    *code = (struct backtraces_code){.engine = engine, .pid = pid};
-    code->generation = symbolize_read_maps(pid, NULL);
+sonde_err backtraces_code_init(struct backtraces_code *code, struct engine *engine,
+                               const struct process_identity *process) {
+    *code = (struct backtraces_code){.engine = engine, .process = process};
+    code->generation = symbolize_read_maps(process, NULL);
     if (!code->generation)
         return SONDE_NOT_AVAILABLE;
     code->regions = calloc(code->generation->count + 1, sizeof *code->regions);
@@ -63,7 +64,7 @@ struct backtraces_region *backtraces_code_at(struct backtraces_code *code, uint6
 static void open_region(struct backtraces_code *code, struct backtraces_region *region) {
     int memfd = -1;
     region->is_open = true;
-    tables_open_mapping(code->engine, code->pid, region->mapping);
+    tables_open_mapping(code->engine, code->process, region->mapping);
     const struct symbol_module *module = mapping_module(region->mapping);
     if (!module || !region->mapping->has_bias ||
         tables_get(code->engine, module, &memfd, &region->bytes) != SONDE_OK)
@@ -101,7 +102,7 @@ static bool extend(struct backtraces_code *code, uint64_t offset) {
         size_t want = code->stack_bytes ? code->stack_bytes : FIRST_READ;
         if (want > BACKTRACES_STACK - code->stack_bytes)
             want = BACKTRACES_STACK - code->stack_bytes;
-        size_t got = read_memory(code->pid, code->stack_at + code->stack_bytes,
+        size_t got = read_memory(code->process->pid, code->stack_at + code->stack_bytes,
                                  code->stack + code->stack_bytes, want);
         code->stack_bytes += got;
         if (got == 0)
@@ -116,7 +117,7 @@ static bool read_word(void *context, uint64_t address, uint64_t *word) {
     struct backtraces_code *code = context;
     uint64_t offset = address - code->stack_at;
     if (offset > BACKTRACES_STACK - 8)
-        return read_memory(code->pid, address, word, sizeof *word) == sizeof *word;
+        return read_memory(code->process->pid, address, word, sizeof *word) == sizeof *word;
     if (offset + 8 > code->stack_bytes && (!code->is_live || !extend(code, offset)))
         return false;
     memcpy(word, code->stack + offset, sizeof *word);

@@ -61,6 +61,15 @@ static sonde_err add_threads(struct backtraces *all, DIR *dir) {
     return SONDE_OK;
 }
 
+sonde_err backtraces_check(const struct backtraces *all, struct sonde_diag *diag) {
+    if (process_identity_holds(all->process))
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_TARGET_GONE,
+                      "process %d is no longer the process that connected: it has ended, or its "
+                      "user or group changed",
+                      (int)all->pid);
+}
+
 sonde_err backtraces_list(struct backtraces *all, struct sonde_diag *diag) {
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/task", (int)all->pid);
@@ -72,7 +81,9 @@ sonde_err backtraces_list(struct backtraces *all, struct sonde_diag *diag) {
             close(own);
         return sonde_fail(diag, SONDE_TARGET_GONE, "the process %d has ended", (int)all->pid);
     }
-    sonde_err err = add_threads(all, dir);
+    sonde_err err = backtraces_check(all, diag);
+    if (!err)
+        err = add_threads(all, dir);
     closedir(dir);
     if (!err && all->thread_count == 0 && all->spec.tid)
         return sonde_fail(diag, SONDE_NOT_FOUND, "process %d has no thread %d", (int)all->pid,

@@ -211,7 +211,7 @@ void clock_read_cpu(struct target *target) {
     clockid_t id;
     struct timespec used;
     if (target->link.pid <= 0 || clock_getcpuclockid(target->link.pid, &id) != 0 ||
-        clock_gettime(id, &used) != 0)
+        clock_gettime(id, &used) != 0 || !process_identity_is_alive(&target->link.process))
         return;
     uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
     if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)

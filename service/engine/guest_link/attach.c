@@ -133,6 +133,8 @@ static const char *objection(const struct target *target, const sonde_guest_v1_H
         return "this sonded speaks another protocol version; install guest and sonded together";
     if (target->link.pid <= 0)
         return "the process is not visible to sonded (another pid namespace)";
+    if (!process_identity_holds(&target->link.process))
+        return "the process is not the one that connected";
     if (self != 0 && target->link.uid != 0 && target->link.uid != self)
         return "the process belongs to another user than sonded";
     if (target->engine->target_count >= ENGINE_MAX_TARGETS)

@@ -19,14 +19,12 @@
 #define MAX_WRITES   256 /* likewise */
 
 bool link_open(struct link *link, int fd) {
-    struct ucred peer;
-    socklen_t len = sizeof peer;
     link->fd = fd;
     link->last = &link->first;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
+    if (!process_identity_of_peer(fd, &link->process))
         return false;
-    link->pid = peer.pid;
-    link->uid = peer.uid;
+    link->pid = link->process.pid;
+    link->uid = link->process.ids.uids[1];
     return true;
 }
 

@@ -16,41 +16,29 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct table_job {
     struct job job;
     struct target *target;
     struct mapping *mapping;
-    pid_t pid;
     int memfd; /* -1 = no table */
     size_t bytes;
 };
 
-void tables_open_mapping(struct engine *engine, pid_t pid, struct mapping *mapping) {
-    if (mapping_module(mapping))
+void tables_open_mapping(struct engine *engine, const struct process_identity *process,
+                         struct mapping *mapping) {
+    if (mapping_module(mapping) || !process_rights_take(process))
         return;
     struct symbol_mapping from = mapping_as_symbol(mapping);
     struct symbol_module *module = NULL;
     struct sonde_diag diag = {0};
-    if (symbol_module_open(engine->symbols, pid, &from, &module, &diag) != SONDE_OK || !module)
+    sonde_err err = symbol_module_open(engine->symbols, process->pid, &from, &module, &diag);
+    process_rights_drop();
+    if (err || !module)
         return;
     mapping->has_bias = symbol_module_bias(module, &from, &mapping->bias);
     atomic_store_explicit(&mapping->module, module, memory_order_release);
-}
-
-/* A key of the file's contents for the table cache; empty when there is none. */
-static void identify(const struct symbol_module *module, char *out, size_t size) {
-    const char *build_id = symbol_module_build_id(module);
-    struct stat status;
-    out[0] = 0;
-    if (build_id[0])
-        snprintf(out, size, "%s", build_id);
-    else if (symbol_module_fd(module) >= 0 && fstat(symbol_module_fd(module), &status) == 0)
-        snprintf(out, size, "file-%llx-%llx-%llx-%llx.%lx", (unsigned long long)status.st_dev,
-                 (unsigned long long)status.st_ino, (unsigned long long)status.st_size,
-                 (unsigned long long)status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
 }
 
 /* The vdso is the same in every process, so ours is used. Its section headers are at its end. */
@@ -62,9 +50,8 @@ static size_t vdso_bytes(const Elf64_Ehdr *header) {
 
 sonde_err tables_get(struct engine *engine, const struct symbol_module *module, int *memfd,
                      size_t *bytes) {
-    char identity[UNWIND_CACHE_IDENTITY];
+    const char *identity = symbol_module_file_identity(module);
     struct sonde_diag diag = {0};
-    identify(module, identity, sizeof identity);
     if (symbol_module_kind(module) == SYMBOL_MODULE_VDSO) {
         const Elf64_Ehdr *header = (const Elf64_Ehdr *)getauxval(AT_SYSINFO_EHDR);
         if (!header)
@@ -83,7 +70,7 @@ static void open_and_compile(struct job *base) {
     struct engine *engine = base->engine;
     if (atomic_load(&engine->is_ending))
         return;
-    tables_open_mapping(engine, job->pid, job->mapping);
+    tables_open_mapping(engine, &job->target->link.process, job->mapping);
     const struct symbol_module *module = mapping_module(job->mapping);
     if (!module || !job->mapping->has_bias)
         return;
@@ -167,7 +154,6 @@ static void open_mapping(struct target *target, struct mapping *mapping) {
     job->job.complete = on_opened;
     job->target = target_retain(target);
     job->mapping = mapping_retain(mapping);
-    job->pid = target->link.pid;
     job->memfd = -1;
     mapping->is_opening = true;
     target->opening++;

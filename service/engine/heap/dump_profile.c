@@ -19,7 +19,7 @@
 
 struct naming {
     struct engine *engine;
-    pid_t pid;
+    const struct process_identity *process;
     struct generation *mapped;
     const struct sonde_profile *from;
     struct sonde_profile *into;
@@ -67,7 +67,7 @@ static void place(struct naming *naming, uint32_t location) {
     struct mapping *mapping = generation_find(naming->mapped, address);
     if (!mapping)
         return;
-    tables_open_mapping(naming->engine, naming->pid, mapping);
+    tables_open_mapping(naming->engine, naming->process, mapping);
     struct symbol_module *module = mapping_module(mapping);
     if (!module || !mapping->has_bias)
         return;
@@ -255,10 +255,10 @@ static sonde_err name_all(struct naming *naming, struct sonde_diag *diag) {
     return err ? sonde_fail(diag, err, "heap profile: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
 }
 
-static sonde_err name(struct engine *engine, pid_t pid, const struct sonde_profile *raw,
-                      struct generation *mapped, struct sonde_profile **profile,
-                      struct sonde_diag *diag) {
-    struct naming naming = {.engine = engine, .pid = pid, .from = raw, .mapped = mapped};
+static sonde_err name(struct engine *engine, const struct process_identity *process,
+                      const struct sonde_profile *raw, struct generation *mapped,
+                      struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct naming naming = {.engine = engine, .process = process, .from = raw, .mapped = mapped};
     sonde_err err = name_all(&naming, diag);
     if (!err)
         err = trim(naming.into, profile, diag);
@@ -280,10 +280,10 @@ static sonde_err describe_allocators(struct heap_located *located) {
     return SONDE_OK;
 }
 
-sonde_err heap_profile_locate(struct engine *engine, pid_t pid, const struct sonde_profile *raw,
-                              struct generation *mapped, struct heap_located *located,
-                              struct sonde_diag *diag) {
-    struct naming naming = {.engine = engine, .pid = pid, .from = raw, .mapped = mapped};
+sonde_err heap_profile_locate(struct engine *engine, const struct process_identity *process,
+                              const struct sonde_profile *raw, struct generation *mapped,
+                              struct heap_located *located, struct sonde_diag *diag) {
+    struct naming naming = {.engine = engine, .process = process, .from = raw, .mapped = mapped};
     *located = (struct heap_located){0};
     sonde_err err = name_all(&naming, diag);
     if (!err) {
@@ -305,8 +305,9 @@ void heap_located_finish(struct heap_located *located) {
     *located = (struct heap_located){0};
 }
 
-sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct heap_text *dump,
-                             struct sonde_profile **profile, struct sonde_diag *diag) {
+sonde_err heap_profile_build(struct engine *engine, const struct process_identity *process,
+                             struct heap_text *dump, struct sonde_profile **profile,
+                             struct sonde_diag *diag) {
     struct sonde_slice text = dump->bytes;
     struct sonde_profile *raw = NULL;
     *profile = NULL;
@@ -315,7 +316,7 @@ sonde_err heap_profile_build(struct engine *engine, pid_t pid, struct heap_text 
     heap_text_finish(dump);
     if (err)
         return err;
-    err = mapped ? name(engine, pid, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;
+    err = mapped ? name(engine, process, raw, mapped, profile, diag) : SONDE_OUT_OF_MEMORY;
     sonde_profile_destroy(raw);
     generation_destroy(mapped);
     return err;

@@ -10,18 +10,18 @@
 #include "service/engine/engine.h"
 #include "service/engine/heap/dump_text.h"
 #include "service/engine/report/address_space.h"
+#include "service/process/process_identity.h"
 
 #include "api/profile/profile.h"
-
-#include <sys/types.h>
 
 /* The executable mappings of lines in the format of /proc/PID/maps, sorted; NULL when out of
  * memory. */
 struct generation *heap_mappings(struct sonde_slice lines);
 
-/* The caller destroys *profile, which is NULL on failure. pid is the process whose files are named.
+/* The caller destroys *profile, which is NULL on failure. The files of `process` are named.
  * The dump's text is freed as soon as it has been parsed, so `dump` is empty afterwards. */
-SONDE_MUST_USE sonde_err heap_profile_build(struct engine *engine, pid_t pid,
+SONDE_MUST_USE sonde_err heap_profile_build(struct engine *engine,
+                                            const struct process_identity *process,
                                             struct heap_text *dump, struct sonde_profile **profile,
                                             struct sonde_diag *diag);
 
@@ -32,7 +32,8 @@ struct heap_located {
     uint32_t *locations; /* id in raw → id in the new profile */
     bool *is_allocator;  /* by the new id: a frame between malloc and the program's code */
 };
-SONDE_MUST_USE sonde_err heap_profile_locate(struct engine *engine, pid_t pid,
+SONDE_MUST_USE sonde_err heap_profile_locate(struct engine *engine,
+                                             const struct process_identity *process,
                                              const struct sonde_profile *raw,
                                              struct generation *mapped,
                                              struct heap_located *located, struct sonde_diag *diag);

@@ -18,6 +18,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#define NOBODY    65534
 #define MOST_SEEN (2 * ENGINE_HEAP_MAX_DUMPS)
 
 struct search {
@@ -141,6 +142,19 @@ static void look(const struct search *search, struct found *found) {
 
 /* ---- Answers ---- */
 
+/* The rights with which the files are opened that a dump names. A dump of an earlier version does
+ * not say who wrote it. */
+static struct process_identity writer_of(const char *dir) {
+    struct heap_saved_state memory = {.uid = NOBODY};
+    struct process_identity writer = {.pidfd = -1};
+    read_memory(dir, &memory, NULL);
+    for (int i = 0; i < 3; i++) {
+        writer.ids.uids[i] = memory.uid;
+        writer.ids.gids[i] = memory.uid == 0 ? 0 : NOBODY;
+    }
+    return writer;
+}
+
 /* Files are looked up in our own root, because the process's root has gone with it. */
 static sonde_err read_newest(const struct search *search, const struct found *found,
                              struct engine_heap_result *result, struct sonde_diag *diag) {
@@ -157,7 +171,8 @@ static sonde_err read_newest(const struct search *search, const struct found *fo
         return sonde_fail_os(diag, errno, "heap profile %06u.heap cannot be read", search->number);
     result->epoch = found->items[0].dump.epoch;
     result->unix_ns = found->items[0].dump.unix_ns;
-    sonde_err err = heap_read_dump(search->job.engine, fd, getpid(), search->raw, result, diag);
+    struct process_identity writer = writer_of(dir);
+    sonde_err err = heap_read_dump(search->job.engine, fd, &writer, search->raw, result, diag);
     close(fd);
     return err;
 }

@@ -55,18 +55,18 @@ static uint64_t find_in_file(int fd, const char **name) {
 }
 
 /* Converts an ELF address of the program to its address in the process. */
-static uint64_t relocate(struct engine *engine, pid_t pid, const struct stat *file,
-                         uint64_t address) {
+static uint64_t relocate(struct engine *engine, const struct process_identity *process,
+                         const struct stat *file, uint64_t address) {
     struct sonde_buf text = {0};
     uint64_t found = 0;
-    alloc_report_read_maps(pid, &text);
+    alloc_report_read_maps(process, &text);
     struct generation *mapped = heap_mappings(sonde_buf_slice(&text));
     for (uint32_t i = 0; mapped && i < mapped->count && !found; i++) {
         struct mapping *mapping = mapped->mappings[i];
         if (mapping->inode != file->st_ino || mapping->device_major != major(file->st_dev) ||
             mapping->device_minor != minor(file->st_dev))
             continue;
-        tables_open_mapping(engine, pid, mapping);
+        tables_open_mapping(engine, process, mapping);
         uint64_t place = mapping->has_bias ? address + mapping->bias : 0;
         if (place >= mapping->start && place < mapping->end)
             found = place;
@@ -76,17 +76,29 @@ static uint64_t relocate(struct engine *engine, pid_t pid, const struct stat *fi
     return found;
 }
 
-uint64_t heap_find_mallctl(struct engine *engine, pid_t pid, const char **name) {
+static int open_program(const struct process_identity *process) {
     char path[64];
-    struct stat file;
-    snprintf(path, sizeof path, "/proc/%d/exe", (int)pid);
+    snprintf(path, sizeof path, "/proc/%d/exe", (int)process->pid);
+    if (!process_identity_holds(process) || !process_rights_take(process))
+        return -1;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
+    process_rights_drop();
+    if (fd < 0 || process_identity_holds(process))
+        return fd;
+    close(fd);
+    return -1;
+}
+
+uint64_t heap_find_mallctl(struct engine *engine, const struct process_identity *process,
+                           const char **name) {
+    struct stat file;
+    int fd = open_program(process);
     *name = "";
     if (fd < 0)
         return 0;
     uint64_t address = fstat(fd, &file) == 0 ? find_in_file(fd, name) : 0;
     if (address)
-        address = relocate(engine, pid, &file, address);
+        address = relocate(engine, process, &file, address);
     close(fd);
     if (!address)
         *name = "";

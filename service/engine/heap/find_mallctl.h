@@ -6,8 +6,10 @@
 #define SONDE_SERVICE_ENGINE_HEAP_FIND_MALLCTL_H
 
 #include "service/engine/engine_state.h"
+#include "service/process/process_identity.h"
 
 /* The address in the process; 0 = not found, then *name is "". */
-uint64_t heap_find_mallctl(struct engine *engine, pid_t pid, const char **name);
+uint64_t heap_find_mallctl(struct engine *engine, const struct process_identity *process,
+                           const char **name);
 
 #endif

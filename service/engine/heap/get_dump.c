@@ -17,7 +17,6 @@ struct delivery {
     struct job job;
     struct heap_call *call;
     int fd; /* -1 = the table of Sonde's sampler */
-    pid_t pid;
     struct table_reading reading;
 };
 
@@ -34,8 +33,8 @@ static sonde_err note_origin(int fd, struct sonde_profile *profile) {
                                      "sizes)");
 }
 
-sonde_err heap_read_dump(struct engine *engine, int fd, pid_t pid, bool raw,
-                         struct engine_heap_result *result, struct sonde_diag *diag) {
+sonde_err heap_read_dump(struct engine *engine, int fd, const struct process_identity *process,
+                         bool raw, struct engine_heap_result *result, struct sonde_diag *diag) {
     struct heap_text text;
     sonde_err err = heap_text_open(fd, &text, diag);
     if (!err && !sonde_jemalloc_is_dump(text.bytes))
@@ -43,7 +42,7 @@ sonde_err heap_read_dump(struct engine *engine, int fd, pid_t pid, bool raw,
     if (!err && raw)
         err = heap_text_take(&text, &result->text);
     else if (!err)
-        err = heap_profile_build(engine, pid, &text, &result->profile, diag);
+        err = heap_profile_build(engine, process, &text, &result->profile, diag);
     if (!err && !raw)
         err = note_origin(fd, result->profile);
     if (err) {
@@ -71,7 +70,8 @@ static void perform(struct job *base) {
     struct engine_heap_result result = {.unix_ns = now_unix_ns(), .epoch = delivery->call->epoch};
     struct sonde_diag diag = {0};
     sonde_err err = delivery->fd < 0 ? read_table(delivery, &result, &diag)
-                                     : heap_read_dump(base->engine, delivery->fd, delivery->pid,
+                                     : heap_read_dump(base->engine, delivery->fd,
+                                                      &delivery->call->target->link.process,
                                                       delivery->call->raw, &result, &diag);
     delivery->call->on_result(delivery->call->context, err, err ? &diag : NULL,
                               err ? NULL : &result);
@@ -100,10 +100,8 @@ void heap_deliver(struct heap_call *call, int fd) {
         fail(call, SONDE_OUT_OF_MEMORY, NULL);
         return;
     }
-    *delivery = (struct delivery){.job = {.perform = perform, .complete = complete},
-                                  .call = call,
-                                  .fd = fd,
-                                  .pid = call->target->link.pid};
+    *delivery = (struct delivery){
+        .job = {.perform = perform, .complete = complete}, .call = call, .fd = fd};
     if (fd < 0) {
         table_reading_init(&delivery->reading, call->target->heap);
         delivery->reading.older_than_ms = call->older_than_ms;

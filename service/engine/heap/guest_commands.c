@@ -117,14 +117,13 @@ void heap_send(struct heap *heap, struct heap_call *call) {
 struct search {
     struct job job;
     struct target *target; /* retained */
-    pid_t pid;
     uint64_t mallctl;
     const char *name;
 };
 
 static void search(struct job *base) {
     struct search *job = container_of(base, struct search, job);
-    job->mallctl = heap_find_mallctl(base->engine, job->pid, &job->name);
+    job->mallctl = heap_find_mallctl(base->engine, &job->target->link.process, &job->name);
 }
 
 static void on_searched(struct engine *engine, struct job *base) {
@@ -148,8 +147,7 @@ static bool launch_search(struct heap *heap) {
     if (!job)
         return false;
     *job = (struct search){.job = {.perform = search, .complete = on_searched},
-                           .target = target_retain(heap->target),
-                           .pid = heap->target->link.pid};
+                           .target = target_retain(heap->target)};
     target_start_job(heap->target, heap->target->engine->builders, &job->job);
     return true;
 }

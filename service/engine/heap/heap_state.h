@@ -123,7 +123,7 @@ void heap_forget_totals(struct heap *heap);
 struct table_reading {
     struct alloc_view *view; /* retained, like base */
     struct alloc_base *base;
-    pid_t pid;
+    const struct process_identity *process; /* of the target */
     uint64_t mean, older_than_ms;
     char comment[160];
 };
@@ -138,9 +138,10 @@ SONDE_MUST_USE sonde_err table_read_text(const struct table_reading *reading,
                                          struct sonde_buf *text, struct sonde_diag *diag);
 
 /* get_dump.c */
-/* Reads jemalloc's text from fd (borrowed), unchanged or as a profile. pid: the process whose files
- * it names. Worker. */
-SONDE_MUST_USE sonde_err heap_read_dump(struct engine *engine, int fd, pid_t pid, bool raw,
+/* Reads jemalloc's text from fd (borrowed), unchanged or as a profile. process: whose files it
+ * names. Worker. */
+SONDE_MUST_USE sonde_err heap_read_dump(struct engine *engine, int fd,
+                                        const struct process_identity *process, bool raw,
                                         struct engine_heap_result *result, struct sonde_diag *diag);
 /* Answers the call with the dump in fd and frees the call. Takes fd; -1 = use the table of Sonde's
  * sampler. */

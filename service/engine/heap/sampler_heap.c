@@ -61,7 +61,7 @@ void heap_update_table(struct heap *heap, const sonde_guest_v1_HeapAnswer *answe
 void table_reading_init(struct table_reading *reading, const struct heap *heap) {
     *reading = (struct table_reading){.view = alloc_view_retain(heap->table),
                                       .base = heap->base,
-                                      .pid = heap->target->link.pid,
+                                      .process = &heap->target->link.process,
                                       .mean = heap->state.sample_bytes};
     if (heap->base)
         atomic_fetch_add_explicit(&heap->base->refs, 1, memory_order_relaxed);
@@ -95,10 +95,10 @@ static sonde_err read_sums(const struct table_reading *reading, struct alloc_sum
 
 static void fill(const struct table_reading *reading, struct sonde_buf *maps,
                  const struct alloc_sums *sums, struct alloc_report *report) {
-    alloc_report_read_maps(reading->pid, maps);
+    alloc_report_read_maps(reading->process, maps);
     *report = (struct alloc_report){.view = reading->view,
                                     .sums = sums,
-                                    .pid = reading->pid,
+                                    .process = reading->process,
                                     .maps = sonde_buf_slice(maps),
                                     .mean = reading->mean,
                                     .live = true,

@@ -9,10 +9,10 @@
 void heap_saved_state_write(const struct heap_saved_state *memory, const struct heap_dumps *dumps,
                             FILE *file) {
     fprintf(file,
-            "sonde-heap 1\nprocess %" PRId32 " ticks %" PRIu64 "\nactive %d since %" PRId64
-            " lease %" PRId64 " interval %u keep %u %" PRIu64 " epoch %" PRIu64
-            "\nowner %s\nname %s\n",
-            memory->pid, memory->ticks, memory->active, memory->since_unix_ns,
+            "sonde-heap 1\nprocess %" PRId32 " ticks %" PRIu64 " uid %" PRIu32
+            "\nactive %d since %" PRId64 " lease %" PRId64 " interval %u keep %u %" PRIu64
+            " epoch %" PRIu64 "\nowner %s\nname %s\n",
+            memory->pid, memory->ticks, memory->uid, memory->active, memory->since_unix_ns,
             memory->lease_until_unix_ns, memory->interval_s, memory->keep_dumps, memory->keep_bytes,
             memory->epoch, memory->owner, memory->name);
     for (uint32_t i = 0; i < dumps->count; i++)
@@ -63,12 +63,16 @@ void heap_saved_state_read(struct heap_saved_state *memory, struct heap_dumps *d
     char line[512];
     int32_t pid;
     uint64_t ticks;
+    uint32_t uid;
     if (!fgets(line, sizeof line, file) || strcmp(line, "sonde-heap 1\n") != 0)
         return;
     for (int i = 0; i < MAX_LINES && fgets(line, sizeof line, file); i++) {
-        if (sscanf(line, "process %" SCNd32 " ticks %" SCNu64, &pid, &ticks) == 2) {
+        uid = memory->uid;
+        if (sscanf(line, "process %" SCNd32 " ticks %" SCNu64 " uid %" SCNu32, &pid, &ticks,
+                   &uid) >= 2) {
             memory->pid = pid;
             memory->ticks = ticks;
+            memory->uid = uid;
         } else if (strncmp(line, "active ", 7) == 0) {
             read_activity(memory, line);
         } else if (strncmp(line, "owner ", 6) == 0) {

@@ -4,7 +4,7 @@
  * dumps:
  *
  *     sonde-heap 1
- *     process <pid> ticks <n>                 the process and its start: for dump_retention.h
+ *     process <pid> ticks <n> uid <n>         the process, its start and its user
  *     active 1 since <ns> lease <ns> interval <s> keep <dumps> <bytes> epoch <n>
  *     owner <text>
  *     name <text>                             of the target, for reading it after its end
@@ -24,6 +24,7 @@
 struct heap_saved_state {
     int32_t pid;
     uint64_t ticks; /* since boot; 0 = not known */
+    uint32_t uid;   /* its user */
     bool active;
     int64_t since_unix_ns, lease_until_unix_ns;
     uint32_t interval_s, keep_dumps;

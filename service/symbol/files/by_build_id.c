@@ -2,7 +2,8 @@
  *
  * Finds modules by build-id, for addresses that come without a process. A build-id is looked up in
  * three places: open modules, debug files on disk (uploads first), and the cache, whose tables may
- * have outlived the file they were built from. */
+ * have outlived the file they were built from. Anybody can write a file with any build-id, so
+ * trusted files (file_identity.h) come before those of users. */
 #include "service/symbol/files/file_info.h"
 #include "service/symbol/files/files.h"
 #include "service/symbol/store.h"
@@ -91,15 +92,22 @@ static bool has_id(const struct symbol_module *module, const char *build_id) {
     return module && strcmp(module->build_id, build_id) == 0;
 }
 
+static bool fits(const struct symbol_module *module, const char *build_id, bool trusted) {
+    return has_id(module, build_id) &&
+           (!trusted || file_identity_is_shared(module->file_identity[0] ? module->file_identity
+                                                                         : module->identity));
+}
+
 /* Prefers a module with a debug file to one without. The result is retained. */
-static struct symbol_module *find_open(struct symbol_store *store, const char *build_id) {
+static struct symbol_module *find_open(struct symbol_store *store, const char *build_id,
+                                       bool trusted) {
     struct symbol_module *best = NULL;
     lock_take(&store->lock);
     for (struct symbol_module *at = store->modules; at; at = at->next)
-        if (has_id(at, build_id) && at->fd >= 0 && (!best || best->debug_fd < 0))
+        if (fits(at, build_id, trusted) && at->fd >= 0 && (!best || best->debug_fd < 0))
             best = at;
     for (uint32_t i = 0; i < SYMBOL_RECENT_MODULES && !best; i++)
-        best = has_id(store->recent[i], build_id) ? store->recent[i] : NULL;
+        best = fits(store->recent[i], build_id, trusted) ? store->recent[i] : NULL;
     if (best)
         best->references++;
     lock_drop(&store->lock);
@@ -137,8 +145,8 @@ static struct symbol_module *find_in_roots(struct symbol_store *store, const cha
     return NULL;
 }
 
-/* A symbol table's file is called "<identity>.symbols", and an identity "<build-id>-<hash>". */
-static bool find_identity(const struct symbol_cache *cache, const char *build_id,
+/* A symbol table's file is called "<identity>.symbols", and an identity "<build-id>-<hash>...". */
+static bool find_identity(const struct symbol_cache *cache, const char *build_id, bool trusted,
                           char identity[SYMBOL_IDENTITY_MAX]) {
     int fd = cache->directory >= 0 ? openat(cache->directory, ".", O_RDONLY | O_CLOEXEC) : -1;
     DIR *listing = fd >= 0 ? fdopendir(fd) : NULL;
@@ -149,7 +157,8 @@ static bool find_identity(const struct symbol_cache *cache, const char *build_id
     for (struct dirent *item; listing && !found && (item = readdir(listing)) != NULL;) {
         const char *dot = strrchr(item->d_name, '.');
         found = dot && strcmp(dot, ".symbols") == 0 && strncmp(item->d_name, build_id, len) == 0 &&
-                item->d_name[len] == '-' && dot - item->d_name < SYMBOL_IDENTITY_MAX;
+                item->d_name[len] == '-' && dot - item->d_name < SYMBOL_IDENTITY_MAX &&
+                (!trusted || file_identity_is_shared(item->d_name));
         if (found)
             snprintf(identity, SYMBOL_IDENTITY_MAX, "%.*s", (int)(dot - item->d_name),
                      item->d_name);
@@ -161,7 +170,8 @@ static bool find_identity(const struct symbol_cache *cache, const char *build_id
 
 static struct symbol_module *find_in_cache(struct symbol_store *store, const char *build_id) {
     char identity[SYMBOL_IDENTITY_MAX];
-    if (!find_identity(&store->cache, build_id, identity))
+    if (!find_identity(&store->cache, build_id, true, identity) &&
+        !find_identity(&store->cache, build_id, false, identity))
         return NULL;
     struct symbol_file_info info = {0};
     bool has_info = read_file_info(&store->cache, identity, &info);
@@ -188,9 +198,11 @@ sonde_err symbol_module_find(struct symbol_store *store, const char *build_id,
     if (!symbol_build_id_read(build_id, wanted))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "\"%.80s\" is not a build-id (4 to 64 hexadecimal digits)", build_id);
-    struct symbol_module *found = find_open(store, wanted);
+    struct symbol_module *found = find_open(store, wanted, true);
     if (!found)
         found = find_in_roots(store, wanted);
+    if (!found)
+        found = find_open(store, wanted, false);
     if (!found)
         found = find_in_cache(store, wanted);
     if (!found)

@@ -10,6 +10,7 @@
 #ifndef SONDE_SERVICE_SYMBOL_FILES_FILES_H
 #define SONDE_SERVICE_SYMBOL_FILES_FILES_H
 
+#include "service/symbol/files/file_identity.h"
 #include "service/symbol/symbol.h"
 
 #define SYMBOL_BUILD_ID_TEXT   65 /* 32 bytes in hex and a NUL */
@@ -59,7 +60,7 @@ struct symbol_file {
     enum symbol_file_kind kind;
     enum symbol_file_state state;
     enum symbol_quality quality;
-    char identity[96]; /* accepted by symbol_files_evict */
+    char identity[FILE_IDENTITY_MAX]; /* accepted by symbol_files_evict */
     char build_id[SYMBOL_BUILD_ID_TEXT];
     char name[256];       /* base name of the module; "" = unknown */
     uint64_t bytes;       /* on disk */

@@ -236,7 +236,7 @@ static bool set_debug_file(struct symbol_module *module, int fd) {
     return taken;
 }
 
-static int open_upload(const struct symbol_store *store, const char *build_id) {
+int symbol_upload_open(const struct symbol_store *store, const char *build_id) {
     char path[SYMBOL_BUILD_ID_TEXT + 32];
     snprintf(path, sizeof path, "uploads/.build-id/%.2s/%s.debug", build_id, build_id + 2);
     return openat(store->cache.directory, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
@@ -259,7 +259,7 @@ void symbol_store_use_upload(struct symbol_store *store, const char *build_id) {
     symbol_recent_remove_all(store, build_id);
     struct symbol_module *module = next_of(store, build_id, NULL);
     while (module) {
-        int fd = open_upload(store, build_id);
+        int fd = symbol_upload_open(store, build_id);
         if (fd >= 0 && set_debug_file(module, fd)) {
             symbol_module_improve_symbols(module);
             symbol_module_lines(module, NULL); /* starts building it */

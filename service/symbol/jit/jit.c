@@ -4,6 +4,7 @@
  * Both JIT files grow while the process runs, so they are read again from time to time. The result
  * is reference-counted, because lookups may still use the previous one, and the last one stays when
  * the process is gone. Where both files know an address, the jitdump wins, because it has lines. */
+#include "service/process/process_identity.h"
 #include "service/symbol/jit/jitdump.h"
 #include "service/symbol/jit/perf_map.h"
 #include "service/symbol/locate/locate.h"
@@ -297,7 +298,7 @@ static void refresh(struct symbol_module *module) {
     if (is_early(&sources->looked, &now, LOOK_MS))
         return;
     sources->looked = now;
-    if (symbol_process_start(module->pid) != module->process_start)
+    if (process_start_ticks(module->pid) != module->process_start)
         return; /* the process is gone, and its pid may be another's */
     int fd = symbol_perf_map_open(module->pid);
     bool is_new = fd >= 0 && fstat(fd, &info) == 0 && changed(&sources->map_stat, &info);

@@ -74,20 +74,9 @@ static bool is_dump(const char *path, pid_t inner, pid_t outer) {
     return (base[end] == 0 || strcmp(base + end, DELETED) == 0) && (pid == inner || pid == outer);
 }
 
-/* Opens it by /proc/PID/map_files, which also works for a deleted file, else by its path. */
 static int open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
-    char link[128];
-    struct stat info;
-    snprintf(link, sizeof link, "/proc/%d/map_files/%llx-%llx", (int)pid,
-             (unsigned long long)mapping->start, (unsigned long long)mapping->end);
-    int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0)
-        fd = symbol_open_no_link(pid, mapping->path);
-    if (fd >= 0 && (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))) {
-        close(fd);
-        fd = -1;
-    }
-    return fd;
+    int fd = symbol_open_mapped(pid, mapping);
+    return fd >= 0 ? fd : symbol_open_no_link(pid, mapping->path);
 }
 
 /* Opens the first jitdump that the process has mapped executable. */

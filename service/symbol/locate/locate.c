@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/locate/locate.h"
 
+#include "service/process/process_identity.h"
 #include "service/symbol/locate/proc_maps.h"
 
 #include <errno.h>
@@ -66,20 +67,6 @@ int symbol_open_in_root(pid_t pid, const char *path) {
 
 int symbol_open_no_link(pid_t pid, const char *path) {
     return open_in_root(pid, path, O_NOFOLLOW);
-}
-
-uint64_t symbol_process_start(pid_t pid) {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[len > 0 ? len : 0] = 0;
-    const char *at = strrchr(text, ')'); /* the name before it can contain any character */
-    for (int field = 2; at && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at ? strtoull(at + 1, NULL, 10) : 0;
 }
 
 /* --- identity --------------------------------------------------------------------------------- */
@@ -181,11 +168,17 @@ static int accept(struct search *search, int fd, bool by_kernel) {
     return -1;
 }
 
-static int try_map_files(struct search *search) {
+int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
     char path[128];
-    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)search->pid,
-             (unsigned long long)search->mapping->start, (unsigned long long)search->mapping->end);
-    return accept(search, open_regular(AT_FDCWD, path, 0), true);
+    snprintf(path, sizeof path, "/proc/%d/map_files/%llx-%llx", (int)pid,
+             (unsigned long long)mapping->start, (unsigned long long)mapping->end);
+    process_rights_pause();
+    int found = open(path, O_PATH | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", found);
+    int fd = process_rights_resume() && found >= 0 ? open_regular(AT_FDCWD, path, 0) : -1;
+    if (found >= 0)
+        close(found);
+    return fd;
 }
 
 /* A deleted program can be opened this way without privileges. */
@@ -205,7 +198,7 @@ int symbol_locate_file(pid_t pid, const struct symbol_mapping *mapping,
     struct search search = {.pid = pid, .mapping = mapping};
     size_t len = strlen(mapping->path), tail = strlen(DELETED);
     bool deleted = len > tail && strcmp(mapping->path + len - tail, DELETED) == 0;
-    int fd = try_map_files(&search);
+    int fd = accept(&search, symbol_open_mapped(pid, mapping), true);
     if (fd < 0)
         fd = try_exe(&search);
     if (fd < 0)
@@ -231,7 +224,9 @@ int symbol_vdso_open(uint64_t *size) {
         fclose(maps);
     size_t len = found ? line.mapping.end - line.mapping.start : 0;
     int fd = found ? memfd_create("sonde-vdso", MFD_CLOEXEC) : -1;
-    if (fd >= 0 && write(fd, (const void *)(uintptr_t)line.mapping.start, len) != (ssize_t)len) {
+    bool good = fd >= 0 && fchmod(fd, 0600) == 0 && /* others may not write it: it is trusted */
+                write(fd, (const void *)(uintptr_t)line.mapping.start, len) == (ssize_t)len;
+    if (fd >= 0 && !good) {
         close(fd);
         fd = -1;
     }

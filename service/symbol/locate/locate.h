@@ -3,7 +3,8 @@
  * Opens the file behind a mapping of a live process, and its debug files. The path of a mapping is
  * only a hint, because by now it can be another file, and the process can have another root. An
  * opened file is accepted if its device and inode match the mapping, or if its build-id matches the
- * one in the process's memory. Thread safety: any thread. */
+ * one in the process's memory. Files are opened with the rights of the calling thread
+ * (service/process). Thread safety: any thread. */
 #ifndef SONDE_SERVICE_SYMBOL_LOCATE_LOCATE_H
 #define SONDE_SERVICE_SYMBOL_LOCATE_LOCATE_H
 
@@ -23,7 +24,8 @@ int symbol_locate_remapped(pid_t pid, const struct symbol_mapping *mapping, uint
 
 /* Opens the debug file of the ELF file at `path`: by build-id under each of the ':'-separated
  * roots, then by .gnu_debuglink. Each is tried in the process's root (pid 0 = none), then in ours.
- * The debug file's build-id or checksum must match. -1 = none. */
+ * The debug file's build-id or checksum must match, and beside the ELF file it must belong to that
+ * file's owner, to root or to sonded's own user. -1 = none. */
 int symbol_locate_debug(const struct elf_file *elf, pid_t pid, const char *path, const char *roots);
 
 /* Opens the file to which dwz moved shared DWARF, as named by .gnu_debugaltlink in the file at
@@ -38,13 +40,14 @@ int symbol_open_in_root(pid_t pid, const char *path);
 /* The same, but fails if the last part of the path is a symbolic link. */
 int symbol_open_no_link(pid_t pid, const char *path);
 
+/* Opens the regular file behind a mapping by /proc/PID/map_files, which works for a deleted file,
+ * too. Finding the file needs sonded's rights, reading it those of the calling thread
+ * (service/process). -1 = not allowed, or no such mapping. */
+int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping);
+
 /* A copy of our own vdso in memory; -1 = none. All 64-bit processes of a kernel have the same
  * one. */
 int symbol_vdso_open(uint64_t *size);
-
-/* When the process started, in clock ticks since boot; 0 = it is gone. Distinguishes processes that
- * had the same pid. */
-uint64_t symbol_process_start(pid_t pid);
 
 /* The running kernel's build-id in hex; "" = unknown. */
 void symbol_kernel_build_id(char text[2 * ELF_BUILD_ID_MAX + 1]);

@@ -14,6 +14,7 @@
 
 struct wanted {
     pid_t pid;
+    bool is_beside; /* the candidate is in the file's own folder, where others may write */
     const struct elf_file *elf;
     uint8_t build_id[ELF_BUILD_ID_MAX];
     size_t build_id_len;
@@ -34,6 +35,14 @@ static bool crc_fits(int fd, uint32_t wanted) {
     for (off_t at = 0; (len = pread(fd, bytes, sizeof bytes, at)) > 0; at += len)
         crc = crc32(crc, (const Bytef *)bytes, (uInt)len);
     return len == 0 && (uint32_t)crc == wanted;
+}
+
+/* In a folder like /tmp everybody can offer a debug file. */
+static bool has_fitting_owner(const struct wanted *wanted, int fd) {
+    struct stat file, debug;
+    return fstat(fd, &debug) == 0 &&
+           (!wanted->is_beside || debug.st_uid == 0 || debug.st_uid == geteuid() ||
+            (fstat(wanted->elf->input.fd, &file) == 0 && debug.st_uid == file.st_uid));
 }
 
 /* Compares build-ids if both files have one, else the checksum of the debuglink. */
@@ -58,7 +67,7 @@ static int try_path(const struct wanted *wanted, const char *path) {
         int fd = symbol_open_in_root(roots[i], path);
         bool itself =
             fd >= 0 && wanted->elf->input.fd >= 0 && same_inode(fd, wanted->elf->input.fd);
-        if (fd >= 0 && !itself && fits(wanted, fd))
+        if (fd >= 0 && !itself && has_fitting_owner(wanted, fd) && fits(wanted, fd))
             return fd;
         if (fd >= 0)
             close(fd);
@@ -93,18 +102,19 @@ static int try_build_id(const struct wanted *wanted, const char *roots) {
     return try_roots(wanted, roots, rest);
 }
 
-static int try_link(const struct wanted *wanted, const char *path, const char *name,
-                    const char *roots) {
+static int try_link(struct wanted *wanted, const char *path, const char *name, const char *roots) {
     char candidate[PATH_MAX];
     const char *slash = strrchr(path, '/');
     int directory = slash ? (int)(slash - path) : 0, fd = -1;
     if (path[0] != '/')
         return -1;
+    wanted->is_beside = true;
     if (snprintf(candidate, sizeof candidate, "%.*s/%s", directory, path, name) < PATH_MAX)
         fd = try_path(wanted, candidate);
     if (fd < 0 &&
         snprintf(candidate, sizeof candidate, "%.*s/.debug/%s", directory, path, name) < PATH_MAX)
         fd = try_path(wanted, candidate);
+    wanted->is_beside = false;
     if (fd < 0 &&
         snprintf(candidate, sizeof candidate, "%.*s/%s", directory, path, name) < PATH_MAX)
         fd = try_roots(wanted, roots, candidate);

@@ -13,12 +13,13 @@
 
 #include "api/bytes.h"
 #include "api/error.h"
+#include "service/symbol/files/file_identity.h"
 #include "service/symbol/table/bucket_index.h"
 
 #define SYMBOL_TABLE_MAGIC   0x316d7953646e6f53ull /* "SondSym1" */
 #define SYMBOL_TABLE_VERSION 1u
 #define SYMBOL_NO_SYMBOL     UINT32_MAX
-#define SYMBOL_IDENTITY_MAX  96
+#define SYMBOL_IDENTITY_MAX  FILE_IDENTITY_MAX
 
 struct symbol_table_header {
     uint64_t magic;

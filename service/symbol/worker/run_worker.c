@@ -43,15 +43,35 @@ bool symbol_module_has_dwarf(struct symbol_module *module) {
     return dwarf_fd(module) >= 0;
 }
 
-/* The package of split DWARF units beside the file (.dwp); -1 = none. */
+/* The package of split DWARF units beside the file (.dwp), which must have the same owner, so that
+ * nobody has sonded read a file of somebody else; -1 = none. */
 static int open_package(int fd) {
     char link[64], path[PATH_MAX];
+    struct stat file, package;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t len = readlink(link, path, sizeof path - sizeof ".dwp");
     if (len <= 0)
         return -1;
     memcpy(path + len, ".dwp", sizeof ".dwp");
-    return open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    int found = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (found >= 0 &&
+        (fstat(fd, &file) != 0 || fstat(found, &package) != 0 || file.st_uid != package.st_uid)) {
+        close(found);
+        found = -1;
+    }
+    return found;
+}
+
+/* The file to which dwz moved shared DWARF, in our own root. A file of a user can name any path,
+ * and this thread has sonded's rights, so then only files that everybody may read count. -1 =
+ * none. */
+static int open_alt(const struct symbol_module *module, int dwarf) {
+    int fd = symbol_locate_alt_of(dwarf, 0, module->store->debug_roots);
+    if (fd >= 0 && !file_identity_is_shared(module->identity) && !file_is_public(fd)) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
 }
 
 static int copy_fd(int fd) {
@@ -70,9 +90,7 @@ static bool collect_fds(struct symbol_module *module, bool is_symbols, int out,
     int none = open("/dev/null", O_RDWR | O_CLOEXEC);
     int dwarf = is_symbols ? module->debug_fd : dwarf_fd(module);
     bool wants_more = dwarf >= 0 && !is_symbols, whole = is_symbols || dwarf >= 0;
-    int alt = wants_more && module->alt_fd < 0
-                  ? symbol_locate_alt_of(dwarf, 0, module->store->debug_roots)
-                  : -1;
+    int alt = wants_more && module->alt_fd < 0 ? open_alt(module, dwarf) : -1;
     int package = wants_more ? open_package(dwarf) : -1;
     fds[0] = fds[1] = fds[2] = -1;
     fds[SYMBOL_WORKER_MAIN] = copy_fd(module->fd);

@@ -135,10 +135,18 @@ static bool is_ours(pid_t tracer) {
     return access(path, F_OK) == 0;
 }
 
+/* Whether the thread still belongs to the process of task_dir. While we trace it, nobody else gets
+ * its tid. */
+static bool belongs(int task_dir, pid_t tid) {
+    char name[16];
+    snprintf(name, sizeof name, "%d", (int)tid);
+    return faccessat(task_dir, name, F_OK, 0) == 0;
+}
+
 static enum tracee_state seize(int task_dir, pid_t tid, struct tracee_stop *stop) {
     for (int i = 0; i < ATTEMPTS; i++) {
         if (ptrace(PTRACE_SEIZE, tid, 0, 0) == 0)
-            return TRACEE_BLOCKED;
+            return belongs(task_dir, tid) ? TRACEE_BLOCKED : TRACEE_GONE;
         if (errno != EPERM)
             return TRACEE_GONE;
         stop->tracer = tracer_of(task_dir, tid);

@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define UNWIND_CACHE_IDENTITY 128u         /* bytes at most */
+#define UNWIND_CACHE_IDENTITY 224u         /* bytes at most */
 #define UNWIND_CACHE_ENTRIES  512u         /* open memfds at most */
 #define UNWIND_CACHE_MEMORY   (256u << 20) /* bytes in them at most */
 #define UNWIND_CACHE_LIMIT    (1ull << 30) /* default limit of the directory */

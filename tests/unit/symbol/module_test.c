@@ -454,24 +454,6 @@ TEST(trap_8_ifuncs_and_untyped_labels_count_and_data_does_not) {
     symbol_store_destroy(store);
 }
 
-TEST(equal_files_share_a_module_and_different_files_do_not) {
-    struct symbol_store *store = fixture_store(NULL, NULL);
-    compile("gcc", "-O2", "left");
-    CHECK_INT(fixture_run("cp left right && strip -o third left"), ==, 0);
-    struct symbol_module *left = fixture_module(store, fixture_path("left"));
-    struct symbol_module *again = fixture_module(store, fixture_path("left"));
-    struct symbol_module *right = fixture_module(store, fixture_path("right"));
-    struct symbol_module *third = fixture_module(store, fixture_path("third"));
-    CHECK(left == again && left == right);
-    CHECK(third != left); /* the same build-id, other symbols */
-    CHECK_STR(symbol_module_build_id(third), symbol_module_build_id(left));
-    symbol_module_release(left);
-    symbol_module_release(again);
-    symbol_module_release(right);
-    symbol_module_release(third);
-    symbol_store_destroy(store);
-}
-
 TEST(anonymous_memory_and_missing_files_have_no_names_but_a_reason) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     struct symbol_mapping mapping = {.start = 0x1000, .end = 0x2000, .path = ""};

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A user tries to see, through root's sonded, files and processes that it may not see: by claiming mappings, by running a
+set-uid program over the guest's connection, and by a process id that root's process gets later."""
+
+import os
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+from tests.e2e.users import GUESTS, NOBODY, RPC, guest_environment, install, sonded, start, stop, targets
+from tests.hostile import fake_guest
+
+PROGRAM = """
+#include <unistd.h>
+__attribute__((noinline)) void secret_recipe(void) { for (;;) { pause(); __asm__ volatile(""); } }
+int main(void) { secret_recipe(); return 0; }
+"""
+SECRET, PUBLIC, SET_UID = (os.path.join(stack.WORK, name) for name in ("secret", "public", "set-uid"))
+START = 0x10000000
+
+
+def build():
+    for path, mode in ((SECRET, 0o700), (PUBLIC, 0o755), (SET_UID, 0o4755)):
+        # Different build-ids, so that no program has the tables of another.
+        subprocess.run(["gcc", "-g", "-O1", f"-DNAME={os.path.basename(path)!r}", f"-Wl,--build-id=0x{os.urandom(16).hex()}", "-x",
+                        "c", "-", "-o", path], input=PROGRAM, text=True, check=True)
+        os.chmod(path, mode)
+
+
+def claimed(path):
+    """A mapping of the program's code, as a process would have it, and the address of secret_recipe in it."""
+    text = subprocess.run(["readelf", "-lW", path], capture_output=True, text=True, check=True).stdout
+    words = next(line for line in text.splitlines() if "LOAD" in line and " R E " in line).split()
+    offset, vaddr, size = (int(words[i], 16) for i in (1, 2, 4))
+    text = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    symbol = int(next(line for line in text.splitlines() if line.endswith(" secret_recipe")).split()[0], 16)
+    info = os.stat(path)
+    page = offset & ~4095
+    mapping = (START, START + (size + offset - page + 4095 & ~4095), page, os.major(info.st_dev), os.minor(info.st_dev), info.st_ino,
+               path)
+    return mapping, START + symbol - vaddr + offset - page
+
+
+def claim(path, name, report):
+    guest = fake_guest.Guest(GUESTS)
+    tag, _ = guest.hello(name)
+    assert tag == fake_guest.WELCOME, tag
+    guest.maps([claimed_mapping[path]])
+    report([len(table["image"]) for table in guest.tables()])
+
+
+def ask(path, name):
+    """What a user learns by a claim: the sizes of its unwind tables, and the name of secret_recipe's address."""
+    puppet = fake_guest.Puppet(NOBODY, claim, path, name)
+    try:
+        return puppet.result(), stack.sonde("symbol", name, hex(address[path]), "--service", RPC)[0]
+    finally:
+        puppet.kill()
+
+
+def test_a_claimed_mapping_of_an_unreadable_program_gets_no_table_and_no_names():
+    service = sonded("--everybody")
+    try:
+        tables, names = ask(SECRET, "claims-secret")
+        check.equal(tables, [])
+        assert "secret_recipe" not in names, names
+        tables, names = ask(PUBLIC, "claims-public")  # the claim itself is well-formed
+        check.equal(len(tables), 1)
+        check.contains(names, "secret_recipe")
+    finally:
+        stop(service)
+
+
+def test_a_claimed_mapping_of_a_program_that_root_runs_gets_no_table_and_no_names():
+    service = sonded("--everybody")
+    mine = start(SECRET, env=guest_environment("mine"), stdout=subprocess.DEVNULL)
+    try:
+        check.until(lambda: "mine" in targets(), what="root's server")
+        check.contains(stack.sonde("threads", "mine", "--service", RPC)[0], "secret_recipe")
+        tables, names = ask(SECRET, "claims-secret")
+        check.equal(tables, [])
+        assert "secret_recipe" not in names, names
+    finally:
+        stop(mine)
+        stop(service)
+
+
+def test_an_unreadable_debug_file_gives_no_names_to_others():
+    split, debug = os.path.join(stack.WORK, "split"), os.path.join(stack.WORK, "split.debug")
+    subprocess.run(["objcopy", "--only-keep-debug", PUBLIC, debug], check=True)
+    subprocess.run(["objcopy", "--strip-all", f"--add-gnu-debuglink={debug}", PUBLIC, split], check=True)
+    os.chmod(debug, 0o600)
+    claimed_mapping[split], address[split] = claimed(PUBLIC)
+    info = os.stat(split)
+    claimed_mapping[split] = claimed_mapping[split][:5] + (info.st_ino, split)
+    service, mine = sonded("--everybody"), None
+    try:
+        mine = start(split, env=guest_environment("mine"), stdout=subprocess.DEVNULL)
+        check.until(lambda: "mine" in targets(), what="root's server")
+        check.contains(stack.sonde("threads", "mine", "--service", RPC)[0], "secret_recipe")
+        tables, names = ask(split, "claims-split")
+        check.equal(len(tables), 1)
+        assert "secret_recipe" not in names, names
+    finally:
+        for process in filter(None, (mine, service)):
+            stop(process)
+
+
+def become_program(path, name, report):
+    guest = fake_guest.Guest(GUESTS)
+    tag, _ = guest.hello(name)
+    assert tag == fake_guest.WELCOME, tag
+    os.set_inheritable(guest.socket.fileno(), True)
+    report(os.getpid())
+    os.execv(path, [path])
+
+
+def runs(pid, path):
+    with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+        sleeps = stat.read().rsplit(")", 1)[1].split()[0] == "S"
+    return os.readlink(f"/proc/{pid}/exe") == path and sleeps
+
+
+def threads_after_exec(path, name, status):
+    service = sonded("--everybody")
+    puppet = fake_guest.Puppet(NOBODY, become_program, path, name)
+    try:
+        pid = puppet.result()
+        check.until(lambda: runs(pid, path), what=f"exec of {path}")
+        with open(f"/proc/{pid}/status", encoding="ascii") as file:
+            uids = next(line for line in file if line.startswith("Uid:")).split()
+        return uids[2], stack.sonde("threads", name, "--service", RPC, status=status)
+    finally:
+        puppet.kill()
+        stop(service)
+
+
+def test_a_program_run_by_its_own_user_is_shown_after_exec():
+    euid, (out, _) = threads_after_exec(PUBLIC, "runs-public", 0)
+    check.equal(euid, str(NOBODY))
+    check.contains(out, "secret_recipe")
+
+
+def test_a_set_uid_program_is_not_shown_to_the_user_who_runs_it():
+    euid, (out, err) = threads_after_exec(SET_UID, "runs-set-uid", 1)
+    if euid != "0":
+        raise check.Skip("set-uid programs do not work in this folder")
+    assert "secret_recipe" not in out, out
+    check.contains(err, "is no longer the process that connected")
+
+
+def leave_socket_behind(name, report):
+    guest = fake_guest.Guest(GUESTS)
+    tag, _ = guest.hello(name)
+    assert tag == fake_guest.WELCOME, tag
+    report(os.getpid())
+    holder = os.fork()
+    if holder == 0:
+        return  # sleeps with the socket
+    report(holder)
+    os._exit(0)
+
+
+def start_with_pid(pid):
+    """Starts root's SECRET as process `pid`."""
+    for _ in range(1000):
+        with open("/proc/sys/kernel/ns_last_pid", "w", encoding="ascii") as file:
+            file.write(str(pid - 1))
+        process = start(SECRET)
+        if process.pid == pid:
+            return process
+        stop(process)
+    raise AssertionError(f"no process got the pid {pid}")
+
+
+def test_a_process_with_a_reused_pid_is_not_shown():
+    if not os.path.exists("/proc/sys/kernel/ns_last_pid"):
+        raise check.Skip("the kernel cannot choose a pid")
+    service, root, holder = sonded("--everybody"), None, None
+    puppet = fake_guest.Puppet(NOBODY, leave_socket_behind, "left-behind")
+    try:
+        pid, holder = puppet.result(), puppet.result()
+        puppet.reap()
+        root = start_with_pid(pid)
+        check.until(lambda: runs(pid, SECRET), what="root's process")
+        out, err = stack.sonde("threads", "left-behind", "--service", RPC, status=1)
+        assert "secret_recipe" not in out, out
+        check.contains(err, "is no longer the process that connected")
+    finally:
+        if holder:
+            os.kill(holder, 9)
+        for process in filter(None, (root, service)):
+            stop(process)
+
+
+install()
+build()
+claimed_mapping, address = {}, {}
+for program in (SECRET, PUBLIC):
+    claimed_mapping[program], address[program] = claimed(program)
+check.main(globals())
