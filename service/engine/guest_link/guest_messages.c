@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define DUMP_SEALS  (F_SEAL_SHRINK | F_SEAL_WRITE)
+#define DUMP_SEALS  (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 #define TABLE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW)
 
 static sonde_err on_hello(struct target *target, const frames_from_guest *message) {
@@ -84,7 +84,8 @@ static sonde_err on_cpu_account(struct target *target, const frames_from_guest *
     return SONDE_OK;
 }
 
-/* A dump's size is checked where it is read, which has a message for users. */
+/* A dump must not grow either: its new part would be a hole. Its size is checked where it is read,
+ * which has a message for users. */
 static bool is_dump(int fd) {
     uint64_t bytes;
     return shared_memory_is_sealed(fd, DUMP_SEALS, 1, UINT64_MAX, &bytes) &&

@@ -46,7 +46,8 @@ def heap(sequence, verb, more=b""):
 def inputs():
     welcome, done = message(1, number(1, 1)), message(5, number(1, 0))
     yield "capture", welcome + config(1, 10**6) + table(0, GOOD) + table(1, GOOD) + done + config(2, 10**7) + config(3, 0)
-    yield "wall", welcome + config(1, 10**7, 2, 10**7) + done + config(2, 0)
+    yield "wall", (welcome + config(1, 10**7, 2, 10**6) + table(0, GOOD) + table(1, GOOD) + table(2, GOOD) + done +
+                   config(2, 10**7, 2, 10**6) + config(3, 0))
     yield "clocks", config(1, 10**6, 1) + done + config(2, 10**6, 2) + config(3, 10**6, 3) + config(4, 0)
     for name, kind in (("wrong", WRONG), ("unsealed", UNSEALED), ("file", FILE), ("device", DEVICE), ("fifo", FIFO)):
         yield name, config(1, 10**7) + table(0, kind) + table(0, GOOD) + done + config(2, 0)

@@ -3,6 +3,7 @@
  * How sonded reads the sampler's table: valid entries are summed, invalid ones are skipped. */
 #include "service/engine/allocs/alloc_table_view.h"
 #include "tests/unit/check.h"
+#include "tests/unit/temporary.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -197,4 +198,16 @@ TEST(memory_that_is_no_table_is_refused) {
     CHECK_INT(alloc_view_open(fd, 1, &view), ==, SONDE_PROTOCOL); /* too short */
     close(fd);
     CHECK_INT(alloc_view_open(-1, 1, &view), ==, SONDE_PROTOCOL);
+}
+
+/* Its owner could truncate it, which would be SIGBUS for sonded. */
+TEST(an_ordinary_file_with_a_table_is_refused) {
+    struct alloc_header header = {.magic = ALLOC_MAGIC, .version = 1};
+    struct alloc_view *view;
+    char path[32];
+    int fd = mkstemp(temporary_template(path, sizeof path));
+    CHECK(ftruncate(fd, ALLOC_BYTES) == 0 && unlink(path) == 0);
+    CHECK_INT(pwrite(fd, &header, sizeof header, 0), ==, sizeof header);
+    CHECK_INT(alloc_view_open(fd, 1, &view), ==, SONDE_PROTOCOL);
+    close(fd);
 }

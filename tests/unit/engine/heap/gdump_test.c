@@ -12,6 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define DUMP_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+
 static uint32_t left_over(void) {
     FILE *pipe = popen("ls -A | grep -c 'jeprof.*heap$'", "r");
     uint32_t count = 0;
@@ -55,16 +57,54 @@ static void on_switched(void *context, sonde_err err, const struct sonde_diag *d
                         size_t dump_count) {
 }
 
-static void send_gdump(struct fake_guest *guest, uint64_t skipped) {
-    sonde_guest_v1_FromGuest message = sonde_guest_v1_FromGuest_init_zero;
+/* Memory with 100 bytes, of which some are written. */
+static int make_dump(size_t written, int seals) {
     int fd = memfd_create("dump", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    CHECK(fd >= 0 && write(fd, (char[100]){0}, 100) == 100);
-    CHECK_INT(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), ==, 0);
+    CHECK(fd >= 0 && write(fd, (char[100]){0}, written) == (ssize_t)written);
+    CHECK(ftruncate(fd, 100) == 0 && (!seals || fcntl(fd, F_ADD_SEALS, seals) == 0));
+    return fd;
+}
+
+/* Closes fd. */
+static void send_descriptor(struct fake_guest *guest, uint64_t skipped, int fd) {
+    sonde_guest_v1_FromGuest message = sonde_guest_v1_FromGuest_init_zero;
+    CHECK(fd >= 0);
     message.which_message = sonde_guest_v1_FromGuest_heap_gdump_tag;
     message.message.heap_gdump.bytes = 100;
     message.message.heap_gdump.skipped = skipped;
     fake_send(guest, &message, fd);
     close(fd);
+}
+
+static void send_gdump(struct fake_guest *guest, uint64_t skipped) {
+    send_descriptor(guest, skipped, make_dump(100, DUMP_SEALS));
+}
+
+TEST(a_guest_that_sends_anything_but_a_whole_sealed_dump_is_disconnected) {
+    struct stage stage = {0};
+    int ends[2];
+    place_make(&stage.place);
+    stage.engine = place_engine(&stage.place);
+    CHECK_INT(pipe(ends), ==, 0);
+    int wrong[] = {
+        make_dump(100, 0),
+        make_dump(100, F_SEAL_SHRINK | F_SEAL_GROW),
+        make_dump(100, F_SEAL_SHRINK | F_SEAL_WRITE),
+        make_dump(0, DUMP_SEALS), /* a hole */
+        open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+        open("/dev/zero", O_RDONLY | O_CLOEXEC),
+        ends[0],
+    };
+    for (uint32_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        struct fake_guest guest;
+        fake_attach(&guest, stage.place.socket, "server", i);
+        send_descriptor(&guest, 0, wrong[i]);
+        CHECK(fake_is_disconnected(&guest));
+        fake_close(&guest);
+    }
+    close(ends[1]);
+    engine_destroy(stage.engine);
+    place_remove(&stage.place);
 }
 
 TEST(h7_dumps_that_the_rate_limits_drop_are_counted_in_the_state) {

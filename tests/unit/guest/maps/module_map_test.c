@@ -3,11 +3,13 @@
 
 #include "tests/unit/check.h"
 #include "tests/unit/guest/fake_tables.h"
+#include "tests/unit/temporary.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <unistd.h>
 
 static struct maps read_maps(void) {
@@ -114,6 +116,34 @@ TEST(tables_that_are_not_sealed_or_not_tables_are_refused) {
     CHECK_INT(module_map_add_table(1, module->start, 0, sizeof junk, open("/dev/zero", O_RDONLY)),
               ==, EINVAL);
     CHECK_INT(module_map_images(), ==, 0);
+    module_map_clear();
+    maps_finish(&maps);
+}
+
+/* An ordinary file with the bytes of this program's table, which the service could truncate. */
+static int copy_to_file(int table, uint64_t bytes) {
+    char path[32];
+    int fd = mkstemp(temporary_template(path, sizeof path));
+    CHECK(fd >= 0 && unlink(path) == 0);
+    CHECK_INT(sendfile(fd, table, &(off_t){0}, bytes), ==, bytes);
+    close(table);
+    return fd;
+}
+
+TEST(a_table_in_an_ordinary_file_or_a_pipe_is_refused) {
+    struct maps maps = read_maps();
+    const struct maps_module *module = module_of(&maps, (uint64_t)read_maps);
+    uint64_t bias, bytes;
+    int ends[2];
+    CHECK_INT(module_map_set_modules(&maps, 1), ==, 0);
+    int fd = own_table(module, &bias, &bytes);
+    int file = copy_to_file(fcntl(fd, F_DUPFD_CLOEXEC, 0), bytes);
+    CHECK_INT(module_map_add_table(1, module->start, bias, bytes, file), ==, EINVAL);
+    CHECK_INT(pipe(ends), ==, 0);
+    CHECK_INT(module_map_add_table(1, module->start, bias, bytes, ends[0]), ==, EINVAL);
+    CHECK_INT(module_map_add_table(1, module->start, bias, bytes, fd), ==, 0);
+    CHECK_INT(module_map_images(), ==, 1);
+    close(ends[1]);
     module_map_clear();
     maps_finish(&maps);
 }
