@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The scopes of the request's token; 0 if it has no token, or an unknown one. */
 static unsigned token_scopes(const struct request_context *context) {
@@ -35,7 +36,7 @@ static bool is_known_host(const struct request_context *context, enum http_trust
 }
 
 static bool check_host(struct request_context *context) {
-    if (is_known_host(context, http_request_trust(context->request)) || token_scopes(context))
+    if (is_known_host(context, http_request_trust(context->request)) || context->has_token)
         return true;
     reply_status(context->request, context->family, 421, "PERMISSION_DENIED",
                  "the Host header is not a name of this gateway: use localhost or 127.0.0.1, or "
@@ -43,14 +44,45 @@ static bool check_host(struct request_context *context) {
     return false;
 }
 
+static bool is_local(enum http_trust trust) {
+    return trust == HTTP_LOCAL || trust == HTTP_UNIX;
+}
+
+/* On loopback and unix sockets root and the user who runs the gateway may ask. Somebody whom the
+ * kernel does not know any more may not. */
+static bool is_own_user(const struct request_context *context) {
+    uid_t uid;
+    return http_request_uid(context->request, &uid) && (uid == 0 || uid == geteuid());
+}
+
+static bool is_admitted(const struct request_context *context, enum http_trust trust) {
+    const struct gateway *gateway = context->gateway;
+    return trust == HTTP_CERTIFIED || gateway->insecure || context->has_token ||
+           (is_local(trust) && (gateway->serves_everybody || is_own_user(context)));
+}
+
+/* The service shows other local users only their own processes, unless they have a token. The user
+ * of a closed connection is (uid_t)-1, who has none. */
+static void limit_user(struct request_context *context, enum http_trust trust) {
+    if (!is_local(trust) || context->has_token || is_own_user(context))
+        return;
+    context->is_limited = true;
+    context->uid = (uid_t)-1;
+    (void)http_request_uid(context->request, &context->uid);
+}
+
 static bool check_access(struct request_context *context) {
     enum http_trust trust = http_request_trust(context->request);
-    if (trust == HTTP_LOCAL || trust == HTTP_UNIX || trust == HTTP_CERTIFIED ||
-        context->gateway->insecure || token_scopes(context))
+    limit_user(context, trust);
+    if (is_admitted(context, trust))
         return true;
     if (trust == HTTP_CERT_REFUSED)
         reply_status(context->request, context->family, 403, "PERMISSION_DENIED",
                      "certificate role error");
+    else if (is_local(trust))
+        reply_status(context->request, context->family, 401, "UNAUTHENTICATED",
+                     "this gateway serves its own user and root: send a token (Authorization: "
+                     "Bearer ...), or start it with --loopback everybody");
     else
         reply_error(context->request, context->family, SONDE_UNAUTHENTICATED, NULL);
     return false;
@@ -100,30 +132,45 @@ static bool check_size(struct request_context *context) {
     return false;
 }
 
-/* Whether an Origin header ("https://host:port") names the host and port of the Host header. */
-static bool is_own_origin(struct sonde_slice origin, struct sonde_slice authority) {
-    const char *slashes = memmem(origin.data, origin.len, "://", 3);
+/* Whether an Origin or Referer header ("https://host:port/...") names the host and port of the Host
+ * header. */
+static bool is_own_origin(struct sonde_slice url, struct sonde_slice authority) {
+    const char *slashes = memmem(url.data, url.len, "://", 3);
     if (!slashes)
         return false;
-    size_t skip = (size_t)(slashes - origin.data) + 3;
-    return origin.len - skip == authority.len &&
-           strncasecmp(origin.data + skip, authority.data, authority.len) == 0;
+    const char *host = slashes + 3;
+    size_t left = url.len - (size_t)(host - url.data);
+    const char *end = memchr(host, '/', left);
+    size_t len = end ? (size_t)(end - host) : left;
+    return len == authority.len && strncasecmp(host, authority.data, authority.len) == 0;
+}
+
+/* Browsers say where a request comes from: Sec-Fetch-Site; older ones Origin, or for a GET only
+ * Referer. Clients that are not browsers send none of them. */
+static bool is_cross_site(const struct request_context *context) {
+    struct sonde_slice site = http_request_header(context->request, "sec-fetch-site");
+    struct sonde_slice origin = http_request_header(context->request, "origin");
+    struct sonde_slice referer = http_request_header(context->request, "referer");
+    struct sonde_slice authority = http_request_authority(context->request);
+    if (site.data)
+        return !sonde_slice_equals(site, "same-origin") && !sonde_slice_equals(site, "none");
+    if (origin.data)
+        return !is_own_origin(origin, authority);
+    return referer.len > 0 && !is_own_origin(referer, authority);
 }
 
 /* Refuses cross-site requests: a page of another site must not change state through the browser of
- * someone who visits it. */
+ * someone who visits it, nor start captures. */
 static bool check_site(struct request_context *context) {
-    struct sonde_slice site = http_request_header(context->request, "sec-fetch-site");
-    struct sonde_slice origin = http_request_header(context->request, "origin");
-    if (!changes_state(context))
-        return true;
-    if (site.data && (sonde_slice_equals(site, "same-origin") || sonde_slice_equals(site, "none")))
-        return true;
-    if (!site.data &&
-        (!origin.data || is_own_origin(origin, http_request_authority(context->request))))
+    bool changes = changes_state(context);
+    if ((!changes && !(context->route->flags & ROUTE_WORKS)) || !is_cross_site(context))
         return true;
     reply_status(context->request, context->family, 403, "PERMISSION_DENIED",
-                 "cross-site request refused: a page of another site must not change state here");
+                 changes
+                     ? "cross-site request refused: a page of another site must not change state "
+                       "here"
+                     : "cross-site request refused: a page of another site must not start captures "
+                       "here");
     return false;
 }
 
@@ -231,6 +278,7 @@ void gateway_on_request(void *gateway, struct http_request *request) {
         .content_type = http_request_header(request, "content-type"),
         .user_agent = http_request_header(request, "user-agent"),
     };
+    context.has_token = token_scopes(&context) != 0;
     query_parse(&context.query, http_request_query(request));
     dispatch(&context, is_good_prefix);
     query_finish(&context.query);

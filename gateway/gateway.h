@@ -22,6 +22,7 @@ struct gateway {
     const char *default_target;    /* --target; NULL = none */
     struct sonde_tokens *tokens;   /* one of which strangers must send; NULL = none configured */
     bool insecure;                 /* strangers need no token */
+    bool serves_everybody;         /* other local users need no token */
     const char *const *host_names; /* allowed in a Host header, besides loopback's names */
     size_t host_name_count;
     bool redact_arguments;
@@ -49,6 +50,7 @@ enum {
     ROUTE_GET_READS = 16,    /* with ROUTE_CHANGES_STATE: GET and HEAD change nothing */
     ROUTE_TAIL = 32,         /* the handler reads what matches the path's {...} */
     ROUTE_SCOPE_READ = 64,   /* with ROUTE_CHANGES_STATE: the scope read is enough */
+    ROUTE_WORKS = 128,       /* costs the target something; refused to pages of other sites */
 };
 
 #define SMALL_BODY (1u << 20)
@@ -86,6 +88,9 @@ struct request_context {
     struct negotiate_headers headers;
     unsigned method; /* METHOD_*; METHOD_GET for HEAD */
     bool head;       /* the handler must not start anything */
+    bool has_token;  /* sent a token of the gateway's file */
+    bool is_limited; /* to what the user `uid` of this machine may see and control */
+    uid_t uid;
 };
 
 /* Handles one request; for http_options.on_request. `gateway` is the struct gateway. */

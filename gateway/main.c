@@ -11,10 +11,10 @@
 #include "api/container_of.h"
 #include "api/options.h"
 #include "api/paths.h"
+#include "api/secret_file.h"
 #include "api/tokens.h"
 #include "clients/c/client.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@
 struct settings {
     struct sonde_option_list listen, tls_names, host_names;
     const char *service, *service_ca, *service_cert, *service_key, *target, *token_file;
-    const char *tls_cert, *tls_key, *tls_client_ca;
+    const char *loopback, *tls_cert, *tls_key, *tls_client_ca;
     bool insecure, http2, quiet, redact;
     uint64_t grace_s, max_connections;
 };
@@ -45,8 +45,10 @@ static const struct sonde_option table[] = {
            "address of sonded: unix:PATH or HOST:PORT (default: the local one)"),
     OPTION("target", 't', "NAME", "SONDE_TARGET", TEXT, target, 0, 0,
            "target for requests that do not name one"),
+    OPTION("loopback", 0, "WHO", "SONDE_LOOPBACK", TEXT, loopback, 0, 0,
+           "local users who need no token: own (and root; the default), everybody"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
-           "access tokens for remote clients, one per line: TOKEN [read,control]"),
+           "access tokens for other users and machines, one per line: TOKEN [read,control]"),
     OPTION("tls-cert", 0, "FILE", "SONDE_TLS_CERT", TEXT, tls_cert, 0, 0,
            "server certificate chain (PEM); enables TLS on all TCP listeners"),
     OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0,
@@ -140,16 +142,13 @@ static void raise_file_limit(void) {
 
 static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
                              struct sonde_diag *diag) {
-    char text[SONDE_TOKENS_MAX_FILE];
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return sonde_fail_os(diag, errno, "cannot read --token-file");
-    size_t len = fread(text, 1, sizeof text, file);
-    bool good = !ferror(file) && len < sizeof text;
-    fclose(file);
-    sonde_err err = good ? sonde_tokens_parse((struct sonde_slice){text, len}, 1, tokens, diag)
-                         : sonde_fail(diag, SONDE_IO, "cannot read --token-file");
-    explicit_bzero(text, sizeof text);
+    struct sonde_buf text = {.limit = SONDE_TOKENS_MAX_FILE};
+    sonde_err err = sonde_file_read(path, "token file", SONDE_FILE_SECRET, &text, diag);
+    if (!err)
+        err = sonde_tokens_parse(sonde_buf_slice(&text), 1, tokens, diag);
+    if (text.data)
+        explicit_bzero(text.data, text.len);
+    sonde_buf_finish(&text);
     return err;
 }
 
@@ -242,7 +241,7 @@ int main(int argc, char **argv) {
     static struct gateway gateway; /* the signal thread may use it until the process exits */
     struct sonde_diag diag = {0};
     struct settings settings = {
-        .listen = {{DEFAULT_LISTEN}, 1}, .grace_s = 5, .max_connections = 4096};
+        .listen = {{DEFAULT_LISTEN}, 1}, .loopback = "own", .grace_s = 5, .max_connections = 4096};
     block_signals();
     raise_file_limit();
     sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
@@ -251,11 +250,16 @@ int main(int argc, char **argv) {
     if (!err && argc > 1)
         err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
                          argv[1]);
+    if (!err && strcmp(settings.loopback, "own") != 0 &&
+        strcmp(settings.loopback, "everybody") != 0)
+        err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT,
+                         "--loopback %.64s: expected own or everybody", settings.loopback);
     if (!err && settings.token_file)
         err = read_tokens(settings.token_file, &gateway.tokens, &diag);
     if (!err) {
         gateway.default_target = settings.target;
         gateway.insecure = settings.insecure;
+        gateway.serves_everybody = strcmp(settings.loopback, "everybody") == 0;
         gateway.host_names = settings.host_names.items;
         gateway.host_name_count = settings.host_names.count;
         gateway.redact_arguments = settings.redact;

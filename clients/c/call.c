@@ -349,12 +349,12 @@ static struct client_call *create(struct client *client, const struct client_met
 }
 
 /* Metadata, request and half close out; metadata, status and a message in. */
-static void fill_ops(struct client_call *call, grpc_op ops[6], grpc_metadata *authorization,
-                     bool has_token) {
+static void fill_ops(struct client_call *call, grpc_op ops[6], grpc_metadata *metadata,
+                     size_t metadata_count) {
     memset(ops, 0, 6 * sizeof *ops);
     ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
-    ops[0].data.send_initial_metadata.count = has_token ? 1 : 0;
-    ops[0].data.send_initial_metadata.metadata = authorization;
+    ops[0].data.send_initial_metadata.count = metadata_count;
+    ops[0].data.send_initial_metadata.metadata = metadata;
     ops[1].op = GRPC_OP_SEND_MESSAGE;
     ops[1].data.send_message.send_message = call->request;
     ops[2].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
@@ -378,13 +378,29 @@ static void start_sending(struct client_call *call, grpc_op ops[6]) {
     batch(call, ops + 5, 1, &call->receive_tag);
 }
 
-static void start(struct client_call *call, const char *token) {
+/* Appends the caller's token and user; returns their number. The caller unrefs the values. */
+static size_t add_caller(const struct client_caller *caller, grpc_metadata metadata[2]) {
     char value[512];
+    size_t count = 0;
+    if (caller->token && *caller->token) {
+        snprintf(value, sizeof value, "Bearer %s", caller->token);
+        metadata[count].key = grpc_slice_from_static_string("authorization");
+        metadata[count++].value = grpc_slice_from_copied_string(value);
+        explicit_bzero(value, sizeof value);
+    }
+    if (caller->is_limited) {
+        snprintf(value, sizeof value, "%u", caller->uid);
+        metadata[count].key = grpc_slice_from_static_string("sonde-caller-uid");
+        metadata[count++].value = grpc_slice_from_copied_string(value);
+    }
+    return count;
+}
+
+static void start(struct client_call *call, const struct client_caller *caller) {
     grpc_op ops[6];
-    grpc_metadata authorization = {.key = grpc_slice_from_static_string("authorization")};
-    snprintf(value, sizeof value, "Bearer %s", token ? token : "");
-    authorization.value = grpc_slice_from_copied_string(value);
-    fill_ops(call, ops, &authorization, token && *token);
+    grpc_metadata metadata[2];
+    size_t count = add_caller(caller, metadata);
+    fill_ops(call, ops, metadata, count);
     call->is_sending = call->is_receiving = true;
     if (call->method->sends) {
         start_sending(call, ops);
@@ -395,8 +411,8 @@ static void start(struct client_call *call, const char *token) {
     } else {
         batch(call, ops, 6, &call->unary_tag);
     }
-    grpc_slice_unref(authorization.value);
-    explicit_bzero(value, sizeof value);
+    while (count > 0)
+        grpc_slice_unref(metadata[--count].value);
 }
 
 /* Takes bytes; NULL is the half close. Does nothing once the call is over: on_end reports that. */
@@ -442,10 +458,14 @@ static bool enlist(struct client_call *call) {
 
 struct client_call *
 client_call_start_sending(struct client *client, const struct client_method *method,
-                          const ProtobufCMessage *request, uint32_t deadline_ms, const char *token,
+                          const ProtobufCMessage *request, uint32_t deadline_ms,
+                          const struct client_caller *caller,
                           const struct client_callbacks *callbacks,
                           void (*on_sent)(void *context, struct client_call *call), void *context) {
+    struct client_caller own = caller ? *caller : (struct client_caller){0};
     struct client_call *call = create(client, method, deadline_ms);
+    if (!own.token)
+        own.token = client->token;
     if (!call)
         return NULL;
     call->callbacks = *callbacks;
@@ -455,7 +475,7 @@ client_call_start_sending(struct client *client, const struct client_method *met
     pthread_mutex_lock(&call->lock);
     bool is_open = enlist(call);
     if (is_open)
-        start(call, token ? token : client->token);
+        start(call, &own);
     pthread_mutex_unlock(&call->lock);
     if (!is_open) {
         release_core(call);
@@ -466,8 +486,8 @@ client_call_start_sending(struct client *client, const struct client_method *met
 
 struct client_call *client_call_start(struct client *client, const struct client_method *method,
                                       const ProtobufCMessage *request, uint32_t deadline_ms,
-                                      const char *token, const struct client_callbacks *callbacks,
-                                      void *context) {
-    return client_call_start_sending(client, method, request, deadline_ms, token, callbacks, NULL,
+                                      const struct client_caller *caller,
+                                      const struct client_callbacks *callbacks, void *context) {
+    return client_call_start_sending(client, method, request, deadline_ms, caller, callbacks, NULL,
                                      context);
 }

@@ -19,6 +19,7 @@
 #include "api/error.h"
 
 #include <protobuf-c/protobuf-c.h>
+#include <sys/types.h>
 
 #define CLIENT_MAX_MESSAGE_BYTES (32u << 20) /* largest answer */
 
@@ -96,18 +97,25 @@ struct client_callbacks {
     bool (*on_chunk)(void *context, struct client_call *call, struct client_chunk *chunk);
 };
 
-/* deadline_ms 0 = none. token NULL = the client's own, "" = none; the gateway passes on that of the
- * HTTP request. The request is packed before this returns. Returns NULL if out of memory or
- * while the client is being destroyed. Any thread. */
+/* On whose behalf a call is made; the gateway passes on who sent the HTTP request. */
+struct client_caller {
+    const char *token; /* NULL = the client's own, "" = none */
+    bool is_limited;   /* to what the user `uid` of this machine may see and control */
+    uid_t uid;
+};
+
+/* deadline_ms 0 = none. caller NULL = the client itself. The request is packed before this returns.
+ * Returns NULL if out of memory or while the client is being destroyed. Any thread. */
 struct client_call *client_call_start(struct client *client, const struct client_method *method,
                                       const ProtobufCMessage *request, uint32_t deadline_ms,
-                                      const char *token, const struct client_callbacks *callbacks,
-                                      void *context);
+                                      const struct client_caller *caller,
+                                      const struct client_callbacks *callbacks, void *context);
 /* For methods with many requests. on_sent reports that the last request has been sent; the next
  * one, or the end, may be sent from then on. */
 struct client_call *
 client_call_start_sending(struct client *client, const struct client_method *method,
-                          const ProtobufCMessage *first, uint32_t deadline_ms, const char *token,
+                          const ProtobufCMessage *first, uint32_t deadline_ms,
+                          const struct client_caller *caller,
                           const struct client_callbacks *callbacks,
                           void (*on_sent)(void *context, struct client_call *call), void *context);
 /* Sends the next request; NULL ends the requests. Call it once after each on_sent. The request is

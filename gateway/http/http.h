@@ -16,6 +16,8 @@
 #include "api/bytes.h"
 #include "api/error.h"
 
+#include <sys/types.h>
+
 #define HTTP_MAX_LISTENERS 16
 #define HTTP_MAX_BODY      (4u << 20) /* above it 413; less with over 128 connections */
 #define HTTP_UNKNOWN       UINT64_MAX
@@ -37,7 +39,7 @@ struct http_options {
     size_t client_name_count;
     bool http2;               /* offer HTTP/2 on open listeners too */
     bool log;                 /* one line per request on stderr */
-    uint32_t max_connections; /* 0 = 4096 */
+    uint32_t max_connections; /* 0 = 4096; one peer may have half of them */
     void (*on_request)(void *context, struct http_request *request);
     void (*on_post)(void *context, struct http_post *post);
     /* Adds headers to answers that the server writes itself (413, broken requests). May be NULL. */
@@ -65,8 +67,8 @@ void http_server_destroy(struct http_server *server);
 
 /* What is known about the client. */
 enum http_trust {
-    HTTP_LOCAL,        /* loopback */
-    HTTP_UNIX,         /* a unix socket, which browsers cannot reach */
+    HTTP_LOCAL,        /* loopback; http_request_uid names the user */
+    HTTP_UNIX,         /* a unix socket, which browsers cannot reach; the same */
     HTTP_CERTIFIED,    /* an allowed client certificate */
     HTTP_CERT_REFUSED, /* a valid client certificate that is not on the list */
     HTTP_STRANGER,     /* another machine, without a client certificate */
@@ -83,6 +85,9 @@ struct sonde_slice http_request_authority(const struct http_request *request);
 /* All values of a header joined by ", "; data NULL = not sent. name is in lower case. */
 struct sonde_slice http_request_header(struct http_request *request, const char *name);
 enum http_trust http_request_trust(const struct http_request *request);
+/* The local user at the other end of a loopback or unix connection. False if the connection comes
+ * from elsewhere, or if the client closed it before the kernel was asked. */
+bool http_request_uid(const struct http_request *request, uid_t *uid);
 /* Address of the client, without port; "unix" for unix sockets. */
 void http_request_peer(const struct http_request *request, char *text, size_t size);
 /* Adds "key=value ..." to the request's log line; a later note replaces an earlier one. */

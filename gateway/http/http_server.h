@@ -25,9 +25,16 @@ struct listener {
 struct connection {
     struct http_server *server;
     const struct listener *listener;
+    struct connection *next, **link; /* in the server's list */
+    h2o_socket_t *sock;
     enum http_trust trust;
+    bool has_uid;
+    uid_t uid;             /* the local user at the other end; unix sockets and loopback only */
     char peer[64];         /* address without port; valid after the peer has gone, too */
     uint64_t wasted_until; /* in h2o_now's time; see watch.c */
+    uint32_t requests;     /* running */
+    uint64_t idle_since;   /* in h2o_now's time: since when no request has been running */
+    bool is_closing;       /* shut down to make room */
 };
 
 struct http_server {
@@ -40,6 +47,7 @@ struct http_server {
     struct listener listeners[HTTP_MAX_LISTENERS];
     size_t listener_count;
     SSL_CTX *ssl; /* NULL = no TLS */
+    struct connection *open;
     uint32_t connections;
     uint32_t requests;
     struct http_request *first; /* requests that h2o has not freed yet */
@@ -64,6 +72,7 @@ struct http_request {
     h2o_req_t *req;
     struct http_server *server;
     struct http_request *next, **link; /* in the server's list */
+    struct connection *connection;     /* NULL = unknown */
     enum request_state state;
     bool in_flight; /* a send has not completed; the next one must wait */
     bool ending, cutting;
@@ -85,6 +94,11 @@ SONDE_MUST_USE sonde_err http_listen(struct http_server *server, const char *tex
                                      struct sonde_diag *diag);
 void http_listen_start(struct http_server *server);
 void http_listen_close(struct http_server *server);
+/* connections.c */
+SONDE_MUST_USE bool http_connection_open(struct listener *listener, h2o_socket_t *sock);
+void http_connection_request_began(struct connection *connection);
+void http_connection_request_ended(struct connection *connection);
+bool http_connection_make_room(struct http_server *server);
 /* tls.c */
 SONDE_MUST_USE sonde_err http_tls_create(struct http_server *server, bool http2,
                                          struct sonde_diag *diag);

@@ -12,23 +12,6 @@
 
 #define BACKLOG          1024
 #define ACCEPTS_PER_WAKE 16 /* keeps a flood of new connections from starving the open ones */
-#define BODIES_BYTES     (512u << 20) /* for all connections: with over 128, each gets less */
-
-/* h2o buffers a whole body. It reads the limit when the request's headers are complete. */
-static void count_connections(struct http_server *server, int change) {
-    server->connections += (uint32_t)change;
-    uint32_t share = BODIES_BYTES / (server->connections ? server->connections : 1);
-    server->config.max_request_entity_size = share < HTTP_MAX_BODY ? share : HTTP_MAX_BODY;
-}
-
-static void on_connection_close(void *data) {
-    struct connection *connection = data;
-    struct http_server *server = connection->server;
-    free(connection);
-    count_connections(server, -1);
-    if (!server->accepting)
-        http_listen_start(server);
-}
 
 static void stop_accepting(struct http_server *server) {
     server->accepting = false;
@@ -37,46 +20,18 @@ static void stop_accepting(struct http_server *server) {
             h2o_socket_read_stop(server->listeners[i].sock);
 }
 
-static void note_peer(struct connection *connection, h2o_socket_t *sock) {
-    struct sockaddr_storage address = {0};
-    const void *host = NULL;
-    if (h2o_socket_getpeername(sock, (void *)&address) == 0)
-        address.ss_family = AF_UNSPEC;
-    if (address.ss_family == AF_INET)
-        host = &((struct sockaddr_in *)(void *)&address)->sin_addr;
-    else if (address.ss_family == AF_INET6)
-        host = &((struct sockaddr_in6 *)(void *)&address)->sin6_addr;
-    if (!host || !inet_ntop(address.ss_family, host, connection->peer, sizeof connection->peer))
-        snprintf(connection->peer, sizeof connection->peer, "%s",
-                 connection->listener->is_unix ? "unix" : "unknown");
-}
-
 static bool accept_one(struct listener *listener) {
-    struct http_server *server = listener->server;
     h2o_socket_t *sock = h2o_evloop_socket_accept(listener->sock);
     if (!sock)
         return false;
-    struct connection *connection = calloc(1, sizeof *connection);
-    if (!connection) {
-        h2o_socket_close(sock);
-        return false;
-    }
-    *connection = (struct connection){
-        .server = server,
-        .listener = listener,
-        .trust = listener->is_unix ? HTTP_UNIX
-                 : listener->local ? HTTP_LOCAL
-                                   : HTTP_STRANGER,
-    };
-    note_peer(connection, sock);
-    sock->on_close.cb = on_connection_close;
-    sock->on_close.data = connection;
-    int on = 1;
-    if (!listener->is_unix)
-        setsockopt(h2o_socket_get_fd(sock), SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    count_connections(server, 1);
-    h2o_accept(&listener->accept, sock);
+    if (http_connection_open(listener, sock))
+        h2o_accept(&listener->accept, sock);
     return true;
+}
+
+static void wait_for_room(struct http_server *server) {
+    stop_accepting(server);
+    (void)http_connection_make_room(server);
 }
 
 static void on_accept(h2o_socket_t *sock, const char *err) {
@@ -86,7 +41,8 @@ static void on_accept(h2o_socket_t *sock, const char *err) {
         return;
     for (int i = 0; i < ACCEPTS_PER_WAKE; i++) {
         if (server->connections >= server->options.max_connections) {
-            stop_accepting(server);
+            if (i == 0) /* somebody is waiting */
+                wait_for_room(server);
             return;
         }
         if (!accept_one(listener))

@@ -53,6 +53,7 @@ static void dispose_request(void *memory) {
     h2o_timeout_unlink(&request->watch);
     h2o_timeout_unlink(&request->skipped);
     unlink_request(request);
+    http_connection_request_ended(request->connection);
     if (request->req->version >= 0x200 && request->state != REQUEST_ANSWERED)
         http_watch_wasted(request);
     report_gone(request);
@@ -75,7 +76,9 @@ void http_request_abandon(struct http_request *request, int status) {
 static struct http_request *create(struct http_server *server, h2o_req_t *req) {
     struct http_request *request =
         h2o_mem_alloc_shared(&req->pool, sizeof *request, dispose_request);
-    *request = (struct http_request){.req = req, .server = server};
+    *request =
+        (struct http_request){.req = req, .server = server, .connection = http_connection_of(req)};
+    http_connection_request_began(request->connection);
     *variable(req) = h2o_iovec_init(request, sizeof *request);
     request->next = server->first;
     request->link = &server->first;
@@ -89,7 +92,7 @@ static struct http_request *create(struct http_server *server, h2o_req_t *req) {
 int http_on_request(h2o_handler_t *handler, h2o_req_t *req) {
     struct http_server *server = ((struct our_handler *)(void *)handler)->server;
     struct http_request *request = create(server, req);
-    const struct connection *connection = http_connection_of(req);
+    const struct connection *connection = request->connection;
     http_watch_start(request);
     if (connection && http_watch_is_wasteful(connection))
         http_answer(request, &(struct http_answer){.status = 503}, (struct sonde_slice){"", 0});
@@ -156,6 +159,14 @@ struct sonde_slice http_request_header(struct http_request *request, const char 
 enum http_trust http_request_trust(const struct http_request *request) {
     const struct connection *connection = http_connection_of(request->req);
     return connection ? connection->trust : HTTP_STRANGER;
+}
+
+bool http_request_uid(const struct http_request *request, uid_t *uid) {
+    const struct connection *connection = http_connection_of(request->req);
+    if (!connection || !connection->has_uid)
+        return false;
+    *uid = connection->uid;
+    return true;
 }
 
 void http_request_peer(const struct http_request *request, char *text, size_t size) {

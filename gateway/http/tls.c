@@ -32,11 +32,10 @@ static int on_verify(int good, X509_STORE_CTX *store) {
     struct connection *connection = connection_of(store);
     if (!good || !connection || X509_STORE_CTX_get_error_depth(store) != 0)
         return good;
-    if (connection->trust != HTTP_LOCAL)
-        connection->trust =
-            is_listed(&connection->server->options, X509_STORE_CTX_get_current_cert(store))
-                ? HTTP_CERTIFIED
-                : HTTP_CERT_REFUSED;
+    if (is_listed(&connection->server->options, X509_STORE_CTX_get_current_cert(store)))
+        connection->trust = HTTP_CERTIFIED;
+    else if (connection->trust != HTTP_LOCAL)
+        connection->trust = HTTP_CERT_REFUSED;
     return good;
 }
 

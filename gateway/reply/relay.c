@@ -52,6 +52,8 @@ void *relay_create(const struct request_context *context, size_t size,
     relay->family = context->family;
     relay->target = context->target;
     relay->token = dup_token(context->request);
+    relay->caller = (struct client_caller){
+        .token = relay->token, .is_limited = context->is_limited, .uid = context->uid};
     relay->gateway->relays++;
     http_request_on_gone(context->request, on_gone, relay);
     return relay;
@@ -111,7 +113,7 @@ void relay_call(struct relay *relay, const struct client_method *method,
     const struct client_callbacks callbacks = {on_message, on_end,
                                                relay->on_chunk ? on_chunk : NULL};
     relay->call = client_call_start(relay->gateway->client, method, request, deadline_ms,
-                                    relay->token, &callbacks, relay);
+                                    &relay->caller, &callbacks, relay);
     if (!relay->call)
         abort();
 }

@@ -33,7 +33,8 @@ struct relay {
     void (*on_chunk)(struct relay *relay, struct client_chunk *chunk);
     enum family family;
     struct target_choice target;
-    char *token;
+    char *token; /* of the request; NULL = none */
+    struct client_caller caller;
     /* Continuations of a call that another call depends on. */
     void (*on_found)(struct relay *relay), (*on_missing)(struct relay *relay);
     bool inside, pulled; /* a callback is running; it has called relay_pull */

@@ -49,14 +49,16 @@ void engine_destroy(struct engine *engine);
 
 /* Selects a process: it must match every field that is not empty. */
 struct engine_selector {
-    const char *name; /* "" or NULL */
-    pid_t pid;        /* 0 */
-    const char *uuid; /* hex */
+    const char *name;   /* "" or NULL */
+    pid_t pid;          /* 0 */
+    const char *uuid;   /* hex */
+    const uid_t *owner; /* only processes of this user; NULL = of all users */
 };
 
 struct engine_target {
     char name[64], uuid[33], executable[64], clock[24], clock_note[192], guest_version[32];
     pid_t pid;
+    uid_t uid;
     int64_t start_unix_ns, attached_unix_ns;
     uint32_t captures_running, threads;
 };

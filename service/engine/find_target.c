@@ -123,7 +123,7 @@ static struct matches count_matches(struct engine *engine, const struct engine_s
 /* Of several targets, the owner's count, if the owner has any. */
 static struct matches prefer_own(struct engine *engine, const struct engine_selector *selector,
                                  struct owner *owner, struct matches all) {
-    if (all.all < 2)
+    if (all.all < 2 || owner->is_only)
         return all;
     owner->is_only = true;
     struct matches own = count_matches(engine, selector, owner);
@@ -134,6 +134,8 @@ static struct matches prefer_own(struct engine *engine, const struct engine_sele
 sonde_err find_target(struct engine *engine, const struct engine_selector *selector, uid_t caller,
                       struct target **target, struct sonde_diag *diag) {
     struct owner owner = owner_for(caller);
+    if (selector->owner)
+        owner = (struct owner){.uid = *selector->owner, .is_only = true};
     struct matches matches = count_matches(engine, selector, &owner);
     bool is_empty = !is_given(selector->name) && selector->pid == 0 && !is_given(selector->uuid);
     matches = prefer_own(engine, selector, &owner, matches);

@@ -109,6 +109,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     struct sonde_buf command = {0};
     read_proc(target->link.pid, "cmdline", &command, ENGINE_MAX_COMMAND);
     info->pid = target->link.pid;
+    info->uid = target->link.uid;
     info->start_unix_ns = start_time(info->pid);
     info->attached_unix_ns = now_unix_ns();
     read_executable(info->pid, hello->executable, info->executable, sizeof info->executable);

@@ -18,7 +18,7 @@ sonde_err save_capture_begin(struct save_capture *saving, struct rpc_call *call,
     sonde_err err = engine_find(server->engine, selector, &target, diag);
     if (err)
         return err;
-    saving->saved = server->saved;
+    saving->saved = rpc_call_is_limited(call) ? NULL : server->saved; /* it evicts others' */
     sonde__v1__capture__init(&saving->metadata);
     saving->metadata.target = sonde_arena_dup(arena, target.name, strlen(target.name));
     saving->metadata.target = (char *)rpc_text(arena, saving->metadata.target);

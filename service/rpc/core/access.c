@@ -1,35 +1,57 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Access control of a call: local callers are allowed, others need a token. Client certificates
- * have been checked before a call exists. A server without a token file ignores tokens, because a
- * gateway in front of it may have a token file of its own. */
+ * Access control of a call. Without a token sonded's own user and root are allowed: over unix
+ * sockets, which only they can open, and over loopback, where the kernel knows who is at the other
+ * end. Client certificates have been checked before a call exists. A server without a token file
+ * ignores tokens, because a gateway in front of it may have a token file of its own.
+ *
+ * A gateway makes calls for other users and says so in metadata ("sonde-caller-uid"). That only
+ * takes rights away, so whoever is allowed to call may send it. */
+#include "service/rpc/core/peer.h"
 #include "service/rpc/core/server_state.h"
 
 #include <grpc/support/alloc.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define MAX_UID_DIGITS 10
 
 _Static_assert((int)RPC_SCOPE_READ == SONDE_SCOPE_READ &&
                    (int)RPC_SCOPE_CONTROL == SONDE_SCOPE_CONTROL,
                "a token's scopes are a method's");
 
-static bool is_local(grpc_call *call) {
-    static const char *const prefixes[] = {"unix:", "ipv4:127.", "ipv6:[::1]", "ipv6:%5B::1%5D"};
+static bool is_own_user(const struct rpc_server *server, grpc_call *call) {
     char *peer = grpc_call_get_peer(call);
-    bool local = false;
-    for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
-        local = local || strncmp(peer, prefixes[i], strlen(prefixes[i])) == 0;
+    uid_t uid;
+    bool is_own = strncmp(peer, "unix:", 5) == 0 ||
+                  (rpc_peer_uid(peer, &server->listeners, &uid) && (uid == 0 || uid == geteuid()));
     gpr_free(peer);
-    return local;
+    return is_own;
 }
 
-struct sonde_slice rpc_authorization(const grpc_metadata_array *metadata) {
+/* Borrowed from metadata; data NULL = not sent. */
+static struct sonde_slice find(const grpc_metadata_array *metadata, const char *key) {
     for (size_t i = 0; i < metadata->count; i++) {
         const grpc_metadata *sent = &metadata->metadata[i];
-        if (grpc_slice_str_cmp(sent->key, "authorization") == 0)
+        if (grpc_slice_str_cmp(sent->key, key) == 0)
             return (struct sonde_slice){(const char *)GRPC_SLICE_START_PTR(sent->value),
                                         GRPC_SLICE_LENGTH(sent->value)};
     }
     return (struct sonde_slice){NULL, 0};
+}
+
+/* A text that is not a number means a user who has no processes. */
+static void read_caller(const grpc_metadata_array *metadata, struct rpc_caller *caller) {
+    struct sonde_slice sent = find(metadata, "sonde-caller-uid");
+    char digits[MAX_UID_DIGITS + 1] = "";
+    *caller = (struct rpc_caller){.is_limited = sent.data != NULL, .uid = (uid_t)-1};
+    if (!sent.data || sent.len == 0 || sent.len > MAX_UID_DIGITS)
+        return;
+    memcpy(digits, sent.data, sent.len);
+    unsigned long uid = strtoul(digits, NULL, 10);
+    if (strspn(digits, "0123456789") == sent.len && uid <= UINT32_MAX)
+        caller->uid = (uid_t)uid;
 }
 
 static sonde_err check_token(const struct rpc_server *server, struct sonde_slice sent,
@@ -46,14 +68,19 @@ static sonde_err check_token(const struct rpc_server *server, struct sonde_slice
 }
 
 sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
-                     struct sonde_slice authorization, const struct rpc_method *method,
-                     struct sonde_diag *diag) {
-    if (method->scope == RPC_SCOPE_NONE)
+                     const grpc_metadata_array *metadata, const struct rpc_method *method,
+                     struct rpc_caller *caller, struct sonde_diag *diag) {
+    struct sonde_slice authorization = find(metadata, "authorization");
+    read_caller(metadata, caller);
+    if (method->scope == RPC_SCOPE_NONE || server->is_open)
         return SONDE_OK;
     if (authorization.data && server->tokens)
         return check_token(server, authorization, method, diag);
-    if (!server->tokens || (!server->token_everywhere && is_local(call)))
+    if (!(server->token_everywhere && server->tokens) && is_own_user(server, call))
         return SONDE_OK;
     return sonde_fail(diag, SONDE_UNAUTHENTICATED,
-                      "a token is needed: send \"authorization: Bearer TOKEN\"");
+                      server->tokens
+                          ? "a token is needed: send \"authorization: Bearer TOKEN\""
+                          : "this sonded serves its own user and root: for others start it with "
+                            "--token-file, and send \"authorization: Bearer TOKEN\"");
 }

@@ -38,6 +38,7 @@ struct rpc_call {
     struct sonde_diag end_diag;
     struct timespec arrived;
     uint64_t deadline_ns;
+    struct rpc_caller caller;
     char note[160];
 };
 
@@ -329,8 +330,8 @@ static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
                        ProtobufCMessage **request, struct sonde_diag *diag) {
     if (!call->method)
         return SONDE_UNIMPLEMENTED;
-    sonde_err err = rpc_access(call->server, call->call, rpc_authorization(&arrival->metadata),
-                               call->method, diag);
+    sonde_err err =
+        rpc_access(call->server, call->call, &arrival->metadata, call->method, &call->caller, diag);
     if (err)
         return err;
     if (call->server->stopping)
@@ -338,9 +339,12 @@ static sonde_err admit(struct rpc_call *call, struct rpc_arrival *arrival,
     if (call->server->call_count > RPC_MAX_CALLS)
         return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES, "%u calls are running; the limit is %u",
                           RPC_MAX_CALLS, RPC_MAX_CALLS);
-    if (rpc_has_many_requests(call->method))
-        return SONDE_OK;
-    return rpc_decode(arrival->payload, call->method->request, &call->arena, request, diag);
+    if (!rpc_has_many_requests(call->method))
+        err = rpc_decode(arrival->payload, call->method->request, &call->arena, request, diag);
+    if (!err)
+        err = rpc_caller_limit(&call->caller, call->server->engine, call->method, *request,
+                               &call->arena, diag);
+    return err;
 }
 
 void rpc_call_begin(struct rpc_server *server, const struct rpc_method *method,
@@ -379,6 +383,14 @@ void rpc_call_stop(struct rpc_call *call) {
 
 struct rpc_call *rpc_call_next(struct rpc_call *call) {
     return call->next;
+}
+
+bool rpc_call_is_limited(const struct rpc_call *call) {
+    return call->caller.is_limited;
+}
+
+bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *target) {
+    return !call->caller.is_limited || target->uid == call->caller.uid;
 }
 
 void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, void *state) {

@@ -30,6 +30,13 @@ enum rpc_kind {
 };
 enum rpc_scope { RPC_SCOPE_NONE = 0, RPC_SCOPE_READ = 1, RPC_SCOPE_CONTROL = 2 };
 
+/* What a method does for a caller who may only see and control their own processes. */
+enum rpc_reach {
+    RPC_REACH_SHARED,   /* refused: it is about what all users share */
+    RPC_REACH_TARGET,   /* the request's target must be one of theirs */
+    RPC_REACH_FILTERED, /* the handler asks rpc_call_shows, or shows nobody's data */
+};
+
 /* One row of the method table. `start` gets the decoded request. RPC_BIDI calls it for every
  * message, the next one after the answer has left; RPC_CLIENT_STREAM calls it for every message,
  * the next one after rpc_receive. */
@@ -37,6 +44,7 @@ struct rpc_method {
     const char *path; /* "/sonde.v1.Profiler/GetInfo" */
     enum rpc_kind kind;
     enum rpc_scope scope;
+    enum rpc_reach reach;
     const ProtobufCMessageDescriptor *request;
     void (*start)(struct rpc_call *call, const ProtobufCMessage *request);
 };
@@ -63,6 +71,10 @@ void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, v
 void rpc_call_on_closed(struct rpc_call *call, void (*on_closed)(struct rpc_call *call));
 void *rpc_call_state(const struct rpc_call *call);
 struct rpc_server *rpc_call_server(const struct rpc_call *call);
+/* Whether the caller may see the target. Other local users see only their own processes. */
+bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *target);
+/* Whether the caller is such a user. */
+bool rpc_call_is_limited(const struct rpc_call *call);
 /* RPC_CLIENT_STREAM: the message has been handled; receives the next one. */
 void rpc_receive(struct rpc_call *call);
 /* Memory that lives as long as the call (with many requests: until the next message). */

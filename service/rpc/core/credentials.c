@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/credentials.h"
 
-#include "service/rpc/core/secret_files.h"
+#include "api/secret_file.h"
 
 #include <string.h>
 
@@ -15,12 +15,12 @@ static sonde_err read_pems(const struct rpc_server_options *options, struct pems
                            struct sonde_diag *diag) {
     pems->cert.limit = pems->key.limit = pems->client_ca.limit = MAX_PEM;
     sonde_err err =
-        rpc_file_read(options->cert_file, "certificate", RPC_FILE_PLAIN, &pems->cert, diag);
+        sonde_file_read(options->cert_file, "certificate", SONDE_FILE_PLAIN, &pems->cert, diag);
     if (!err)
-        err = rpc_file_read(options->key_file, "key", RPC_FILE_SECRET, &pems->key, diag);
+        err = sonde_file_read(options->key_file, "key", SONDE_FILE_SECRET, &pems->key, diag);
     if (!err && options->client_ca_file)
-        err = rpc_file_read(options->client_ca_file, "client CA", RPC_FILE_PLAIN, &pems->client_ca,
-                            diag);
+        err = sonde_file_read(options->client_ca_file, "client CA", SONDE_FILE_PLAIN,
+                              &pems->client_ca, diag);
     return err;
 }
 

@@ -8,54 +8,56 @@
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
 
-#define PROFILER(name, kind, scope, request, start)                \
-    {                                                              \
-        "/sonde.v1.Profiler/" name, RPC_##kind, RPC_SCOPE_##scope, \
-            &sonde__v1__##request##__descriptor, start             \
+#define PROFILER(name, kind, scope, reach, request, start)                            \
+    {                                                                                 \
+        "/sonde.v1.Profiler/" name, RPC_##kind, RPC_SCOPE_##scope, RPC_REACH_##reach, \
+            &sonde__v1__##request##__descriptor, start                                \
     }
-#define HEALTH(name, kind, start)                                      \
-    {                                                                  \
-        "/grpc.health.v1.Health/" name, RPC_##kind, RPC_SCOPE_NONE,    \
-            &grpc__health__v1__health_check_request__descriptor, start \
+#define HEALTH(name, kind, start)                                                       \
+    {                                                                                   \
+        "/grpc.health.v1.Health/" name, RPC_##kind, RPC_SCOPE_NONE, RPC_REACH_FILTERED, \
+            &grpc__health__v1__health_check_request__descriptor, start                  \
     }
-#define REFLECTION(version)                                                                    \
-    {                                                                                          \
-        "/grpc.reflection." version ".ServerReflection/ServerReflectionInfo", RPC_BIDI,        \
-            RPC_SCOPE_READ, &grpc__reflection__v1alpha__server_reflection_request__descriptor, \
-            rpc_reflect                                                                        \
+#define REFLECTION(version)                                                                \
+    {                                                                                      \
+        "/grpc.reflection." version ".ServerReflection/ServerReflectionInfo", RPC_BIDI,    \
+            RPC_SCOPE_READ, RPC_REACH_FILTERED,                                            \
+            &grpc__reflection__v1alpha__server_reflection_request__descriptor, rpc_reflect \
     }
 
 const struct rpc_method rpc_methods[] = {
-    PROFILER("GetInfo", UNARY, READ, get_info_request, rpc_get_info),
-    PROFILER("ListTargets", UNARY, READ, list_targets_request, rpc_list_targets),
-    PROFILER("WatchTargets", STREAM, READ, watch_targets_request, rpc_watch_targets),
-    PROFILER("CaptureCpu", STREAM, READ, capture_cpu_request, rpc_capture_cpu),
-    PROFILER("StreamCpu", STREAM, READ, stream_cpu_request, rpc_stream_cpu),
-    PROFILER("StartCpu", UNARY, CONTROL, start_cpu_request, rpc_start_cpu),
-    PROFILER("StopCpu", STREAM, CONTROL, stop_cpu_request, rpc_stop_cpu),
-    PROFILER("Symbolize", UNARY, READ, symbolize_request, rpc_symbolize),
-    PROFILER("SymbolizeStream", BIDI, READ, symbolize_request, rpc_symbolize_stream),
-    PROFILER("UploadDebugFile", CLIENT_STREAM, CONTROL, upload_debug_file_request,
+    PROFILER("GetInfo", UNARY, READ, FILTERED, get_info_request, rpc_get_info),
+    PROFILER("ListTargets", UNARY, READ, FILTERED, list_targets_request, rpc_list_targets),
+    PROFILER("WatchTargets", STREAM, READ, FILTERED, watch_targets_request, rpc_watch_targets),
+    PROFILER("CaptureCpu", STREAM, READ, TARGET, capture_cpu_request, rpc_capture_cpu),
+    PROFILER("StreamCpu", STREAM, READ, TARGET, stream_cpu_request, rpc_stream_cpu),
+    PROFILER("StartCpu", UNARY, CONTROL, TARGET, start_cpu_request, rpc_start_cpu),
+    PROFILER("StopCpu", STREAM, CONTROL, TARGET, stop_cpu_request, rpc_stop_cpu),
+    PROFILER("Symbolize", UNARY, READ, TARGET, symbolize_request, rpc_symbolize),
+    PROFILER("SymbolizeStream", BIDI, READ, SHARED, symbolize_request, rpc_symbolize_stream),
+    PROFILER("UploadDebugFile", CLIENT_STREAM, CONTROL, SHARED, upload_debug_file_request,
              rpc_upload_debug_file),
-    PROFILER("ListSymbolFiles", UNARY, READ, list_symbol_files_request, rpc_list_symbol_files),
-    PROFILER("EvictSymbols", UNARY, CONTROL, evict_symbols_request, rpc_evict_symbols),
-    PROFILER("GetCommandLine", UNARY, READ, get_command_line_request, rpc_get_command_line),
-    PROFILER("GetBacktraces", UNARY, READ, get_backtraces_request, rpc_get_backtraces),
-    PROFILER("HeapStatus", UNARY, READ, heap_status_request, rpc_heap_status),
-    PROFILER("HeapActivate", UNARY, CONTROL, heap_activate_request, rpc_heap_activate),
-    PROFILER("HeapDeactivate", UNARY, CONTROL, heap_deactivate_request, rpc_heap_deactivate),
-    PROFILER("HeapReset", UNARY, CONTROL, heap_reset_request, rpc_heap_reset),
-    PROFILER("HeapSnapshot", STREAM, READ, heap_snapshot_request, rpc_heap_snapshot),
-    PROFILER("ListHeapDumps", UNARY, READ, list_heap_dumps_request, rpc_list_heap_dumps),
-    PROFILER("GetHeapDump", STREAM, READ, get_heap_dump_request, rpc_get_heap_dump),
-    PROFILER("CaptureAllocs", STREAM, READ, capture_allocs_request, rpc_capture_allocs),
-    PROFILER("StartAllocs", UNARY, CONTROL, start_allocs_request, rpc_start_allocs),
-    PROFILER("StopAllocs", STREAM, CONTROL, stop_allocs_request, rpc_stop_allocs),
-    PROFILER("GetHeapGdump", UNARY, READ, get_heap_gdump_request, rpc_get_heap_gdump),
-    PROFILER("SetHeapGdump", UNARY, CONTROL, set_heap_gdump_request, rpc_set_heap_gdump),
-    PROFILER("ListCaptures", UNARY, READ, list_captures_request, rpc_list_captures),
-    PROFILER("GetCapture", STREAM, READ, get_capture_request, rpc_get_capture),
-    PROFILER("DiffCaptures", STREAM, READ, diff_captures_request, rpc_diff_captures),
+    PROFILER("ListSymbolFiles", UNARY, READ, SHARED, list_symbol_files_request,
+             rpc_list_symbol_files),
+    PROFILER("EvictSymbols", UNARY, CONTROL, SHARED, evict_symbols_request, rpc_evict_symbols),
+    PROFILER("GetCommandLine", UNARY, READ, TARGET, get_command_line_request, rpc_get_command_line),
+    PROFILER("GetBacktraces", UNARY, READ, TARGET, get_backtraces_request, rpc_get_backtraces),
+    PROFILER("HeapStatus", UNARY, READ, TARGET, heap_status_request, rpc_heap_status),
+    PROFILER("HeapActivate", UNARY, CONTROL, TARGET, heap_activate_request, rpc_heap_activate),
+    PROFILER("HeapDeactivate", UNARY, CONTROL, TARGET, heap_deactivate_request,
+             rpc_heap_deactivate),
+    PROFILER("HeapReset", UNARY, CONTROL, TARGET, heap_reset_request, rpc_heap_reset),
+    PROFILER("HeapSnapshot", STREAM, READ, TARGET, heap_snapshot_request, rpc_heap_snapshot),
+    PROFILER("ListHeapDumps", UNARY, READ, TARGET, list_heap_dumps_request, rpc_list_heap_dumps),
+    PROFILER("GetHeapDump", STREAM, READ, TARGET, get_heap_dump_request, rpc_get_heap_dump),
+    PROFILER("CaptureAllocs", STREAM, READ, TARGET, capture_allocs_request, rpc_capture_allocs),
+    PROFILER("StartAllocs", UNARY, CONTROL, TARGET, start_allocs_request, rpc_start_allocs),
+    PROFILER("StopAllocs", STREAM, CONTROL, TARGET, stop_allocs_request, rpc_stop_allocs),
+    PROFILER("GetHeapGdump", UNARY, READ, TARGET, get_heap_gdump_request, rpc_get_heap_gdump),
+    PROFILER("SetHeapGdump", UNARY, CONTROL, TARGET, set_heap_gdump_request, rpc_set_heap_gdump),
+    PROFILER("ListCaptures", UNARY, READ, SHARED, list_captures_request, rpc_list_captures),
+    PROFILER("GetCapture", STREAM, READ, SHARED, get_capture_request, rpc_get_capture),
+    PROFILER("DiffCaptures", STREAM, READ, SHARED, diff_captures_request, rpc_diff_captures),
     HEALTH("Check", UNARY, rpc_health_check),
     HEALTH("Watch", STREAM, rpc_health_watch),
     REFLECTION("v1"),

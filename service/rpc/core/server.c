@@ -3,10 +3,10 @@
  * Start and shutdown of the server. Shutdown happens in this order: refuse new calls and end the
  * endless ones (on the loop), wait until gRPC has no calls left, wait for the engine's last events,
  * close the queue, join the thread. Only then is everything freed. */
+#include "api/secret_file.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/captures/saved_captures.h"
-#include "service/rpc/core/secret_files.h"
 #include "service/rpc/core/server_state.h"
 
 #include <grpc/support/log.h>
@@ -65,7 +65,7 @@ static void *run_loop(void *context) {
 static sonde_err read_tokens(const char *path, struct sonde_tokens **tokens,
                              struct sonde_diag *diag) {
     struct sonde_buf text = {.limit = SONDE_TOKENS_MAX_FILE};
-    sonde_err err = rpc_file_read(path, "token file", RPC_FILE_SECRET, &text, diag);
+    sonde_err err = sonde_file_read(path, "token file", SONDE_FILE_SECRET, &text, diag);
     if (!err)
         err = sonde_tokens_parse(sonde_buf_slice(&text), MIN_TOKEN, tokens, diag);
     if (text.data)
@@ -121,6 +121,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->start_unix_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     server->engine = options->engine;
     server->token_everywhere = options->token_everywhere;
+    server->is_open = !options->token_file && (options->insecure || options->client_ca_file);
     server->redact_command_line = options->redact_command_line;
     server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;
     server->log = options->log;

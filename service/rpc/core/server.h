@@ -6,10 +6,10 @@
  * One thread runs everything (loop.h); slow work runs on the engine's workers. Addresses are
  * `unix:PATH` and `HOST:PORT` (port 0 = the kernel chooses).
  *
- * Access control: unix sockets (guarded by the permissions of their directory) and loopback accept
- * everybody. Other addresses require a token, a client certificate, or the explicit `insecure`. A
- * server with a token file checks every token it receives, on any address, so that a gateway can
- * pass on the tokens of its clients.
+ * Access control: unix sockets (guarded by their permissions) and loopback accept the service's own
+ * user and root. Other users of the machine need a token. Other addresses require a token, a client
+ * certificate, or the explicit `insecure`. A server with a token file checks every token it
+ * receives, on any address, so that a gateway can pass on the tokens of its clients.
  *
  * Life: the engine must outlive the server. Thread safety: one thread at a time per server. */
 #ifndef SONDE_SERVICE_RPC_CORE_SERVER_H

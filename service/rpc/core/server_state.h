@@ -33,6 +33,7 @@ struct rpc_server {
     bool thread_runs;
     bool stopping, core_is_down, loop_is_closed;
     bool token_everywhere, redact_command_line;
+    bool is_open; /* without a token file: strangers need nothing, or have shown a certificate */
     unsigned grace_ms;
     struct loop_message stop_message;
     struct loop_tag down_tag;
@@ -67,13 +68,24 @@ void rpc_call_stop(struct rpc_call *call);
 
 struct rpc_call *rpc_call_next(struct rpc_call *call);
 
-/* access.c: checks whether this call is allowed. authorization is the header's value; its data is
- * NULL if there was none. */
+/* On whose behalf a call is made. */
+struct rpc_caller {
+    bool is_limited; /* only to processes of the user `uid` */
+    uid_t uid;
+};
+
+/* access.c: checks whether this call is allowed, and fills in its caller. */
 SONDE_MUST_USE sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
-                                    struct sonde_slice authorization,
-                                    const struct rpc_method *method, struct sonde_diag *diag);
-/* Borrowed from metadata. */
-struct sonde_slice rpc_authorization(const grpc_metadata_array *metadata);
+                                    const grpc_metadata_array *metadata,
+                                    const struct rpc_method *method, struct rpc_caller *caller,
+                                    struct sonde_diag *diag);
+
+/* caller.c: if the caller is limited, refuses what they may not do, and makes the request's
+ * selector name exactly one of their processes. */
+SONDE_MUST_USE sonde_err rpc_caller_limit(const struct rpc_caller *caller, struct engine *engine,
+                                          const struct rpc_method *method,
+                                          ProtobufCMessage *request, struct sonde_arena *arena,
+                                          struct sonde_diag *diag);
 
 /* decode.c: decodes with bounds; the message lives in the arena. payload may be NULL. */
 SONDE_MUST_USE sonde_err rpc_decode(grpc_byte_buffer *payload,

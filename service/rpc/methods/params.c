@@ -49,7 +49,8 @@ sonde_err rpc_selector(const Sonde__V1__TargetSelector *message, struct engine_s
     sonde_err err = check_length("target.name", message->name, MAX_NAME, diag);
     if (!err)
         err = check_length("target.uuid", message->uuid, UUID_LEN, diag);
-    *selector = (struct engine_selector){message->name, message->pid, message->uuid};
+    *selector =
+        (struct engine_selector){.name = message->name, .pid = message->pid, .uuid = message->uuid};
     return err;
 }
 

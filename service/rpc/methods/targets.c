@@ -20,10 +20,15 @@ void rpc_list_targets(struct rpc_call *call, const ProtobufCMessage *request) {
     (void)request;
     struct engine_target *targets = engine_targets(rpc_call_server(call)->engine, &count);
     response.targets = sonde_arena_alloc(arena, (count + 1) * sizeof *response.targets);
-    for (size_t i = 0; response.targets && i < count; i++)
-        if ((response.targets[response.n_targets] = rpc_target(arena, &targets[i])))
-            response.n_targets++;
-    if (response.targets && response.n_targets == count)
+    bool is_complete = response.targets != NULL;
+    for (size_t i = 0; is_complete && i < count; i++) {
+        if (!rpc_call_shows(call, &targets[i]))
+            continue;
+        Sonde__V1__Target *target = rpc_target(arena, &targets[i]);
+        is_complete = target != NULL;
+        response.targets[response.n_targets++] = target;
+    }
+    if (is_complete)
         rpc_reply(call, &response.base);
     else
         rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
@@ -100,6 +105,8 @@ static void on_change(struct loop_message *message) {
 /* Runs on an engine thread. */
 static void on_target(void *context, bool attached, const struct engine_target *target) {
     struct watch *watch = context;
+    if (target && !rpc_call_shows(watch->call, target))
+        return;
     struct change *change = calloc(1, sizeof *change);
     if (!change)
         return;

@@ -65,8 +65,9 @@ static sonde_err read_target(const Sonde__V1__SymbolizeRequest *request, struct 
     if (err)
         return err;
     source->is_target = true;
-    source->selector = (struct engine_selector){keep(arena, selector.name), selector.pid,
-                                                keep(arena, selector.uuid)};
+    source->selector = (struct engine_selector){.name = keep(arena, selector.name),
+                                                .pid = selector.pid,
+                                                .uuid = keep(arena, selector.uuid)};
     return source->selector.name && source->selector.uuid ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/core/secret_files.h"
+#include "api/secret_file.h"
 
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
@@ -10,7 +10,7 @@
 
 static sonde_err read_with_mode(const char *path, int fd, unsigned mode, struct sonde_buf *out) {
     fchmod(fd, mode);
-    return rpc_file_read(path, "token file", RPC_FILE_SECRET, out, NULL);
+    return sonde_file_read(path, "token file", SONDE_FILE_SECRET, out, NULL);
 }
 
 TEST(a_secret_that_everybody_can_read_is_refused) {

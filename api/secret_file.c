@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/rpc/core/secret_files.h"
+#include "api/secret_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,8 +21,8 @@ static sonde_err read_all(int fd, const char *path, const char *what, struct son
     }
 }
 
-sonde_err rpc_file_read(const char *path, const char *what, enum rpc_file_kind kind,
-                        struct sonde_buf *out, struct sonde_diag *diag) {
+sonde_err sonde_file_read(const char *path, const char *what, enum sonde_file_kind kind,
+                          struct sonde_buf *out, struct sonde_diag *diag) {
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -30,7 +30,7 @@ sonde_err rpc_file_read(const char *path, const char *what, enum rpc_file_kind k
     sonde_err err;
     if (fstat(fd, &info) != 0)
         err = sonde_fail_os(diag, errno, "cannot read the %s %s", what, path);
-    else if (kind == RPC_FILE_SECRET && (info.st_mode & S_IROTH))
+    else if (kind == SONDE_FILE_SECRET && (info.st_mode & S_IROTH))
         err =
             sonde_fail(diag, SONDE_PERMISSION_DENIED,
                        "other users can read the %s %s; run chmod 600 %s first", what, path, path);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/socket_peer.h"
+
+#include "tests/unit/check.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STRANGER 65534
+
+/* A listening socket on a loopback address: 127.0.0.1, ::1 or ::ffff:127.0.0.1. */
+static int listen_at(const char *address, struct sockaddr_in6 *bound) {
+    struct sockaddr_in6 *v6 = bound;
+    struct sockaddr_in *v4 = (void *)bound;
+    memset(bound, 0, sizeof *bound);
+    bool is_v6 = strchr(address, ':') != NULL;
+    bound->sin6_family = is_v6 ? AF_INET6 : AF_INET;
+    CHECK_INT(inet_pton(bound->sin6_family, address,
+                        is_v6 ? (void *)&v6->sin6_addr : (void *)&v4->sin_addr),
+              ==, 1);
+    socklen_t len = is_v6 ? sizeof *v6 : sizeof *v4;
+    int fd = socket(bound->sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && bind(fd, (void *)bound, len) == 0 && listen(fd, 8) == 0);
+    CHECK_INT(getsockname(fd, (void *)bound, &len), ==, 0);
+    return fd;
+}
+
+static int connect_to(const struct sockaddr_in6 *address) {
+    int fd = socket(address->sin6_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && connect(fd, (const void *)address, sizeof *address) == 0);
+    return fd;
+}
+
+static void check_own_uid(const char *address) {
+    struct sockaddr_in6 bound;
+    uid_t uid = 4711;
+    int listener = listen_at(address, &bound), client = connect_to(&bound);
+    int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    CHECK(socket_peer_uid(accepted, &uid));
+    CHECK_INT(uid, ==, geteuid());
+    CHECK(socket_peer_uid(client, &uid));
+    close(client);
+    close(accepted);
+    close(listener);
+}
+
+TEST(the_peer_of_an_ipv4_connection_is_found) {
+    check_own_uid("127.0.0.1");
+    check_own_uid("127.3.2.1");
+}
+
+TEST(the_peer_of_an_ipv6_connection_is_found) {
+    check_own_uid("::1");
+}
+
+TEST(the_peer_of_an_ipv4_connection_of_an_ipv6_socket_is_found) {
+    check_own_uid("::ffff:127.0.0.1");
+}
+
+TEST(the_peer_of_a_unix_socket_is_found) {
+    int pair[2];
+    uid_t uid = 4711;
+    CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), ==, 0);
+    CHECK(socket_peer_uid(pair[0], &uid));
+    CHECK_INT(uid, ==, geteuid());
+    close(pair[0]);
+    close(pair[1]);
+}
+
+/* Run as root, because only root can become another user. */
+TEST(another_users_connection_has_that_users_uid) {
+    struct sockaddr_in6 bound;
+    uid_t uid = 0;
+    int done[2], status;
+    char byte;
+    if (geteuid() != 0)
+        return;
+    int listener = listen_at("127.0.0.1", &bound);
+    CHECK_INT(pipe(done), ==, 0);
+    pid_t child = fork();
+    if (child == 0) {
+        close(done[1]);
+        bool is_ready = setresuid(STRANGER, STRANGER, STRANGER) == 0 && connect_to(&bound) >= 0;
+        ssize_t got = read(done[0], &byte, 1); /* keeps the socket open */
+        _exit(!is_ready || got != 0);
+    }
+    close(done[0]);
+    int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    CHECK(socket_peer_uid(accepted, &uid));
+    CHECK_INT(uid, ==, STRANGER);
+    close(done[1]);
+    CHECK_INT(waitpid(child, &status, 0), ==, child);
+    CHECK_INT(status, ==, 0);
+    close(accepted);
+    close(listener);
+}
+
+TEST(a_peer_that_has_closed_is_unknown) {
+    struct sockaddr_in6 bound;
+    uid_t uid = 4711;
+    int listener = listen_at("127.0.0.1", &bound), client = connect_to(&bound);
+    int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    close(client);
+    CHECK(!socket_peer_uid(accepted, &uid));
+    CHECK_INT(uid, ==, 4711);
+    close(accepted);
+    close(listener);
+}
+
+TEST(a_peer_that_reset_the_connection_is_unknown) {
+    struct sockaddr_in6 bound;
+    const struct linger at_once = {.l_onoff = 1};
+    uid_t uid;
+    int listener = listen_at("127.0.0.1", &bound), client = connect_to(&bound);
+    int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    CHECK_INT(setsockopt(client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), ==, 0);
+    close(client);
+    CHECK(!socket_peer_uid(accepted, &uid));
+    close(accepted);
+    close(listener);
+}
+
+TEST(a_peer_that_only_sends_no_more_is_found) {
+    struct sockaddr_in6 bound;
+    uid_t uid = 4711;
+    int listener = listen_at("127.0.0.1", &bound), client = connect_to(&bound);
+    int accepted = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    shutdown(client, SHUT_WR);
+    CHECK(socket_peer_uid(accepted, &uid));
+    CHECK_INT(uid, ==, geteuid());
+    close(client);
+    close(accepted);
+    close(listener);
+}
+
+TEST(a_listening_socket_is_nobodys_peer) {
+    struct sockaddr_in6 bound;
+    struct sockaddr_in absent = {.sin_family = AF_INET, .sin_port = htons(9)};
+    absent.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    uid_t uid;
+    int listener = listen_at("127.0.0.1", &bound);
+    CHECK(!socket_peer_uid(listener, &uid));
+    CHECK(!socket_peer_uid_at((void *)&absent, (void *)&bound, &uid));
+    close(listener);
+}
+
+TEST(a_file_has_no_peer) {
+    uid_t uid;
+    CHECK(!socket_peer_uid(STDIN_FILENO, &uid));
+    CHECK(!socket_peer_uid(-1, &uid));
+}
