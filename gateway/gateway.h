@@ -28,6 +28,7 @@ struct gateway {
     bool redact_arguments;
     char svg_policy[512]; /* Content-Security-Policy of pictures */
     uint32_t relays;      /* running */
+    uint32_t grace_s;     /* for running requests after SIGTERM */
 };
 
 /* Decides the shape of an error's body. */

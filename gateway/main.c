@@ -9,6 +9,7 @@
 
 #include "api/confine.h"
 #include "api/container_of.h"
+#include "api/exit_watchdog.h"
 #include "api/options.h"
 #include "api/paths.h"
 #include "api/secret_file.h"
@@ -117,8 +118,11 @@ static void *wait_for_signals(void *context) {
     sigemptyset(&wanted);
     sigaddset(&wanted, SIGTERM);
     sigaddset(&wanted, SIGINT);
-    while (sigwait(&wanted, &caught) == 0)
+    while (sigwait(&wanted, &caught) == 0) {
+        exit_watchdog_start("sonde-gateway", "running requests",
+                            gateway->grace_s + 1 + EXIT_WATCHDOG_S);
         http_server_stop(gateway->server);
+    }
     return NULL;
 }
 
@@ -232,6 +236,7 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
         print_addresses(settings, gateway);
         http_server_run(gateway->server, (uint32_t)settings->grace_s * 1000, is_busy);
     }
+    exit_watchdog_step("gRPC");
     client_destroy(gateway->client);
     http_server_destroy(gateway->server);
     return err;
@@ -259,6 +264,7 @@ int main(int argc, char **argv) {
     if (!err) {
         gateway.default_target = settings.target;
         gateway.insecure = settings.insecure;
+        gateway.grace_s = (uint32_t)settings.grace_s;
         gateway.serves_everybody = strcmp(settings.loopback, "everybody") == 0;
         gateway.host_names = settings.host_names.items;
         gateway.host_name_count = settings.host_names.count;

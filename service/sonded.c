@@ -4,6 +4,7 @@
  * are blocked before any other thread starts, so that only the main thread receives them. */
 #include "api/bytes.h"
 #include "api/confine.h"
+#include "api/exit_watchdog.h"
 #include "api/options.h"
 #include "api/paths.h"
 #include "service/engine/engine.h"
@@ -189,9 +190,13 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
         fflush(stdout);
         int taken;
         sigwait(awaited, &taken);
+        exit_watchdog_start("sonded", "running calls",
+                            (uint32_t)(settings->grace_ms + 999) / 1000 + EXIT_WATCHDOG_S);
         rpc_server_stop(server, (unsigned)settings->grace_ms);
+        exit_watchdog_step("gRPC");
     }
     rpc_server_destroy(server);
+    exit_watchdog_step("the engine");
     if (from_start)
         engine_unwatch(engine, from_start);
     engine_destroy(engine);

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that open as many connections as they can, and programs that must end although they cannot."""
 
+import resource
+import signal
 import socket
 import subprocess
 import time
@@ -108,6 +110,46 @@ def test_the_connection_that_was_idle_the_longest_is_closed_first():
             check.contains(client.recv(4096).decode(), "200 OK")
         for client in held:
             client.close()
+
+
+# 50 streams of each target, which nobody reads.
+STREAMS = ("import grpc, sys, threading\n"
+           "channel = grpc.insecure_channel(sys.argv[1])\n"
+           "stream = channel.unary_stream('/sonde.v1.Profiler/StreamCpu')\n"
+           "held = []\n"
+           "for name in sys.argv[2:]:\n"
+           "    selector = bytes([10, len(name)]) + name.encode()\n"
+           "    held += [stream(bytes([10, len(selector)]) + selector + b'\\x10\\x32\\x18\\xe7\\x07') for _ in range(50)]\n"
+           "print('ready', flush=True)\n"
+           "sys.stdin.read()\n")
+
+
+def test_a_sonded_that_ran_out_of_memory_still_ends():
+    names = ["one", "two", "three", "four"]
+    service = sonded()
+    servers = [users.server(uid=0, name=name) for name in names]
+    flood = None
+    try:
+        check.until(lambda: all(name in users.targets() for name in names), what="the targets")
+        resource.prlimit(service.pid, resource.RLIMIT_AS, (400000 << 10, 400000 << 10))
+        flood = subprocess.Popen(["/usr/bin/python3", "-c", STREAMS, users.RPC, *names], stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, text=True)
+        assert flood.stdout.readline() == "ready\n"
+        time.sleep(10)
+        service.send_signal(signal.SIGTERM)
+        try:
+            print("sonded ended with", service.wait(timeout=60))
+        except subprocess.TimeoutExpired:
+            raise AssertionError("sonded does not end") from None
+    finally:
+        if flood:
+            flood.kill()
+            flood.communicate()
+        service.kill()
+        service.wait()
+        users.started.remove(service)
+        for one in servers:
+            stop(one)
 
 
 users.install()

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/exit_watchdog.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static _Atomic(const char *) watched_program, current_step;
+
+static struct iovec piece(const char *text) {
+    return (struct iovec){(char *)(uintptr_t)text, strlen(text)};
+}
+
+static void on_alarm(int number) {
+    const struct iovec line[] = {
+        piece(atomic_load(&watched_program)),
+        piece(": did not stop in time, exiting at once; still waiting for "),
+        piece(atomic_load(&current_step)), piece("\n")};
+    (void)number;
+    if (writev(STDERR_FILENO, line, sizeof line / sizeof line[0]) < 0)
+        _exit(1);
+    _exit(1);
+}
+
+void exit_watchdog_start(const char *program, const char *step, uint32_t seconds) {
+    struct sigaction action = {.sa_handler = on_alarm};
+    const char *none = NULL;
+    if (!atomic_compare_exchange_strong(&watched_program, &none, program))
+        return;
+    atomic_store(&current_step, step);
+    sigaction(SIGALRM, &action, NULL);
+    alarm(seconds);
+}
+
+void exit_watchdog_step(const char *step) {
+    atomic_store(&current_step, step);
+}
