@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
+#include <pwd.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -14,16 +15,28 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CALL_TIMEOUT_MS 15000
 
-/* Counts the running services of this user, and the machine's own if its socket exists. */
+static const char roots_address[] = "unix:/run/sonde/grpc.sock";
+
+static const char *socket_path(const char *address) {
+    return strncmp(address, "unix:", 5) == 0 ? address + 5 : NULL;
+}
+
+/* Counts the running services of this user, and the machine's own if its socket exists. Without
+ * any, root's is found if there is one: the user then learns that it may not be used. */
 static size_t find_running(char found[128]) {
     const char *own = sonde_default_grpc_address();
     size_t running = rundir_find_service(found);
-    if (strncmp(own, "unix:", 5) == 0 && access(own + 5, F_OK) == 0 && running++ == 0)
+    if (socket_path(own) && access(socket_path(own), F_OK) == 0 && running++ == 0)
         snprintf(found, 128, "%s", own);
+    if (running == 0 && (access(socket_path(roots_address), F_OK) == 0 || errno == EACCES)) {
+        snprintf(found, 128, "%s", roots_address);
+        running++;
+    }
     return running;
 }
 
@@ -79,12 +92,38 @@ void service_close(struct service *service) {
     *service = (struct service){.signals = -1};
 }
 
+/* The user who owns the socket, or the directory that hides it. */
+static const char *owner_of(const char *path, char name[64]) {
+    char folder[512];
+    struct stat info;
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+    if (stat(path, &info) != 0 && stat(folder, &info) != 0)
+        return "its user";
+    const struct passwd *user = getpwuid(info.st_uid);
+    if (user)
+        snprintf(name, 64, "%s", user->pw_name);
+    else
+        snprintf(name, 64, "user %u", info.st_uid);
+    return name;
+}
+
+/* gRPC says only that it could not connect. */
+static bool is_forbidden(const char *address) {
+    const char *path = socket_path(address);
+    return path && access(path, R_OK | W_OK) != 0 && errno == EACCES;
+}
+
 /* Adds the address to the error, since the user may not know which one was chosen. */
 static sonde_err name_address(const struct service *service, sonde_err err,
                               struct sonde_diag *diag) {
     if (err != SONDE_UNAVAILABLE)
         return err;
-    char why[120];
+    char why[120], owner[64];
+    if (is_forbidden(service->address))
+        return sonde_fail(
+            diag, SONDE_PERMISSION_DENIED, "permission denied on %.120s: run as %s or with sudo",
+            socket_path(service->address), owner_of(socket_path(service->address), owner));
     snprintf(why, sizeof why, "%.119s", diag ? diag->text : "");
     return sonde_fail(diag, err,
                       "cannot reach sonded at %.120s; start a server with `sonde run` or pass "

@@ -197,5 +197,27 @@ def test_a_call_for_another_user_reaches_only_that_users_targets():
             check.contains(text, "PERMISSION_DENIED")
 
 
+def sonde_as_nobody(*words, before=()):
+    done = subprocess.run((*before, *as_nobody(stack.SONDE, *words)), env=stack.environment(), text=True, capture_output=True,
+                          timeout=60, check=False)
+    assert done.returncode != 0 and not done.stdout, done.stdout
+    return done.stderr
+
+
+def test_a_verb_without_permission_for_the_socket_says_so():
+    with Stage():
+        for words in (("targets",), ("threads", "mine"), ("captures",)):
+            error = sonde_as_nobody(*words, "--service", RPC)
+            check.contains(error, f"permission denied on {RPC.removeprefix('unix:')}: run as root or with sudo")
+            assert "cannot reach" not in error, error
+
+
+def test_without_a_service_of_ones_own_roots_is_named():
+    """In a mount namespace with an empty /run, where root has a socket in a closed directory."""
+    script = 'mount -t tmpfs none /run && mkdir -m 700 /run/sonde && touch /run/sonde/grpc.sock && exec "$@"'
+    error = sonde_as_nobody("targets", before=("unshare", "-m", "bash", "-c", script, "bash"))
+    check.contains(error, "permission denied on /run/sonde/grpc.sock: run as root or with sudo")
+
+
 users.install()
 check.main(globals())
