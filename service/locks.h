@@ -21,6 +21,7 @@ enum lock_rank {
     LOCK_TARGETS,       /* engine: the list of targets, and what callers see of each */
     LOCK_MESSAGES,      /* engine: messages to the engine thread */
     LOCK_POOL,          /* engine: a worker pool's queue */
+    LOCK_PROC_MAPS,     /* service/symbol: a copy of a process's mappings, while it is read */
     LOCK_UNWIND_CACHE,  /* service/unwind: tables by build-id */
     LOCK_SYMBOL_STORE,  /* service/symbol: modules by identity */
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */

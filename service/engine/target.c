@@ -5,6 +5,7 @@
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/watch.h"
+#include "service/symbol/locate/proc_maps.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -55,6 +56,8 @@ struct target *target_retain(struct target *target) {
 void target_empty(struct target *target) {
     rings_unmap(target);
     space_finish(&target->space);
+    proc_maps_release(target->maps);
+    target->maps = NULL;
     thread_names_finish(&target->names);
     stacks_release(target->stacks);
     target->stacks = NULL;

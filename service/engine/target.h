@@ -105,6 +105,7 @@ struct target {
     uint64_t account_seen_ns; /* guest_cpu_ns of the last CpuAccount */
     uint64_t control_seen_ns; /* its control_cpu_ns */
     uint64_t cpu_seen_ns;     /* last reading of the process's CPU clock */
+    struct proc_maps *maps;   /* a copy for those who open the newest generation; NULL = none */
     uint64_t opened_to;       /* start of the mapping that was given to workers last */
     uint32_t opening;         /* mappings that workers are opening; at most TABLES_MAX_OPENING */
 

@@ -21,6 +21,7 @@
 
 struct symbol_store;
 struct symbol_module;
+struct proc_maps;
 
 struct symbol_options {
     const char *cache_dir;   /* for tables and uploads; NULL = no disk cache */
@@ -47,6 +48,9 @@ struct symbol_mapping {
     uint32_t device_major, device_minor;
     uint64_t inode;
     const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
+    /* A shared copy of the process's mappings (locate/proc_maps.h), which is read once for many
+     * calls. NULL = they are read if they are needed. */
+    struct proc_maps *maps;
 };
 
 /* Opens the file behind a mapping of a live process (locate/locate.h), with the rights of the

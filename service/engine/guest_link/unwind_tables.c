@@ -10,6 +10,7 @@
  * mappings change faster than they can be opened costs no more than one with many mappings. */
 #include "service/engine/capture/cpu_capture.h"
 
+#include "service/symbol/locate/proc_maps.h"
 #include "service/unwind/table/table_cache.h"
 
 #include <elf.h>
@@ -22,7 +23,8 @@ struct table_job {
     struct job job;
     struct target *target;
     struct mapping *mapping;
-    int memfd; /* -1 = no table */
+    struct proc_maps *maps; /* retained; NULL = none */
+    int memfd;              /* -1 = no table */
     size_t bytes;
 };
 
@@ -93,6 +95,8 @@ static void finish_generation(struct target *target, struct generation *generati
     if (generation->is_done || generation->served < generation->count)
         return;
     generation->is_done = true;
+    proc_maps_release(target->maps);
+    target->maps = NULL;
     frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
     message.which_message = sonde_guest_v1_ToGuest_tables_done_tag;
     message.message.tables_done.generation = generation->number;
@@ -128,6 +132,8 @@ static void on_opened(struct engine *engine, struct job *base) {
     struct generation *newest = target->space.generations[0];
     mapping->is_opening = false;
     mapping->is_opened = true;
+    mapping->maps = NULL;
+    proc_maps_release(job->maps);
     target->opening--;
     load_names_early(target, mapping);
     bool is_current = newest && generation_find(newest, mapping->start) == mapping;
@@ -155,6 +161,7 @@ static void open_mapping(struct target *target, struct mapping *mapping) {
     job->target = target_retain(target);
     job->mapping = mapping_retain(mapping);
     job->memfd = -1;
+    job->maps = mapping->maps = proc_maps_retain(target->maps);
     mapping->is_opening = true;
     target->opening++;
     target_start_job(target, target->engine->builders, &job->job);
@@ -175,6 +182,8 @@ static void open_more(struct target *target, struct generation *generation) {
 }
 
 void tables_begin(struct target *target, struct generation *generation) {
+    proc_maps_release(target->maps);
+    target->maps = proc_maps_create(target->link.pid);
     open_more(target, generation);
     finish_generation(target, generation); /* for a generation without mappings */
 }

@@ -50,6 +50,7 @@ struct symbol_mapping mapping_as_symbol(const struct mapping *mapping) {
         .device_minor = mapping->device_minor,
         .inode = mapping->inode,
         .path = mapping->path,
+        .maps = mapping->maps,
     };
 }
 

@@ -37,6 +37,7 @@ struct mapping {
 
     /* Engine thread only. */
     bool is_opening;        /* a worker is opening the file */
+    struct proc_maps *maps; /* while it does: what it may read; the job\'s */
     bool is_opened;         /* the worker has finished, with or without a module */
     uint64_t served_serial; /* serial of the last generation that the guest got an answer for */
     bool is_loading_names;

@@ -87,21 +87,19 @@ static bool same_file(const struct symbol_mapping *a, const struct symbol_mappin
  * process no longer has the given mapping. */
 static bool find_header(pid_t pid, const struct symbol_mapping *mapping,
                         struct symbol_mapping *header) {
-    char text[PATH_MAX + 128];
+    struct proc_maps_reader reader;
+    struct proc_maps_line line;
     bool still_there = false;
-    FILE *maps = proc_maps_open(pid);
     *header = (struct symbol_mapping){0};
-    while (maps && fgets(text, sizeof text, maps)) {
-        struct proc_maps_line line;
-        if (!proc_maps_parse(text, &line) || !same_file(&line.mapping, mapping) ||
-            line.mapping.start > mapping->start)
+    proc_maps_begin(&reader, pid, mapping->maps);
+    while (proc_maps_next(&reader, &line)) {
+        if (!same_file(&line.mapping, mapping) || line.mapping.start > mapping->start)
             continue;
         if (line.mapping.offset == 0)
             *header = line.mapping;
         still_there |= mapping->start < line.mapping.end;
     }
-    if (maps)
-        fclose(maps);
+    proc_maps_end(&reader);
     header->path = "";
     return still_there;
 }

@@ -38,13 +38,13 @@ static void note(struct neighbour *neighbour, const struct proc_maps_line *line)
  * above. */
 static bool find_neighbour(pid_t pid, const struct symbol_mapping *wanted,
                            struct neighbour *neighbour) {
-    char text[PATH_MAX + 128];
+    struct proc_maps_reader reader;
     struct proc_maps_line line;
     uint64_t reach = 0;
     bool passed = false, found = false;
     neighbour->mapping = (struct symbol_mapping){0};
-    FILE *maps = proc_maps_open(pid);
-    while (maps && !found && fgets(text, sizeof text, maps) && proc_maps_parse(text, &line)) {
+    proc_maps_begin(&reader, pid, wanted->maps);
+    while (!found && proc_maps_next(&reader, &line)) {
         if (line.mapping.start != reach) {
             if (passed)
                 break;
@@ -56,8 +56,7 @@ static bool find_neighbour(pid_t pid, const struct symbol_mapping *wanted,
         passed |= line.mapping.start == wanted->start;
         found = passed && neighbour->mapping.inode != 0;
     }
-    if (maps)
-        fclose(maps);
+    proc_maps_end(&reader);
     return found;
 }
 

@@ -178,7 +178,8 @@ bool fixture_mapping(pid_t pid, uint64_t address, struct symbol_mapping *mapping
         if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &offset, &major, &minor,
                    &inode, &text) < 6)
             continue;
-        *mapping = (struct symbol_mapping){start, end, offset, major, minor, inode, line + text};
+        *mapping =
+            (struct symbol_mapping){start, end, offset, major, minor, inode, line + text, NULL};
         found = address >= start && address < end;
     }
     if (maps)
