@@ -82,12 +82,14 @@ static bool is_root(const struct process_ids *ids) {
 
 /* --- identity --------------------------------------------------------------------------------- */
 
-static int open_pidfd(int socket, pid_t pid) {
-    int fd = -1;
-    socklen_t len = sizeof fd;
-    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &fd, &len) == 0)
-        return fd;
-    return (int)syscall(SYS_pidfd_open, pid, 0);
+/* An older kernel only opens the process that has the pid now. False: the peer has ended. */
+static bool open_pidfd(int socket, pid_t pid, int *pidfd) {
+    socklen_t len = sizeof *pidfd;
+    if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, pidfd, &len) == 0)
+        return true;
+    bool is_old = errno == ENOPROTOOPT;
+    *pidfd = is_old ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    return is_old;
 }
 
 bool process_identity_of_peer(int socket, struct process_identity *identity) {
@@ -97,10 +99,8 @@ bool process_identity_of_peer(int socket, struct process_identity *identity) {
     if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0)
         return false;
     identity->pid = peer.pid;
-    if (peer.pid > 0) {
-        identity->pidfd = open_pidfd(socket, peer.pid);
+    if (peer.pid > 0 && open_pidfd(socket, peer.pid, &identity->pidfd))
         identity->start_ticks = process_start_ticks(peer.pid);
-    }
     struct process_ids *ids = &identity->ids;
     /* A set-id program has several ids. If the effective ones differ already, the process has
      * changed since it connected. */

@@ -7,7 +7,7 @@ import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users import GUESTS, NOBODY, RPC, guest_environment, install, sonded, start, stop, targets
+from tests.e2e.users import GUESTS, NOBODY, RPC, as_user, guest_environment, install, sonded, start, stop, targets
 from tests.hostile import fake_guest
 
 PROGRAM = """
@@ -104,6 +104,58 @@ def test_an_unreadable_debug_file_gives_no_names_to_others():
     finally:
         for process in filter(None, (mine, service)):
             stop(process)
+
+
+DROPS = """
+#include <grp.h>
+#include <unistd.h>
+static __attribute__((noinline)) int burn(void) { volatile unsigned n = 0; while (n < 1000000) n++; return (int)n; }
+int main(void) {
+    gid_t group = 23456;
+    if (getuid() == 0 && (setgroups(1, &group) || setresgid(12345, 12345, 12345) || setresuid(12345, 12345, 12345)))
+        return 1;
+    for (;;)
+        burn();
+}
+"""
+
+
+def profiled_program(mode, uid, gid, command):
+    """A profile of a program with this mode and owner."""
+    path, profile = os.path.join(stack.WORK, "drops"), os.path.join(stack.WORK, "drops.collapsed")
+    subprocess.run(["gcc", "-g", "-O1", "-x", "c", "-", "-o", path], input=DROPS, text=True, check=True)
+    os.chown(path, uid, gid)
+    os.chmod(path, mode)
+    service, server = sonded("--everybody"), None
+    try:
+        server = start(*command, path, env=guest_environment("drops"), stdout=subprocess.DEVNULL)
+        check.until(lambda: "drops" in targets(), what="the server")
+        stack.sonde("record", "drops", "--service", RPC, "-d", "1", "-F", "499", "-o", profile)
+        with open(profile, encoding="utf-8") as file:
+            return file.read()
+    finally:
+        for process in filter(None, (server, service)):
+            stop(process)
+        os.unlink(path)
+
+
+def test_a_server_that_gives_up_root_keeps_the_names_that_its_user_may_read():
+    check.contains(profiled_program(0o755, 0, 0, ()), "main;burn")
+
+
+def test_a_program_that_only_its_user_may_read_has_names():
+    check.contains(profiled_program(0o700, 12345, 12345, as_user(12345)), "main;burn")
+
+
+def test_a_program_that_its_users_group_may_read_has_names():
+    command = ("setpriv", "--reuid=12345", "--regid=12345", "--groups=23456", "--")
+    check.contains(profiled_program(0o750, 0, 23456, command), "main;burn")
+
+
+def test_a_program_that_its_user_may_only_execute_has_no_names():
+    text = profiled_program(0o711, 0, 0, as_user(12345))
+    check.contains(text, "drops")
+    assert "burn" not in text, text
 
 
 def become_program(path, name, report):

@@ -88,6 +88,17 @@ TEST(the_process_that_connected_holds_until_it_has_ended) {
     finish_peer(&peer);
 }
 
+TEST(a_process_that_ended_before_its_connection_was_accepted_never_holds) {
+    struct peer peer;
+    struct process_identity identity;
+    start_peer(&peer, 0, 0);
+    kill_peer(&peer);
+    CHECK(process_identity_of_peer(peer.socket, &identity));
+    CHECK(!process_identity_is_alive(&identity) && !process_identity_holds(&identity));
+    process_identity_finish(&identity);
+    finish_peer(&peer);
+}
+
 TEST(a_process_with_another_start_time_is_another_process) {
     struct process_identity identity;
     process_identity_of_self(&identity);
