@@ -7,6 +7,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 static void check_compiled(const char *family, const char *flags) {
     char how[256];
@@ -51,6 +52,25 @@ static void check_packed(const char *family, const char *flags, const char *pack
     CHECK_STR(packed, split);
     free(split);
     free(packed);
+    symbol_store_destroy(store);
+}
+
+TEST(a_package_of_another_user_is_not_read) {
+    static struct corpus_addresses addresses;
+    if (geteuid() != 0)
+        check_skip("only root can give files to other users");
+    struct symbol_store *store = corpus_store(NULL);
+    corpus_compile("gcc", "-g -O2 -gdwarf-4 -gsplit-dwarf", "");
+    corpus_addresses(fixture_path("prog"), &addresses);
+    CHECK_INT(fixture_run("chmod 755 ."), ==, 0); /* the worker runs as nobody */
+    fixture_must("dwp", "cp prog packed && printf x >> packed && cp prog robbed && "
+                        "printf y >> robbed && timeout 30 dwp -o packed.dwp *.dwo && "
+                        "rm *.dwo && cp packed.dwp robbed.dwp && chown 12345 robbed.dwp");
+    char *packed = corpus_render(store, fixture_path("packed"), &addresses);
+    char *robbed = corpus_render(store, fixture_path("robbed"), &addresses);
+    CHECK(strcmp(packed, robbed) != 0);
+    free(packed);
+    free(robbed);
     symbol_store_destroy(store);
 }
 

@@ -228,6 +228,43 @@ TEST(tables_answer_after_the_file_is_gone_and_place_its_mappings) {
     symbol_store_destroy(store);
 }
 
+static const char *name_by_build_id(struct symbol_store *store, const char *build_id) {
+    static char name[64];
+    struct symbol_module *module;
+    struct sonde_arena arena = {0};
+    CHECK_INT(symbol_module_find(store, build_id, &module, NULL), ==, SONDE_OK);
+    struct symbol_answer answer =
+        ask(store, module, fixture_nm(fixture_path("full"), "planted") + 4, &arena);
+    CHECK(answer.frame_count > 0);
+    snprintf(name, sizeof name, "%s", answer.frames[answer.frame_count - 1].name);
+    sonde_arena_finish(&arena);
+    symbol_module_release(module);
+    return name;
+}
+
+/* A user can give its own file any build-id. */
+TEST(a_trusted_file_comes_before_a_users_file_with_the_same_build_id) {
+    char build_id[SYMBOL_BUILD_ID_TEXT];
+    compile();
+    fixture_must("chown", "LC_ALL=C sed s/planted/usurped/g full > evil && chmod 777 evil");
+    snprintf(build_id, sizeof build_id, "%s", build_id_of("full"));
+    CHECK_STR(build_id_of("evil"), build_id);
+    struct symbol_store *store = open_store(0, false);
+    struct symbol_module *evil = fixture_module(store, fixture_path("evil"));
+    CHECK_STR(name_by_build_id(store, build_id), "usurped"); /* there is no other */
+    struct symbol_module *good = fixture_module(store, fixture_path("full"));
+    struct symbol_module *last = fixture_module(store, fixture_path("evil")); /* listed first */
+    CHECK_STR(name_by_build_id(store, build_id), "planted");
+    symbol_module_release(last);
+    symbol_module_release(evil);
+    symbol_module_release(good);
+    symbol_store_destroy(store);
+    CHECK_INT(fixture_run("ls cache/%s-*.symbols | wc -l | grep -qx 2", build_id), ==, 0);
+    store = open_store(0, false); /* both only have tables now */
+    CHECK_STR(name_by_build_id(store, build_id), "planted");
+    symbol_store_destroy(store);
+}
+
 TEST(a_debug_file_alone_places_mappings_too) {
     struct symbol_module *module, *whole;
     struct symbol_file file;

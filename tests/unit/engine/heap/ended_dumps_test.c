@@ -3,6 +3,7 @@
  * Dumps of a process that was killed, as by a crash, before they were fetched. */
 #include "api/profile/jemalloc.h"
 #include "tests/unit/engine/heap/stage.h"
+#include "tests/unit/temporary.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -52,8 +53,8 @@ static size_t count_ended(struct stage *stage, struct engine_selector selector) 
 }
 
 /* Starts a holder with periodic dumps of what it holds. */
-static void begin(struct stage *stage) {
-    stage_init(stage, STAGE_PROF, NULL);
+static void begin_with(struct stage *stage, const char *const *program) {
+    stage_init(stage, STAGE_PROF, program);
     stage_tell(stage, 's');
     struct engine_heap_request on = {
         .verb = ENGINE_HEAP_ACTIVATE, .interval_s = 1, .sample_bytes = 65536};
@@ -61,6 +62,10 @@ static void begin(struct stage *stage) {
     stage_tell(stage, 's');
     for (int i = 0; i < 400 && stage_ask_verb(stage, ENGINE_HEAP_LIST).dump_count < 2; i++)
         usleep(25000);
+}
+
+static void begin(struct stage *stage) {
+    begin_with(stage, NULL);
 }
 
 static void end_program(struct stage *stage) {
@@ -114,6 +119,35 @@ TEST(a_dump_of_a_process_that_has_ended_is_read_with_names_and_raw_by_the_next_s
     CHECK(sonde_jemalloc_is_dump(sonde_buf_slice(&got.result.text)));
     got_finish(&got);
     stage_finish(&stage);
+}
+
+/* The dump is the ended process's own text, so it can name any file. */
+TEST(a_dump_of_an_ended_process_names_only_files_that_its_user_may_read) {
+    char program[4096], command[8192];
+    const char *const words[] = {program, NULL};
+    struct stage stage;
+    if (geteuid() != 0)
+        check_skip("only root can read for other users");
+    CHECK(close(mkstemp(temporary_template(program, sizeof program))) == 0);
+    snprintf(command, sizeof command,
+             "cp --remove-destination tests/unit/engine/heap/holder %s && chmod 700 %s", program,
+             program);
+    CHECK_INT(system(command), ==, 0);
+    begin_with(&stage, words);
+    end_program(&stage);
+    struct got got = get_ended(&stage, "000001.heap", false);
+    CHECK_INT(got.err, ==, SONDE_OK);
+    CHECK_INT(profile_bytes(got.result.profile, "hold_large"), >=, 50ll << 20);
+    got_finish(&got);
+    snprintf(command, sizeof command, "sed -i 's/ uid 0$/ uid 12345/' %s/heap/*/state",
+             stage.place.data);
+    CHECK_INT(system(command), ==, 0);
+    got = get_ended(&stage, "000001.heap", false);
+    CHECK_INT(got.err, ==, SONDE_OK);
+    CHECK_INT(profile_bytes(got.result.profile, "hold_large"), ==, 0);
+    got_finish(&got);
+    stage_finish(&stage);
+    unlink(program);
 }
 
 TEST(missing_dumps_of_ended_processes_are_an_error) {
