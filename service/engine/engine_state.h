@@ -32,6 +32,9 @@
 /* CPU time of the engine thread per target and turn, once for the target's frames and once for its
  * rings. What is left has its turn after the other targets. */
 #define ENGINE_TURN_NS 2000000ull
+/* Per user and turn, for the frames of all targets, because a user may have many. */
+#define ENGINE_USER_NS    8000000ull
+#define ENGINE_USER_SLOTS 256u /* users by the lowest bits of their uid */
 /* The same for the last records of a capture. What is left is dropped and counted. */
 #define ENGINE_LAST_NS         100000000ull
 #define ENGINE_HELLO_NS        5000000000ull
@@ -97,12 +100,14 @@ struct engine {
     uint32_t link_count; /* connections, including those without a Hello */
     int spare_fd;        /* closed for a moment when descriptors run out, to refuse a guest */
     bool is_shutting_down;
-    bool is_sweeping; /* heap_start_sweep */
+    bool is_sweeping;                          /* heap_start_sweep */
+    uint64_t user_spent_ns[ENGINE_USER_SLOTS]; /* in this turn, reading frames */
     uint64_t random;
     uint64_t timer_ns; /* when the timer fires, 0 = never */
     char *scratch;     /* for one read */
 
-    _Atomic uint64_t turn_ns, last_ns; /* ENGINE_TURN_NS and ENGINE_LAST_NS, except in tests */
+    /* ENGINE_TURN_NS, ENGINE_USER_NS and ENGINE_LAST_NS, except in tests. */
+    _Atomic uint64_t turn_ns, user_ns, last_ns;
     _Atomic bool is_ending;
     _Atomic uint64_t jobs_running; /* submitted and not completed */
     _Atomic uint32_t captures_running, streams_running;

@@ -5,6 +5,7 @@
  * only at the end of a round, because a later event of the same round may refer to them. */
 #include "service/engine/capture/cpu_capture.h"
 
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
@@ -180,6 +181,7 @@ static uint64_t tick_targets(struct engine *engine, uint64_t now_ns) {
 bool engine_round(struct engine *engine, int timeout_ms) {
     struct epoll_event events[EVENTS];
     int count = epoll_wait(engine->epoll_fd, events, EVENTS, timeout_ms);
+    memset(engine->user_spent_ns, 0, sizeof engine->user_spent_ns);
     for (int i = 0; i < count; i++)
         on_event(engine, &events[i]);
     run_messages(engine);

@@ -196,14 +196,24 @@ static bool read_once(struct target *target) {
     return !link->is_broken && feed(target, (size_t)got);
 }
 
+/* What is left is read in a later turn: epoll reports it again, and target_tick looks at is_paused.
+ */
 void link_read(struct target *target) {
     struct link *link = &target->link;
-    link->turn_end_ns = thread_cpu_ns() + target->engine->turn_ns;
+    struct engine *engine = target->engine;
+    uint64_t *spent_ns = &engine->user_spent_ns[link->uid % ENGINE_USER_SLOTS];
+    uint64_t begin_ns = thread_cpu_ns();
+    if (link->frames.is_paused)
+        target_wake_now(target);
+    if (*spent_ns >= engine->user_ns)
+        return;
+    link->turn_end_ns = begin_ns + engine->turn_ns;
     bool goes_on = !link->frames.is_paused || feed(target, 0);
     for (int i = 0; goes_on && i < MAX_READS && link->fd >= 0 && !link->is_broken; i++)
         goes_on = read_once(target);
     if (link->frames.is_paused)
         target_wake_now(target);
+    *spent_ns += thread_cpu_ns() - begin_ns;
 }
 
 /* Out of descriptors: closes the spare one, so that the guest can be accepted and disconnected

@@ -130,6 +130,48 @@ TEST(frames_that_are_slow_to_handle_do_not_delay_another_guest) {
     held_finish(&held);
 }
 
+#define CROWD 20
+
+/* The targets of a user share the user's time: with 1 ns, one of them reads one frame per turn. */
+TEST(a_user_with_many_guests_does_not_delay_another_user) {
+    struct held held;
+    struct fake_guest crowd[CROWD], neighbour;
+    held_init(&held);
+    for (uint32_t i = 0; i < CROWD; i++) {
+        fake_connect(&crowd[i], held.place.socket);
+        fake_hello(&crowd[i], "crowd", 100 + i);
+    }
+    read_all(&held);
+    CHECK_INT(held.engine->target_count, ==, CROWD + 1);
+    for (struct target *target = held.engine->targets; target; target = target->next)
+        target->link.uid = 54321;
+    held.engine->turn_ns = held.engine->user_ns = 1;
+    for (uint32_t i = 0; i < CROWD; i++)
+        for (uint64_t generation = 1; generation <= 10; generation++)
+            claim_maps(&crowd[i], generation, 1);
+    fake_connect(&neighbour, held.place.socket);
+    fake_hello(&neighbour, "neighbour", 2);
+    int rounds = 0;
+    for (; rounds < 100 && !target_called(held.engine, "neighbour"); rounds++)
+        engine_round(held.engine, 10);
+    uint64_t read = 0;
+    for (struct target *target = held.engine->targets; target; target = target->next)
+        read += target->space.last_serial;
+    CHECK_INT(rounds, <, 10);
+    CHECK_INT(read, <=, rounds);
+    while (read < 10 * CROWD) { /* nothing is lost */
+        engine_round(held.engine, 10);
+        read = 0;
+        for (struct target *target = held.engine->targets; target; target = target->next)
+            read += target->space.last_serial;
+    }
+    for (uint32_t i = 0; i < CROWD; i++)
+        fake_close(&crowd[i]);
+    pthread_mutex_unlock(&held.gate);
+    fake_close(&neighbour);
+    held_finish(&held);
+}
+
 /* A turn that is over at once reads DRAIN_LOOK - 1 records. */
 static void rings_init(struct target *target, struct fake_guest *guest, uint32_t records) {
     const uint64_t pcs[] = {1, 2, 3};
