@@ -40,20 +40,20 @@ def stop(process):
     started.remove(process)
 
 
-def sonded(*flags):
+def sonded(*flags, **more):
     """Starts sonded and waits until it listens."""
     if os.geteuid() != 0:
         raise check.Skip("only root can start a program as another user")
     process = start(os.path.join(stack.PREFIX, "bin/sonded"), "--socket", GUESTS, "--grpc", RPC, *flags,
-                    env=stack.environment(), stdout=subprocess.PIPE)
+                    env=stack.environment(), stdout=subprocess.PIPE, **more)
     assert process.stdout.readline().startswith("grpc: ")
     return process
 
 
-def gateway(*flags):
+def gateway(*flags, **more):
     """Starts root's gateway and returns (process, HOST:PORT)."""
     process = start(os.path.join(stack.PREFIX, "bin/sonde-gateway"), "--service", RPC, "--listen", "127.0.0.1:0", *flags,
-                    env=stack.environment(), stdout=subprocess.PIPE)
+                    env=stack.environment(), stdout=subprocess.PIPE, **more)
     line = process.stdout.readline()
     assert line.startswith("http: "), line
     return process, line.split()[1].removeprefix("http://")

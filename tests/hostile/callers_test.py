@@ -74,12 +74,14 @@ def grpc_as_nobody(address, method="ListTargets", metadata=()):
 
 
 def grpc_as(who, address, method="ListTargets", metadata=()):
-    """Returns (status, text) of a call by another process."""
+    """Returns (status, text) of a call by another process. method: NAME or NAME:REQUEST, in hexadecimal."""
     program = ("import grpc, sys\n"
                "channel = grpc.insecure_channel(sys.argv[1])\n"
                "pairs = [pair.split('=', 1) for pair in sys.argv[3:]]\n"
                "try:\n"
-               "    print(channel.unary_unary('/sonde.v1.Profiler/' + sys.argv[2])(b'', metadata=pairs, timeout=20))\n"
+               "    method, _, request = sys.argv[2].partition(':')\n"
+               "    call = channel.unary_unary('/sonde.v1.Profiler/' + method)\n"
+               "    print(call(bytes.fromhex(request), metadata=pairs, timeout=20))\n"
                "except grpc.RpcError as error:\n"
                "    print(error.code(), error.details())\n"
                "    sys.exit(1)\n")
@@ -164,6 +166,14 @@ def test_with_loopback_everybody_users_see_and_control_only_their_own():
         check.equal(stage.ask("/t/others/debug/pprof/cmdline")[0], 200)
         check.equal(stage.ask("/debug/pprof/cmdline")[0], 200)  # there is only one that nobody may see
         check.contains(stage.ask("/v1/targets", who=as_root)[1], "mine")
+        status, body = stage.ask("/v1/targets", "-H", "Accept: application/x-ndjson", "-m", "3")
+        check.contains(body, "SYNCED")
+        check.contains(body, "others")
+        assert "mine" not in body, body
+        # A session's result is not saved: saved captures are shared, and the oldest are deleted first.
+        check.equal(stage.ask("/t/others/profile_start")[0], 200)
+        check.equal(stage.ask("/t/others/profile_stop")[0], 200)
+        assert '"id"' not in stage.ask("/v1/captures", who=as_root)[1]
 
 
 def test_other_users_need_a_token_for_grpc_on_loopback():
@@ -177,6 +187,12 @@ def test_other_users_need_a_token_for_grpc_on_loopback():
             check.contains(text, "UNAUTHENTICATED")
         check.equal(grpc_as_nobody(address, metadata=["sonde-caller-uid=0"])[0], 1)
         check.contains(stack.sonde("targets", "--service", address)[0], "mine")
+    for host in ("[::1]", "localhost"):
+        address = f"{host}:{port}"
+        with Stage(sonded_flags=("--grpc", address)):
+            check.equal(grpc_as_nobody(address)[0], 1)
+            check.contains(stack.sonde("targets", "--service", address)[0], "mine")
+    address = f"127.0.0.1:{port}"
     with Stage(sonded_flags=("--grpc", address, "--token-file", TOKENS)):
         check.equal(grpc_as_nobody(address)[0], 1)
         check.contains(grpc_as_nobody(address, metadata=[f"authorization=Bearer {TOKEN}"])[1], "mine")
@@ -184,7 +200,10 @@ def test_other_users_need_a_token_for_grpc_on_loopback():
 
 def test_a_call_for_another_user_reaches_only_that_users_targets():
     """What the gateway sends for other users. It can only take rights away."""
-    shared = ("ListCaptures", "GetCapture", "DiffCaptures", "ListSymbolFiles", "EvictSymbols")
+    shared = ("ListCaptures", "GetCapture", "DiffCaptures", "ListSymbolFiles", "EvictSymbols",
+              "ListHeapDumps:1001", "GetHeapDump:4001",  # ended
+              "CaptureCpu:3801",  # keep
+              "Symbolize:220461626364", "Symbolize:2a00")  # a file, mappings
     with Stage():
         for uid in (str(users.NOBODY), "0", "", "65534x", "99999999999"):
             status, text = grpc_as(as_root, RPC, metadata=[f"sonde-caller-uid={uid}"])

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clients that open as many connections as they can, and programs that must end although they cannot."""
+"""Clients that open as many connections as they can, and programs that are told to stop and cannot."""
 
-import resource
+import ctypes
+import os
 import signal
 import socket
 import subprocess
 import time
 
 from tests.cli import check
-from tests.e2e import users
+from tests.e2e import stack, users
 from tests.e2e.users import as_nobody, gateway, sonded, stop
 
 # Opens connections until it has COUNT or is refused, says so, and holds them. With "busy" each has a request that runs.
@@ -112,44 +113,71 @@ def test_the_connection_that_was_idle_the_longest_is_closed_first():
             client.close()
 
 
-# 50 streams of each target, which nobody reads.
-STREAMS = ("import grpc, sys, threading\n"
-           "channel = grpc.insecure_channel(sys.argv[1])\n"
-           "stream = channel.unary_stream('/sonde.v1.Profiler/StreamCpu')\n"
-           "held = []\n"
-           "for name in sys.argv[2:]:\n"
-           "    selector = bytes([10, len(name)]) + name.encode()\n"
-           "    held += [stream(bytes([10, len(selector)]) + selector + b'\\x10\\x32\\x18\\xe7\\x07') for _ in range(50)]\n"
-           "print('ready', flush=True)\n"
-           "sys.stdin.read()\n")
+class Stopped:
+    """Stops one thread of a process, so that the process cannot stop when it is told to."""
+
+    SEIZE, INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
+
+    def __init__(self, process, name):
+        """name None: the main thread."""
+        self.tids = [tid for tid in map(int, os.listdir(f"/proc/{process.pid}/task"))
+                     if (self.name_of(process.pid, tid) == name if name else tid == process.pid)]
+        assert self.tids, f"no thread is called {name}"
+        self.trace(self.SEIZE)
+        self.trace(self.INTERRUPT)
+        for tid in self.tids:
+            os.waitpid(tid, self.WALL)
+
+    @staticmethod
+    def name_of(pid, tid):
+        with open(f"/proc/{pid}/task/{tid}/comm", encoding="utf-8") as text:
+            return text.read().strip()
+
+    def trace(self, request):
+        libc = ctypes.CDLL(None, use_errno=True)
+        for tid in self.tids:
+            assert libc.ptrace(request, ctypes.c_long(tid), None, None) == 0, os.strerror(ctypes.get_errno())
+
+    def status(self):
+        """The status with which a stopped thread ends; its tracer must wait for it."""
+        statuses = []
+        for tid in self.tids:
+            status = os.waitpid(tid, self.WALL)[1]
+            while not os.WIFEXITED(status) and not os.WIFSIGNALED(status):
+                status = os.waitpid(tid, self.WALL)[1]
+            statuses.append(os.waitstatus_to_exitcode(status))
+        return statuses[0]
 
 
-def test_a_sonded_that_ran_out_of_memory_still_ends():
-    names = ["one", "two", "three", "four"]
+def ends_with(process, thread, log):
+    stopped = Stopped(process, thread)
+    process.send_signal(signal.SIGTERM)
+    check.until(lambda: b"exiting at once" in open(log, "rb").read(), seconds=120, what="the line")
+    check.equal(stopped.status(), 1)
+    if process.pid not in stopped.tids:
+        check.equal(process.wait(timeout=60), 1)
+    users.started.remove(process)
+    with open(log, encoding="utf-8") as text:
+        return text.read()
+
+
+def test_a_sonded_that_cannot_stop_ends_and_says_why():
+    log = os.path.join(stack.WORK, "sonded.log")
+    with open(log, "wb") as errors:
+        service = sonded(stderr=errors)
+    text = ends_with(service, "sonde-rpc", log)
+    check.contains(text, "sonded: did not stop in time, exiting at once; still waiting for running calls\n")
+
+
+def test_a_gateway_that_cannot_stop_ends_and_says_why():
+    log = os.path.join(stack.WORK, "gateway.log")
     service = sonded()
-    servers = [users.server(uid=0, name=name) for name in names]
-    flood = None
-    try:
-        check.until(lambda: all(name in users.targets() for name in names), what="the targets")
-        resource.prlimit(service.pid, resource.RLIMIT_AS, (400000 << 10, 400000 << 10))
-        flood = subprocess.Popen(["/usr/bin/python3", "-c", STREAMS, users.RPC, *names], stdin=subprocess.PIPE,
-                                 stdout=subprocess.PIPE, text=True)
-        assert flood.stdout.readline() == "ready\n"
-        time.sleep(10)
-        service.send_signal(signal.SIGTERM)
-        try:
-            print("sonded ended with", service.wait(timeout=60))
-        except subprocess.TimeoutExpired:
-            raise AssertionError("sonded does not end") from None
-    finally:
-        if flood:
-            flood.kill()
-            flood.communicate()
-        service.kill()
-        service.wait()
-        users.started.remove(service)
-        for one in servers:
-            stop(one)
+    with open(log, "wb") as errors:
+        process, host = gateway("--grace", "0", stderr=errors)
+    assert seconds_of(host) < 60
+    text = ends_with(process, None, log)
+    check.contains(text, "sonde-gateway: did not stop in time, exiting at once; still waiting for running requests\n")
+    stop(service)
 
 
 users.install()
