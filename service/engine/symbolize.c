@@ -127,11 +127,22 @@ sonde_err symbolize_answer(struct engine *engine, const struct symbol_query *que
     return err;
 }
 
+/* The kernel hides its addresses from users. A user who gets names for addresses could find them by
+ * trying. */
+static bool may_know_kernel(const struct target *target) {
+    return geteuid() != 0 || target->link.uid == 0;
+}
+
 /* Kernel addresses are in no process's map. */
 static bool locate_in_kernel(struct symbolize_job *job, uint64_t address, uint64_t inside,
                              struct symbol_query *query, struct engine_symbol *symbol) {
     if (inside < KERNEL_START)
         return false;
+    if (!may_know_kernel(job->target)) {
+        symbol->module = "[kernel]";
+        symbol->reason = symbol_reason_text(SYMBOL_REASON_KERNEL_HIDDEN);
+        return true;
+    }
     if (!job->kernel &&
         symbol_module_open_kernel(job->job.engine->symbols, &job->kernel, NULL) != SONDE_OK)
         return false;

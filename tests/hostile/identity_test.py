@@ -85,6 +85,31 @@ def test_a_claimed_mapping_of_a_program_that_root_runs_gets_no_table_and_no_name
         stop(service)
 
 
+def kernel_address():
+    with open("/proc/kallsyms", encoding="ascii") as file:
+        found = next(line.split() for line in file if line.split()[1:] == ["T", "vfs_read"])
+    return int(found[0], 16)
+
+
+def test_a_users_target_does_not_tell_where_the_kernels_functions_are():
+    address = kernel_address()
+    if address == 0:
+        raise check.Skip("the kernel hides its addresses from root, too")
+    service = sonded("--everybody")
+    puppet = fake_guest.Puppet(NOBODY, claim, PUBLIC, "asks-kernel")
+    mine = start(PUBLIC, env=guest_environment("mine"), stdout=subprocess.DEVNULL)
+    try:
+        puppet.result()
+        check.until(lambda: "mine" in targets(), what="root's server")
+        check.contains(stack.sonde("symbol", "mine", hex(address), "--service", RPC)[0], "vfs_read")
+        out, err = stack.sonde("symbol", "asks-kernel", hex(address), "--service", RPC)
+        assert "vfs_read" not in out + err, out
+    finally:
+        puppet.kill()
+        stop(mine)
+        stop(service)
+
+
 def test_an_unreadable_debug_file_gives_no_names_to_others():
     split, debug = os.path.join(stack.WORK, "split"), os.path.join(stack.WORK, "split.debug")
     subprocess.run(["objcopy", "--only-keep-debug", PUBLIC, debug], check=True)
