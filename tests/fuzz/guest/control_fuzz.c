@@ -30,6 +30,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -40,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define ANSWER_MS  5
 #define LAST       0xfffffff0u /* sequence of the last command */
 #define SEALS      (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-#define PATIENCE   20000 /* ms */
+#define PATIENCE   100000 /* ms; a guest that does nothing for that long hangs */
 
 enum kind { NONE, GOOD, WRONG, UNSEALED, FILE_ON_DISK, DEVICE, FIFO, KINDS };
 
@@ -264,7 +265,10 @@ static bool send_last(void) {
 /* ---- The conversation ---- */
 
 static void converse(const uint8_t *data, size_t size) {
-    bool is_connected = read_messages(PATIENCE); /* Hello */
+    struct pollfd hello = {service.fd, POLLIN, 0};
+    if (poll(&hello, 1, PATIENCE) <= 0)
+        abort();
+    bool is_connected = read_messages(ANSWER_MS);
     for (int i = 0; i < MOST_STEPS && size >= 2 && is_connected; i++) {
         size_t len = data[1] < size - 2 ? data[1] : size - 2;
         int passed = make_descriptor((data[0] & (ANSWERED - 1)) % KINDS);
@@ -282,6 +286,25 @@ static void converse(const uint8_t *data, size_t size) {
         abort(); /* the control thread hangs */
 }
 
+static int accept_guest(int timeout_ms) {
+    struct pollfd wait = {service.listener, POLLIN, 0};
+    return poll(&wait, 1, timeout_ms) > 0 ? accept4(service.listener, NULL, NULL, SOCK_CLOEXEC)
+                                          : -1;
+}
+
+/* A guest that was refused, or hung up, may have connected again. */
+static void stop(pthread_t thread) {
+    struct timespec end;
+    atomic_store(&guest.stopping, true);
+    handler_wake_control();
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec += PATIENCE / 1000;
+    if (pthread_timedjoin_np(thread, NULL, &end) != 0)
+        abort();
+    for (int fd = accept_guest(0); fd >= 0; fd = accept_guest(0))
+        close(fd);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     pthread_t thread;
     if (service.listener < 0)
@@ -291,11 +314,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     atomic_store(&guest.stopping, false);
     if (pthread_create(&thread, NULL, control, NULL) != 0)
         abort();
-    service.fd = accept4(service.listener, NULL, NULL, SOCK_CLOEXEC);
+    service.fd = accept_guest(PATIENCE);
+    if (service.fd < 0)
+        abort();
     converse(data, size);
-    atomic_store(&guest.stopping, true);
-    handler_wake_control();
-    pthread_join(thread, NULL);
+    stop(thread);
     close(service.fd);
     return 0;
 }
