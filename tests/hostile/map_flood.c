@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A guest that floods sonded with mappings: map_flood SOCKET real|claimed LIBRARY FOLDER.
+ * A guest that floods sonded: map_flood SOCKET real|claimed|frames LIBRARY FOLDER.
  *
- * Maps pages of many copies of the library, MAPPINGS in all, and reports them without end, 8,000
- * per generation. No two consecutive generations have a mapping in common. "claimed" reports
- * mappings of the same files that do not exist. Prints "flooding" after the first generations.
- * Encodes the frames of guest.proto itself, and reconnects if sonded hangs up. */
+ * "real" maps pages of many copies of the library, MAPPINGS in all, and reports them without end,
+ * 8,000 per generation. No two consecutive generations have a mapping in common. "claimed" reports
+ * mappings of the same files that do not exist. "frames" sends maps without mappings, from many
+ * connections. Prints "flooding" when it has begun. Encodes the frames of guest.proto itself, and
+ * reconnects if sonded hangs up. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -24,6 +25,7 @@
 #define MAPPINGS       30000u
 #define PER_GENERATION 8000u
 #define PER_FRAME      16u
+#define CROWD          32 /* connections of "frames" */
 #define PAGE           4096u
 #define MARK           "SONDE-FLOOD-ID" /* in the library's build-id; each copy gets its own */
 
@@ -154,9 +156,41 @@ static int send_generation(int link, uint64_t generation, int is_claimed) {
     return 1;
 }
 
+/* Generations without mappings, which are the most work per byte, from many connections at once. */
+static void flood_frames(const char *path) {
+    static char frames[65536];
+    struct text maps = {.len = 0}, frame = {.len = 4};
+    size_t len = 0;
+    add_number(&maps, 1, 1);
+    add_number(&maps, 2, 1);
+    add_bytes(&frame, 3, maps.bytes, maps.len);
+    frame.bytes[0] = (uint8_t)(frame.len - 4);
+    for (; len + frame.len <= sizeof frames; len += frame.len)
+        memcpy(frames + len, frame.bytes, frame.len);
+    int links[CROWD];
+    size_t sent[CROWD] = {0};
+    for (int i = 0; i < CROWD; i++)
+        links[i] = attach(path);
+    puts("flooding");
+    fflush(stdout);
+    for (int i = 0;; i = (i + 1) % CROWD) {
+        drop_answers(links[i]);
+        ssize_t put = send(links[i], frames + sent[i], len - sent[i], MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (put >= 0) {
+            sent[i] = (sent[i] + (size_t)put) % len;
+        } else if (errno != EAGAIN) {
+            close(links[i]);
+            links[i] = attach(path);
+            sent[i] = 0;
+        }
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc != 5)
         return 2;
+    if (strcmp(argv[2], "frames") == 0)
+        flood_frames(argv[1]);
     int is_claimed = strcmp(argv[2], "claimed") == 0;
     write_copies(argv[3], argv[4]);
     for (uint32_t i = 0; i < MAPPINGS; i++)

@@ -104,7 +104,7 @@ def flood(way):
     return process
 
 
-def attacked_by_mappings(way):
+def attacked_by(way):
     service, attacker, honest = sonded("--everybody"), None, []
     try:
         honest.append(fresh("calm-" + way))
@@ -119,11 +119,15 @@ def attacked_by_mappings(way):
 
 
 def test_a_flood_of_real_mappings_costs_a_neighbour_no_stacks_and_names():
-    attacked_by_mappings("real")
+    attacked_by("real")
 
 
 def test_a_flood_of_claimed_mappings_costs_a_neighbour_no_stacks_and_names():
-    attacked_by_mappings("claimed")
+    attacked_by("claimed")
+
+
+def test_frames_without_end_cost_a_neighbour_nothing():
+    attacked_by("frames")
 
 
 def test_another_user_cannot_take_a_servers_name():

@@ -21,7 +21,7 @@ struct step {
 struct bench {
     struct pool *pool;
     pthread_mutex_t gate;
-    _Atomic uint32_t inside, ran, peak;
+    _Atomic uint32_t inside, place, ran, peak;
     char order[4096];
     struct step steps[4096];
     uint32_t used;
@@ -36,7 +36,8 @@ static void bench_init(struct bench *bench, uint32_t threads) {
 
 static void run_step(struct engine_work *work) {
     struct step *step = container_of(work, struct step, work);
-    step->bench->order[atomic_fetch_add(&step->bench->ran, 1)] = step->letter;
+    step->bench->order[atomic_fetch_add(&step->bench->place, 1)] = step->letter;
+    atomic_fetch_add(&step->bench->ran, 1);
 }
 
 static void wait_at_gate(struct engine_work *work) {
