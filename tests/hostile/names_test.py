@@ -11,6 +11,7 @@ from tests.e2e import stack
 from tests.e2e.users import NOBODY, as_user, guest_environment, install, sonded, start, stop, targets, RPC
 
 HONEST_UID = 12345
+DEBUG = "/usr/lib/debug"
 HONEST, EVIL = (os.path.join(stack.WORK, name) for name in ("honest", "evil"))
 
 FILLER = "static __attribute__((noinline, used)) int filler_%03d_with_a_long_name_to_fill_the_string_table(int x) { return x + %d; }\n"
@@ -45,9 +46,9 @@ def build():
     os.chown(EVIL, NOBODY, NOBODY)
 
 
-def profile(program, uid, name):
-    """Collapsed stacks of a second of the program."""
-    server = start(*as_user(uid, program), env=guest_environment(name), stdout=subprocess.DEVNULL)
+def profile(program, uid, name, command=()):
+    """Collapsed stacks of a second of the program, started by a command."""
+    server = start(*command, *as_user(uid, program), env=guest_environment(name), stdout=subprocess.DEVNULL)
     path = os.path.join(stack.WORK, name + ".collapsed")
     try:
         check.until(lambda: name in targets(), what=f"the server {name}")
@@ -87,6 +88,32 @@ def test_a_changed_copy_does_not_change_the_profiles_of_an_installed_program():
 def test_a_changed_copy_does_not_change_the_profiles_of_another_users_program():
     os.chown(HONEST, HONEST_UID, HONEST_UID)
     attack(HONEST_UID, "owned")
+
+
+def test_a_debug_file_in_a_users_own_root_does_not_name_an_installed_program_for_others():
+    bare, folder = os.path.join(stack.WORK, "bare"), os.path.join(stack.WORK, "debug")
+    text = subprocess.run(["readelf", "-n", HONEST], capture_output=True, text=True, check=True).stdout
+    build_id = text.split("Build ID: ")[1].split()[0]
+    debug = os.path.join(folder, ".build-id", build_id[:2], build_id[2:] + ".debug")
+    os.makedirs(os.path.dirname(debug))
+    subprocess.run(["objcopy", "--only-keep-debug", EVIL, debug], check=True)
+    subprocess.run(["strip", "-o", bare, HONEST], check=True)
+    os.chown(bare, 0, 0)
+    os.chown(debug, NOBODY, NOBODY)
+    mounted = ("unshare", "--mount", "sh", "-c", f'mount --bind {folder} {DEBUG} && exec "$@"', "sh")
+    service = sonded("--everybody")
+    is_new = not os.path.isdir(DEBUG)
+    os.makedirs(DEBUG, exist_ok=True)
+    try:
+        check.contains(profile(bare, NOBODY, "evil-debug", mounted), "evil!!_burn")
+        assert "evil!!" not in profile(bare, HONEST_UID, "first-debug")
+        stop(service)
+        service = sonded("--everybody")
+        assert "evil!!" not in profile(bare, HONEST_UID, "again-debug")
+    finally:
+        stop(service)
+        if is_new:
+            os.rmdir(DEBUG)
 
 
 install()
