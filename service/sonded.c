@@ -155,6 +155,7 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .client_ca_file = settings->tls_client_ca,
         .insecure = settings->insecure,
         .redact_command_line = settings->redact,
+        .separates_users = settings->everybody,
         .captures_dir = captures,
         .captures = (uint32_t)settings->captures,
         .capture_bytes = settings->captures_mib << 20,

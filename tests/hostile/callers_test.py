@@ -3,6 +3,7 @@
 The attacker is the user nobody."""
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -24,14 +25,15 @@ PATHS = ("/", "/nothing", "/healthz", "/metrics", "/openapi.yaml", "/v1/targets"
 class Stage:
     """Root's sonded for everybody with a server of root's ("mine") and one of nobody's ("others"), and root's gateway."""
 
-    def __init__(self, *gateway_flags, sonded_flags=()):
+    def __init__(self, *gateway_flags, sonded_flags=("--everybody",)):
         self.processes = []
+        names = ("mine", "others") if "--everybody" in sonded_flags else ("mine",)
         try:
-            self.processes.append(sonded("--everybody", *sonded_flags))
+            self.processes.append(sonded(*sonded_flags))
             self.gateway, self.host = gateway(*gateway_flags)
             self.processes.append(self.gateway)
-            self.processes += [server(uid=0, name="mine"), server(name="others")]
-            check.until(lambda: "mine" in targets() and "others" in targets(), what="both targets")
+            self.processes += [server(uid=0 if name == "mine" else users.NOBODY, name=name) for name in names]
+            check.until(lambda: all(name in targets() for name in names), what="the targets")
         except BaseException:
             self.__exit__()
             raise
@@ -176,11 +178,21 @@ def test_with_loopback_everybody_users_see_and_control_only_their_own():
         assert '"id"' not in stage.ask("/v1/captures", who=as_root)[1]
 
 
+def test_with_loopback_everybody_a_sonded_of_one_user_serves_every_user():
+    shutil.rmtree(users.SOCKETS, ignore_errors=True)
+    with Stage(sonded_flags=()) as stage:
+        refused(stage.ask("/debug/pprof/cmdline"))
+    with Stage("--loopback", "everybody", sonded_flags=()) as stage:
+        check.contains(stage.ask("/v1/targets")[1], "mine")
+        check.equal(stage.ask("/debug/pprof/cmdline")[0], 200)
+        check.equal(stage.ask("/v1/captures?seconds=1", "-X", "POST")[0], 201)
+
+
 def test_other_users_need_a_token_for_grpc_on_loopback():
     write_tokens()
     port = check.free_port()
     address = f"127.0.0.1:{port}"
-    with Stage(sonded_flags=("--grpc", address)):
+    with Stage(sonded_flags=("--everybody", "--grpc", address)):
         for method in ("ListTargets", "GetCommandLine", "HeapActivate", "GetInfo"):
             status, text = grpc_as_nobody(address, method)
             check.equal(status, 1, text)
@@ -189,11 +201,11 @@ def test_other_users_need_a_token_for_grpc_on_loopback():
         check.contains(stack.sonde("targets", "--service", address)[0], "mine")
     for host in ("[::1]", "localhost"):
         address = f"{host}:{port}"
-        with Stage(sonded_flags=("--grpc", address)):
+        with Stage(sonded_flags=("--everybody", "--grpc", address)):
             check.equal(grpc_as_nobody(address)[0], 1)
             check.contains(stack.sonde("targets", "--service", address)[0], "mine")
     address = f"127.0.0.1:{port}"
-    with Stage(sonded_flags=("--grpc", address, "--token-file", TOKENS)):
+    with Stage(sonded_flags=("--everybody", "--grpc", address, "--token-file", TOKENS)):
         check.equal(grpc_as_nobody(address)[0], 1)
         check.contains(grpc_as_nobody(address, metadata=[f"authorization=Bearer {TOKEN}"])[1], "mine")
 

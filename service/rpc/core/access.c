@@ -6,7 +6,8 @@
  * ignores tokens, because a gateway in front of it may have a token file of its own.
  *
  * A gateway makes calls for other users and says so in metadata ("sonde-caller-uid"). That only
- * takes rights away, so whoever is allowed to call may send it. */
+ * takes rights away, so whoever is allowed to call may send it. It means nothing to a sonded that
+ * serves the processes of one user: whom the gateway admits may see them. */
 #include "service/rpc/core/peer.h"
 #include "service/rpc/core/server_state.h"
 
@@ -72,6 +73,7 @@ sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
                      struct rpc_caller *caller, struct sonde_diag *diag) {
     struct sonde_slice authorization = find(metadata, "authorization");
     read_caller(metadata, caller);
+    caller->is_limited = caller->is_limited && server->separates_users;
     if (method->scope == RPC_SCOPE_NONE || server->is_open)
         return SONDE_OK;
     if (authorization.data && server->tokens)

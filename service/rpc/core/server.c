@@ -121,6 +121,7 @@ sonde_err rpc_server_create(const struct rpc_server_options *options, struct rpc
     server->start_unix_ns = now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
     server->engine = options->engine;
     server->token_everywhere = options->token_everywhere;
+    server->separates_users = options->separates_users;
     server->is_open = !options->token_file && (options->insecure || options->client_ca_file);
     server->redact_command_line = options->redact_command_line;
     server->spool_dir = options->captures_dir ? folder_of(options->captures_dir) : NULL;

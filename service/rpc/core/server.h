@@ -38,6 +38,7 @@ struct rpc_server_options {
     const char *cert_file, *key_file, *client_ca_file;
     bool insecure;            /* allow other addresses than loopback without token or certificate */
     bool redact_command_line; /* GetCommandLine returns only argument 0 */
+    bool separates_users;     /* calls for another user reach only that user's processes */
     /* Where captures are saved (NULL = nowhere), how many (0 = 64) and how many bytes (0 = 256
      * MiB). See captures/saved_captures.h. */
     const char *captures_dir;

@@ -32,7 +32,7 @@ struct rpc_server {
     pthread_t thread;
     bool thread_runs;
     bool stopping, core_is_down, loop_is_closed;
-    bool token_everywhere, redact_command_line;
+    bool token_everywhere, redact_command_line, separates_users;
     bool is_open; /* without a token file: strangers need nothing, or have shown a certificate */
     unsigned grace_ms;
     struct loop_message stop_message;
