@@ -99,7 +99,8 @@ class Guest:
     def send_bytes(self, data, fds=()):
         control = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
         sent = self.socket.sendmsg([data], control)
-        self.socket.sendall(data[sent:])
+        if sent < len(data):
+            self.socket.sendall(data[sent:])
 
     def send(self, tag, fields, fds=()):
         self.send_bytes(frame(tag, fields), fds)

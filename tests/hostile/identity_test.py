@@ -4,6 +4,7 @@ set-uid program over the guest's connection, and by a process id that root's pro
 
 import os
 import subprocess
+import time
 
 from tests.cli import check
 from tests.e2e import stack
@@ -236,6 +237,32 @@ def leave_socket_behind(name, report):
         return  # sleeps with the socket
     report(holder)
     os._exit(0)
+
+
+def say_hello_for_another(name, report):
+    guest, pid = fake_guest.Guest(GUESTS), os.getpid()
+    report(pid)
+    if os.fork():
+        os._exit(0)
+    while os.path.exists(f"/proc/{pid}"):
+        time.sleep(0.01)
+    report(guest.hello(name))
+    os._exit(0)
+
+
+def test_a_process_that_has_ended_cannot_become_a_target():
+    service = sonded("--everybody")
+    puppet = fake_guest.Puppet(NOBODY, say_hello_for_another, "ended")
+    try:
+        puppet.result()
+        os.waitpid(puppet.pid, 0)
+        tag, fields = puppet.result()
+        check.equal(tag, fake_guest.REFUSAL)
+        check.contains(fields[1].decode(), "is not the one that connected")
+        assert "ended" not in targets()
+    finally:
+        puppet.reader.close()
+        stop(service)
 
 
 def start_with_pid(pid):
