@@ -3,7 +3,10 @@
 #include "service/symbol/locate/proc_maps.h"
 #include "tests/unit/check.h"
 
+#include <fcntl.h>
+#include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -90,4 +93,51 @@ TEST(the_maps_of_a_process_that_is_gone_are_empty) {
     proc_maps_release(proc_maps_retain(maps));
     proc_maps_release(maps);
     proc_maps_release(NULL);
+}
+
+static uint32_t count_lines(struct proc_maps *maps) {
+    struct proc_maps_reader reader;
+    struct proc_maps_line line;
+    uint32_t count = 0;
+    proc_maps_begin(&reader, getpid(), maps);
+    while (proc_maps_next(&reader, &line))
+        count++;
+    proc_maps_end(&reader);
+    return count;
+}
+
+/* Opens a directory below `dir` whose path is almost as long as a path can be. */
+static int open_deep(const char *dir) {
+    char name[251] = {0};
+    memset(name, 'd', sizeof name - 1);
+    int fd = open(dir, O_RDONLY | O_DIRECTORY);
+    for (int i = 0; i < 15; i++) {
+        CHECK_INT(mkdirat(fd, name, 0700), ==, 0);
+        int next = openat(fd, name, O_RDONLY | O_DIRECTORY);
+        close(fd);
+        fd = next;
+    }
+    CHECK(fd >= 0);
+    return fd;
+}
+
+/* Mappings of two files in turn, so that no two neighbours have the same path. */
+TEST(a_copy_ends_where_its_paths_would_take_too_much_memory) {
+    char dir[] = "/tmp/maps.XXXXXX", command[64];
+    CHECK(mkdtemp(dir) != NULL);
+    int deep = open_deep(dir), files[2];
+    for (int i = 0; i < 2; i++) {
+        files[i] = openat(deep, i ? "one" : "two", O_RDWR | O_CREAT, 0600);
+        CHECK_INT(ftruncate(files[i], PAGE), ==, 0);
+    }
+    for (int i = 0; i < 1500; i++)
+        CHECK(mmap(NULL, PAGE, PROT_READ, MAP_SHARED, files[i % 2], 0) != MAP_FAILED);
+    struct proc_maps *maps = proc_maps_create(getpid());
+    uint32_t all = count_lines(NULL), kept = count_lines(maps);
+    CHECK_INT(all, >, 1500);
+    CHECK_INT(kept, <, all);
+    CHECK_INT(kept, >, 1000);
+    proc_maps_release(maps);
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    CHECK_INT(system(command), ==, 0);
 }
