@@ -1,22 +1,25 @@
-"""Generated code: protobuf-c for RPC messages, nanopb for guest frames, descriptor sets for reflection."""
+"""Generated code: protobuf-c for RPC messages, nanopb for guest frames."""
 
-def protobuf_c_library(name, proto, **kwargs):
-    """A library with the header X.pb-c.h, included as "<package>/X.pb-c.h"."""
+def protobuf_c_library(name, proto, imports = {}, **kwargs):
+    """A library with the header X.pb-c.h, included as "<package>/X.pb-c.h".
+
+    imports: the files that the proto imports, each with its library."""
     base = proto[:-len(".proto")]
     native.genrule(
         name = name + "_gen",
-        srcs = [proto],
+        srcs = [proto] + imports.keys(),
         outs = [base + ".pb-c.c", base + ".pb-c.h"],
         tools = ["@protobuf_c//:bin/protoc-c"],
-        cmd = "protoc-c -I. --c_out=$(GENDIR) $(location %s)" % proto,
+        cmd = "protoc-c -I. -I%s --c_out=$(GENDIR) $(location %s)" % (native.package_name(), proto),
     )
     native.cc_library(
         name = name,
         srcs = [base + ".pb-c.c"],
         hdrs = [base + ".pb-c.h"],
         copts = ["-O2", "-w"],
+        includes = ["."],
         linkstatic = True,
-        deps = ["@protobuf_c"],
+        deps = ["@protobuf_c"] + imports.values(),
         **kwargs
     )
 
@@ -37,16 +40,5 @@ def nanopb_library(name, proto, options, **kwargs):
         copts = ["-O2", "-w", "-fPIC", "-fvisibility=hidden"],
         linkstatic = True,
         deps = ["@nanopb"],
-        **kwargs
-    )
-
-def descriptor_set(name, proto, **kwargs):
-    """`name`.desc contains the FileDescriptorSet of `proto` and its imports."""
-    native.genrule(
-        name = name,
-        srcs = [proto],
-        outs = [name + ".desc"],
-        tools = ["@protobuf_c//:bin/protoc"],
-        cmd = "protoc -I. --include_imports --descriptor_set_out=$@ $(location %s)" % proto,
         **kwargs
     )

@@ -23,6 +23,12 @@ enum sonde_format {
     SONDE_FORMAT_LEGACY_HEAP = 9,
     SONDE_FORMAT_HEAPSNAPSHOT = 10,
     SONDE_FORMAT_HEAPPROFILE = 11,
+    SONDE_FORMAT_FIREFOX = 12,
+    SONDE_FORMAT_MARKDOWN = 13,
+    SONDE_FORMAT_GRAFANA = 14,
+    SONDE_FORMAT_DEEPFLOW_TREE = 15,
+    SONDE_FORMAT_DEEPFLOW_COLUMNAR = 16,
+    SONDE_FORMAT_FLAMEBEARER = 17,
 };
 
 /* What a profile measures. Each format is offered for some of these. */
