@@ -116,11 +116,21 @@ struct store_put_result {
     uint32_t stored, duplicates, rejected; /* windows; rejected counts stacks and frames, too */
 };
 
+/* When to give up. Engines check it between steps, at least once a second. */
+struct store_stop {
+    _Atomic bool is_stopped; /* for example, the client has gone */
+    uint64_t deadline_ns;    /* on the monotonic clock; 0 = none */
+};
+/* SONDE_CANCELLED or SONDE_DEADLINE_EXCEEDED if the query should end now. stop may be NULL. Any
+ * thread. */
+SONDE_MUST_USE sonde_err store_stop_check(const struct store_stop *stop, struct sonde_diag *diag);
+
 struct store_query {
     const char *service; /* NULL or "" = all */
     const char *event;   /* NULL or "" = on-cpu */
     int64_t from_unix_s, until_unix_s;
     const struct selector *selector; /* NULL = everything */
+    const struct store_stop *stop;   /* NULL = run to the end */
 };
 
 /* The sum of one stack over all matching windows, times weight. */

@@ -82,3 +82,16 @@ TEST(ids_depend_on_contents_alone) {
     /* Other programs compute ids, too: printf 'frame\0ab12\0\0\0\0\0\0\0\0\20' | sha256sum */
     CHECK(frames[0] == 0x2d93fac1d8519004);
 }
+
+TEST(a_query_ends_when_it_is_stopped_or_its_deadline_has_passed) {
+    struct store_stop stop = {.deadline_ns = 0};
+    struct sonde_diag diag = {0};
+    CHECK_INT(store_stop_check(NULL, &diag), ==, SONDE_OK);
+    CHECK_INT(store_stop_check(&stop, &diag), ==, SONDE_OK);
+    stop.deadline_ns = UINT64_MAX;
+    CHECK_INT(store_stop_check(&stop, &diag), ==, SONDE_OK);
+    stop.deadline_ns = 1;
+    CHECK_INT(store_stop_check(&stop, &diag), ==, SONDE_DEADLINE_EXCEEDED);
+    stop.is_stopped = true;
+    CHECK_INT(store_stop_check(&stop, &diag), ==, SONDE_CANCELLED);
+}
