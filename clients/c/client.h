@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The C client of sonde.v1.Profiler. The gateway and `sonde` use it.
+ * The C client of sonde.v1.Profiler and sonde.v1.History. The gateway and `sonde` use it.
  *
  * A client owns one channel and one thread that takes events from gRPC's completion queue. Calls
  * are asynchronous. The client's thread passes every event of a call to the caller's `post`
  * function, which queues it for the caller's own loop or runs it at once. The loop then calls
  * client_event_run(event), which runs the callbacks below and frees the event. So callbacks run on
  * a thread of the caller's choice, one at a time per call, and the caller needs no locks. Messages
- * are the protobuf-c structs of proto/sonde/v1/profiler.pb-c.h, valid during the callback.
+ * are the protobuf-c structs of proto/sonde/v1, valid during the callback.
  *
  * The channel connects with the first call and reconnects by itself within a second. Two clients
  * use two connections. Backpressure: a stream's next message is read only after
@@ -56,7 +56,7 @@ bool client_wait_ready(struct client *client, uint32_t timeout_ms);
 
 void client_event_run(struct client_event *event);
 
-/* One row per method. A test compares the rows with profiler.proto. */
+/* One row per method. A test compares the rows with the protos. */
 struct client_method {
     const char *path; /* "/sonde.v1.Profiler/CaptureCpu" */
     const ProtobufCMessageDescriptor *request, *response;
@@ -71,6 +71,10 @@ extern const struct client_method client_get_info, client_list_targets, client_w
     client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump, client_capture_allocs,
     client_start_allocs, client_stop_allocs, client_list_captures, client_get_capture,
     client_diff_captures, client_get_backtraces;
+/* History; Write sends requests. */
+extern const struct client_method client_write, client_query_profile, client_query_tree,
+    client_query_diff, client_query_series, client_query_top, client_list_services,
+    client_list_labels, client_list_label_values, client_get_history_info;
 /* All methods, for tables and tests. */
 extern const struct client_method *const client_methods[];
 extern const size_t client_method_count;

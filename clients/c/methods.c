@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The methods of sonde.v1.Profiler. A test compares the table with profiler.proto. */
+ * The methods of sonde.v1.Profiler and sonde.v1.History. A test compares the table with the protos.
+ */
 #include "clients/c/client.h"
+#include "proto/sonde/v1/history.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
-#define METHOD(variable, name, request, response, streaming)             \
-    const struct client_method client_##variable = {                     \
-        "/sonde.v1.Profiler/" name, &sonde__v1__##request##__descriptor, \
-        &sonde__v1__##response##__descriptor, streaming, false}
-#define SENDING(variable, name, request, response, streaming)            \
-    const struct client_method client_##variable = {                     \
-        "/sonde.v1.Profiler/" name, &sonde__v1__##request##__descriptor, \
-        &sonde__v1__##response##__descriptor, streaming, true}
+#define ROW(variable, path, request, response, streaming, sends)                               \
+    const struct client_method client_##variable = {path, &sonde__v1__##request##__descriptor, \
+                                                    &sonde__v1__##response##__descriptor,      \
+                                                    streaming, sends}
+#define METHOD(variable, name, request, response, streaming) \
+    ROW(variable, "/sonde.v1.Profiler/" name, request, response, streaming, false)
+#define SENDING(variable, name, request, response, streaming) \
+    ROW(variable, "/sonde.v1.Profiler/" name, request, response, streaming, true)
+#define HISTORY(variable, name, request, response, streaming) \
+    ROW(variable, "/sonde.v1.History/" name, request, response, streaming, false)
 
 METHOD(get_info, "GetInfo", get_info_request, info, false);
 METHOD(list_targets, "ListTargets", list_targets_request, list_targets_response, false);
@@ -44,6 +48,18 @@ METHOD(list_captures, "ListCaptures", list_captures_request, list_captures_respo
 METHOD(get_capture, "GetCapture", get_capture_request, capture_event, true);
 METHOD(diff_captures, "DiffCaptures", diff_captures_request, capture_event, true);
 
+ROW(write, "/sonde.v1.History/Write", write_request, write_response, true, true);
+HISTORY(query_profile, "QueryProfile", query_profile_request, capture_event, true);
+HISTORY(query_tree, "QueryTree", query_tree_request, tree, true);
+HISTORY(query_diff, "QueryDiff", query_diff_request, capture_event, true);
+HISTORY(query_series, "QuerySeries", query_series_request, query_series_response, false);
+HISTORY(query_top, "QueryTop", query_top_request, query_top_response, false);
+HISTORY(list_services, "ListServices", list_services_request, list_services_response, false);
+HISTORY(list_labels, "ListLabels", list_labels_request, list_labels_response, false);
+HISTORY(list_label_values, "ListLabelValues", list_label_values_request, list_label_values_response,
+        false);
+HISTORY(get_history_info, "GetHistoryInfo", get_history_info_request, history_info, false);
+
 const struct client_method *const client_methods[] = {
     &client_get_info,          &client_list_targets,      &client_watch_targets,
     &client_capture_cpu,       &client_stream_cpu,        &client_start_cpu,
@@ -54,6 +70,9 @@ const struct client_method *const client_methods[] = {
     &client_list_heap_dumps,   &client_get_heap_dump,     &client_capture_allocs,
     &client_start_allocs,      &client_stop_allocs,       &client_get_heap_gdump,
     &client_set_heap_gdump,    &client_list_captures,     &client_get_capture,
-    &client_diff_captures,     &client_get_backtraces,
+    &client_diff_captures,     &client_get_backtraces,    &client_write,
+    &client_query_profile,     &client_query_tree,        &client_query_diff,
+    &client_query_series,      &client_query_top,         &client_list_services,
+    &client_list_labels,       &client_list_label_values, &client_get_history_info,
 };
 const size_t client_method_count = sizeof client_methods / sizeof client_methods[0];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Compares the service's and the C client's tables of methods with profiler.proto. */
+ * Compares the service's and the C client's tables of methods with the protos. */
 #include "clients/c/client.h"
+#include "proto/sonde/v1/history.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/server_state.h"
 #include "tests/unit/check.h"
@@ -24,7 +25,6 @@ static const struct client_method *called(const char *path) {
 
 TEST(every_method_of_the_proto_is_in_both_tables) {
     const ProtobufCServiceDescriptor *service = &sonde__v1__profiler__descriptor;
-    CHECK_INT(client_method_count, ==, service->n_methods);
     for (unsigned i = 0; i < service->n_methods; i++) {
         const ProtobufCMethodDescriptor *method = &service->methods[i];
         char path[128];
@@ -39,6 +39,22 @@ TEST(every_method_of_the_proto_is_in_both_tables) {
         CHECK_INT(theirs->streaming, ==, ours->kind == RPC_STREAM || ours->kind == RPC_BIDI);
         CHECK_INT(theirs->sends, ==, rpc_has_many_requests(ours));
         CHECK_INT(ours->scope, !=, RPC_SCOPE_NONE);
+    }
+}
+
+TEST(the_client_has_every_method_of_history) {
+    const ProtobufCServiceDescriptor *service = &sonde__v1__history__descriptor;
+    CHECK_INT(client_method_count, ==,
+              service->n_methods + sonde__v1__profiler__descriptor.n_methods);
+    for (unsigned i = 0; i < service->n_methods; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "/sonde.v1.History/%s", service->methods[i].name);
+        const struct client_method *row = called(path);
+        if (!row)
+            check_fail(__FILE__, __LINE__, "%s is missing in the table", path);
+        CHECK(row->request == service->methods[i].input);
+        CHECK(row->response == service->methods[i].output);
+        CHECK_INT(row->sends, ==, strcmp(path, "/sonde.v1.History/Write") == 0);
     }
 }
 
