@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * From stored sums to a profile: fetches the stacks and frames that a merge names and builds pprof's
- * model, so that everything that can draw a capture can draw history.
+ * From stored sums to a profile: fetches the stacks and frames that a merge names and builds
+ * pprof's model, so that everything that can draw a capture can draw history.
  *
  * Sample types: samples/count and cpu/nanoseconds for on-cpu, off_cpu/nanoseconds for off-cpu;
  * alloc_space/bytes; inuse_space/bytes. Labels: "thread", and "service" if the query named none.

@@ -6,6 +6,9 @@
  *     pod_ns = 'app' AND (version IN ('1', '2') OR NOT host LIKE 'db-%')      SQL's
  *     {pod_ns="app", version=~"1|2"}                                          Prometheus'
  *
+ * Names may have dots; other names are written in back-quotes. Values are in single or double
+ * quotes, where \' \" \\ and a doubled quote mean one character, or decimal numbers.
+ *
  * Parsing yields a tree. Engines evaluate it (selector_matches) or translate it with the values
  * bound; nothing from the text is ever pasted into a statement. A label that does not exist equals
  * "". <, <=, > and >= compare numbers if both sides are decimal integers, else bytes. Thread
@@ -23,6 +26,8 @@
 #define SELECTOR_MAX_NODES 256 /* comparisons, AND, OR and NOT together */
 #define SELECTOR_MAX_DEPTH 32
 #define SELECTOR_MAX_LIST  256 /* values of one IN */
+/* Steps of a regular expression from one position in a label's value. */
+#define SELECTOR_MATCH_LIMIT 50000
 
 enum selector_kind {
     SELECTOR_AND,
@@ -52,8 +57,9 @@ struct selector_node {
 
 struct selector;
 
-/* Checks the name of a label: "" in diag's text to accept. For grammars with a fixed list of names
- * (DeepFlow's tag_filter). May replace the name by another one with static lifetime. */
+/* Checks the name of a label, for grammars with a fixed list of names (DeepFlow's tag_filter): an
+ * error refuses it, and diag's text says what is expected. May replace the name by another one that
+ * outlives the selector. */
 typedef sonde_err selector_on_name(void *context, const char **name, struct sonde_diag *diag);
 
 /* Text that is empty or blank is a selector that matches everything. on_name may be NULL. Errors:
