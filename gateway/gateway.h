@@ -16,8 +16,8 @@ struct client;
 
 struct gateway {
     struct http_server *server;
-    struct client *client;
-    const struct route *routes; /* for the index page */
+    struct client *client, *history; /* the same unless --history names another service */
+    const struct route *routes;      /* for the index page */
     size_t route_count;
     const char *default_target;    /* --target; NULL = none */
     struct sonde_tokens *tokens;   /* one of which strangers must send; NULL = none configured */

@@ -24,8 +24,6 @@ struct profile_setup {
     const char *file;           /* Content-Disposition of formats that are files; NULL = none */
 };
 
-/* deepflow.c */
-void handle_no_store(const struct request_context *context);
 /* greptime_memory.c */
 void handle_mem_dump(const struct request_context *context);
 void handle_mem_status(const struct request_context *context);
@@ -35,6 +33,8 @@ void handle_mem_gdump(const struct request_context *context);
 /* health.c */
 void handle_healthz(const struct request_context *context);
 void handle_readyz(const struct request_context *context);
+/* history/deepflow.c */
+void handle_profile_tracing(const struct request_context *context);
 /* index.c */
 void handle_index(const struct request_context *context);
 void handle_style(const struct request_context *context);

@@ -27,7 +27,7 @@
 
 struct settings {
     struct sonde_option_list listen, tls_names, host_names;
-    const char *service, *service_ca, *service_cert, *service_key, *target, *token_file;
+    const char *service, *history, *service_ca, *service_cert, *service_key, *target, *token_file;
     const char *loopback, *tls_cert, *tls_key, *tls_client_ca;
     bool insecure, http2, quiet, redact;
     uint64_t grace_s, max_connections;
@@ -44,6 +44,8 @@ static const struct sonde_option table[] = {
            "HTTP address: HOST:PORT or unix:PATH (default " DEFAULT_LISTEN ")"),
     OPTION("service", 's', "ADDR", "SONDE_SERVICE", TEXT, service, 0, 0,
            "address of sonded: unix:PATH or HOST:PORT (default: the local one)"),
+    OPTION("history", 0, "ADDR", "SONDE_HISTORY_SERVICE", TEXT, history, 0, 0,
+           "address of the History service (default: sonded's own)"),
     OPTION("target", 't', "NAME", "SONDE_TARGET", TEXT, target, 0, 0,
            "target for requests that do not name one"),
     OPTION("loopback", 0, "WHO", "SONDE_LOOPBACK", TEXT, loopback, 0, 0,
@@ -65,9 +67,9 @@ static const struct sonde_option table[] = {
     OPTION("http2", 0, NULL, "SONDE_HTTP2", FLAG, http2, 0, 0,
            "offer HTTP/2 to other machines, too (loopback always has it)"),
     OPTION("service-ca", 0, "FILE", "SONDE_SERVICE_CA", TEXT, service_ca, 0, 0,
-           "use TLS to sonded and trust these CA certificates (PEM)"),
+           "use TLS to these services and trust these CA certificates (PEM)"),
     OPTION("service-cert", 0, "FILE", "SONDE_SERVICE_CERT", TEXT, service_cert, 0, 0,
-           "client certificate for sonded (PEM)"),
+           "client certificate for these services (PEM)"),
     OPTION("service-key", 0, "FILE", "SONDE_SERVICE_KEY", TEXT, service_key, 0, 0,
            "private key of the client certificate (PEM)"),
     OPTION("redact-arguments", 0, NULL, "SONDE_REDACT_ARGUMENTS", FLAG, redact, 0, 0,
@@ -81,7 +83,8 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde-gateway [--listen HOST:PORT]... [--service ADDR] [--target NAME]",
+    .usage = "sonde-gateway [--listen HOST:PORT]... [--service ADDR] [--history ADDR] "
+             "[--target NAME]",
     .about = "Serves Sonde's profiles over HTTP to curl, go tool pprof, jeprof and browsers.",
     .examples = "  sonde-gateway\n"
                 "  sonde-gateway --listen 127.0.0.1:0 --service unix:/run/sonde/grpc.sock\n"
@@ -194,9 +197,10 @@ static sonde_err start_server(const struct settings *settings, struct gateway *g
 }
 
 static sonde_err start_client(const struct settings *settings, struct gateway *gateway,
+                              const char *address, struct client **client,
                               struct sonde_diag *diag) {
-    struct client_options client = {
-        .address = settings->service ? settings->service : sonde_default_grpc_address(),
+    struct client_options wanted = {
+        .address = address,
         .token = gateway->tokens ? sonde_tokens_first(gateway->tokens).data : NULL,
         .ca_file = settings->service_ca,
         .cert_file = settings->service_cert,
@@ -204,7 +208,20 @@ static sonde_err start_client(const struct settings *settings, struct gateway *g
         .post = post_event,
         .post_context = gateway,
     };
-    return client_create(&client, &gateway->client, diag);
+    return client_create(&wanted, client, diag);
+}
+
+/* Without --history, one client serves both. */
+static sonde_err start_clients(const struct settings *settings, struct gateway *gateway,
+                               struct sonde_diag *diag) {
+    const char *service = settings->service ? settings->service : sonde_default_grpc_address();
+    sonde_err err = start_client(settings, gateway, service, &gateway->client, diag);
+    gateway->history = gateway->client;
+    if (!err && settings->history) {
+        gateway->history = NULL;
+        err = start_client(settings, gateway, settings->history, &gateway->history, diag);
+    }
+    return err;
 }
 
 /* A kernel or container without seccomp filters is no reason not to serve. */
@@ -227,7 +244,7 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
     sonde_err err = start_server(settings, gateway, diag);
     if (err)
         return err;
-    err = start_client(settings, gateway, diag);
+    err = start_clients(settings, gateway, diag);
     if (!err && pthread_create(&signals, NULL, wait_for_signals, gateway) != 0)
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "cannot start a thread");
     if (!err) {
@@ -237,6 +254,8 @@ static sonde_err serve(const struct settings *settings, struct gateway *gateway,
         http_server_run(gateway->server, (uint32_t)settings->grace_s * 1000, is_busy);
     }
     exit_watchdog_step("gRPC");
+    if (gateway->history != gateway->client)
+        client_destroy(gateway->history);
     client_destroy(gateway->client);
     http_server_destroy(gateway->server);
     return err;

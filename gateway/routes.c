@@ -138,8 +138,9 @@ static const struct route table[] = {
     {"/v1/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_v1_diff, NULL,
      "base_capture new_capture normalize growth output", NULL,
      "difference of two saved captures: ?base=6&new=7"},
-    {"/v1/profile/ProfileTracing", METHOD_POST, ROUTE_NO_TARGET, FAMILY_TRACING, handle_no_store,
-     NULL, "", NULL, "query of continuous profiles; needs a history store"},
+    {"/v1/profile/ProfileTracing", METHOD_POST, ROUTE_NO_TARGET, FAMILY_TRACING,
+     handle_profile_tracing, NULL, "", NULL,
+     "DeepFlow's query of recorded profiles; needs a history store"},
 
     {"/healthz", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_healthz, NULL, "", "",
      "whether the gateway is alive"},

@@ -124,13 +124,21 @@ static void on_ready(void *context) {
 
 static void begin_body(struct profile_reply *reply, const Sonde__V1__ResultStart *result) {
     struct http_answer answer = answer_of(&reply->format);
+    uint64_t size = result->size_bytes, around;
     reply->started = true;
-    reply->size = result->size_bytes;
+    reply->size = size;
+    if (reply->on_result)
+        reply->on_result(reply, result);
+    around = reply->before.len + reply->after.len;
+    size = size < HTTP_UNKNOWN - around ? size + around : HTTP_UNKNOWN;
     http_request_note(reply->relay.request, "samples=%llu dropped=%llu truncated=%llu",
                       (unsigned long long)result->samples, (unsigned long long)result->dropped,
                       (unsigned long long)result->truncated);
-    http_stream_start(reply->relay.request, &answer, result->size_bytes, on_ready, reply);
-    relay_pull(&reply->relay);
+    http_stream_start(reply->relay.request, &answer, size, on_ready, reply);
+    if (reply->before.len)
+        http_stream_send(reply->relay.request, sonde_buf_slice(&reply->before));
+    else
+        relay_pull(&reply->relay);
 }
 
 /* Whether len more bytes belong to the body. A service that sends more than it announced is cut
@@ -181,7 +189,10 @@ static void on_event(struct relay *relay, const ProtobufCMessage *message) {
 /* Every chunk has been sent and the call has ended. */
 static void end_body(struct profile_reply *reply, bool succeeded) {
     struct http_request *request = relay_take_request(&reply->relay);
-    if (succeeded && reply->sent == reply->size)
+    bool is_whole = succeeded && reply->sent == reply->size;
+    if (is_whole && reply->after.len)
+        http_stream_send(request, sonde_buf_slice(&reply->after));
+    if (is_whole)
         http_stream_end(request);
     else
         http_stream_cut(request);
@@ -197,7 +208,13 @@ static void on_end(struct relay *relay, sonde_err err, const struct sonde_diag *
         relay_refuse(relay, err ? err : SONDE_PROTOCOL, diag);
 }
 
-static const struct relay_events events = {on_event, on_end, NULL};
+static void finish(struct relay *relay) {
+    struct profile_reply *reply = (struct profile_reply *)relay;
+    sonde_buf_finish(&reply->before);
+    sonde_buf_finish(&reply->after);
+}
+
+static const struct relay_events events = {on_event, on_end, finish};
 
 void *profile_reply_create(const struct request_context *context, size_t size,
                            const struct profile_format *format) {

@@ -38,8 +38,11 @@ struct profile_reply {
     struct profile_format format;
     /* Answers if the call fails before its result; NULL = relay_refuse. */
     void (*refuse)(struct profile_reply *reply, sonde_err err, const struct sonde_diag *diag);
-    bool started;        /* the headers have been sent */
-    uint64_t size, sent; /* bytes announced, bytes received */
+    /* When the service announces its result, before the headers: may fill before and after. */
+    void (*on_result)(struct profile_reply *reply, const Sonde__V1__ResultStart *result);
+    struct sonde_buf before, after; /* sent around the result */
+    bool started;                   /* the headers have been sent */
+    uint64_t size, sent;            /* bytes announced, bytes received */
 };
 
 /* size is that of the zeroed state. Never NULL: the process ends when memory runs out. */

@@ -108,12 +108,19 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     relay_settle(relay);
 }
 
+static struct client *client_for(const struct gateway *gateway,
+                                 const struct client_method *method) {
+    static const char history[] = "/sonde.v1.History/";
+    bool is_history = strncmp(method->path, history, sizeof history - 1) == 0;
+    return is_history ? gateway->history : gateway->client;
+}
+
 void relay_call(struct relay *relay, const struct client_method *method,
                 const ProtobufCMessage *request, uint32_t deadline_ms) {
     const struct client_callbacks callbacks = {on_message, on_end,
                                                relay->on_chunk ? on_chunk : NULL};
-    relay->call = client_call_start(relay->gateway->client, method, request, deadline_ms,
-                                    &relay->caller, &callbacks, relay);
+    relay->call = client_call_start(client_for(relay->gateway, method), method, request,
+                                    deadline_ms, &relay->caller, &callbacks, relay);
     if (!relay->call)
         abort();
 }

@@ -58,7 +58,8 @@ static void append_shape(struct sonde_buf *body, enum family family, int status,
         sonde_buf_puts(body, "}");
         break;
     default:
-        sonde_buf_puts(body, "{\"OPT_STATUS\":\"FAIL\",\"DESCRIPTION\":");
+        sonde_buf_printf(body, "{\"OPT_STATUS\":\"%s\",\"DESCRIPTION\":",
+                         strcmp(reason, "INVALID_POST_DATA") == 0 ? reason : "FAIL");
         sonde_json_string(body, text);
         sonde_buf_puts(body, ",\"result\":null,\"debug\":null}");
     }

@@ -13,6 +13,7 @@ MAX_FUNCTION, MAX_FILE, MAX_NESTING, MAX_COLUMNS = 60, 500, 3, 100
 DOORS = [
     (re.compile(r"#include <grpc/"), ("service/rpc/", "clients/c/", "tests/")),
     (re.compile(r'#include [<"]h2o'), ("gateway/http", "tests/")),
+    (re.compile(r"#include <jansson"), ("gateway/request/json", "tests/")),
     (re.compile(r"#include <libunwind"), ("service/unwind/", "tests/")),
     (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker",)),
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/confine")),

@@ -5,6 +5,8 @@ the REST manual. The lines of a file:
 
     # TK-P5 a comment                                      names the rows of rows.txt that the file tests
     % targets redis,idle                                   attached targets (default: redis, or demo with the real sonded)
+    % service --no-history                                 further arguments of the fake service
+    % history                                              a second fake service, at unix:{tmp}/history
     % command sleep 100                                    command of the targets (default: the demo)
     % target-env NAME=VALUE                                environment of the targets
     % gateway --target redis                               further arguments of the gateway
@@ -92,12 +94,14 @@ class Stage:
     def __init__(self, tools, directives):
         self.tools, self.directives = tools, directives
         self.tmp = tempfile.mkdtemp(prefix="x.")
-        self.service = self.gateway = None
+        self.service = self.gateway = self.history = None
         self.targets = []
         try:
             for line in directives.get("before", []):
                 subprocess.run(line.format(tmp=self.tmp), shell=True, check=True, capture_output=True)
             self.start_service()
+            if "history" in directives:
+                self.history = self.start_fake("history", [])
             self.start_targets()
             self.start_gateway()
         except BaseException:
@@ -112,11 +116,18 @@ class Stage:
             for more in self.directives.get("sonded", []):
                 command += shlex.split(more.format(tmp=self.tmp))
         else:
-            command = ["/usr/bin/python3", f"{HERE}/fake_service.py", "--proto", self.tools.proto, "--grpc", address,
-                       "--targets", self.directives.get("targets", ["redis"])[-1]]
+            self.service = self.start_fake("grpc", shlex.split(" ".join(self.directives.get("service", []))))
+            return
         log = f"{self.tmp}/service.{time.monotonic_ns()}.log"
         self.service = Process(command, log)
         self.service.wait_for(r"^grpc: (.*)$")
+
+    def start_fake(self, name, more):
+        service = Process(["/usr/bin/python3", "-B", f"{HERE}/fake_service.py", "--proto", self.tools.proto, "--grpc",
+                           f"unix:{self.tmp}/{name}", "--targets", self.directives.get("targets", ["redis"])[-1], *more],
+                          f"{self.tmp}/{name}.{time.monotonic_ns()}.log")
+        service.wait_for(r"^grpc: (.*)$")
+        return service
 
     def start_targets(self):
         if not self.tools.sonded:
@@ -159,6 +170,8 @@ class Stage:
             status = self.gateway.stop()
         if self.service:
             self.service.stop(signal.SIGTERM if self.tools.sonded else signal.SIGKILL)
+        if self.history:
+            self.history.stop(signal.SIGKILL)
         if status:
             print(self.gateway.tail())
         shutil.rmtree(self.tmp, ignore_errors=True)

@@ -15,8 +15,8 @@ decides what happens:
     together          captures only end when twenty of them are running
     any other name    everything works; a capture takes a tenth of its duration
 
-A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached. Prints
-"grpc: ADDR"."""
+A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached. It has a
+history (fake_history.py) unless `--no-history` is given. Prints "grpc: ADDR"."""
 
 import argparse
 import gzip
@@ -30,6 +30,7 @@ from concurrent import futures
 
 import grpc
 
+import fake_history
 
 SPEED = 10
 TOGETHER = 20
@@ -58,12 +59,13 @@ REASONS = {  # name: (gRPC status, sentence[, reason if it differs from the name
 def load_messages(proto):
     folder = tempfile.mkdtemp(prefix="x.")
     root = os.path.abspath(proto)[:-len("sonde/v1/profiler.proto")]
-    subprocess.run(["protoc", f"-I{root}", f"--python_out={folder}", os.path.abspath(proto)], check=True)
+    subprocess.run(["protoc", f"-I{root}", f"--python_out={folder}", "sonde/v1/profiler.proto", "sonde/v1/history.proto"],
+                   check=True)
     sys.path.insert(0, folder)
     os.environ["PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION"] = "python"
-    from sonde.v1 import profiler_pb2
+    from sonde.v1 import history_pb2, profiler_pb2
     subprocess.run(["rm", "-rf", folder], check=True)
-    return profiler_pb2
+    return profiler_pb2, history_pb2
 
 
 def varint(number):
@@ -434,8 +436,9 @@ def main():
     parser.add_argument("--proto", default="proto/sonde/v1/profiler.proto")
     parser.add_argument("--grpc", required=True)
     parser.add_argument("--targets", default="redis")
+    parser.add_argument("--no-history", action="store_true")
     options = parser.parse_args()
-    messages = load_messages(options.proto)
+    messages, history = load_messages(options.proto)
     service = Service(messages, [name for name in options.targets.split(",") if name])
     handlers = {}
     for name, (request, streams) in METHODS.items():
@@ -444,6 +447,8 @@ def main():
                               lambda message: message if isinstance(message, bytes) else message.SerializeToString())
     server = grpc.server(futures.ThreadPoolExecutor(max_workers=100))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("sonde.v1.Profiler", handlers),))
+    if not options.no_history:
+        server.add_generic_rpc_handlers((fake_history.handlers(history, messages, service),))
     if not server.add_insecure_port(options.grpc):
         sys.exit(f"cannot listen on {options.grpc}")
     server.start()

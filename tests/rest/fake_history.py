@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sonde.v1.History of fake_service.py. The name of the service that is asked for decides what happens:
+
+    error-REASON      the call ends with that reason
+    cut               a result breaks off in the middle
+    large             a result of 6 MB in chunks
+    idle              nothing matches
+    any other name    everything works
+
+Unknown events match nothing. Every result repeats the request, so that tests can check what arrived. A selector that contains
+"syntax" is malformed; the host view needs a selector that names a host."""
+
+import json
+import uuid
+
+import grpc
+from google.protobuf import json_format
+
+OID = uuid.UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")
+EVENTS = ("", "on-cpu", "off-cpu", "mem-alloc", "mem-inuse")
+STACKS = {"[t] main;main;compute": 40, "[t] main;main": 10, "[t] worker;start_thread;[l] poll": 5}
+TOTALS = {"[p] process-exporte": 25, "[p] deepflow-agent;[t] stats-collector": 33}
+SELECTOR = "byte 8: expected a value in quotes or a number"
+STATEMENT = "SELECT stack, sum(value) FROM samples WHERE service = ?1 GROUP BY stack"
+
+
+def nodes(root, stacks):
+    """DeepFlow's tree of folded stacks."""
+    values = {}
+    for stack, value in stacks.items():
+        frames = stack.split(";")
+        for depth in range(1, len(frames) + 1):
+            node = values.setdefault(";".join(frames[:depth]), [0, 0])
+            node[1] += value
+        values[stack][0] += value
+    yield {"profile_location_str": root, "node_id": "", "parent_node_id": "-1", "self_value": 0,
+           "total_value": sum(stacks.values())}
+    for path, (own, total) in values.items():
+        parent, _, name = path.rpartition(";")
+        yield {"profile_location_str": name, "node_id": str(uuid.uuid5(OID, path)),
+               "parent_node_id": str(uuid.uuid5(OID, parent)) if parent else "", "self_value": own, "total_value": total}
+
+
+class History:
+    def __init__(self, messages, profiler, service):
+        self.m, self.p, self.service = messages, profiler, service
+
+    def check(self, selection, context):
+        if selection.service.startswith("error-"):
+            self.service.fail(context, selection.service[len("error-"):])
+        if "syntax" in selection.selector:
+            self.refuse(context, SELECTOR)
+        if selection.host_totals and "host" not in selection.selector:
+            self.refuse(context, "the store has several hosts: name one in the selector")
+
+    def refuse(self, context, sentence):
+        context.set_trailing_metadata((("sonde-reason", "INVALID_ARGUMENT"),))
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, sentence)
+
+    def body(self, request, selection):
+        name = self.p.Format.Name(request.rendering.format)
+        what = json_format.MessageToJson(request, indent=0, preserving_proto_field_name=True).replace("\n", "").replace('"', "")
+        stacks = {} if selection.service == "idle" or selection.event not in EVENTS else dict(STACKS)
+        if selection.service == "large":
+            return b"[" + b" " * (6 << 20) + b"]"
+        if name == "DEEPFLOW_TREE":
+            root = "Total" if selection.host_totals else selection.service
+            stacks = dict(TOTALS) if selection.host_totals else stacks
+            if selection.service == "echo":
+                stacks = {"[t] " + what.replace(";", ":"): 1}
+            return json.dumps(list(nodes(root, stacks)) if stacks else []).encode()
+        if name == "DEEPFLOW_COLUMNAR":
+            return json.dumps({"functions": ["root"] if stacks else [], "what": what}).encode()
+        if name == "PPROF":
+            raw = self.service.body(self.service.targets[0], request.rendering, what)
+            return raw
+        if name in ("SVG_FLAMEGRAPH", "SVG_CALLGRAPH"):
+            return b'<?xml version="1.0" standalone="no"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>\n'
+        return f"format={name} {what}\n".encode()
+
+    def completeness(self, request):
+        explain = getattr(request, "explain", False)
+        return self.p.Completeness(windows_expected=12, windows_received=11, samples=55, dropped=2, rows=3, trimmed_nodes=4,
+                                   statement=STATEMENT if explain else "", duration_ns=1_500_000)
+
+    def send(self, request, selection):
+        body = self.body(request, selection)
+        yield self.p.CaptureEvent(result=self.p.ResultStart(size_bytes=len(body), samples=55, dropped=2,
+                                                            completeness=self.completeness(request)))
+        if selection.service == "cut":
+            yield self.p.CaptureEvent(chunk=body[:len(body) // 2])
+            raise RuntimeError("broken off on purpose")
+        for at in range(0, len(body), 128 << 10):
+            yield self.p.CaptureEvent(chunk=body[at:at + (128 << 10)])
+
+    def QueryProfile(self, request, context):
+        self.check(request.selection, context)
+        yield from self.send(request, request.selection)
+
+    def QueryDiff(self, request, context):
+        self.check(request.base_selection, context)
+        self.check(request.selection, context)
+        yield from self.send(request, request.selection)
+
+
+METHODS = {  # name: (request, streams)
+    "QueryProfile": ("QueryProfileRequest", True), "QueryDiff": ("QueryDiffRequest", True),
+}
+
+
+def handlers(messages, profiler, service):
+    """The handlers of sonde.v1.History for a grpc server."""
+    history, found = History(messages, profiler, service), {}
+    for name, (request, streams) in METHODS.items():
+        make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler
+        found[name] = make(getattr(history, name), getattr(messages, request).FromString,
+                           lambda message: message.SerializeToString())
+    return grpc.method_handlers_generic_handler("sonde.v1.History", found)
