@@ -1,5 +1,7 @@
 """Macros for all of Sonde's C targets: they turn warnings into errors, set one C dialect and hide symbols by default."""
 
+load("//tests:load.bzl", "THIRDS")
+
 _WARNINGS = [
     "-Wall",
     "-Wextra",
@@ -32,7 +34,11 @@ def sonde_test_library(name, copts = [], **kwargs):
 def sonde_test_binary(name, copts = [], **kwargs):
     native.cc_binary(name = name, copts = _TEST_COPTS + copts, testonly = True, **kwargs)
 
-def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", timeout = None, **kwargs):
+def _with_load(name, tags):
+    """Adds how much of a processor Bazel's scheduler sets aside for the test, in thirds (.bazelrc: --local_cpu_resources)."""
+    return tags + ["cpu:%d" % THIRDS.get("//%s:%s" % (native.package_name(), name), 3)]
+
+def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", timeout = None, tags = [], **kwargs):
     """A C test written with tests/unit/check.h. Small tests have a timeout of five minutes, for busy machines."""
     native.cc_test(
         name = name,
@@ -41,6 +47,7 @@ def sonde_cc_test(name, deps = [], data = [], copts = [], size = "small", timeou
         copts = _TEST_COPTS + copts,
         data = data + ["//tests:tsan.supp"],
         deps = deps + ["//tests/unit:check"],
+        tags = _with_load(name, tags),
         **kwargs
     )
 
@@ -49,10 +56,10 @@ def sonde_kernel_cc_test(name, tags = [], size = "medium", alone = False, **kwar
     same time: set it for tests that measure CPU time or load the machine."""
     sonde_cc_test(name = name, tags = tags + ["local"] + (["exclusive"] if alone else []), size = size, **kwargs)
 
-def sonde_sh_test(name, data = [], size = "medium", **kwargs):
-    native.sh_test(name = name, size = size, data = data + ["//tests:tsan.supp"], **kwargs)
+def sonde_sh_test(name, data = [], size = "medium", tags = [], **kwargs):
+    native.sh_test(name = name, size = size, data = data + ["//tests:tsan.supp"], tags = _with_load(name, tags), **kwargs)
 
-def sonde_fuzzer(name, srcs, deps, corpus = [], runs = 20000, max_len = 4096, **kwargs):
+def sonde_fuzzer(name, srcs, deps, corpus = [], runs = 20000, max_len = 4096, tags = [], **kwargs):
     """A libFuzzer target. `bazel test` runs it a bounded number of times with //tests/fuzz:driver; --config=fuzz builds the same
     source as a coverage-guided fuzzer."""
     native.cc_test(
@@ -62,6 +69,7 @@ def sonde_fuzzer(name, srcs, deps, corpus = [], runs = 20000, max_len = 4096, **
         copts = _TEST_COPTS,
         args = ["-runs=%d" % runs, "-max_len=%d" % max_len] + ["$(locations %s)" % c for c in corpus],
         data = corpus + ["//tests:tsan.supp"],
+        tags = _with_load(name, tags),
         linkopts = select({
             "//bazel:fuzzing": ["-fsanitize=fuzzer"],
             "//conditions:default": [],

@@ -18,8 +18,11 @@ trap 'rm -f "$events" "$begin"' EXIT
 # Tests that count samples or depend on timing can fail on a busy machine. They get a second run, which count_tests.py
 # reports.
 statistical='//tests/(unit/(guest|engine|heap|symbol|unwind)|stress|e2e|peers|cli|rest|rpc|ui)[:/].*@2'
-bazel test --keep_going --flaky_test_attempts="$statistical" --noshow_progress --build_event_json_file="$events" \
-    --test_tag_filters=-manual "$@"
+# Compilers would take the processors from tests that run beside them, so everything is built first. Then more tests are started
+# than there are processors, because many wait most of the time (tests/load.bzl).
+common=(--keep_going --noshow_progress --test_tag_filters=-manual --run_under=//tests:own_folder)
+bazel build "${common[@]}" --ui_event_filters=-info "$@"
+bazel test "${common[@]}" --jobs='HOST_CPUS*4' --flaky_test_attempts="$statistical" --build_event_json_file="$events" "$@"
 status=$?
 if [ -z "${SONDE_REFERENCE_IMAGE:-}" ]; then
     [ "$(id -u)" = 0 ] && [ "$(. /etc/os-release && echo "$ID$VERSION_ID")" = debian12 ]
