@@ -3,6 +3,7 @@
     clients/cli, gateway -> clients/c -> proto, api
     service -> service/rpc -> service/engine -> service/{guest's protocol, unwind, symbol} -> api
                            -> service/store -> api
+            service/recording -> service/engine, service/store
 
 Every package takes its default_visibility from here, so that a new dependency between layers is a change of this file."""
 
@@ -24,10 +25,13 @@ PROCESS = ["//service:__subpackages__"] + _TESTS
 
 SYMBOL = ["//service/symbol:__subpackages__", "//service/engine:__subpackages__", "//service:__pkg__"] + _TESTS
 
-ENGINE = ["//service/engine:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+ENGINE = ["//service/engine:__subpackages__", "//service/recording:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
 
 # History on disk, and the recorder's messages to it.
-STORE = ["//service/store:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+STORE = ["//service/store:__subpackages__", "//service/recording:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+
+# What ties the engine's recorder to a store.
+RECORDING = ["//service/recording:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
 
 RPC = ["//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
 

@@ -9,6 +9,7 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_NONE] = "none",
     [LOCK_SESSION] = "session",
     [LOCK_WATCH] = "watch",
+    [LOCK_RECORDER] = "recorder",
     [LOCK_TARGETS] = "targets",
     [LOCK_MESSAGES] = "messages",
     [LOCK_POOL] = "pool",
@@ -16,6 +17,7 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_SYMBOL_STORE] = "symbol store",
     [LOCK_SYMBOL_MODULE] = "symbol module",
     [LOCK_RPC_LOOP] = "rpc loop",
+    [LOCK_RECORDING] = "recording",
 };
 
 /* Number of locks of each rank that this thread holds. */

@@ -18,6 +18,7 @@ enum lock_rank {
     LOCK_NONE = 0,
     LOCK_SESSION,       /* engine: the sessions (StartCpu, StartAllocs) of all targets */
     LOCK_WATCH,         /* engine: the list of watches; held while their events run */
+    LOCK_RECORDER,      /* engine: recorded targets; held while their captures start */
     LOCK_TARGETS,       /* engine: the list of targets, and what callers see of each */
     LOCK_MESSAGES,      /* engine: messages to the engine thread */
     LOCK_POOL,          /* engine: a worker pool's queue */
@@ -26,6 +27,7 @@ enum lock_rank {
     LOCK_SYMBOL_STORE,  /* service/symbol: modules by identity */
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */
     LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
+    LOCK_RECORDING,     /* service/recording: records that wait for the store */
     LOCK_RANK_COUNT
 };
 

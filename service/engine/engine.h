@@ -20,6 +20,7 @@
 #define ENGINE_CAPTURES_PER_TARGET 64
 #define ENGINE_MAX_ADDRESSES       65536
 #define ENGINE_DROP_CAUSES         8
+#define ENGINE_LABELS_BYTES        1024 /* of SONDE_LABELS */
 
 struct engine;
 struct symbol_store;
@@ -57,9 +58,11 @@ struct engine_selector {
 
 struct engine_target {
     char name[64], uuid[33], executable[64], clock[24], clock_note[192], guest_version[32];
+    char labels[ENGINE_LABELS_BYTES]; /* SONDE_LABELS, as the target has it; check before use */
     pid_t pid;
     uid_t uid;
-    int64_t start_unix_ns, attached_unix_ns;
+    int64_t start_unix_ns; /* the same each time the process attaches */
+    int64_t attached_unix_ns;
     uint32_t captures_running, threads;
 };
 
@@ -116,6 +119,10 @@ struct engine_cpu_spec {
      * limit. The rate is lowered to stay below it. If several captures of a target set it, the
      * lowest applies. */
     double max_overhead;
+    /* Continuous recording (record/record.h): takes no place among the target's captures and is not
+     * counted as one. max_overhead is a limit of its own, which does not slow other captures.
+     * Windows end when Unix time is a multiple of window_ms. */
+    bool is_recording;
 };
 
 struct engine_progress {

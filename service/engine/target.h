@@ -47,13 +47,18 @@ struct totals {
     uint64_t target_cpu_ns;
 };
 
-/* How fast the clock may tick with the captures' max_overhead (budget.c). */
-struct budget {
-    double ceiling;         /* the lowest max_overhead of all captures; 0 = none */
-    uint64_t sample_ns;     /* cost of one sample for the target, including the kernel's part */
+/* How fast the clock may tick with the captures' max_overhead (budget.c). Captures and recordings
+ * have limits of their own, so neither slows the other. */
+struct budget_limit {
+    double ceiling;         /* the lowest max_overhead of its captures; 0 = none */
     uint64_t min_period_ns; /* shortest period that stays below the ceiling; 0 = any */
     uint64_t min_wall_period_ns;
-    struct totals seen; /* at the guest's last report of its CPU time */
+};
+
+struct budget {
+    struct budget_limit limits[2]; /* [1]: of recordings */
+    uint64_t sample_ns;            /* cost of one sample for the target, with the kernel's part */
+    struct totals seen;            /* at the guest's last report of its CPU time */
 };
 
 /* Sessions: StartCpu and StopCpu, StartAllocs and StopAllocs. */
@@ -110,6 +115,7 @@ struct target {
     uint32_t opening;         /* mappings that workers are opening; at most TABLES_MAX_OPENING */
 
     enum clock_state clock;
+    bool has_process_clock;             /* one clock for all threads: "itimer" */
     uint32_t sequence;                  /* of the last CpuConfig */
     uint32_t start_sequence;            /* of the one that started the clock */
     uint64_t period_ns, wall_period_ns; /* in the last CpuConfig */
@@ -212,6 +218,10 @@ void rings_unmap(struct target *target);
 bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget);
 /* Reads all records, for at most ENGINE_LAST_NS. Drops the others as DROP_UNREAD. */
 void rings_drain_all(struct target *target, uint64_t now_ns);
+
+/* If only recordings run and the stack table has grown large, starts an empty one. A recording
+ * never ends, and without this its table would grow to its limit. */
+void rings_trim_stacks(struct target *target);
 
 /* clock.c: the tick stream that all captures share. */
 /* Sends the guest the periods that the captures need now, if they have changed. */

@@ -50,6 +50,7 @@ static void fill_hello(void) {
     hello.protocol = 1;
     hello.pid = (int32_t)handler_state.pid;
     append_text(hello.name, sizeof hello.name, guest.name);
+    append_text(hello.labels, sizeof hello.labels, guest.labels);
     append_text(hello.version, sizeof hello.version, GUEST_VERSION);
     ssize_t len = readlink("/proc/self/exe", hello.executable, sizeof hello.executable - 1);
     hello.executable[len > 0 ? len : 0] = 0;

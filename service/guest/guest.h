@@ -14,10 +14,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define GUEST_VERSION    "0.1.0"
-#define GUEST_PATH_BYTES 108 /* of sockaddr_un */
-#define GUEST_NAME_BYTES 64
-#define GUEST_STACK      (64u << 10) /* of the control thread, if that suffices */
+#define GUEST_VERSION      "0.1.0"
+#define GUEST_PATH_BYTES   108 /* of sockaddr_un */
+#define GUEST_NAME_BYTES   64
+#define GUEST_LABELS_BYTES 1024
+#define GUEST_STACK        (64u << 10) /* of the control thread, if that suffices */
 
 enum guest_state {
     GUEST_OFF,
@@ -31,6 +32,7 @@ enum guest_state {
 struct guest {
     char socket_path[GUEST_PATH_BYTES]; /* "@name" = abstract */
     char name[GUEST_NAME_BYTES];        /* from the options, SONDE_NAME or, at the start, argv[0] */
+    char labels[GUEST_LABELS_BYTES];    /* SONDE_LABELS, cut if it is longer */
     struct fds_file wake;               /* readable: the control thread has something to do */
     _Atomic bool stopping;
     _Atomic bool suspending;  /* the control thread is to end, and another will continue */

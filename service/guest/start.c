@@ -263,6 +263,8 @@ static void read_settings(const struct sonde_start_options *options) {
     else
         default_socket(guest.socket_path, sizeof guest.socket_path);
     copy(guest.name, sizeof guest.name, name ? name : name_by_default());
+    const char *labels = getenv("SONDE_LABELS");
+    copy(guest.labels, sizeof guest.labels, labels ? labels : "");
 }
 
 static bool is_disabled(void) {

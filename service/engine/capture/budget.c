@@ -8,7 +8,10 @@
  * from inside. The latter is an estimate, and a larger one in a virtual machine, where each timer
  * interrupt exits to the hypervisor. The share of the guest's control thread is subtracted from the
  * ceiling first, up to three quarters of it. So the period follows directly from the ceiling; it is
- * corrected whenever the guest reports its CPU time. */
+ * corrected whenever the guest reports its CPU time.
+ *
+ * Recordings have a ceiling of their own. While other captures run, their ticks cannot be told
+ * apart from the recording's, so the recording's limit stays as it was. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include <cpuid.h>
@@ -27,11 +30,22 @@ static uint64_t kernel_ns(void) {
     return is_virtual ? VIRTUAL_KERNEL_NS : KERNEL_NS;
 }
 
-static double lowest_ceiling(const struct target *target) {
+static bool is_active(const struct cpu_capture *capture) {
+    return capture->state == CAPTURE_WAITING || capture->state == CAPTURE_RUNNING;
+}
+
+static bool has_captures(const struct target *target) {
+    for (const struct cpu_capture *capture = target->captures; capture; capture = capture->next)
+        if (is_active(capture) && !capture->spec.is_recording)
+            return true;
+    return false;
+}
+
+static double lowest_ceiling(const struct target *target, bool of_recordings) {
     double lowest = 0;
     for (const struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         double ceiling = capture->spec.max_overhead;
-        bool counts = capture->state == CAPTURE_WAITING || capture->state == CAPTURE_RUNNING;
+        bool counts = is_active(capture) && capture->spec.is_recording == of_recordings;
         if (counts && ceiling > 0 && (lowest == 0 || ceiling < lowest))
             lowest = ceiling;
     }
@@ -45,37 +59,54 @@ static uint64_t period_for(uint64_t cost_ns, double share) {
 
 void budget_adjust(struct target *target) {
     struct budget *budget = &target->budget;
-    double ceiling = lowest_ceiling(target);
-    if (ceiling == budget->ceiling)
-        return;
-    budget->ceiling = ceiling;
-    if (budget->sample_ns == 0)
-        budget->sample_ns = FIRST_HANDLER_NS + kernel_ns();
-    budget->min_period_ns = ceiling > 0 ? period_for(budget->sample_ns, ceiling) : 0;
-    budget->min_wall_period_ns = 0;
-    budget->seen = target->totals;
+    for (int i = 0; i < 2; i++) {
+        struct budget_limit *limit = &budget->limits[i];
+        double ceiling = lowest_ceiling(target, i == 1);
+        if (ceiling == limit->ceiling)
+            continue;
+        if (budget->sample_ns == 0)
+            budget->sample_ns = FIRST_HANDLER_NS + kernel_ns();
+        *limit = (struct budget_limit){.ceiling = ceiling};
+        limit->min_period_ns = ceiling > 0 ? period_for(budget->sample_ns, ceiling) : 0;
+        budget->seen = target->totals;
+    }
 }
 
 /* The control thread checks blocked threads once per wall period; lengthens the period if that
  * takes too much CPU time. */
-static void adjust_wall(struct target *target, double fixed) {
-    struct budget *budget = &target->budget;
+static void adjust_wall(const struct target *target, struct budget_limit *limit, double fixed) {
     if (target->wall_period_ns == 0)
         return;
-    if (fixed > budget->ceiling / 2 && target->wall_period_ns < LONGEST_NS)
-        budget->min_wall_period_ns = target->wall_period_ns * 2;
-    else if (fixed < budget->ceiling / 8)
-        budget->min_wall_period_ns /= 2;
+    if (fixed > limit->ceiling / 2 && target->wall_period_ns < LONGEST_NS)
+        limit->min_wall_period_ns = target->wall_period_ns * 2;
+    else if (fixed < limit->ceiling / 8)
+        limit->min_wall_period_ns /= 2;
 }
 
 static double part(uint64_t ns, uint64_t of_ns) {
     return of_ns ? (double)ns / (double)of_ns : 0;
 }
 
+/* True when the rate must change. */
+static bool adjust_limit(const struct target *target, struct budget_limit *limit, double fixed) {
+    double left = limit->ceiling - fixed;
+    left = left > limit->ceiling / 4 ? left : limit->ceiling / 4;
+    uint64_t wall_before_ns = limit->min_wall_period_ns;
+    uint64_t min_period_ns = period_for(target->budget.sample_ns, left);
+    adjust_wall(target, limit, fixed);
+    double change =
+        (double)min_period_ns / (double)(limit->min_period_ns ? limit->min_period_ns : 1) - 1;
+    if (change < SETTLED && change > -SETTLED && wall_before_ns == limit->min_wall_period_ns)
+        return false;
+    limit->min_period_ns = min_period_ns;
+    return true;
+}
+
 bool budget_on_account(struct target *target) {
     struct budget *budget = &target->budget;
+    struct budget_limit *captures = &budget->limits[0], *recordings = &budget->limits[1];
     const struct totals *now = &target->totals;
-    if (budget->ceiling == 0)
+    if (captures->ceiling == 0 && recordings->ceiling == 0)
         return false;
     uint64_t count = now->handler_count - budget->seen.handler_count;
     uint64_t handler_ns = now->handler_ns - budget->seen.handler_ns;
@@ -85,17 +116,10 @@ bool budget_on_account(struct target *target) {
     budget->seen = *now;
     if (count >= MIN_SAMPLES)
         budget->sample_ns = handler_ns / count + kernel_ns();
-    double left = budget->ceiling - fixed;
-    left = left > budget->ceiling / 4 ? left : budget->ceiling / 4;
-    uint64_t wall_before_ns = budget->min_wall_period_ns;
-    uint64_t min_period_ns = period_for(budget->sample_ns, left);
-    adjust_wall(target, fixed);
-    double change =
-        (double)min_period_ns / (double)(budget->min_period_ns ? budget->min_period_ns : 1) - 1;
-    if (change < SETTLED && change > -SETTLED && wall_before_ns == budget->min_wall_period_ns)
-        return false;
-    budget->min_period_ns = min_period_ns;
-    return true;
+    bool has_changed = captures->ceiling > 0 && adjust_limit(target, captures, fixed);
+    if (recordings->ceiling > 0 && !has_captures(target))
+        has_changed |= adjust_limit(target, recordings, fixed);
+    return has_changed;
 }
 
 void budget_describe(const struct cpu_capture *capture, double mean_hz, char *text, size_t size) {

@@ -49,6 +49,18 @@ void capture_launch(struct engine_capture *capture) {
     engine_post(capture->engine, &capture->start);
 }
 
+sonde_err capture_find_target(struct engine *engine, const struct engine_selector *selector,
+                              struct target **target, struct sonde_diag *diag) {
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    lock_take(&engine->targets_lock);
+    sonde_err err = find_target(engine, selector, geteuid(), target, diag);
+    if (!err)
+        target_retain(*target);
+    lock_drop(&engine->targets_lock);
+    return err;
+}
+
 /* With targets_lock held. */
 static sonde_err reserve(struct engine *engine, const struct engine_selector *selector,
                          struct target **target, struct sonde_diag *diag) {

@@ -47,6 +47,10 @@ void capture_launch(struct engine_capture *capture);
 SONDE_MUST_USE sonde_err capture_reserve(struct engine *engine,
                                          const struct engine_selector *selector,
                                          struct target **target, struct sonde_diag *diag);
+/* The same without a place, for recordings. */
+SONDE_MUST_USE sonde_err capture_find_target(struct engine *engine,
+                                             const struct engine_selector *selector,
+                                             struct target **target, struct sonde_diag *diag);
 /* Gives the place back. Any thread. */
 void capture_unreserve(struct target *target);
 

@@ -44,15 +44,14 @@ static struct wanted wanted_periods(const struct target *target) {
     for (const struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state != CAPTURE_WAITING && capture->state != CAPTURE_RUNNING)
             continue;
+        const struct budget_limit *limit = &target->budget.limits[capture->spec.is_recording];
         bool ticks = capture->spec.mode != ENGINE_OFF_CPU;
-        wanted.period_ns = shorter(wanted.period_ns, ticks ? capture->period_ns : NO_TICK_NS);
+        uint64_t period_ns = ticks ? capture->period_ns : NO_TICK_NS;
+        wanted.period_ns = shorter(wanted.period_ns, longer(period_ns, limit->min_period_ns));
         if (capture->spec.mode != ENGINE_CPU)
-            wanted.wall_period_ns = shorter(wanted.wall_period_ns, capture->period_ns);
+            wanted.wall_period_ns = shorter(wanted.wall_period_ns,
+                                            longer(capture->period_ns, limit->min_wall_period_ns));
     }
-    if (wanted.period_ns)
-        wanted.period_ns = longer(wanted.period_ns, target->budget.min_period_ns);
-    if (wanted.wall_period_ns)
-        wanted.wall_period_ns = longer(wanted.wall_period_ns, target->budget.min_wall_period_ns);
     return wanted;
 }
 
@@ -194,6 +193,7 @@ void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state)
     bool is_current = (int32_t)(state->sequence - target->start_sequence) >= 0;
     bool is_starting = target->clock == CLOCK_STARTING || target->clock == CLOCK_RUNNING;
     bool is_last = !state->running && state->sequence == target->sequence;
+    target->has_process_clock = strcmp(state->clock, "itimer") == 0;
     target_wake_now(target);
     if (is_starting && is_current && state->running)
         on_running(target);

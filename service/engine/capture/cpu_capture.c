@@ -54,6 +54,17 @@ static void fail(struct engine_capture *base, sonde_err err, const char *text) {
 
 static const struct capture_ops ops = {enlist, begin, fail, destroy};
 
+/* How long a window that opens now stays open. Those of a recording end when Unix time is a
+ * multiple of their length. A rest of less than a tenth belongs to the window after it: the clock
+ * was read a moment early. */
+static uint64_t window_length_ns(const struct cpu_capture *capture, int64_t unix_ns) {
+    uint64_t length_ns = capture->spec.window_ms * 1000000ull;
+    if (!capture->spec.is_recording || unix_ns < 0)
+        return length_ns;
+    uint64_t rest_ns = length_ns - (uint64_t)unix_ns % length_ns;
+    return rest_ns < length_ns / 10 ? rest_ns + length_ns : rest_ns;
+}
+
 static void window_open(struct cpu_capture *capture, uint64_t now_ns, int64_t unix_ns) {
     struct window *window = &capture->window;
     uint64_t sequence = window->sequence;
@@ -65,7 +76,7 @@ static void window_open(struct cpu_capture *capture, uint64_t now_ns, int64_t un
     window->parts[0].stacks = stacks_retain(capture->base.target->stacks);
     window->part_count = 1;
     if (capture->spec.window_ms)
-        capture->window_end_ns = now_ns + capture->spec.window_ms * 1000000ull;
+        capture->window_end_ns = now_ns + window_length_ns(capture, unix_ns);
 }
 
 void cpu_capture_begin(struct cpu_capture *capture, uint64_t now_ns) {
@@ -206,6 +217,8 @@ static void close_window(struct cpu_capture *capture, uint64_t now_ns) {
     clock_read_cpu(capture->base.target);
     (void)rings_drain(capture->base.target, now_ns, ENGINE_DRAIN_BYTES);
     jobs_report(capture, now_ns);
+    if (capture->spec.is_recording)
+        rings_trim_stacks(capture->base.target);
 }
 
 static bool is_over(const struct cpu_capture *capture, uint64_t now_ns) {

@@ -36,16 +36,20 @@ sonde_err cpu_capture_request(struct engine *engine, const struct engine_cpu_spe
     struct target *target;
     *created = NULL;
     sonde_err err = check_spec(spec, diag);
-    if (!err)
+    if (!err && spec->is_recording)
+        err = capture_find_target(engine, &spec->target, &target, diag);
+    else if (!err)
         err = capture_reserve(engine, &spec->target, &target, diag);
     if (err)
         return err;
     struct cpu_capture *capture = create(target, spec, events, context);
+    bool is_counted = !spec->is_recording;
     if (!capture) {
-        capture_unreserve(target);
+        if (is_counted)
+            capture_unreserve(target);
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     } else {
-        atomic_fetch_add(&engine->streams_running, spec->window_ms ? 1 : 0);
+        atomic_fetch_add(&engine->streams_running, is_counted && spec->window_ms ? 1 : 0);
         *created = &capture->base;
     }
     target_release(target);

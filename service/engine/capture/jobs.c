@@ -221,7 +221,8 @@ void jobs_report(struct cpu_capture *capture, uint64_t now_ns) {
     take_window(capture, &job->report);
     job_enqueue(capture, job);
     if (capture->state == CAPTURE_RUNNING)
-        cpu_capture_next_window(capture, now_ns, metadata->end_unix_ns);
+        cpu_capture_next_window(capture, now_ns,
+                                capture->spec.is_recording ? now_unix_ns() : metadata->end_unix_ns);
 }
 
 static void perform_end(struct job *base) {
@@ -235,9 +236,10 @@ static void perform_end(struct job *base) {
         diag = &capture->report_diag;
     }
     /* Before the event, because its receiver may start another capture at once. */
-    capture_unreserve(capture->base.target);
-    if (capture->spec.window_ms)
-        atomic_fetch_sub(&engine->streams_running, 1);
+    if (!capture->spec.is_recording) {
+        capture_unreserve(capture->base.target);
+        atomic_fetch_sub(&engine->streams_running, capture->spec.window_ms ? 1 : 0);
+    }
     capture->base.events.on_end(capture->base.context, err, diag);
 }
 

@@ -8,10 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define PROTOCOL 1u
@@ -50,23 +50,28 @@ static void sanitise(char *out, size_t size, const char *text) {
     out[len] = 0;
 }
 
-/* Field 22 of /proc/PID/stat is the start time in ticks since boot. */
+static int64_t boot_s;
+
+static void read_boot_time(void) {
+    char line[256];
+    long long seconds;
+    FILE *file = fopen("/proc/stat", "re");
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "btime %lld", &seconds) == 1)
+            boot_s = seconds;
+    }
+    if (file)
+        fclose(file);
+}
+
+/* History identifies a process by its pid and start. So the start must be the same each time it is
+ * computed: the boot time is the kernel's, in seconds, not a difference of two clocks. */
 static int64_t start_time(pid_t pid) {
-    struct sonde_buf stat = {0};
-    unsigned long long ticks = 0;
-    read_proc(pid, "stat", &stat, 4096);
-    const char *after_name = stat.data ? strrchr(stat.data, ')') : NULL;
-    if (after_name &&
-        sscanf(after_name + 1,
-               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu",
-               &ticks) != 1)
-        ticks = 0;
-    sonde_buf_finish(&stat);
-    struct timespec boot;
-    clock_gettime(CLOCK_BOOTTIME, &boot);
-    int64_t boot_ns = now_unix_ns() - (int64_t)boot.tv_sec * 1000000000ll - boot.tv_nsec;
-    int64_t tick_ns = 1000000000ll / sysconf(_SC_CLK_TCK);
-    return ticks ? boot_ns + (int64_t)ticks * tick_ns : now_unix_ns();
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_boot_time);
+    int64_t ticks = (int64_t)process_start_ticks(pid);
+    return ticks && boot_s ? boot_s * 1000000000ll + ticks * (1000000000ll / sysconf(_SC_CLK_TCK))
+                           : now_unix_ns();
 }
 
 static void read_executable(pid_t pid, const char *told, char *out, size_t size) {
@@ -113,6 +118,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     info->start_unix_ns = start_time(info->pid);
     info->attached_unix_ns = now_unix_ns();
     read_executable(info->pid, hello->executable, info->executable, sizeof info->executable);
+    snprintf(info->labels, sizeof info->labels, "%s", hello->labels);
     sanitise(info->guest_version, sizeof info->guest_version, hello->version);
     const char *name = hello->name;
     if (!name[0] && command.len > 0)

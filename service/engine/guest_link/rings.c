@@ -65,6 +65,19 @@ static bool renew_stacks(struct target *target) {
     return true;
 }
 
+/* Nodes of a recording's table, 4 MiB with their index. */
+#define RECORDING_MAX_NODES (1u << 17)
+
+void rings_trim_stacks(struct target *target) {
+    if (!target->stacks || target->stacks->nodes.count < RECORDING_MAX_NODES)
+        return;
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        if (cpu_capture_is_counting(capture) && !capture->spec.is_recording)
+            return;
+    }
+    (void)renew_stacks(target); /* out of memory: the table grows on */
+}
+
 static bool has_room(const struct count_key *key) {
     return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL;
 }
@@ -92,22 +105,23 @@ static struct count_key unseen_key(struct target *target, const struct ring_unse
     };
 }
 
-/* Time of a thread, on or off the CPU, up to end_ns. */
+/* Time of a thread, on or off the CPU, up to end_ns on the monotonic clock; 0 = not known. */
 struct interval {
     uint32_t tid;
     bool is_off_cpu;
     uint64_t ns, end_ns;
 };
 
-/* The part of the interval that the capture counts. Off-CPU time is recorded when it ends, so a
- * part of it may precede the capture. */
+/* The part of the interval that the capture counts. Time is recorded when it ends, so a part of it
+ * may precede the capture, above all if a recording's slow clock was running before. */
 static uint64_t weight_for(const struct cpu_capture *capture, const struct interval *interval) {
     enum engine_mode mode = capture->spec.mode;
-    if (!cpu_capture_is_counting(capture))
+    if (!cpu_capture_is_counting(capture) ||
+        mode == (interval->is_off_cpu ? ENGINE_CPU : ENGINE_OFF_CPU))
         return 0;
-    if (!interval->is_off_cpu)
-        return mode == ENGINE_OFF_CPU ? 0 : interval->ns;
-    if (mode == ENGINE_CPU || interval->end_ns <= capture->start_ns)
+    if (interval->end_ns == 0)
+        return interval->ns;
+    if (interval->end_ns <= capture->start_ns)
         return 0;
     uint64_t most = interval->end_ns - capture->start_ns;
     return interval->ns < most ? interval->ns : most;
@@ -137,8 +151,10 @@ static void count(struct target *target, const struct count_key *key,
 static void add_sample(struct target *target, const struct ring_sample *sample, bool is_off_cpu) {
     struct interval interval = {sample->record.tid, is_off_cpu, sample->weight_ns,
                                 target->drain_ns};
-    if (is_off_cpu && sample->time_ns < interval.end_ns)
+    if (sample->time_ns < interval.end_ns)
         interval.end_ns = sample->time_ns;
+    if (!is_off_cpu && target->has_process_clock)
+        interval.end_ns = 0; /* the time is that of several threads */
     if (!thin(target, &interval))
         return;
     struct count_key key = sample_key(target, sample);
@@ -158,7 +174,8 @@ static void on_blocked(void *context, const struct ring_sample *sample) {
 static void on_unseen(void *context, const struct ring_unseen *unseen) {
     struct target *target = context;
     bool is_off_cpu = unseen->cause == RING_UNSEEN_ASLEEP || unseen->cause == RING_UNSEEN_WAITING;
-    struct interval interval = {unseen->record.tid, is_off_cpu, unseen->cpu_ns, target->drain_ns};
+    struct interval interval = {unseen->record.tid, is_off_cpu, unseen->cpu_ns,
+                                is_off_cpu ? target->drain_ns : 0};
     if (!thin(target, &interval))
         return;
     struct count_key key = unseen_key(target, unseen);

@@ -69,6 +69,7 @@ void fake_hello(struct fake_guest *guest, const char *name, uint32_t uuid_seed) 
     memcpy(hello->uuid, &uuid_seed, sizeof uuid_seed);
     snprintf(hello->executable, sizeof hello->executable, "/bin/fake");
     snprintf(hello->version, sizeof hello->version, "test");
+    snprintf(hello->labels, sizeof hello->labels, "team=search");
     hello->page_size = 4096;
     fake_send(guest, &message, -1);
 }
@@ -279,7 +280,7 @@ bool fake_push(struct fake_guest *guest, const struct fake_sample *from, const u
     _Alignas(8) char bytes[sizeof(struct ring_sample) + RING_MAX_DEPTH * 8] = {0};
     struct ring_sample *sample = (struct ring_sample *)bytes;
     sample->record.kind = from->blocked_until_ns ? RING_RECORD_BLOCKED : RING_RECORD_SAMPLE;
-    sample->time_ns = from->blocked_until_ns;
+    sample->time_ns = from->blocked_until_ns ? from->blocked_until_ns : from->time_ns;
     sample->record.depth = depth;
     sample->record.tid = from->tid;
     sample->record.generation = from->generation;

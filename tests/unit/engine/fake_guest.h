@@ -60,6 +60,7 @@ struct fake_sample {
     uint32_t tid, generation, label;
     uint64_t weight_ns, request;
     uint64_t blocked_until_ns; /* if not 0, a BLOCKED record with that time */
+    uint64_t time_ns;          /* of a sample; 0 = unknown */
     uint8_t end;
     uint16_t gap_at;
 };

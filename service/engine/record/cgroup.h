@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The cgroup of a process: the longest path in /proc/PID/cgroup. On cgroup v2 there is one; on v1
+ * the longest is that of the controllers which the container runtime uses. Any thread. */
+#ifndef SONDE_SERVICE_ENGINE_RECORD_CGROUP_H
+#define SONDE_SERVICE_ENGINE_RECORD_CGROUP_H
+
+#include <sys/types.h>
+
+#define CGROUP_BYTES 512
+
+/* "" if the process is gone or in the root cgroup, or if the path is longer. */
+void cgroup_read(pid_t pid, char path[CGROUP_BYTES]);
+/* The same from the contents of the file. */
+void cgroup_parse(const char *text, char path[CGROUP_BYTES]);
+
+#endif

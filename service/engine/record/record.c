@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A recorded target is referenced by the recorder's list and by each request that runs: its two
+ * captures and the snapshot of its heap. Requests start with the recorder's lock held, so that an
+ * event that arrives before the call has returned finds the handle. */
+#include "service/engine/record/record.h"
+
+#include "service/engine/heap/heap.h"
+#include "service/engine/record/cgroup.h"
+#include "service/locks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { CPU, OFF_CPU, CAPTURES };
+
+struct capture_slot {
+    struct recorded *recorded;
+    struct engine_capture *capture; /* NULL = none runs */
+    uint64_t retry_ms;              /* when to start the next one; UINT64_MAX = never */
+};
+
+struct recorded {
+    struct recorded *next;
+    uint32_t refs;
+    struct recorder *recorder;
+    struct engine_target target;
+    char cgroup[CGROUP_BYTES];
+    bool is_heap_asked;
+    struct capture_slot slots[CAPTURES];
+    uint64_t heap_due_ms;
+};
+
+struct recorder {
+    struct engine *engine;
+    struct record_options options;
+    struct engine_watch *watch;
+    struct lock lock; /* guards what follows, and the targets */
+    pthread_cond_t idle;
+    struct recorded *targets;
+    uint32_t requests; /* that run */
+    uint64_t now_ms;
+    bool is_finishing;
+};
+
+static void release(struct recorded *recorded) {
+    if (--recorded->refs == 0)
+        free(recorded);
+}
+
+/* With the lock held: a request has ended. */
+static void end_request(struct recorded *recorded) {
+    struct recorder *recorder = recorded->recorder;
+    if (--recorder->requests == 0)
+        pthread_cond_broadcast(&recorder->idle);
+    release(recorded);
+}
+
+static void begin_request(struct recorded *recorded) {
+    recorded->refs++;
+    recorded->recorder->requests++;
+}
+
+/* ---- CPU time ---- */
+
+static void on_profile(void *context, struct sonde_profile *profile,
+                       const struct engine_metadata *metadata) {
+    struct capture_slot *slot = context;
+    struct recorded *recorded = slot->recorded;
+    struct recorder *recorder = recorded->recorder;
+    const struct record record = {
+        .kind = slot == &recorded->slots[CPU] ? RECORD_ON_CPU : RECORD_OFF_CPU,
+        .target = &recorded->target,
+        .cgroup = recorded->cgroup,
+        .profile = profile,
+        .begin_unix_ns = metadata->start_unix_ns,
+        .end_unix_ns = metadata->end_unix_ns,
+        .period_ns = metadata->period_ns,
+        .samples = metadata->samples,
+        .dropped = metadata->dropped,
+        .truncated = metadata->truncated,
+        .clock = metadata->clock,
+    };
+    recorder->options.on_record(recorder->options.context, &record);
+}
+
+/* Whether another try may succeed. A target without an off-CPU source will not get one. */
+static bool may_retry(const struct capture_slot *slot, sonde_err err) {
+    bool is_off_cpu = slot == &slot->recorded->slots[OFF_CPU];
+    return err != SONDE_TARGET_GONE && err != SONDE_UNAVAILABLE && err != SONDE_CANCELLED &&
+           !(is_off_cpu && err != SONDE_OK);
+}
+
+static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
+    struct capture_slot *slot = context;
+    struct recorder *recorder = slot->recorded->recorder;
+    lock_take(&recorder->lock);
+    struct engine_capture *ended = slot->capture;
+    slot->capture = NULL;
+    slot->retry_ms = may_retry(slot, err) ? recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    end_request(slot->recorded);
+    lock_drop(&recorder->lock);
+    engine_capture_release(ended);
+}
+
+/* With the lock held. */
+static void start_capture(struct capture_slot *slot) {
+    static const struct engine_capture_events events = {.on_profile = on_profile, .on_end = on_end};
+    struct recorded *recorded = slot->recorded;
+    const struct record_options *options = &recorded->recorder->options;
+    bool is_off_cpu = slot == &recorded->slots[OFF_CPU];
+    uint32_t off_cpu_hz = options->off_cpu_ms ? 1000 / options->off_cpu_ms : 0;
+    const struct engine_cpu_spec spec = {
+        .target = {.uuid = recorded->target.uuid},
+        .frequency_hz = !is_off_cpu  ? options->frequency_hz
+                        : off_cpu_hz ? off_cpu_hz
+                                     : 1,
+        .window_ms = options->window_ms,
+        .mode = is_off_cpu ? ENGINE_OFF_CPU : ENGINE_CPU,
+        .max_overhead = options->max_overhead,
+        .is_recording = true,
+    };
+    if (is_off_cpu && options->off_cpu_ms == 0)
+        return;
+    begin_request(recorded);
+    sonde_err err =
+        engine_capture_cpu(recorded->recorder->engine, &spec, &events, slot, &slot->capture, NULL);
+    slot->retry_ms = UINT64_MAX;
+    if (!err)
+        return;
+    slot->capture = NULL;
+    slot->retry_ms =
+        may_retry(slot, err) ? recorded->recorder->now_ms + RECORD_RETRY_MS : UINT64_MAX;
+    end_request(recorded);
+}
+
+/* ---- The heap ---- */
+
+static void end_heap(struct recorded *recorded) {
+    struct recorder *recorder = recorded->recorder;
+    lock_take(&recorder->lock);
+    recorded->is_heap_asked = false;
+    end_request(recorded);
+    lock_drop(&recorder->lock);
+}
+
+static void on_snapshot(void *context, sonde_err err, const struct sonde_diag *diag,
+                        struct engine_heap_result *result) {
+    struct recorded *recorded = context;
+    const struct record_options *options = &recorded->recorder->options;
+    if (!err) {
+        struct record record = {.kind = RECORD_HEAP,
+                                .target = &recorded->target,
+                                .cgroup = recorded->cgroup,
+                                .profile = result->profile,
+                                .begin_unix_ns = result->unix_ns,
+                                .end_unix_ns = result->unix_ns,
+                                .clock = "",
+                                .epoch = result->epoch};
+        options->on_record(options->context, &record);
+        sonde_buf_finish(&result->text);
+    }
+    end_heap(recorded);
+}
+
+/* A dump is taken only if profiling is active: without, the allocator would write one in vain. */
+static void on_heap_state(void *context, sonde_err err, const struct sonde_diag *diag,
+                          const struct engine_heap_state *state,
+                          const struct engine_heap_dump *dumps, size_t dump_count) {
+    struct recorded *recorded = context;
+    const struct engine_heap_query query = {.target = {.uuid = recorded->target.uuid},
+                                            .require_active = true};
+    bool is_active = !err && state->active;
+    if (!is_active || engine_heap_get(recorded->recorder->engine, &query, on_snapshot, recorded,
+                                      NULL) != SONDE_OK)
+        end_heap(recorded);
+}
+
+/* With the lock held. */
+static void ask_heap(struct recorded *recorded) {
+    const struct engine_heap_request request = {.verb = ENGINE_HEAP_STATUS,
+                                                .target = {.uuid = recorded->target.uuid}};
+    recorded->is_heap_asked = true;
+    begin_request(recorded);
+    if (engine_heap(recorded->recorder->engine, &request, on_heap_state, recorded, NULL) ==
+        SONDE_OK)
+        return;
+    recorded->is_heap_asked = false;
+    end_request(recorded);
+}
+
+/* ---- Targets ---- */
+
+static void add_target(struct recorder *recorder, const struct engine_target *target) {
+    struct recorded *recorded = calloc(1, sizeof *recorded);
+    if (!recorded)
+        return; /* this target is not recorded */
+    recorded->refs = 1;
+    recorded->recorder = recorder;
+    recorded->target = *target;
+    cgroup_read(target->pid, recorded->cgroup);
+    recorded->heap_due_ms = recorder->now_ms + recorder->options.heap_ms;
+    recorded->next = recorder->targets;
+    recorder->targets = recorded;
+    for (int i = 0; i < CAPTURES; i++) {
+        recorded->slots[i].recorded = recorded;
+        start_capture(&recorded->slots[i]);
+    }
+}
+
+/* The engine ends the target's captures itself. */
+static void remove_target(struct recorder *recorder, const struct engine_target *target) {
+    for (struct recorded **at = &recorder->targets; *at; at = &(*at)->next) {
+        struct recorded *recorded = *at;
+        if (strcmp(recorded->target.uuid, target->uuid) != 0)
+            continue;
+        *at = recorded->next;
+        release(recorded);
+        return;
+    }
+}
+
+static void on_target(void *context, bool attached, const struct engine_target *target) {
+    struct recorder *recorder = context;
+    if (!target)
+        return;
+    lock_take(&recorder->lock);
+    if (attached && !recorder->is_finishing)
+        add_target(recorder, target);
+    else if (!attached)
+        remove_target(recorder, target);
+    lock_drop(&recorder->lock);
+    if (!attached && recorder->options.on_gone)
+        recorder->options.on_gone(recorder->options.context, target);
+}
+
+/* ---- The recorder ---- */
+
+sonde_err record_create(struct engine *engine, const struct record_options *options,
+                        struct recorder **created, struct sonde_diag *diag) {
+    struct recorder *recorder = calloc(1, sizeof *recorder);
+    *created = NULL;
+    if (!recorder)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    recorder->engine = engine;
+    recorder->options = *options;
+    lock_init(&recorder->lock, LOCK_RECORDER);
+    pthread_cond_init(&recorder->idle, NULL);
+    sonde_err err = engine_watch(engine, on_target, recorder, &recorder->watch);
+    if (err) {
+        record_destroy(recorder);
+        return sonde_fail(diag, err, "out of memory");
+    }
+    *created = recorder;
+    return SONDE_OK;
+}
+
+void record_tick(struct recorder *recorder, uint64_t now_ms) {
+    lock_take(&recorder->lock);
+    recorder->now_ms = now_ms;
+    for (struct recorded *recorded = recorder->targets; recorded && !recorder->is_finishing;
+         recorded = recorded->next) {
+        for (int i = 0; i < CAPTURES; i++) {
+            struct capture_slot *slot = &recorded->slots[i];
+            if (!slot->capture && now_ms >= slot->retry_ms)
+                start_capture(slot);
+        }
+        if (now_ms < recorded->heap_due_ms)
+            continue;
+        recorded->heap_due_ms = now_ms + recorder->options.heap_ms;
+        if (!recorded->is_heap_asked)
+            ask_heap(recorded);
+    }
+    lock_drop(&recorder->lock);
+}
+
+uint32_t record_count(struct recorder *recorder) {
+    uint32_t count = 0;
+    lock_take(&recorder->lock);
+    for (struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next)
+        count += recorded->slots[CPU].capture != NULL;
+    lock_drop(&recorder->lock);
+    return count;
+}
+
+/* With the lock held. */
+static void wait_until_idle(struct recorder *recorder) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += RECORD_MAX_WAIT_S;
+    int failed = 0;
+    while (recorder->requests > 0 && !failed)
+        failed = pthread_cond_timedwait(&recorder->idle, &recorder->lock.mutex, &until);
+}
+
+void record_finish(struct recorder *recorder) {
+    engine_unwatch(recorder->engine, recorder->watch);
+    recorder->watch = NULL;
+    lock_take(&recorder->lock);
+    recorder->is_finishing = true;
+    for (struct recorded *recorded = recorder->targets; recorded; recorded = recorded->next) {
+        for (int i = 0; i < CAPTURES; i++) {
+            if (recorded->slots[i].capture)
+                engine_capture_finish(recorded->slots[i].capture);
+        }
+    }
+    wait_until_idle(recorder);
+    lock_drop(&recorder->lock);
+}
+
+void record_destroy(struct recorder *recorder) {
+    if (!recorder)
+        return;
+    while (recorder->targets) {
+        struct recorded *recorded = recorder->targets;
+        recorder->targets = recorded->next;
+        release(recorded);
+    }
+    pthread_cond_destroy(&recorder->idle);
+    lock_finish(&recorder->lock);
+    free(recorder);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Continuous recording: one capture per target that goes on as long as the target is attached, and
+ * snapshots of the heap of targets whose heap profiling is active. What was recorded goes to one
+ * receiver: to history (service/recording).
+ *
+ * Recording costs a target at most max_overhead and leaves captures alone: it takes no place among
+ * a target's captures, and its limit does not slow them. A capture that failed, for example because
+ * the process was stopped, is tried again.
+ *
+ * Thread safety: one thread creates, ticks, finishes and destroys; records arrive on the engine's
+ * workers, several at a time, but those of one target's capture in order. */
+#ifndef SONDE_SERVICE_ENGINE_RECORD_RECORD_H
+#define SONDE_SERVICE_ENGINE_RECORD_RECORD_H
+
+#include "service/engine/engine.h"
+
+#define RECORD_WINDOW_MS  10000u
+#define RECORD_HEAP_MS    60000u /* between two snapshots of a heap */
+#define RECORD_RETRY_MS   30000u /* before a failed capture is started again */
+#define RECORD_MAX_WAIT_S 2u     /* for the last windows, in record_finish */
+
+enum record_kind { RECORD_ON_CPU, RECORD_OFF_CPU, RECORD_HEAP };
+
+struct record {
+    enum record_kind kind;
+    const struct engine_target *target; /* as it attached */
+    const char *cgroup;                 /* cgroup.h; "" = unknown */
+    struct sonde_profile *profile;      /* the receiver takes it */
+    int64_t begin_unix_ns, end_unix_ns; /* HEAP: both are the time of the snapshot */
+    uint64_t period_ns, samples, dropped, truncated;
+    const char *clock;
+    uint64_t epoch; /* HEAP: snapshots of different epochs cannot be subtracted */
+};
+
+struct record_options {
+    uint32_t frequency_hz, window_ms, heap_ms;
+    double max_overhead;
+    uint32_t off_cpu_ms; /* interval at which to look at blocked threads; 0 = no off-CPU time */
+    void (*on_record)(void *context, const struct record *record);
+    void (*on_gone)(void *context, const struct engine_target *target); /* engine thread */
+    void *context;
+};
+
+struct recorder;
+
+/* Starts recording all targets, present and future ones. */
+SONDE_MUST_USE sonde_err record_create(struct engine *engine, const struct record_options *options,
+                                       struct recorder **recorder, struct sonde_diag *diag);
+/* Starts what is due: snapshots, and captures that failed before. Call it about every second. */
+void record_tick(struct recorder *recorder, uint64_t now_monotonic_ms);
+/* Number of targets of which a capture runs. Any thread. */
+uint32_t record_count(struct recorder *recorder);
+/* Ends all captures and waits up to RECORD_MAX_WAIT_S for their last windows. Nothing new
+ * starts. */
+void record_finish(struct recorder *recorder);
+/* After engine_destroy, when no event can arrive. NULL is fine. */
+void record_destroy(struct recorder *recorder);
+
+#endif
