@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Moments as people write them in options and query parameters:
+ *
+ *     now, -90s, -15m, -1h30m, -7d, -2w      relative to now; also now-1h
+ *     1763869322, 1763869322.5               Unix seconds; from 12 digits on milli-, from 15 on
+ *                                            micro-, from 18 on nanoseconds
+ *     2025-11-23T03:42:02Z                   RFC 3339, with a fraction or an offset if need be
+ *
+ * Any thread. */
+#ifndef SONDE_API_TIME_TEXT_H
+#define SONDE_API_TIME_TEXT_H
+
+#include "api/bytes.h"
+#include "api/error.h"
+
+/* Moments before 1970 or after 2262 do not exist. SONDE_INVALID_ARGUMENT: diag quotes the text and
+ * lists the forms. */
+SONDE_MUST_USE sonde_err sonde_time_read(struct sonde_slice text, int64_t now_unix_ns,
+                                         int64_t *unix_ns, struct sonde_diag *diag);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/time_text.h"
+#include "tests/unit/check.h"
+
+#include <string.h>
+
+#define NOW 1763869322000000007ll
+
+/* The moment, or -1 if the text is refused. */
+static int64_t moment(const char *text) {
+    int64_t unix_ns = -2;
+    struct sonde_diag diag = {0};
+    sonde_err err = sonde_time_read(sonde_slice_of(text), NOW, &unix_ns, &diag);
+    if (err == SONDE_OK)
+        return unix_ns;
+    CHECK_INT(err, ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "is not a time; use now, -1h, Unix seconds or 2025-"));
+    return -1;
+}
+
+TEST(a_time_is_relative_to_now) {
+    CHECK_INT(moment("now"), ==, NOW);
+    CHECK_INT(moment("-90s"), ==, NOW - 90000000000);
+    CHECK_INT(moment("-1h30m"), ==, NOW - 5400000000000);
+    CHECK_INT(moment("now-2d"), ==, NOW - 172800000000000);
+    CHECK_INT(moment("-1w"), ==, NOW - 604800000000000);
+}
+
+TEST(a_time_is_in_unix_seconds_or_their_fractions) {
+    CHECK_INT(moment("0"), ==, 0);
+    CHECK_INT(moment("1763869322"), ==, 1763869322000000000);
+    CHECK_INT(moment("1763869322.25"), ==, 1763869322250000000);
+    CHECK_INT(moment("1763869322250"), ==, 1763869322250000000);
+    CHECK_INT(moment("1763869322250000"), ==, 1763869322250000000);
+    CHECK_INT(moment("1763869322250000001"), ==, 1763869322250000001);
+    CHECK_INT(moment("1763869322.123456789123"), ==, 1763869322123456789);
+}
+
+TEST(a_time_is_in_the_form_of_rfc_3339) {
+    CHECK_INT(moment("2025-11-23T03:42:02Z"), ==, 1763869322000000000);
+    CHECK_INT(moment("2025-11-23 03:42:02z"), ==, 1763869322000000000);
+    CHECK_INT(moment("2025-11-23T04:42:02.5+01:00"), ==, 1763869322500000000);
+    CHECK_INT(moment("2025-11-22t22:12:02-05:30"), ==, 1763869322000000000);
+    CHECK_INT(moment("2024-02-29T00:00:00Z"), ==, 1709164800000000000);
+    CHECK_INT(moment("2016-12-31T23:59:60Z"), ==, 1483228800000000000); /* a leap second */
+}
+
+TEST(other_texts_are_refused_with_a_list_of_the_forms) {
+    static const char *const refused[] = {
+        "",
+        " ",
+        "yesterday",
+        "now ",
+        "now+1h",
+        "nowish",
+        "-",
+        "-1",
+        "-h",
+        "-1x",
+        "-1h2",
+        "--1h",
+        "+1h",
+        "1h",
+        "-1.5h",
+        "-10000w",
+        "-99999999999s",
+        "1763869322.",
+        ".5",
+        "1e9",
+        "0x10",
+        "9223372036854775807",
+        "10000000000",
+        "99999999999999999999",
+        "2025-11-23",
+        "2025-11-23T03:42Z",
+        "2025-11-23T03:42:02",
+        "2025-02-29T00:00:00Z",
+        "2025-13-01T00:00:00Z",
+        "2025-00-01T00:00:00Z",
+        "2025-11-00T00:00:00Z",
+        "2025-11-23T24:00:00Z",
+        "2025-11-23T03:60:02Z",
+        "2025-11-23T03:42:61Z",
+        "2025-11-23T03:42:02+24:00",
+        "2025-11-23T03:42:02ZZ",
+        "1969-12-31T23:59:59Z",
+        "1970-01-01T00:00:00+00:01",
+        "9999-01-01T00:00:00Z",
+        "2025-11-23T03:42:02.Z",
+        "-1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s1s"};
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (moment(refused[i]) != -1)
+            CHECK_STR(refused[i], "refused");
+}
