@@ -16,6 +16,7 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_UNWIND_CACHE] = "unwind cache",
     [LOCK_SYMBOL_STORE] = "symbol store",
     [LOCK_SYMBOL_MODULE] = "symbol module",
+    [LOCK_HISTORY_NAMES] = "history names",
     [LOCK_RPC_LOOP] = "rpc loop",
     [LOCK_RECORDING] = "recording",
 };
@@ -80,4 +81,11 @@ void lock_wait(struct lock *lock, pthread_cond_t *condition) {
     note_dropped(lock->rank);
     pthread_cond_wait(condition, &lock->mutex);
     note_taken(lock->rank);
+}
+
+bool lock_wait_until(struct lock *lock, pthread_cond_t *condition, const struct timespec *until) {
+    note_dropped(lock->rank);
+    int os_error = pthread_cond_timedwait(condition, &lock->mutex, until);
+    note_taken(lock->rank);
+    return os_error == 0;
 }

@@ -12,6 +12,8 @@
 #define SONDE_SERVICE_LOCKS_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <time.h>
 
 /* Lowest first. Add a row for every new lock. */
 enum lock_rank {
@@ -26,6 +28,7 @@ enum lock_rank {
     LOCK_UNWIND_CACHE,  /* service/unwind: tables by build-id */
     LOCK_SYMBOL_STORE,  /* service/symbol: modules by identity */
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */
+    LOCK_HISTORY_NAMES, /* service/rpc/history: questions to the engine that are not answered yet */
     LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
     LOCK_RECORDING,     /* service/recording: records that wait for the store */
     LOCK_RANK_COUNT
@@ -42,5 +45,7 @@ void lock_take(struct lock *lock);
 void lock_drop(struct lock *lock);
 /* pthread_cond_wait with the lock as its mutex. */
 void lock_wait(struct lock *lock, pthread_cond_t *condition);
+/* The same until a time of CLOCK_REALTIME; false if that has passed. */
+bool lock_wait_until(struct lock *lock, pthread_cond_t *condition, const struct timespec *until);
 
 #endif

@@ -216,3 +216,22 @@ sonde_err sonde_profile_compare(const struct sonde_profile *base, const struct s
     err = put_side_by_side(base, now, index, both);
     return err ? sonde_fail(diag, err, "the comparison: %s", sonde_diag_text(NULL, err)) : SONDE_OK;
 }
+
+sonde_err sonde_profile_scaled(const struct sonde_profile *profile, double scale,
+                               struct sonde_profile **copy) {
+    struct placing all = {{0}, {0}};
+    struct sonde_profile *into = profile_copy_empty(profile);
+    *copy = NULL;
+    if (!into)
+        return SONDE_OUT_OF_MEMORY;
+    for (size_t i = 0; i < profile->type_count; i++) {
+        all.from[i] = i;
+        all.scales[i] = scale;
+    }
+    sonde_err err = add_all(into, profile, &all);
+    if (err)
+        sonde_profile_destroy(into);
+    else
+        *copy = into;
+    return err;
+}

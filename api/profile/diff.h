@@ -25,6 +25,10 @@ SONDE_MUST_USE sonde_err sonde_profile_diff(const struct sonde_profile *base,
                                             const struct sonde_diff_options *options,
                                             struct sonde_profile **diff, struct sonde_diag *diag);
 
+/* A copy with all values times scale, rounded. */
+SONDE_MUST_USE sonde_err sonde_profile_scaled(const struct sonde_profile *profile, double scale,
+                                              struct sonde_profile **copy);
+
 /* Both profiles side by side, for the sample type of that name (NULL: the default): type 0 has the
  * new values, type 1 ("before") those of `base`. SONDE_PALETTE_DIFF draws it with base_index 1. */
 SONDE_MUST_USE sonde_err sonde_profile_compare(const struct sonde_profile *base,

@@ -378,7 +378,7 @@ class Reflection(Case):
     def test_descriptors_are_those_of_the_files(self):
         with open(DESCRIPTORS, "rb") as file:
             files = descriptor_pb2.FileDescriptorSet.FromString(file.read()).file
-        self.assertEqual(len(files), 4)
+        self.assertEqual(len(files), 5)
         for file in files:
             for number, name in ((3, file.name), (4, f"{file.package}.{file.service[0].name}"),
                                  (4, f"{file.package}.{file.message_type[0].name}")):

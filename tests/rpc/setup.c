@@ -16,6 +16,7 @@ void setup_serve(struct setup *setup) {
         .engine = setup->engine,
         .addresses = addresses,
         .address_count = 1,
+        .history = setup->history,
         .captures_dir = setup->captures,
         .captures = SETUP_CAPTURES,
     };
@@ -25,12 +26,17 @@ void setup_serve(struct setup *setup) {
 }
 
 void setup_begin(struct setup *setup) {
+    setup_begin_history(setup, NULL, true);
+}
+
+void setup_begin_history(struct setup *setup, struct store *history, bool has_engine) {
     struct sonde_diag diag = {0};
     memset(setup, 0, sizeof *setup);
+    setup->history = history;
     CHECK(mkdtemp(temporary_template(setup->folder, sizeof setup->folder)) != NULL);
     snprintf(setup->address, sizeof setup->address, "unix:%s/rpc.sock", setup->folder);
     snprintf(setup->captures, sizeof setup->captures, "%s/captures", setup->folder);
-    setup->engine = fake_engine_create();
+    setup->engine = has_engine ? fake_engine_create() : NULL;
     setup_serve(setup);
     struct client_options options = {.address = setup->address};
     if (client_create(&options, &setup->client, &diag) != SONDE_OK)
@@ -56,8 +62,10 @@ static void remove_captures(const struct setup *setup) {
 void setup_end(struct setup *setup) {
     client_destroy(setup->client);
     setup_stop(setup, 0);
-    CHECK_INT(fake_engine_unreleased(setup->engine), ==, 0);
-    engine_destroy(setup->engine);
+    if (setup->engine) {
+        CHECK_INT(fake_engine_unreleased(setup->engine), ==, 0);
+        engine_destroy(setup->engine);
+    }
     remove_captures(setup);
     CHECK_INT(rmdir(setup->folder), ==, 0); /* no socket and no lock file are left */
 }

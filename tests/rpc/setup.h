@@ -13,12 +13,15 @@
 
 struct setup {
     char folder[32], address[64], captures[64];
-    struct engine *engine;
+    struct engine *engine; /* NULL = Profiler is not served */
+    struct store *history; /* NULL = none; the test closes it */
     struct rpc_server *server;
     struct client *client;
 };
 
 void setup_begin(struct setup *setup);
+/* With a History service. */
+void setup_begin_history(struct setup *setup, struct store *history, bool has_engine);
 void setup_serve(struct setup *setup); /* starts the service again after setup_stop */
 void setup_stop(struct setup *setup, unsigned grace_ms);
 void setup_end(struct setup *setup);

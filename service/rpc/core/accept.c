@@ -6,9 +6,12 @@
 #include "service/rpc/core/server_state.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #define FAR_S (7 * 86400)
+
+#define PROFILER "/sonde.v1.Profiler/"
 
 struct rpc_request {
     struct loop_tag tag;
@@ -64,6 +67,11 @@ static void on_arrival(struct loop_tag *tag, bool ok) {
     rpc_call_begin(request->server, request->method, &arrival);
 }
 
+/* Without an engine, Profiler's methods are unknown paths. */
+static bool is_served(const struct rpc_server *server, const struct rpc_method *method) {
+    return server->engine || strncmp(method->path, PROFILER, strlen(PROFILER)) != 0;
+}
+
 sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag) {
     server->request_count = rpc_method_count + 1;
     server->requests = calloc(server->request_count, sizeof *server->requests);
@@ -75,7 +83,7 @@ sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag
         request->server = server;
         request->method = i < rpc_method_count ? &rpc_methods[i] : NULL;
         grpc_call_details_init(&request->details);
-        if (!request->method)
+        if (!request->method || !is_served(server, request->method))
             continue;
         request->registered = grpc_server_register_method(
             server->core, request->method->path, NULL,
@@ -91,7 +99,8 @@ sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag
 
 void rpc_accept_start(struct rpc_server *server) {
     for (size_t i = 0; i < server->request_count; i++)
-        arm(&server->requests[i]);
+        if (server->requests[i].registered || !server->requests[i].method)
+            arm(&server->requests[i]);
 }
 
 void rpc_accept_finish(struct rpc_server *server) {

@@ -4,14 +4,23 @@
  * and the log line are common to all methods. */
 #include "proto/grpc/health/v1/health.pb-c.h"
 #include "proto/grpc/reflection/v1alpha/reflection.pb-c.h"
+#include "proto/sonde/v1/history.pb-c.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
+
+#include <string.h>
 
 #define PROFILER(name, kind, scope, reach, request, start)                            \
     {                                                                                 \
         "/sonde.v1.Profiler/" name, RPC_##kind, RPC_SCOPE_##scope, RPC_REACH_##reach, \
             &sonde__v1__##request##__descriptor, start                                \
+    }
+/* History is what all users share. */
+#define HISTORY(name, kind, scope, request, start)                                  \
+    {                                                                               \
+        "/sonde.v1.History/" name, RPC_##kind, RPC_SCOPE_##scope, RPC_REACH_SHARED, \
+            &sonde__v1__##request##__descriptor, start                              \
     }
 #define HEALTH(name, kind, start)                                                       \
     {                                                                                   \
@@ -58,6 +67,16 @@ const struct rpc_method rpc_methods[] = {
     PROFILER("ListCaptures", UNARY, READ, SHARED, list_captures_request, rpc_list_captures),
     PROFILER("GetCapture", STREAM, READ, SHARED, get_capture_request, rpc_get_capture),
     PROFILER("DiffCaptures", STREAM, READ, SHARED, diff_captures_request, rpc_diff_captures),
+    HISTORY("Write", BIDI, CONTROL, write_request, rpc_history_write),
+    HISTORY("QueryProfile", STREAM, READ, query_profile_request, rpc_query_profile),
+    HISTORY("QueryTree", STREAM, READ, query_tree_request, rpc_query_tree),
+    HISTORY("QueryDiff", STREAM, READ, query_diff_request, rpc_query_diff),
+    HISTORY("QuerySeries", UNARY, READ, query_series_request, rpc_query_series),
+    HISTORY("QueryTop", UNARY, READ, query_top_request, rpc_query_top),
+    HISTORY("ListServices", UNARY, READ, list_services_request, rpc_list_services),
+    HISTORY("ListLabels", UNARY, READ, list_labels_request, rpc_list_labels),
+    HISTORY("ListLabelValues", UNARY, READ, list_label_values_request, rpc_list_label_values),
+    HISTORY("GetHistoryInfo", UNARY, READ, get_history_info_request, rpc_get_history_info),
     HEALTH("Check", UNARY, rpc_health_check),
     HEALTH("Watch", STREAM, rpc_health_watch),
     REFLECTION("v1"),
@@ -67,8 +86,14 @@ const struct rpc_method rpc_methods[] = {
 const size_t rpc_method_count = sizeof rpc_methods / sizeof rpc_methods[0];
 
 const char *rpc_service_name(size_t index) {
-    static const char *const names[] = {"sonde.v1.Profiler", "grpc.health.v1.Health",
-                                        "grpc.reflection.v1.ServerReflection",
-                                        "grpc.reflection.v1alpha.ServerReflection"};
+    static const char *const names[] = {
+        "sonde.v1.Profiler", "sonde.v1.History", "grpc.health.v1.Health",
+        "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"};
     return index < sizeof names / sizeof names[0] ? names[index] : NULL;
+}
+
+bool rpc_serves(const struct rpc_server *server, const char *service) {
+    if (strcmp(service, "sonde.v1.Profiler") == 0)
+        return server->engine != NULL;
+    return strcmp(service, "sonde.v1.History") != 0 || server->history != NULL;
 }

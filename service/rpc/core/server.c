@@ -8,6 +8,7 @@
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/captures/saved_captures.h"
 #include "service/rpc/core/server_state.h"
+#include "service/rpc/history/history.h"
 
 #include <grpc/support/log.h>
 #include <signal.h>
@@ -84,6 +85,8 @@ static sonde_err start(struct rpc_server *server, const struct rpc_server_option
     if (!server->saved)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     sonde_err err = loop_create(&server->loop, diag);
+    if (!err && options->history)
+        err = rpc_history_create(options, &server->history, diag);
     if (err)
         return err;
     server->core = create_core();
@@ -224,6 +227,7 @@ void rpc_server_destroy(struct rpc_server *server) {
     if (server->core)
         grpc_server_destroy(server->core);
     rpc_listeners_finish(&server->listeners);
+    rpc_history_destroy(server->history);
     loop_destroy(server->loop);
     rpc_accept_finish(server);
     sonde_tokens_destroy(server->tokens);

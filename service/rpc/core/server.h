@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The gRPC service: sonde.v1.Profiler, grpc.health.v1.Health and server reflection, over one
- * engine.
+ * The gRPC service: sonde.v1.Profiler over an engine, sonde.v1.History over a store,
+ * grpc.health.v1.Health and server reflection.
  *
- * One thread runs everything (loop.h); slow work runs on the engine's workers. Addresses are
+ * One thread runs everything (loop.h); slow work runs on workers. Addresses are
  * `unix:PATH` and `HOST:PORT` (port 0 = the kernel chooses).
  *
  * Access control: unix sockets (guarded by their permissions) and loopback accept the service's own
@@ -23,9 +23,18 @@
 
 struct engine;
 struct rpc_server;
+struct store;
+
+/* What the recorder of this service knows about itself. */
+struct rpc_recorder_state {
+    uint32_t targets;      /* processes that are being recorded */
+    uint64_t lost_windows; /* that could not be stored */
+    char trouble[256];     /* why nothing is stored at the moment; "" = all is well */
+};
+typedef void rpc_recorder_info(void *context, struct rpc_recorder_state *state);
 
 struct rpc_server_options {
-    struct engine *engine;
+    struct engine *engine; /* NULL: Profiler is not served */
     const char *const *addresses;
     size_t address_count; /* 1..16 */
     /* Lines `TOKEN` or `TOKEN read` or `TOKEN read,control`, '#' comments; not readable by others.
@@ -44,6 +53,11 @@ struct rpc_server_options {
     const char *captures_dir;
     uint32_t captures;
     uint64_t capture_bytes;
+    /* What the History service reads and writes; NULL = its methods answer SONDE_NOT_AVAILABLE. It
+     * must outlive the server. */
+    struct store *history;
+    rpc_recorder_info *recorder_info; /* any thread; NULL = nothing is recorded here */
+    void *recorder_context;
     unsigned unix_mode; /* of unix sockets; 0 = 0600 */
     /* Called on the server's thread with one line, without newline, per finished call; may be
      * NULL. */

@@ -15,6 +15,7 @@
 #define RPC_MAX_REQUEST_BYTES (4u << 20)
 #define RPC_MAX_DECODED_BYTES (32u << 20) /* a decoded request with all its submessages */
 
+struct rpc_history;
 struct rpc_request;
 
 struct rpc_server {
@@ -23,6 +24,7 @@ struct rpc_server {
     grpc_server *core;
     struct sonde_tokens *tokens; /* NULL = none */
     struct saved_captures *saved;
+    struct rpc_history *history; /* NULL = none is kept */
     struct rpc_listeners listeners;
     struct rpc_request *requests; /* one per method, and one for unknown methods */
     size_t request_count;
@@ -54,7 +56,9 @@ struct rpc_arrival {
 /* method_table.c */
 extern const struct rpc_method rpc_methods[];
 extern const size_t rpc_method_count;
-const char *rpc_service_name(size_t index); /* the services we serve; NULL past the last */
+const char *rpc_service_name(size_t index); /* of all services; NULL past the last */
+/* Whether this server can answer calls of that service. */
+bool rpc_serves(const struct rpc_server *server, const char *service);
 
 /* accept.c */
 SONDE_MUST_USE sonde_err rpc_accept_register(struct rpc_server *server, struct sonde_diag *diag);

@@ -12,7 +12,8 @@ static Grpc__Health__V1__HealthCheckResponse__ServingStatus
 status_of(const struct rpc_server *server, const char *service) {
     bool is_served = *service == 0;
     for (size_t i = 0; rpc_service_name(i); i++)
-        is_served = is_served || strcmp(service, rpc_service_name(i)) == 0;
+        is_served =
+            is_served || (strcmp(service, rpc_service_name(i)) == 0 && rpc_serves(server, service));
     if (!is_served)
         return GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__SERVICE_UNKNOWN;
     return server->stopping ? GRPC__HEALTH__V1__HEALTH_CHECK_RESPONSE__SERVING_STATUS__NOT_SERVING

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Server reflection, v1 and v1alpha (their messages are equal). The binary contains the descriptors
- * of the four files it serves as one FileDescriptorSet. Splitting that set takes no generated code:
- * field 1 of the set is a file, whose field 1 is its name and field 2 its package. No file imports
- * another, so the closure of a file is the file itself. */
+ * of its files as one FileDescriptorSet. Splitting that set takes no generated code: field 1 of the
+ * set is a file, whose field 1 is its name and field 2 its package. An answer has one file; clients
+ * ask for its imports by name. */
 #include "proto/grpc/reflection/v1alpha/reflection.pb-c.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
@@ -144,6 +144,8 @@ static void send_services(struct rpc_call *call, const ALPHA(ServerReflectionReq
     ALPHA(ServerReflectionResponse)
     response = GRPC__REFLECTION__V1ALPHA__SERVER_REFLECTION_RESPONSE__INIT;
     for (size_t i = 0; i < MOST && rpc_service_name(i); i++) {
+        if (!rpc_serves(rpc_call_server(call), rpc_service_name(i)))
+            continue;
         grpc__reflection__v1alpha__service_response__init(&services[i]);
         services[i].name = (char *)rpc_service_name(i);
         list[answer.n_service++] = &services[i];

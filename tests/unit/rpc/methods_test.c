@@ -23,12 +23,11 @@ static const struct client_method *called(const char *path) {
     return NULL;
 }
 
-TEST(every_method_of_the_proto_is_in_both_tables) {
-    const ProtobufCServiceDescriptor *service = &sonde__v1__profiler__descriptor;
+static void check_methods(const ProtobufCServiceDescriptor *service) {
     for (unsigned i = 0; i < service->n_methods; i++) {
         const ProtobufCMethodDescriptor *method = &service->methods[i];
         char path[128];
-        snprintf(path, sizeof path, "/sonde.v1.Profiler/%s", method->name);
+        snprintf(path, sizeof path, "/%s/%s", service->name, method->name);
         const struct rpc_method *ours = served(path);
         const struct client_method *theirs = called(path);
         if (!ours || !theirs)
@@ -42,20 +41,22 @@ TEST(every_method_of_the_proto_is_in_both_tables) {
     }
 }
 
-TEST(the_client_has_every_method_of_history) {
-    const ProtobufCServiceDescriptor *service = &sonde__v1__history__descriptor;
+TEST(every_method_of_the_protos_is_in_both_tables) {
+    check_methods(&sonde__v1__profiler__descriptor);
+    check_methods(&sonde__v1__history__descriptor);
     CHECK_INT(client_method_count, ==,
-              service->n_methods + sonde__v1__profiler__descriptor.n_methods);
-    for (unsigned i = 0; i < service->n_methods; i++) {
-        char path[128];
-        snprintf(path, sizeof path, "/sonde.v1.History/%s", service->methods[i].name);
-        const struct client_method *row = called(path);
-        if (!row)
-            check_fail(__FILE__, __LINE__, "%s is missing in the table", path);
-        CHECK(row->request == service->methods[i].input);
-        CHECK(row->response == service->methods[i].output);
-        CHECK_INT(row->sends, ==, strcmp(path, "/sonde.v1.History/Write") == 0);
+              sonde__v1__profiler__descriptor.n_methods + sonde__v1__history__descriptor.n_methods);
+}
+
+TEST(history_is_refused_to_callers_who_may_see_their_own_processes_only) {
+    size_t count = 0;
+    for (size_t i = 0; i < rpc_method_count; i++) {
+        if (strncmp(rpc_methods[i].path, "/sonde.v1.History/", 18) != 0)
+            continue;
+        CHECK_INT(rpc_methods[i].reach, ==, RPC_REACH_SHARED);
+        count++;
     }
+    CHECK_INT(count, ==, sonde__v1__history__descriptor.n_methods);
 }
 
 TEST(every_method_belongs_to_a_service_that_reflection_lists) {

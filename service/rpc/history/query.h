@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One query: a worker runs it and packs its answer, which the loop then sends.
+ *
+ *     loop     a request arrives; history_query_start
+ *     worker   run: read the request, ask the store, pack the messages
+ *     loop     the messages, then the document in chunks, then the status
+ *
+ * If the client goes away or the time is over, `stop` says so, and the store gives up. */
+#ifndef SONDE_SERVICE_RPC_HISTORY_QUERY_H
+#define SONDE_SERVICE_RPC_HISTORY_QUERY_H
+
+#include "service/rpc/core/chunk.h"
+#include "service/rpc/history/history.h"
+#include "service/store/store.h"
+
+struct history_query;
+/* Runs on a worker. Adds messages to the answer, or returns an error. */
+typedef sonde_err history_run(struct history_query *query, struct sonde_diag *diag);
+
+struct history_query {
+    struct rpc_call *call;
+    struct rpc_history *history;
+    const ProtobufCMessage *request;
+    history_run *run;
+    struct store_stop stop;
+    uint64_t start_ns;         /* on the monotonic clock: when the worker began */
+    struct sonde_arena arena;  /* of the worker; freed when `run` has returned */
+    struct sonde_buf document; /* after the messages; empty = there is none */
+    /* The rest is query.c's. */
+    grpc_slice *messages;
+    size_t message_count, message_capacity, sent;
+    struct rpc_chunks chunks;
+    struct engine_work work;
+    struct loop_message done;
+    sonde_err err;
+    struct sonde_diag diag;
+    bool is_done;
+};
+
+/* Answers the call: with what `run` adds, or SONDE_NOT_AVAILABLE if nothing is kept here, or
+ * SONDE_TOO_MANY_CAPTURES if too many queries wait. Loop thread. */
+void history_query_start(struct rpc_call *call, const ProtobufCMessage *request, history_run *run);
+/* Ends the call with SONDE_NOT_AVAILABLE unless this service keeps history. Loop thread. */
+struct rpc_history *history_of(struct rpc_call *call);
+
+/* For `run`: appends one message to the answer. */
+SONDE_MUST_USE sonde_err history_query_add(struct history_query *query,
+                                           const ProtobufCMessage *message);
+/* Nanoseconds since the worker began. */
+uint64_t history_query_ns(const struct history_query *query);
+
+#endif

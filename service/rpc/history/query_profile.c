@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * QueryProfile and QueryDiff: sums of windows, drawn like captures. */
+#include "api/draw/diff.h"
+#include "api/profile/diff.h"
+#include "service/rpc/core/handlers.h"
+#include "service/rpc/core/text.h"
+#include "service/rpc/history/selection.h"
+#include "service/rpc/methods/params.h"
+
+/* ---- The first message ---- */
+
+static uint32_t to_ms(int64_t ns) {
+    int64_t ms = ns / 1000000;
+    return ms > UINT32_MAX ? UINT32_MAX : (uint32_t)ms;
+}
+
+static sonde_err add_start(struct history_query *query, const struct rpc_rendering *rendering,
+                           const struct store_profile *profile, bool explain) {
+    const struct store_merge *merge = &profile->merge;
+    Sonde__V1__ResultStart start = SONDE__V1__RESULT_START__INIT;
+    Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
+    Sonde__V1__Completeness completeness = history_completeness(query, merge);
+    completeness.unknown_stacks = profile->unknown_stacks;
+    if (explain)
+        completeness.statement = (char *)rpc_text(&query->arena, merge->statement);
+    start.media_type = (char *)rendering->info->media_type;
+    start.size_bytes = query->document.len;
+    start.samples = merge->samples;
+    start.dropped = merge->dropped;
+    start.duration_ms = to_ms(merge->wall_ns);
+    start.frequency_hz = merge->period_ns ? 1e9 / (double)merge->period_ns : 0;
+    start.completeness = &completeness;
+    event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
+    event.result = &start;
+    return history_query_add(query, &event.base);
+}
+
+/* ---- QueryProfile ---- */
+
+static sonde_err draw(struct history_query *query, const struct sonde_profile *profile,
+                      const struct rpc_rendering *rendering, struct sonde_diag *diag) {
+    const struct sonde_draw_options options = rpc_draw_options(profile, &rendering->options);
+    if (!(rendering->info->offered & sonde_draw_subject(profile)))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "rendering.format: profiles of this event have no form \"%s\"",
+                          rendering->info->output);
+    sonde_err err = store_stop_check(&query->stop, diag);
+    return err ? err : sonde_draw(profile, rendering->format, &options, &query->document, diag);
+}
+
+static sonde_err run_profile(struct history_query *query, struct sonde_diag *diag) {
+    const Sonde__V1__QueryProfileRequest *request = (const void *)query->request;
+    struct history_selection selection = {.selector = NULL};
+    struct store_profile profile = {.profile = NULL};
+    struct rpc_rendering rendering;
+    sonde_err err = rpc_rendering_any(request->rendering, &rendering, diag);
+    if (!err)
+        err = history_selection_read(query, request->selection, "selection", &selection, diag);
+    if (!err)
+        err = history_selection_profile(query, &selection, &profile, diag);
+    if (!err)
+        err = draw(query, profile.profile, &rendering, diag);
+    if (!err)
+        err = add_start(query, &rendering, &profile, request->explain);
+    sonde_profile_destroy(profile.profile);
+    history_selection_finish(&selection);
+    return err;
+}
+
+void rpc_query_profile(struct rpc_call *call, const ProtobufCMessage *request) {
+    history_query_start(call, request, run_profile);
+}
+
+/* ---- QueryDiff ---- */
+
+/* Both are sums of times or bytes, which do not depend on the rate of sampling. */
+static void set_unbiased(struct sonde_profile *profile) {
+    struct sonde_profile_info info = *sonde_profile_info(profile);
+    info.is_unbiased = true;
+    sonde_profile_set_info(profile, &info);
+}
+
+/* What the base would be if it covered as much time as the selection. States are not scaled. */
+static sonde_err scale_base(struct store_profile *base, const struct store_profile *now,
+                            const char *event) {
+    struct sonde_profile *scaled;
+    int64_t before_ns = base->merge.wall_ns, now_ns = now->merge.wall_ns;
+    if (store_event_is_state(event) || before_ns <= 0 || now_ns <= 0 || before_ns == now_ns)
+        return SONDE_OK;
+    sonde_err err =
+        sonde_profile_scaled(base->profile, (double)now_ns / (double)before_ns, &scaled);
+    if (err)
+        return err;
+    sonde_profile_destroy(base->profile);
+    base->profile = scaled;
+    return SONDE_OK;
+}
+
+static sonde_err draw_diff(struct history_query *query, struct store_profile *base,
+                           struct store_profile *now, const struct rpc_rendering *rendering,
+                           struct sonde_diag *diag) {
+    const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
+    const char *event = request->selection ? request->selection->event : "";
+    sonde_err err = scale_base(base, now, event);
+    if (!err)
+        err = store_stop_check(&query->stop, diag);
+    if (err)
+        return err;
+    set_unbiased(base->profile);
+    set_unbiased(now->profile);
+    struct sonde_draw_diff diff = {base->profile, now->profile, request->growth_only, false};
+    return sonde_draw_difference(&diff, rendering->format, &rendering->options, &query->document,
+                                 diag);
+}
+
+static sonde_err run_diff(struct history_query *query, struct sonde_diag *diag) {
+    const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
+    struct history_selection before = {.selector = NULL}, after = {.selector = NULL};
+    struct store_profile base = {.profile = NULL}, now = {.profile = NULL};
+    struct rpc_rendering rendering;
+    sonde_err err = rpc_rendering_any(request->rendering, &rendering, diag);
+    if (!err)
+        err =
+            history_selection_read(query, request->base_selection, "base_selection", &before, diag);
+    if (!err)
+        err = history_selection_read(query, request->selection, "selection", &after, diag);
+    if (!err)
+        err = history_selection_profile(query, &before, &base, diag);
+    if (!err)
+        err = history_selection_profile(query, &after, &now, diag);
+    if (!err)
+        err = draw_diff(query, &base, &now, &rendering, diag);
+    if (!err)
+        err = add_start(query, &rendering, &now, false);
+    sonde_profile_destroy(base.profile);
+    sonde_profile_destroy(now.profile);
+    history_selection_finish(&before);
+    history_selection_finish(&after);
+    return err;
+}
+
+void rpc_query_diff(struct rpc_call *call, const ProtobufCMessage *request) {
+    history_query_start(call, request, run_diff);
+}
