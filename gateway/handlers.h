@@ -35,6 +35,15 @@ void handle_healthz(const struct request_context *context);
 void handle_readyz(const struct request_context *context);
 /* history/deepflow.c */
 void handle_profile_tracing(const struct request_context *context);
+/* history/v1_history.c */
+void handle_history_profile(const struct request_context *context);
+void handle_history_diff(const struct request_context *context);
+void handle_history_series(const struct request_context *context);
+void handle_history_top(const struct request_context *context);
+void handle_history_services(const struct request_context *context);
+void handle_history_labels(const struct request_context *context);
+void handle_history_label(const struct request_context *context);
+void handle_history_info(const struct request_context *context);
 /* index.c */
 void handle_index(const struct request_context *context);
 void handle_style(const struct request_context *context);

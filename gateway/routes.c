@@ -35,6 +35,9 @@ static const struct profile_setup heap_snapshot = {0, SONDE__V1__FORMAT__HEAPSNA
 #define CPU_PARAMETERS  "seconds frequency mode max_overhead output"
 #define HEAP_PARAMETERS "name jeprof heap_seconds base growth_only older_than heap_output"
 
+#define SELECTION_PARAMETERS "service event selector from until host_totals"
+#define BASE_PARAMETERS      "base_service base_event base_selector base_from base_until"
+
 /* clang-format off */
 static const struct route table[] = {
     {"/", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_index, NULL, "", NULL, "this page"},
@@ -138,6 +141,25 @@ static const struct route table[] = {
     {"/v1/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_v1_diff, NULL,
      "base_capture new_capture normalize growth output", NULL,
      "difference of two saved captures: ?base=6&new=7"},
+    {"/v1/history/profile", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_profile, NULL,
+     SELECTION_PARAMETERS " output", "?from=-1h",
+     "what was recorded, summed, in any format: ?service=redis&from=-1h&until=now"},
+    {"/v1/history/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_diff, NULL,
+     SELECTION_PARAMETERS " " BASE_PARAMETERS " growth output", NULL,
+     "difference of two selections: ?service=redis&from=-1h&base_from=-2h&base_until=-1h"},
+    {"/v1/history/series", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_series, NULL,
+     SELECTION_PARAMETERS " step group_by history_limit", "?group_by=service",
+     "values over time: ?group_by=host&step=60"},
+    {"/v1/history/top", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_top, NULL,
+     SELECTION_PARAMETERS " history_limit by_total", "", "the most expensive functions"},
+    {"/v1/history/services", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_services, NULL,
+     "from until selector", "", "services that were recorded"},
+    {"/v1/history/labels", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_labels, NULL,
+     "from until selector", "", "labels for selectors; labels/NAME has the values of one"},
+    {"/v1/history/labels/{name}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1,
+     handle_history_label, NULL, "label_name from until selector", NULL, "values of a label"},
+    {"/v1/history/info", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_info, NULL, "", "",
+     "what is kept, how complete it is and what it costs"},
     {"/v1/profile/ProfileTracing", METHOD_POST, ROUTE_NO_TARGET, FAMILY_TRACING,
      handle_profile_tracing, NULL, "", NULL,
      "DeepFlow's query of recorded profiles; needs a history store"},

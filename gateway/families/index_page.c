@@ -16,6 +16,7 @@ static const struct chapter {
     {"CPU time and threads", {"profile", "cpu", "backtraces"}},
     {"Memory", {"heap", "mem", "alloc"}},
     {"Saved captures", {"captures", "diff"}},
+    {"History", {"history", "ProfileTracing"}},
     {"For tools", {"symbol", "cmdline"}},
 };
 

@@ -4,7 +4,11 @@
 #include "gateway/reply/reply.h"
 #include "gateway/request/formats.h"
 
+#include "proto/sonde/v1/history.pb-c.h"
+
 #include <stdio.h>
+
+#define CHECK_DEADLINE_MS 5000
 
 /* ---- The format ---- */
 
@@ -129,6 +133,8 @@ static void begin_body(struct profile_reply *reply, const Sonde__V1__ResultStart
     reply->size = size;
     if (reply->on_result)
         reply->on_result(reply, result);
+    if (reply->completeness[0])
+        add_header(&answer, "sonde-completeness", reply->completeness);
     around = reply->before.len + reply->after.len;
     size = size < HTTP_UNKNOWN - around ? size + around : HTTP_UNKNOWN;
     http_request_note(reply->relay.request, "samples=%llu dropped=%llu truncated=%llu",
@@ -237,6 +243,17 @@ static void answer_head(struct relay *relay) {
 
 void profile_reply_check_target(struct profile_reply *reply) {
     relay_check_target(&reply->relay, answer_head);
+}
+
+static void on_info(struct relay *relay, const ProtobufCMessage *message) {
+    answer_head(relay);
+}
+
+void profile_reply_check_history(struct profile_reply *reply) {
+    static const struct relay_events check = {on_info, on_end, NULL};
+    Sonde__V1__GetHistoryInfoRequest request = SONDE__V1__GET_HISTORY_INFO_REQUEST__INIT;
+    reply->relay.events = &check;
+    relay_call(&reply->relay, &client_get_history_info, &request.base, CHECK_DEADLINE_MS);
 }
 
 void profile_reply_start(struct profile_reply *reply, const struct request_context *context,

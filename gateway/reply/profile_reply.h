@@ -41,6 +41,7 @@ struct profile_reply {
     /* When the service announces its result, before the headers: may fill before and after. */
     void (*on_result)(struct profile_reply *reply, const Sonde__V1__ResultStart *result);
     struct sonde_buf before, after; /* sent around the result */
+    char completeness[200];         /* header sonde-completeness; "" = none */
     bool started;                   /* the headers have been sent */
     uint64_t size, sent;            /* bytes announced, bytes received */
 };
@@ -53,6 +54,8 @@ void profile_reply_call(struct profile_reply *reply, const struct client_method 
                         const ProtobufCMessage *request, uint32_t deadline_ms);
 /* What HEAD gets: checks that the target is attached and answers without a body. */
 void profile_reply_check_target(struct profile_reply *reply);
+/* What HEAD gets on paths of history: checks that there is one. */
+void profile_reply_check_history(struct profile_reply *reply);
 /* profile_reply_check_target for HEAD, profile_reply_call otherwise. */
 void profile_reply_start(struct profile_reply *reply, const struct request_context *context,
                          const struct client_method *method, const ProtobufCMessage *request,

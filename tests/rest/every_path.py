@@ -29,7 +29,7 @@ def openapi():
     for line in text.split("components:")[0].split("\n"):
         path, method = re.fullmatch(r"  (/\S*):", line), re.fullmatch(r"    (get|post|put):", line)
         if path:
-            current = paths.setdefault(path.group(1).replace("{id}", "1.svg"), set())
+            current = paths.setdefault(path.group(1).replace("{id}", "1.svg").replace("{name}", "host"), set())
         elif method:
             current.add(method.group(1).upper())
     return paths

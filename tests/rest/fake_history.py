@@ -59,7 +59,7 @@ class History:
 
     def body(self, request, selection):
         name = self.p.Format.Name(request.rendering.format)
-        what = json_format.MessageToJson(request, indent=0, preserving_proto_field_name=True).replace("\n", "").replace('"', "")
+        what = self.echo(request)
         stacks = {} if selection.service == "idle" or selection.event not in EVENTS else dict(STACKS)
         if selection.service == "large":
             return b"[" + b" " * (6 << 20) + b"]"
@@ -102,9 +102,54 @@ class History:
         self.check(request.selection, context)
         yield from self.send(request, request.selection)
 
+    def QuerySeries(self, request, context):
+        self.check(request.selection, context)
+        answer = self.m.QuerySeriesResponse(unit="nanoseconds", step_s=request.step_s or 36,
+                                            completeness=self.completeness(request))
+        for host in ("a", "b"):
+            series = answer.series.add(time_unix_s=[1700000000, 1700000010], value=[7, 9])
+            for name in request.group_by:
+                series.labels.add(name=name, value=host)
+            if not request.group_by:
+                break
+        return answer
+
+    def QueryTop(self, request, context):
+        self.check(request.selection, context)
+        return self.m.QueryTopResponse(functions=[self.m.TopFunction(**{"name": self.echo(request), "self": 5, "total": 9})], total=9,
+                                       unit="nanoseconds")
+
+    def echo(self, request):
+        return json_format.MessageToJson(request, indent=0, preserving_proto_field_name=True).replace("\n", "").replace('"', "")
+
+    def check_selector(self, request, context):
+        if "syntax" in request.selector:
+            self.refuse(context, SELECTOR)
+
+    def ListServices(self, request, context):
+        self.check_selector(request, context)
+        answer = self.m.ListServicesResponse()
+        answer.services.add(name="redis", events=["on-cpu", "off-cpu"], hosts=2, processes=3, on_cpu_ns=10**9)
+        answer.services.add(name=self.echo(request), events=["mem-alloc", "mem-inuse"])
+        return answer
+
+    def ListLabels(self, request, context):
+        self.check_selector(request, context)
+        return self.m.ListLabelsResponse(names=["event", "host", "pod", "service"])
+
+    def ListLabelValues(self, request, context):
+        self.check_selector(request, context)
+        return self.m.ListLabelValuesResponse(values=["a", self.echo(request)])
+
+    def GetHistoryInfo(self, request, context):
+        return self.m.HistoryInfo(engine="sqlite", place="/var/lib/sonde/history", windows=12, samples=55, keep_s=604800)
+
 
 METHODS = {  # name: (request, streams)
     "QueryProfile": ("QueryProfileRequest", True), "QueryDiff": ("QueryDiffRequest", True),
+    "QuerySeries": ("QuerySeriesRequest", False), "QueryTop": ("QueryTopRequest", False),
+    "ListServices": ("ListServicesRequest", False), "ListLabels": ("ListLabelsRequest", False),
+    "ListLabelValues": ("ListLabelValuesRequest", False), "GetHistoryInfo": ("GetHistoryInfoRequest", False),
 }
 
 

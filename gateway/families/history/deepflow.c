@@ -3,22 +3,20 @@
  * DeepFlow's query of continuous profiles: POST /v1/profile/ProfileTracing. The service renders the
  * tree; the gateway passes it on in DeepFlow's envelope as it arrives. */
 #include "api/json/json.h"
+#include "gateway/families/history/history_query.h"
 #include "gateway/families/history/tag_filter.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
 #include "gateway/request/json_fields.h"
-#include "proto/sonde/v1/history.pb-c.h"
 
 #include <string.h>
 #include <time.h>
 
-#define DEADLINE_MS 130000 /* after the service's own */
-#define MAX_TIME_S  9000000000
-#define JSON_TYPE   "application/json; charset=utf-8"
-#define INVALID     "INVALID_POST_DATA"
-#define NO_EVENT    "none" /* matches no window */
-#define HOST_VIEW   "Total"
-#define NS_PER_S    1000000000
+#define MAX_TIME_S 9000000000
+#define JSON_TYPE  "application/json; charset=utf-8"
+#define INVALID    "INVALID_POST_DATA"
+#define NO_EVENT   "none" /* matches no window */
+#define HOST_VIEW  "Total"
 
 struct body {
     const char *app_service, *language, *event, *tag_filter, *group_by, *result_shape;
@@ -51,16 +49,11 @@ struct tracing {
 /* ---- The answer ---- */
 
 static void refuse(struct http_request *request, sonde_err err, const struct sonde_diag *diag) {
+    err = history_explain(err, &diag);
     const char *text = sonde_diag_text(diag, err);
     switch (err) {
     case SONDE_INVALID_ARGUMENT:
         reply_status(request, FAMILY_TRACING, 400, INVALID, text);
-        break;
-    case SONDE_UNIMPLEMENTED:
-    case SONDE_NOT_AVAILABLE:
-        reply_status(request, FAMILY_TRACING, 501, "FAIL",
-                     "there is no history store: start sonded with --history, or sonde-gateway "
-                     "with --history ADDR");
         break;
     case SONDE_DEADLINE_EXCEEDED:
         reply_status(request, FAMILY_TRACING, 500, "FAIL", text);
@@ -77,13 +70,13 @@ static void on_refused(struct profile_reply *reply, sonde_err err, const struct 
 static int64_t ns_since(const struct timespec *begin) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)(now.tv_sec - begin->tv_sec) * NS_PER_S + now.tv_nsec - begin->tv_nsec;
+    return (int64_t)(now.tv_sec - begin->tv_sec) * HISTORY_NS_PER_S + now.tv_nsec - begin->tv_nsec;
 }
 
 static void append_seconds(struct sonde_buf *out, int64_t ns) {
     ns = ns > 0 ? ns : 0;
-    sonde_buf_printf(out, "\"%lld.%09llds\"", (long long)(ns / NS_PER_S),
-                     (long long)(ns % NS_PER_S));
+    sonde_buf_printf(out, "\"%lld.%09llds\"", (long long)(ns / HISTORY_NS_PER_S),
+                     (long long)(ns % HISTORY_NS_PER_S));
 }
 
 /* The time to format is what the call took beyond the query. */
@@ -131,8 +124,8 @@ static void select_windows(const struct body *body, Sonde__V1__Selection *select
     selection->service = (char *)(uintptr_t)(selection->host_totals ? "" : body->app_service);
     selection->event = (char *)(uintptr_t)(is_void ? NO_EVENT : body->event);
     selection->selector = (char *)(uintptr_t)body->tag_filter;
-    selection->from_unix_ns = (from < until ? from : until) * NS_PER_S;
-    selection->until_unix_ns = (from < until ? until : from) * NS_PER_S;
+    selection->from_unix_ns = (from < until ? from : until) * HISTORY_NS_PER_S;
+    selection->until_unix_ns = (from < until ? until : from) * HISTORY_NS_PER_S;
 }
 
 static sonde_err read_shape(const char *shape, int *format, struct sonde_diag *diag) {
@@ -164,7 +157,7 @@ static void ask(const struct request_context *context, const struct body *body, 
     tracing->reply.refuse = on_refused;
     tracing->reply.on_result = on_result;
     clock_gettime(CLOCK_MONOTONIC, &tracing->asked);
-    profile_reply_call(&tracing->reply, &client_query_profile, &request.base, DEADLINE_MS);
+    profile_reply_call(&tracing->reply, &client_query_profile, &request.base, HISTORY_DEADLINE_MS);
 }
 
 void handle_profile_tracing(const struct request_context *context) {
