@@ -184,7 +184,8 @@ struct store_service {
     const char *const *events;
     size_t event_count;
     uint32_t hosts, processes;
-    int64_t first_unix_s, last_unix_s, on_cpu_ns;
+    int64_t first_unix_s, last_unix_s; /* begin of the first window, end of the last one */
+    int64_t on_cpu_ns;
 };
 
 /* The host view: one row per process and thread. */
@@ -196,7 +197,7 @@ struct store_total_row {
 struct store_info {
     const char *engine;
     char place[512];                   /* without credentials */
-    int64_t first_unix_s, last_unix_s; /* 0 = empty */
+    int64_t first_unix_s, last_unix_s; /* as in store_service; 0 = empty */
     uint64_t size_bytes, size_limit_bytes, windows, samples, dropped, stacks, frames;
     uint32_t keep_s, hosts;
     char trouble[256]; /* why nothing can be stored; "" = all is well */

@@ -85,6 +85,13 @@ Sonde__V1__WriteResponse *history_write(struct history_setup *setup,
 void *history_ask(struct history_setup *setup, const struct client_method *method,
                   const ProtobufCMessage *request, sonde_err *err, struct sonde_diag *diag) {
     ProtobufCMessage *response = NULL;
-    *err = client_unary(setup->base.client, method, request, 30000, &response, diag);
+    struct sonde_diag own = {0};
+    sonde_err code = client_unary(setup->base.client, method, request, 30000, &response, &own);
+    if (!err && code)
+        check_fail(__FILE__, __LINE__, "%s: %s", method->path, sonde_diag_text(&own, code));
+    if (err)
+        *err = code;
+    if (diag)
+        *diag = own;
     return response;
 }

@@ -30,7 +30,7 @@ sonde_err history_try_write(struct history_setup *setup, const Sonde__V1__WriteR
 /* QueryProfile or QueryDiff: fills start and document. */
 sonde_err history_profile(struct history_setup *setup, const struct client_method *method,
                           const ProtobufCMessage *request, struct sonde_diag *diag);
-/* A method with one answer, which the caller frees; NULL if it fails. */
+/* A method with one answer, which the caller frees; NULL if it fails. err NULL: it must succeed. */
 void *history_ask(struct history_setup *setup, const struct client_method *method,
                   const ProtobufCMessage *request, sonde_err *err, struct sonde_diag *diag);
 

@@ -36,11 +36,18 @@ static sonde_err add_start(struct history_query *query, const struct rpc_renderi
     return history_query_add(query, &event.base);
 }
 
+/* Pictures and text show the time or the bytes, and not the number of samples: windows with
+ * different periods are summed. */
+static const char *shown_type(const struct sonde_profile *profile) {
+    return sonde_profile_type(profile, sonde_profile_type_count(profile) - 1).type;
+}
+
 /* ---- QueryProfile ---- */
 
 static sonde_err draw(struct history_query *query, const struct sonde_profile *profile,
                       const struct rpc_rendering *rendering, struct sonde_diag *diag) {
-    const struct sonde_draw_options options = rpc_draw_options(profile, &rendering->options);
+    struct sonde_draw_options options = rpc_draw_options(profile, &rendering->options);
+    options.type = shown_type(profile);
     if (!(rendering->info->offered & sonde_draw_subject(profile)))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "rendering.format: profiles of this event have no form \"%s\"",
@@ -74,13 +81,6 @@ void rpc_query_profile(struct rpc_call *call, const ProtobufCMessage *request) {
 
 /* ---- QueryDiff ---- */
 
-/* Both are sums of times or bytes, which do not depend on the rate of sampling. */
-static void set_unbiased(struct sonde_profile *profile) {
-    struct sonde_profile_info info = *sonde_profile_info(profile);
-    info.is_unbiased = true;
-    sonde_profile_set_info(profile, &info);
-}
-
 /* What the base would be if it covered as much time as the selection. States are not scaled. */
 static sonde_err scale_base(struct store_profile *base, const struct store_profile *now,
                             const char *event) {
@@ -98,7 +98,7 @@ static sonde_err scale_base(struct store_profile *base, const struct store_profi
 }
 
 static sonde_err draw_diff(struct history_query *query, struct store_profile *base,
-                           struct store_profile *now, const struct rpc_rendering *rendering,
+                           struct store_profile *now, struct rpc_rendering *rendering,
                            struct sonde_diag *diag) {
     const Sonde__V1__QueryDiffRequest *request = (const void *)query->request;
     const char *event = request->selection ? request->selection->event : "";
@@ -107,8 +107,7 @@ static sonde_err draw_diff(struct history_query *query, struct store_profile *ba
         err = store_stop_check(&query->stop, diag);
     if (err)
         return err;
-    set_unbiased(base->profile);
-    set_unbiased(now->profile);
+    rendering->options.type = shown_type(now->profile);
     struct sonde_draw_diff diff = {base->profile, now->profile, request->growth_only, false};
     return sonde_draw_difference(&diff, rendering->format, &rendering->options, &query->document,
                                  diag);

@@ -311,8 +311,8 @@ static void describe_service(struct fake_store *fake, const struct store_query *
         text_index(&processes, &process_count, arena, window->instance, room);
         if (!service->first_unix_s || window->begin_unix_s < service->first_unix_s)
             service->first_unix_s = window->begin_unix_s;
-        if (window->begin_unix_s > service->last_unix_s)
-            service->last_unix_s = window->begin_unix_s;
+        if (window->begin_unix_s + window->length_s > service->last_unix_s)
+            service->last_unix_s = window->begin_unix_s + window->length_s;
         for (uint32_t k = 0; k < window->row_count && !strcmp(window->event, STORE_ON_CPU); k++)
             service->on_cpu_ns += weighted(window, k);
     }

@@ -242,6 +242,14 @@ static sonde_err labels(struct store *store, const struct store_query *query, co
     return leave(store, err);
 }
 
+/* Whether no earlier window has this host. */
+static bool is_new_host(const struct fake_store *fake, size_t index) {
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(fake->windows[i].host, fake->windows[index].host) == 0)
+            return false;
+    return true;
+}
+
 static sonde_err info(struct store *store, struct store_info *result, struct sonde_diag *diag) {
     const struct fake_store *fake = (struct fake_store *)store;
     sonde_err err = enter(store, diag);
@@ -256,8 +264,9 @@ static sonde_err info(struct store *store, struct store_info *result, struct son
         result->dropped += window->dropped;
         if (i == 0 || window->begin_unix_s < result->first_unix_s)
             result->first_unix_s = window->begin_unix_s;
-        if (window->begin_unix_s > result->last_unix_s)
-            result->last_unix_s = window->begin_unix_s;
+        if (window->begin_unix_s + window->length_s > result->last_unix_s)
+            result->last_unix_s = window->begin_unix_s + window->length_s;
+        result->hosts += is_new_host(fake, i);
     }
     return leave(store, err);
 }
