@@ -50,6 +50,19 @@ static void show_progress(struct capture *capture, const Sonde__V1__Progress *pr
     capture->line_shown = true;
 }
 
+struct capture_completeness capture_read_completeness(const Sonde__V1__Completeness *sent) {
+    if (!sent)
+        return (struct capture_completeness){0};
+    return (struct capture_completeness){.is_known = true,
+                                         .windows_expected = sent->windows_expected,
+                                         .windows_received = sent->windows_received,
+                                         .dropped = sent->dropped,
+                                         .unknown_stacks = sent->unknown_stacks,
+                                         .trimmed_nodes = sent->trimmed_nodes,
+                                         .shards_asked = sent->shards_asked,
+                                         .shards_answered = sent->shards_answered};
+}
+
 static void read_result_start(struct capture *capture, const Sonde__V1__ResultStart *start) {
     struct capture_result *result = capture->result;
     capture->expected = start->size_bytes;
@@ -66,6 +79,7 @@ static void read_result_start(struct capture *capture, const Sonde__V1__ResultSt
     snprintf(result->budget_note, sizeof result->budget_note, "%s",
              start->budget_note ? start->budget_note : "");
     snprintf(result->clock, sizeof result->clock, "%s", start->clock ? start->clock : "");
+    result->completeness = capture_read_completeness(start->completeness);
 }
 
 static bool on_event(void *context, const ProtobufCMessage *message) {
@@ -198,4 +212,27 @@ void capture_print_summary(const char *path, const struct capture_result *result
     if (result->samples == 0)
         fputs("no samples: the target was idle; if not, run `sonde doctor`\n", stderr);
     print_saved(result);
+}
+
+void capture_print_completeness(const struct capture_completeness *found) {
+    char windows[32], expected[32], dropped[32];
+    bool complete = found->windows_received >= found->windows_expected && found->dropped == 0 &&
+                    found->unknown_stacks == 0 && found->trimmed_nodes == 0 &&
+                    found->shards_answered == found->shards_asked;
+    if (!found->is_known)
+        return;
+    if (found->windows_received == 0) {
+        fputs("no windows match; `sonde history --list` shows what was recorded\n", stderr);
+        return;
+    }
+    fprintf(stderr, "%s: %s of %s windows, %s samples dropped",
+            complete ? "complete" : "incomplete", group_digits(found->windows_received, windows),
+            group_digits(found->windows_expected, expected), group_digits(found->dropped, dropped));
+    if (found->unknown_stacks)
+        fprintf(stderr, ", %" PRIu64 " stacks without frames", found->unknown_stacks);
+    if (found->trimmed_nodes)
+        fprintf(stderr, ", %" PRIu64 " nodes merged into \"other\"", found->trimmed_nodes);
+    if (found->shards_answered < found->shards_asked)
+        fprintf(stderr, ", %u of %u shards answered", found->shards_answered, found->shards_asked);
+    fputc('\n', stderr);
 }

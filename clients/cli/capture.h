@@ -85,6 +85,13 @@ struct capture_settings {
             0, "merge all threads"                                                                \
     }
 
+/* How complete an answer of the history is; see Completeness in profiler.proto. */
+struct capture_completeness {
+    bool is_known;
+    uint64_t windows_expected, windows_received, dropped, unknown_stacks, trimmed_nodes;
+    uint32_t shards_asked, shards_answered;
+};
+
 struct capture_result {
     uint64_t samples, dropped, truncated, bytes;
     uint64_t capture_id; /* number of the saved capture; 0 = not saved */
@@ -93,6 +100,7 @@ struct capture_result {
     bool target_gone, complete;
     char keep_error[200];
     char clock[32], budget_note[192];
+    struct capture_completeness completeness; /* answers of the history */
 };
 
 /* Takes a capture and writes it to output, which the caller opens and commits. */
@@ -117,5 +125,9 @@ bool capture_read_number(const char *word, uint64_t *id);
 
 /* Prints a line on stderr: "flame.svg: 1,980 samples in 10.0 s, 0 dropped". */
 void capture_print_summary(const char *path, const struct capture_result *result);
+/* Prints a line on stderr: "complete: 360 of 360 windows, 0 samples dropped". */
+void capture_print_completeness(const struct capture_completeness *completeness);
+/* `sent` may be NULL. */
+struct capture_completeness capture_read_completeness(const Sonde__V1__Completeness *sent);
 
 #endif

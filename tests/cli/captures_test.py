@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde record --keep`, `captures`, `diff` and `live` with a scripted service."""
+"""`sonde record --keep`, `captures`, `history`, `diff` and `live` with a scripted service."""
 
 import json
 import os
@@ -72,6 +72,70 @@ def test_diff_compares_captures_and_files():
     check.contains(sonde("diff", "1", "9", status=1)[1], "capture 9 not found")
 
 
+COMPLETENESS = "incomplete: 11 of 12 windows, 2 samples dropped, 4 nodes merged into \"other\"\n"
+
+
+def nanoseconds(name, text):
+    """The field of a request that the service repeated."""
+    return int(text.split(f"{name}: ")[1].split(",")[0].split("}")[0])
+
+
+def test_history_draws_the_range_that_was_asked_for():
+    now = time.time_ns()
+    out, err = sonde("history", "redis", "--selector", "host = 'a\"b'", "--event", "off-cpu")
+    check.equal(err, COMPLETENESS)
+    for part in ("format=TEXT_TOP", "service: redis", "event: off-cpu", "host = 'a\\b'"):
+        check.contains(out, part)
+    check.near(nanoseconds("until_unix_ns", out), now, 60e9, "until")
+    check.equal(nanoseconds("until_unix_ns", out) - nanoseconds("from_unix_ns", out), 3600 * 10**9)
+    out = sonde("history", "--from", "2023-11-14T22:13:20Z", "--until", "1700000060.5", "-o", "-", "--format", "collapsed")[0]
+    check.equal(nanoseconds("from_unix_ns", out), 1700000000 * 10**9)
+    check.equal(nanoseconds("until_unix_ns", out), 1700000060500000000)
+    assert "service:" not in out, out
+    for extension, start in ((".svg", b"<?xml"), (".pb.gz", b"\x1f\x8b")):
+        check.equal(sonde("history", "redis", "--from", "-2d", "-o", "past" + extension), ("", COMPLETENESS))
+        with open(os.path.join(FOLDER, "past" + extension), "rb") as file:
+            check.equal(file.read(len(start)), start)
+
+
+def test_history_of_all_processes_is_the_host_view():
+    check.contains(sonde("history", "-p", "--selector", "host = 'a'")[0], "host_totals: true")
+    check.contains(sonde("history", "-p", status=2)[1], "several hosts: name one in the selector")
+
+
+def test_a_query_that_fails_leaves_no_file_and_reports_the_services_reason():
+    check.contains(sonde("history", "error-IO", "-o", "lost.svg", status=1)[1], "no space left on the device")
+    check.contains(sonde("history", "cut", "-o", "lost.svg", status=1)[1], "sonde history: ")
+    check.contains(sonde("history", "--selector", "syntax", "-o", "lost.svg", status=2)[1], "byte 8: expected a value")
+    check.contains(sonde("diff", "error-IO", "--base-from", "-2h", "-o", "lost.svg", status=1)[1], "no space left")
+    check.equal([name for name in os.listdir(FOLDER) if "lost" in name or name.startswith(".sonde")], [])
+
+
+def test_a_service_without_history_says_how_to_record_one():
+    without = start_service(f"{ADDRESS}.without", "--no-history")
+    try:
+        for words in (("history",), ("history", "--list"), ("diff", "--base-from", "-2h")):
+            check.contains(sonde(*words, "--service", f"{ADDRESS}.without", status=1)[1],
+                           "the service records no history; start sonded or `sonde run` with --history")
+    finally:
+        check.stop(without)
+
+
+def test_diff_compares_ranges_of_the_history():
+    out, err = sonde("diff", "redis", "--from", "-1h", "--base-from", "-25h", "-g", "--selector", "{host=\"a\"}")
+    check.equal(err, COMPLETENESS)
+    base, new = out.split("base_selection: ")[1].split("selection: ")
+    for part in ("format=TEXT_TOP", "growth_only: true"):
+        check.contains(out, part)
+    for selection in (base, new):
+        check.contains(selection, "service: redis")
+        check.contains(selection, "{host=")
+        check.equal(nanoseconds("until_unix_ns", selection) - nanoseconds("from_unix_ns", selection), 3600 * 10**9)
+    check.equal(nanoseconds("from_unix_ns", new) - nanoseconds("from_unix_ns", base), 24 * 3600 * 10**9)
+    out = sonde("diff", "--base-from", "1700000000", "--base-until", "1700000300", "-o", "-", "--format", "collapsed")[0]
+    check.equal(nanoseconds("until_unix_ns", out), 1700000300 * 10**9)
+
+
 def test_live_prints_one_table_per_window_without_a_terminal():
     out = sonde("live", "redis", "-n", "3", "--window", "100")[0]
     check.equal(out.count("SELF"), 3)
@@ -114,11 +178,16 @@ def test_live_reacts_to_keys_on_a_terminal():
     os.close(terminal)
 
 
-with open(os.path.join(FOLDER, "log"), "w", encoding="utf-8") as log:
-    SERVICE = subprocess.Popen(["/usr/bin/python3", "-B", "tests/rest/fake_service.py", "--grpc", ADDRESS, "--targets",
-                                "redis,full"], stdout=log, stderr=log)
+def start_service(address, *flags):
+    with open(os.path.join(FOLDER, "log"), "a", encoding="utf-8") as log:
+        service = subprocess.Popen(["/usr/bin/python3", "-B", "tests/rest/fake_service.py", "--grpc", address, "--targets",
+                                    "redis,full", *flags], stdout=log, stderr=log)
+    check.until(lambda: os.path.exists(address.removeprefix("unix:")), what="the service")
+    return service
+
+
+SERVICE = start_service(ADDRESS)
 try:
-    check.until(lambda: os.path.exists(f"{FOLDER}/grpc"), what="the service")
     check.main(globals())
 finally:
     check.stop(SERVICE)

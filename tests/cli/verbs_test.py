@@ -10,7 +10,7 @@ from tests.cli import check
 
 SONDE = os.path.abspath("clients/cli/sonde")
 FOLDER = check.short_folder()
-VERBS = ("run", "record", "top", "draw", "diff", "live", "heap", "threads", "captures", "symbol", "targets", "doctor")
+VERBS = ("run", "record", "top", "draw", "diff", "live", "heap", "threads", "captures", "history", "symbol", "targets", "doctor")
 
 
 def sonde(*words, **env):
@@ -52,6 +52,11 @@ def test_usage_errors_exit_with_2_and_print_the_usage():
                   ("heap", "status", "-i", "1"), ("heap", "on", "-o", "x.heap"), ("heap", "list", "--all-one"),
                   ("diff",), ("diff", "1"), ("diff", "1", "redis"), ("diff", "1", "2", "3"), ("diff", "0", "1"),
                   ("diff", "1", "2", "-o", "x.unknown"), ("captures", "redis"), ("captures", "1", "2"),
+                  ("diff", "--base-from", "-2h", "1", "2"), ("diff", "redis", "--from", "-1h"), ("diff", "--base-from", "x"),
+                  ("diff", "--base-from", "-2h", "-n"), ("diff", "--base-from", "-2h", "-t", "cpu"),
+                  ("diff", "--base-from", "-2h", "--base-until", "-3h"), ("history", "a", "b"), ("history", "--from", "1h"),
+                  ("history", "--until", "-1"), ("history", "--from", "now"), ("history", "-o", "x.unknown"),
+                  ("history", "--list", "redis"), ("history", "--list", "-o", "x.svg"), ("history", "-p", "redis"),
                   ("captures", "1", "-o", "x.unknown"), ("live", "a", "b"), ("live", "--span", "0"), ("live", "-F", "0"),
                   ("top", "a", "b"), ("completions", "csh")):
         status, out, err = sonde(*words)
@@ -62,6 +67,7 @@ def test_usage_errors_exit_with_2_and_print_the_usage():
 def test_an_unreachable_service_exits_with_3_and_says_what_to_do():
     for words in (("record", "-o", "x.svg"), ("top",), ("targets",), ("targets", "--watch"), ("symbol", "0x401f2a"),
                   ("draw", "redis", "-o", "y.svg"), ("live",), ("captures",), ("captures", "1", "-o", "y.svg"), ("diff", "1", "2"),
+                  ("history",), ("history", "--list"), ("history", "-o", "y.svg"), ("diff", "--base-from", "-2h", "-o", "y.svg"),
                   ("heap", "on"), ("heap", "off"), ("heap", "status"), ("heap", "list"),
                   ("heap", "reset"), ("heap", "dump", "-o", "y.heap")):
         status, out, err = sonde(*words)

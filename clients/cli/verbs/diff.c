@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * `sonde diff`: shows what changed between two profiles, each a file or the number of a saved
- * capture. Captures are downloaded as pprof and compared here, so a capture can be compared with a
- * file. */
+ * capture, or between two ranges of the history. Captures are downloaded as pprof and compared
+ * here, so a capture can be compared with a file. Ranges are compared by the service. */
 #include "api/draw/diff.h"
 #include "api/profile/pprof/pprof.h"
 #include "clients/cli/formats.h"
+#include "clients/cli/history.h"
 #include "clients/cli/verbs/source.h"
 #include "clients/cli/verbs/verbs.h"
 
@@ -17,6 +18,7 @@
 struct settings {
     struct service_settings service;
     const char *output, *format, *title, *type;
+    const char *from, *until, *base_from, *base_until, *event, *selector;
     bool growth_only, normalize, merge_threads;
 };
 
@@ -82,26 +84,15 @@ static sonde_err draw(const struct settings *settings, const struct sonde_profil
     return err;
 }
 
-/* The default is a table on stdout. */
-static const struct sonde_format_info *choose_format(const struct settings *settings,
-                                                     const char *path) {
-    if (settings->format || settings->output)
-        return format_choose(settings->format, path, FORMATS_ANY);
-    return sonde_format_info(SONDE_FORMAT_TEXT_TOP);
-}
-
 static bool is_profile_argument(const char *word) {
     uint64_t id;
     return capture_read_number(word, &id) || source_is_file(word);
 }
 
-static int on_diff(int argc, char **argv) {
-    struct settings settings = {0};
+static int diff_profiles(int argc, char **argv, const struct settings *settings,
+                         const struct sonde_format_info *format, const char *path) {
     struct sonde_diag diag = {0};
     struct sonde_profile *base = NULL, *now = NULL;
-    int status;
-    if (!cli_options(&verb_diff, &settings, false, &argc, argv, &status))
-        return status;
     if (argc != 3)
         return cli_usage(&verb_diff, "two profiles needed: BASE and NEW");
     for (int i = 1; i < 3; i++)
@@ -110,18 +101,88 @@ static int on_diff(int argc, char **argv) {
                              "\"%.60s\" is neither a capture number (see `sonde captures`) nor a "
                              "file name with a / or an extension such as .pb.gz",
                              argv[i]);
-    const char *path = settings.output ? settings.output : "-";
-    const struct sonde_format_info *format = choose_format(&settings, path);
-    if (!format)
-        return format_refuse(&verb_diff, settings.format, path, FORMATS_ANY);
-    sonde_err err = read_profile(&settings, argv[1], &base, &diag);
+    sonde_err err = read_profile(settings, argv[1], &base, &diag);
     if (!err)
-        err = read_profile(&settings, argv[2], &now, &diag);
+        err = read_profile(settings, argv[2], &now, &diag);
     if (!err)
-        err = draw(&settings, base, now, format->format, path, &diag);
+        err = draw(settings, base, now, format->format, path, &diag);
     sonde_profile_destroy(base);
     sonde_profile_destroy(now);
     return err ? cli_fail(&verb_diff, err, &diag) : 0;
+}
+
+/* ---- Ranges of the history ---- */
+
+/* The base is as long as the other range unless --base-until is there. */
+static sonde_err read_ranges(const struct settings *settings, struct history_range *base,
+                             struct history_range *range, struct sonde_diag *diag) {
+    int64_t now_ns = history_now_ns();
+    sonde_err err =
+        history_read_range("from", settings->from, "until", settings->until, now_ns, range, diag);
+    if (!err)
+        err = history_read_range("base-from", settings->base_from, "base-until",
+                                 settings->base_until, now_ns, base, diag);
+    if (!err && !settings->base_until)
+        base->until_unix_ns = base->from_unix_ns + (range->until_unix_ns - range->from_unix_ns);
+    return err;
+}
+
+static sonde_err query(const struct settings *settings, const char *name,
+                       const struct history_range *base_range, const struct history_range *range,
+                       enum sonde_format format, const char *path, struct sonde_diag *diag) {
+    Sonde__V1__QueryDiffRequest request = SONDE__V1__QUERY_DIFF_REQUEST__INIT;
+    Sonde__V1__Selection base = SONDE__V1__SELECTION__INIT, selection = SONDE__V1__SELECTION__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    struct service service;
+    history_select(&base, name, settings->event, settings->selector, base_range);
+    history_select(&selection, name, settings->event, settings->selector, range);
+    rendering.format = (Sonde__V1__Format)format;
+    rendering.merge_threads = settings->merge_threads;
+    if (settings->title)
+        rendering.title = (char *)settings->title;
+    request.base_selection = &base;
+    request.selection = &selection;
+    request.rendering = &rendering;
+    request.growth_only = settings->growth_only;
+    sonde_err err = service_open(&service, &settings->service, diag);
+    if (!err)
+        err = history_fetch(&service, &client_query_diff, &request.base, path, diag);
+    service_close(&service);
+    return err;
+}
+
+static int diff_ranges(int argc, char **argv, const struct settings *settings,
+                       const struct sonde_format_info *format, const char *path) {
+    struct history_range base, range;
+    struct sonde_diag diag = {0};
+    if (argc > 2)
+        return cli_usage(&verb_diff, "with --base-from, one SERVICE or none is compared");
+    if (settings->normalize || settings->type)
+        return cli_usage(&verb_diff, "ranges of the history are normalized and have one type; "
+                                     "--normalize and --type are for files and captures");
+    if (read_ranges(settings, &base, &range, &diag))
+        return cli_usage(&verb_diff, "%s", diag.text);
+    sonde_err err =
+        query(settings, argc > 1 ? argv[1] : "", &base, &range, format->format, path, &diag);
+    return err ? cli_fail(&verb_diff, err, &diag) : 0;
+}
+
+static int on_diff(int argc, char **argv) {
+    struct settings settings = {0};
+    int status;
+    if (!cli_options(&verb_diff, &settings, false, &argc, argv, &status))
+        return status;
+    const char *path = settings.output ? settings.output : "-";
+    const struct sonde_format_info *format =
+        history_choose_format(settings.format, settings.output);
+    if (!format)
+        return format_refuse(&verb_diff, settings.format, path, FORMATS_ANY);
+    if (settings.base_from)
+        return diff_ranges(argc, argv, &settings, format, path);
+    if (settings.from || settings.until || settings.base_until || settings.event ||
+        settings.selector)
+        return cli_usage(&verb_diff, "to compare ranges of the history, pass --base-from");
+    return diff_profiles(argc, argv, &settings, format, path);
 }
 
 static const struct sonde_option table[] = {
@@ -139,17 +200,23 @@ static const struct sonde_option table[] = {
      "title of the picture"},
     {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
      0, 0, "merge all threads"},
+    HISTORY_OPTION(struct settings, "base-from", "TIME", base_from,
+                   "compare ranges of the history: begin of BASE, for example -25h"),
+    HISTORY_OPTION(struct settings, "base-until", "TIME", base_until,
+                   "end of BASE (default: as long as NEW)"),
+    HISTORY_OPTIONS(struct settings),
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde diff BASE NEW [-o FILE]",
-    .about =
-        "Shows what changed between two profiles. Each is a file or the number of a saved capture.",
+    .usage = "sonde diff BASE NEW [-o FILE] | [SERVICE] --base-from TIME [-o FILE]",
+    .about = "Shows what changed between two profiles, each a file or the number of a saved "
+             "capture,\nor between two ranges of the history.",
     .examples = "  sonde diff before.pb.gz after.pb.gz\n"
                 "  sonde diff 6 7 -o diff.svg                red: grew; blue: shrank\n"
-                "  sonde diff release.pb.gz 7 --normalize\n"
-                "  sonde diff monday.heap friday.heap -g -o growth.svg\n",
+                "  sonde diff monday.heap friday.heap -g -o growth.svg\n"
+                "  sonde diff redis-server --base-from -25h  the last hour and the same of "
+                "yesterday\n",
     .table = table,
     .count = COUNT_OF(table),
 };

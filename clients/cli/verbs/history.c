@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * `sonde history`: draws any range of what the service recorded, or lists what it has. */
+#include "clients/cli/history.h"
+
+#include "clients/cli/formats.h"
+#include "clients/cli/json.h"
+#include "clients/cli/verbs/verbs.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#define NS_PER_S 1000000000
+
+struct settings {
+    struct service_settings service;
+    const char *from, *until, *event, *selector, *output, *format, *title;
+    bool list, processes, merge_threads, json;
+};
+
+/* ---- The list ---- */
+
+static void print_time(int64_t unix_ns) {
+    time_t seconds = (time_t)(unix_ns / NS_PER_S);
+    struct tm local;
+    char text[24] = "-";
+    if (localtime_r(&seconds, &local))
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+    printf("%-19s  ", text);
+}
+
+static void print_service(const Sonde__V1__ServiceInfo *service) {
+    print_time(service->first_unix_ns);
+    print_time(service->last_unix_ns);
+    printf("%12.1f %6u %6u  ", (double)service->on_cpu_ns / NS_PER_S, service->hosts,
+           service->processes);
+    cli_put_name(stdout, service->name);
+    for (size_t i = 0; i < service->n_events; i++) {
+        fputs(i ? ", " : "  ", stdout);
+        cli_put_name(stdout, service->events[i]);
+    }
+    putchar('\n');
+}
+
+static void print_list(const Sonde__V1__ListServicesResponse *list) {
+    if (list->n_services == 0) {
+        puts("nothing was recorded in this time");
+        return;
+    }
+    printf("%-19s  %-19s  %12s %6s %6s  %s\n", "FIRST", "LAST", "CPU SECONDS", "HOSTS", "PROCS",
+           "SERVICE  EVENTS");
+    for (size_t i = 0; i < list->n_services; i++)
+        print_service(list->services[i]);
+}
+
+static sonde_err list(struct service *service, const struct settings *settings,
+                      const struct history_range *range, struct sonde_diag *diag) {
+    Sonde__V1__ListServicesRequest request = SONDE__V1__LIST_SERVICES_REQUEST__INIT;
+    ProtobufCMessage *answer;
+    request.from_unix_ns = range->from_unix_ns;
+    request.until_unix_ns = range->until_unix_ns;
+    if (settings->selector)
+        request.selector = (char *)settings->selector;
+    sonde_err err = service_call(service, &client_list_services, &request.base, &answer, diag);
+    if (err)
+        return history_explain(err, diag);
+    const Sonde__V1__ListServicesResponse *found = (const void *)answer;
+    struct capture_completeness completeness = capture_read_completeness(found->completeness);
+    if (settings->json)
+        json_print(answer);
+    else
+        print_list(found);
+    if (found->n_services > 0)
+        capture_print_completeness(&completeness);
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return SONDE_OK;
+}
+
+/* ---- A profile ---- */
+
+static sonde_err query(struct service *service, const struct settings *settings, const char *name,
+                       const struct history_range *range, enum sonde_format format,
+                       const char *path, struct sonde_diag *diag) {
+    Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    history_select(&selection, name, settings->event, settings->selector, range);
+    selection.host_totals = settings->processes;
+    rendering.format = (Sonde__V1__Format)format;
+    rendering.merge_threads = settings->merge_threads;
+    if (settings->title)
+        rendering.title = (char *)settings->title;
+    request.selection = &selection;
+    request.rendering = &rendering;
+    return history_fetch(service, &client_query_profile, &request.base, path, diag);
+}
+
+static sonde_err answer(const struct settings *settings, const char *name,
+                        const struct history_range *range, const struct sonde_format_info *format,
+                        const char *path, struct sonde_diag *diag) {
+    struct service service;
+    sonde_err err = service_open(&service, &settings->service, diag);
+    if (!err && settings->list)
+        err = list(&service, settings, range, diag);
+    else if (!err)
+        err = query(&service, settings, name, range, format->format, path, diag);
+    service_close(&service);
+    return err;
+}
+
+static int on_history(int argc, char **argv) {
+    struct settings settings = {0};
+    struct history_range range;
+    struct sonde_diag diag = {0};
+    int status;
+    if (!cli_options(&verb_history, &settings, false, &argc, argv, &status))
+        return status;
+    if (argc > 2)
+        return cli_usage(&verb_history, "unexpected argument \"%s\"", argv[2]);
+    if (settings.list && (argc > 1 || settings.output || settings.format || settings.event))
+        return cli_usage(&verb_history, "--list shows all services and events; select with "
+                                        "--from, --until and --selector");
+    if (settings.processes && (argc > 1 || settings.event))
+        return cli_usage(&verb_history, "--processes shows the CPU time of all services");
+    if (history_read_range("from", settings.from, "until", settings.until, history_now_ns(), &range,
+                           &diag))
+        return cli_usage(&verb_history, "%s", diag.text);
+    const char *path = settings.output ? settings.output : "-";
+    const struct sonde_format_info *format =
+        history_choose_format(settings.format, settings.output);
+    if (!format)
+        return format_refuse(&verb_history, settings.format, path, FORMATS_ANY);
+    sonde_err err = answer(&settings, argc > 1 ? argv[1] : "", &range, format, path, &diag);
+    return err ? cli_fail(&verb_history, err, &diag) : 0;
+}
+
+static const struct sonde_option table[] = {
+    HISTORY_OPTIONS(struct settings),
+    {"processes", 'p', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, processes), 0, 0,
+     "CPU time of every process and thread of a host, without stacks"},
+    {"output", 'o', "FILE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, output), 0, 0,
+     "output file, format by extension (default: a table on stdout)"},
+    {"format", 0, "NAME", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, format), 0, 0,
+     FORMAT_HELP},
+    {"title", 0, "TEXT", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, title), 0, 0,
+     "title of the picture"},
+    {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
+     0, 0, "merge all threads"},
+    {"list", 'l', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, list), 0, 0,
+     "list what was recorded: services, events, hosts, times and CPU time"},
+    {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
+     "print the list as JSON"},
+    SERVICE_OPTIONS(struct settings, service),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde history [SERVICE] [--from -1h] [--until now] [-o FILE]",
+    .about =
+        "Shows any range of what a service with --history recorded. Without SERVICE: the sum of "
+        "all.",
+    .examples =
+        "  sonde history --list\n"
+        "  sonde history redis-server --from -15m\n"
+        "  sonde history redis-server --from -25h --until -24h -o yesterday.svg\n"
+        "  sonde history --selector \"host = 'web-7' AND pod LIKE 'shop-%'\" -o shop.pb.gz\n",
+    .table = table,
+    .count = COUNT_OF(table),
+};
+
+const struct verb verb_history = {"history", "show any range of what was recorded", on_history,
+                                  &options};
