@@ -17,7 +17,13 @@ static struct sonde_draw_options choose(const struct sonde_profile *profile,
     return options;
 }
 
-static sonde_err draw_both(const struct sonde_draw_diff *diff,
+/* Formats that have the values of both profiles. */
+static bool has_both(enum sonde_format format) {
+    return format == SONDE_FORMAT_SVG_FLAMEGRAPH || format == SONDE_FORMAT_GRAFANA ||
+           format == SONDE_FORMAT_FLAMEBEARER;
+}
+
+static sonde_err draw_both(const struct sonde_draw_diff *diff, enum sonde_format format,
                            const struct sonde_draw_options *wanted, struct sonde_buf *out,
                            struct sonde_diag *diag) {
     struct sonde_profile *both;
@@ -28,7 +34,7 @@ static sonde_err draw_both(const struct sonde_draw_diff *diff,
                                          .palette = SONDE_PALETTE_DIFF,
                                          .base_index = 1,
                                          .merge_threads = wanted->merge_threads};
-    err = sonde_draw(both, SONDE_FORMAT_SVG_FLAMEGRAPH, &options, out, diag);
+    err = sonde_draw(both, format, &options, out, diag);
     sonde_profile_destroy(both);
     return err;
 }
@@ -40,12 +46,12 @@ sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff, enum sonde_f
         .normalise = diff->normalise, .growth_only = diff->growth_only, .type = options->type};
     const struct sonde_format_info *info = sonde_format_info(format);
     struct sonde_profile *difference;
-    if (format == SONDE_FORMAT_SVG_FLAMEGRAPH && !diff->growth_only)
-        return draw_both(diff, options, out, diag);
+    if (has_both(format) && !diff->growth_only)
+        return draw_both(diff, format, options, out, diag);
     if (!info || !(info->offered & sonde_draw_subject(diff->now)))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "the difference cannot be rendered as %s; use proto, flamegraph, "
-                          "callgraph, collapsed, speedscope or top",
+                          "callgraph, collapsed, speedscope, top, md, grafana or flamebearer",
                           info ? info->output : "this format");
     sonde_err err = sonde_profile_diff(diff->base, diff->now, &how, &difference, diag);
     if (err)

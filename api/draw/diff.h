@@ -14,9 +14,10 @@ struct sonde_draw_diff {
 };
 
 /* A flame graph draws the new profile, red where a function's share grew and blue where it shrank.
- * Other formats have the differences of the values. Of the options only type, title, merge_threads
- * and gzip_level are used. Errors: those of sonde_draw, and SONDE_INVALID_ARGUMENT if the profiles
- * cannot be compared (api/profile/diff.h). */
+ * GRAFANA and FLAMEBEARER have the values of both profiles. Other formats have the differences of
+ * the values. Of the options only type, title, merge_threads and gzip_level are used. Errors: those
+ * of sonde_draw, and SONDE_INVALID_ARGUMENT if the profiles cannot be compared
+ * (api/profile/diff.h). */
 SONDE_MUST_USE sonde_err sonde_draw_difference(const struct sonde_draw_diff *diff,
                                                enum sonde_format format,
                                                const struct sonde_draw_options *options,

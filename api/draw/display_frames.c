@@ -18,7 +18,7 @@ static uint32_t frame_hash(const struct hash_index *index, const struct draw_fra
     return hash_index_words(index, module << 32 | name, kind);
 }
 
-uint32_t draw_frames_intern(struct draw_tree *tree, const struct draw_frame *frame) {
+uint32_t draw_tree_intern(struct draw_tree *tree, const struct draw_frame *frame) {
     uint32_t hash = frame_hash(&tree->frames.index, frame);
     uint32_t number = profile_table_find(&tree->frames, hash, equal_frame, NULL, frame);
     if (number != PROFILE_TABLE_NONE)
@@ -47,7 +47,7 @@ static uint32_t intern_unnamed(struct draw_tree *tree, const struct sonde_mappin
     if (!mapping) {
         snprintf(text, sizeof text, address ? "0x%llx" : "[no name]", address);
         frame->name = text;
-        return draw_frames_intern(tree, frame);
+        return draw_tree_intern(tree, frame);
     }
     address = address - mapping->start + mapping->offset;
     const char *module = frame->module[0] ? frame->module : "[anon]";
@@ -55,7 +55,7 @@ static uint32_t intern_unnamed(struct draw_tree *tree, const struct sonde_mappin
     if (asprintf(&name, form, module, address) < 0)
         return PROFILE_TABLE_NONE;
     frame->name = name;
-    uint32_t number = draw_frames_intern(tree, frame);
+    uint32_t number = draw_tree_intern(tree, frame);
     free(name);
     return number;
 }
@@ -75,7 +75,7 @@ static bool add_location(struct draw_tree *tree, const struct sonde_profile *pro
         frame.module = base_name(sonde_profile_text(profile, mapping->filename));
     for (uint32_t i = location->line_count; i > 0; i--) {
         frame.name = function_name(profile, location->lines[i - 1].function);
-        uint32_t number = frame.name[0] ? draw_frames_intern(tree, &frame)
+        uint32_t number = frame.name[0] ? draw_tree_intern(tree, &frame)
                                         : intern_unnamed(tree, mapping, location, &frame);
         if (number == PROFILE_TABLE_NONE)
             return false;
@@ -132,6 +132,6 @@ sonde_err draw_frames_thread(struct draw_tree *tree, const struct sonde_profile 
         name = text;
     }
     struct draw_frame thread = {.name = name, .module = "", .is_thread = true};
-    *frame = draw_frames_intern(tree, &thread);
+    *frame = draw_tree_intern(tree, &thread);
     return *frame == PROFILE_TABLE_NONE ? SONDE_OUT_OF_MEMORY : SONDE_OK;
 }

@@ -15,9 +15,6 @@ struct draw_frames {
 SONDE_MUST_USE sonde_err draw_frames_init(struct draw_frames *frames, struct draw_tree *tree,
                                           const struct sonde_profile *profile);
 void draw_frames_finish(struct draw_frames *frames);
-/* Returns the number of the equal frame, or of a new one with copied strings; PROFILE_TABLE_NONE
- * when out of memory. */
-uint32_t draw_frames_intern(struct draw_tree *tree, const struct draw_frame *frame);
 /* Stores the frame of the thread that a sample was taken on; PROFILE_TABLE_NONE if it has no thread
  * label. Errors: SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err draw_frames_thread(struct draw_tree *tree,

@@ -26,12 +26,34 @@ static const struct sonde_format_info infos[] = {
     {SONDE_FORMAT_LEGACY_HEAP, "legacy", ".legacy.heap", BINARY, SONDE_OF_HEAP, true},
     {SONDE_FORMAT_HEAPSNAPSHOT, "heapsnapshot", ".heapsnapshot", JSON, SONDE_OF_HEAP, true},
     {SONDE_FORMAT_HEAPPROFILE, "heapprofile", ".heapprofile", JSON, SONDE_OF_HEAP, true},
+    {SONDE_FORMAT_FIREFOX, "firefox", ".firefox.json", JSON, ALL, true},
+    {SONDE_FORMAT_MARKDOWN, "md", ".md", "text/markdown", ALL, true},
+    {SONDE_FORMAT_GRAFANA, "grafana", ".grafana.json", JSON, ALL, true},
+    {SONDE_FORMAT_DEEPFLOW_TREE, "deepflow", ".deepflow.json", JSON, ALL, true},
+    {SONDE_FORMAT_DEEPFLOW_COLUMNAR, "deepflow-columnar", ".deepflow-columnar.json", JSON, ALL,
+     true},
+    {SONDE_FORMAT_FLAMEBEARER, "flamebearer", ".flamebearer.json", JSON, ALL, true},
 };
 
 /* In the order of infos. NULL for formats that are not drawn. */
 static draw_renderer *const renderers[] = {
-    draw_pprof, draw_flamegraph, draw_callgraph,   draw_collapsed,    draw_speedscope,  draw_top,
-    NULL,       draw_legacy_cpu, draw_legacy_heap, draw_heapsnapshot, draw_heapprofile,
+    draw_pprof,
+    draw_flamegraph,
+    draw_callgraph,
+    draw_collapsed,
+    draw_speedscope,
+    draw_top,
+    NULL,
+    draw_legacy_cpu,
+    draw_legacy_heap,
+    draw_heapsnapshot,
+    draw_heapprofile,
+    draw_firefox,
+    draw_markdown,
+    draw_grafana,
+    draw_deepflow_tree,
+    draw_deepflow_columnar,
+    draw_flamebearer,
 };
 
 #define ROWS (sizeof infos / sizeof *infos)

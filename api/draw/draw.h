@@ -2,8 +2,8 @@
  *
  * Renders a profile in any format. The service and `sonde draw` use the same functions.
  *
- * An empty profile results in a valid document that says "no samples", never in 0 bytes. Thread
- * safety: any thread; the profile must not change meanwhile. */
+ * An empty profile results in a valid document that says "no samples" or has no nodes, never in 0
+ * bytes. Thread safety: any thread; the profile must not change meanwhile. */
 #ifndef SONDE_API_DRAW_DRAW_H
 #define SONDE_API_DRAW_DRAW_H
 
@@ -69,7 +69,7 @@ struct sonde_draw_sink {
 
 /* Zeroed options are valid. Strings are borrowed for the call and may be hostile (target names). */
 struct sonde_draw_options {
-    const char *title;    /* default "Flame Graph" */
+    const char *title;    /* default "Flame Graph"; DEEPFLOW_*: the service, default the program */
     const char *subtitle; /* default: from the profile: total, duration, frequency, comments */
     size_t type_index;    /* the sample type to draw */
     const char *type;     /* the same by name ("inuse_objects"); overrides type_index if not NULL */
@@ -79,6 +79,10 @@ struct sonde_draw_options {
     int gzip_level;       /* PPROF: 0 = 1, -1 = not compressed */
     double minimum_share; /* SVG: smaller frames are merged into "(n more)"; 0 = 0.0001 */
     bool all_one;         /* HEAPSNAPSHOT: every object has the size 1 */
+    /* DEEPFLOW_*: keep at most that many kernel frames of a stack, those next to the program's;
+     * negative = all. Only read if limit_kernel_frames is set. */
+    bool limit_kernel_frames;
+    int32_t max_kernel_frames;
     /* HEAPSNAPSHOT: receives most of the document; the caller writes the rest from out. NULL, and
      * other formats: the whole document is in out. */
     const struct sonde_draw_sink *sink;

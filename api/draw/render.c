@@ -29,6 +29,30 @@ static const struct {
              {"seconds", times, 3, 5},
              {"bytes", sizes, 0, 6}};
 
+static bool is_scaled(const char *unit) {
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (strcmp(unit, units[i].unit) == 0)
+            return true;
+    return false;
+}
+
+size_t draw_time_type(const struct sonde_profile *profile,
+                      const struct sonde_draw_options *options) {
+    if (options->type || is_scaled(sonde_profile_type(profile, options->type_index).unit))
+        return options->type_index;
+    for (size_t i = 0; i < sonde_profile_type_count(profile); i++)
+        if (is_scaled(sonde_profile_type(profile, i).unit))
+            return i;
+    return options->type_index;
+}
+
+const char *draw_program(const struct sonde_profile *profile) {
+    const struct sonde_mapping *mapping = sonde_profile_mapping(profile, 1);
+    const char *path = mapping ? sonde_profile_text(profile, mapping->filename) : "";
+    const char *slash = strrchr(path, '/');
+    return slash && slash[1] ? slash + 1 : path;
+}
+
 void draw_grouped(struct sonde_buf *out, int64_t value) {
     char digits[24], text[32];
     uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
@@ -119,8 +143,7 @@ double draw_percent(int64_t part, int64_t whole) {
     return whole ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Code points that XML 1.0 forbids or that change the writing direction. */
-static bool is_unfit(uint32_t code) {
+bool draw_is_unfit(uint32_t code) {
     return code == 0xfffe || code == 0xffff || (code >= 0x202a && code <= 0x202e) ||
            (code >= 0x2066 && code <= 0x2069) || code < 0x20 || (code >= 0x7f && code < 0xa0);
 }
@@ -149,7 +172,7 @@ static size_t xml_character(struct sonde_buf *out, const char *text, size_t len)
     const char *escaped = markup(*text);
     if (escaped)
         sonde_buf_puts(out, escaped);
-    else if (step == 0 || is_unfit(code))
+    else if (step == 0 || draw_is_unfit(code))
         sonde_buf_puts(out, "\xef\xbf\xbd");
     else
         sonde_buf_append(out, text, step);

@@ -12,7 +12,15 @@ typedef sonde_err draw_renderer(const struct sonde_profile *profile,
                                 struct sonde_diag *diag);
 
 draw_renderer draw_pprof, draw_flamegraph, draw_callgraph, draw_collapsed, draw_speedscope,
-    draw_top, draw_legacy_cpu, draw_legacy_heap, draw_heapsnapshot, draw_heapprofile;
+    draw_top, draw_legacy_cpu, draw_legacy_heap, draw_heapsnapshot, draw_heapprofile, draw_firefox,
+    draw_markdown, draw_grafana, draw_deepflow_tree, draw_deepflow_columnar, draw_flamebearer;
+
+/* The sample type for formats that show times: the chosen one, or the first that is a time if the
+ * default is a number of samples. */
+size_t draw_time_type(const struct sonde_profile *profile,
+                      const struct sonde_draw_options *options);
+/* The base name of the program; "" if the profile does not have it. */
+const char *draw_program(const struct sonde_profile *profile);
 
 /* "1,234", "1.20 s", "3.4 MiB": a value with its unit. */
 void draw_value(struct sonde_buf *out, int64_t value, const char *unit);
@@ -29,6 +37,8 @@ void draw_grouped(struct sonde_buf *out, int64_t value); /* 1,234,567 */
 /* part of whole in percent; 0 if whole is 0. */
 double draw_percent(int64_t part, int64_t whole);
 
+/* Code points that XML 1.0 forbids or that change the writing direction. */
+bool draw_is_unfit(uint32_t code);
 /* Appends text for XML: markup is escaped; characters that XML forbids or that change the writing
  * direction are replaced. Longer text is cut at max_chars characters and ends in "…"; 0 = no limit.
  */

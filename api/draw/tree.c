@@ -17,13 +17,24 @@ const char *draw_tree_name(const struct draw_tree *tree, uint32_t node) {
     return draw_tree_frame(tree, draw_tree_node(tree, node)->frame)->name;
 }
 
+int64_t draw_tree_base_self(const struct draw_tree *tree, uint32_t number) {
+    const struct draw_node *node = draw_tree_node(tree, number);
+    int64_t self = node->base;
+    for (uint32_t child = node->first_child; child != DRAW_TREE_ROOT;) {
+        const struct draw_node *below = draw_tree_node(tree, child);
+        self = draw_add(self, -below->base);
+        child = below->next_sibling;
+    }
+    return self < 0 ? 0 : self; /* sums saturate */
+}
+
 static bool equal_node(const void *context, const void *item, const void *key) {
     const struct draw_node *a = item, *b = key;
     return a->parent == b->parent && a->frame == b->frame;
 }
 
-/* Stores the child of parent with that frame, which is added if there is none. */
-static sonde_err child(struct draw_tree *tree, uint32_t parent, uint32_t frame, uint32_t *node) {
+static sonde_err find_or_add(struct draw_tree *tree, uint32_t parent, uint32_t frame,
+                             uint32_t *node) {
     struct draw_node key = {.parent = parent, .frame = frame};
     uint32_t hash = hash_index_words(&tree->nodes.index, parent, frame);
     *node = profile_table_find(&tree->nodes, hash, equal_node, NULL, &key);
@@ -40,23 +51,27 @@ static sonde_err child(struct draw_tree *tree, uint32_t parent, uint32_t frame, 
     return SONDE_OK;
 }
 
-/* Adds the frames of a sample below `node`. A stack that is too deep ends in a frame that says so.
- */
+sonde_err draw_tree_child(struct draw_tree *tree, uint32_t parent, uint32_t frame, uint32_t *node) {
+    uint32_t depth = draw_tree_node(tree, parent)->depth + 1;
+    if (depth < DRAW_TREE_MAX_DEPTH)
+        return find_or_add(tree, parent, frame, node);
+    *node = parent;
+    if (depth > DRAW_TREE_MAX_DEPTH)
+        return SONDE_OK;
+    struct draw_frame cut = {.name = "[deeper frames]", .module = "", .kind = SONDE_FRAME_NOTE};
+    frame = draw_tree_intern(tree, &cut);
+    return frame == PROFILE_TABLE_NONE ? SONDE_OUT_OF_MEMORY
+                                       : find_or_add(tree, parent, frame, node);
+}
+
+/* Adds the frames of a sample below `node`. */
 static sonde_err descend(struct draw_tree *tree, const struct draw_frames *frames,
                          const struct sonde_sample *sample, uint32_t *node) {
     sonde_err err = SONDE_OK;
     for (uint32_t i = sample->location_count; i > 0 && !err; i--) {
         uint32_t id = sample->locations[i - 1];
-        for (uint32_t at = frames->first[id]; at < frames->first[id + 1] && !err; at++) {
-            if (draw_tree_node(tree, *node)->depth + 1 == DRAW_TREE_MAX_DEPTH) {
-                struct draw_frame cut = {
-                    .name = "[deeper frames]", .module = "", .kind = SONDE_FRAME_NOTE};
-                uint32_t frame = draw_frames_intern(tree, &cut);
-                return frame == PROFILE_TABLE_NONE ? SONDE_OUT_OF_MEMORY
-                                                   : child(tree, *node, frame, node);
-            }
-            err = child(tree, *node, frames->ids[at], node);
-        }
+        for (uint32_t at = frames->first[id]; at < frames->first[id + 1] && !err; at++)
+            err = draw_tree_child(tree, *node, frames->ids[at], node);
     }
     return err;
 }
@@ -76,7 +91,7 @@ static sonde_err add_sample(struct draw_tree *tree, const struct draw_frames *fr
     if (!options->merge_threads)
         err = draw_frames_thread(tree, profile, &sample, &thread);
     if (!err && thread != PROFILE_TABLE_NONE)
-        err = child(tree, node, thread, &node);
+        err = draw_tree_child(tree, node, thread, &node);
     if (!err)
         err = descend(tree, frames, &sample, &node);
     if (err)
@@ -89,7 +104,7 @@ static sonde_err add_sample(struct draw_tree *tree, const struct draw_frames *fr
     return SONDE_OK;
 }
 
-static void add_totals(struct draw_tree *tree) {
+void draw_tree_add_totals(struct draw_tree *tree) {
     for (uint32_t i = 0; i < tree->nodes.count; i++)
         draw_tree_node(tree, i)->total = draw_tree_node(tree, i)->self;
     for (uint32_t i = tree->nodes.count - 1; i > DRAW_TREE_ROOT; i--) {
@@ -134,46 +149,57 @@ static sonde_err link_children(struct draw_tree *tree) {
     return SONDE_OK;
 }
 
+sonde_err draw_tree_create(const struct draw_frame *root, struct draw_tree **tree) {
+    struct draw_tree *created = calloc(1, sizeof *created);
+    *tree = NULL;
+    if (!created)
+        return SONDE_OUT_OF_MEMORY;
+    profile_table_init(&created->frames, sizeof(struct draw_frame));
+    profile_table_init(&created->nodes, sizeof(struct draw_node));
+    uint32_t frame = draw_tree_intern(created, root);
+    struct draw_node *node = profile_table_add(&created->nodes, 0);
+    if (frame == PROFILE_TABLE_NONE || !node) {
+        draw_tree_destroy(created);
+        return SONDE_OUT_OF_MEMORY;
+    }
+    node->frame = frame;
+    node->parent = PROFILE_TABLE_NONE;
+    *tree = created;
+    return SONDE_OK;
+}
+
+sonde_err draw_tree_complete(struct draw_tree *tree) {
+    draw_tree_add_totals(tree);
+    return link_children(tree);
+}
+
 static sonde_err fill(struct draw_tree *tree, const struct sonde_profile *profile,
                       const struct draw_tree_options *options) {
     struct draw_frames frames = {0};
-    struct draw_frame all = {.name = "all", .module = "", .kind = SONDE_FRAME_NOTE};
-    uint32_t frame = draw_frames_intern(tree, &all);
-    struct draw_node *root = profile_table_add(&tree->nodes, 0);
-    if (frame == PROFILE_TABLE_NONE || !root)
-        return SONDE_OUT_OF_MEMORY;
-    root->frame = frame;
-    root->parent = PROFILE_TABLE_NONE;
     sonde_err err = draw_frames_init(&frames, tree, profile);
     for (size_t i = 0; i < sonde_profile_sample_count(profile) && !err; i++)
         err = add_sample(tree, &frames, profile, options, i);
     draw_frames_finish(&frames);
-    if (err)
-        return err;
-    add_totals(tree);
-    return link_children(tree);
+    return err ? err : draw_tree_complete(tree);
 }
 
 sonde_err draw_tree_build(const struct sonde_profile *profile,
                           const struct draw_tree_options *options, struct draw_tree **tree,
                           struct sonde_diag *diag) {
     size_t types = sonde_profile_type_count(profile);
+    const struct draw_frame all = {.name = "all", .module = "", .kind = SONDE_FRAME_NOTE};
     *tree = NULL;
     if (options->type_index >= types || options->base_index >= types)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the profile only has %zu sample types",
                           types);
-    struct draw_tree *built = calloc(1, sizeof *built);
-    if (!built)
-        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    profile_table_init(&built->frames, sizeof(struct draw_frame));
-    profile_table_init(&built->nodes, sizeof(struct draw_node));
-    sonde_err err = fill(built, profile, options);
-    if (err) {
-        draw_tree_destroy(built);
-        return sonde_fail(diag, err, "cannot build the call tree: %s", sonde_diag_text(NULL, err));
-    }
-    *tree = built;
-    return SONDE_OK;
+    sonde_err err = draw_tree_create(&all, tree);
+    if (!err)
+        err = fill(*tree, profile, options);
+    if (!err)
+        return SONDE_OK;
+    draw_tree_destroy(*tree);
+    *tree = NULL;
+    return sonde_fail(diag, err, "cannot build the call tree: %s", sonde_diag_text(NULL, err));
 }
 
 void draw_tree_destroy(struct draw_tree *tree) {

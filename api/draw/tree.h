@@ -56,6 +56,25 @@ void draw_tree_destroy(struct draw_tree *tree);
 struct draw_node *draw_tree_node(const struct draw_tree *tree, uint32_t number);
 struct draw_frame *draw_tree_frame(const struct draw_tree *tree, uint32_t number);
 const char *draw_tree_name(const struct draw_tree *tree, uint32_t node);
+/* The part of base that is not its children's, if the tree was built without negatives. */
+int64_t draw_tree_base_self(const struct draw_tree *tree, uint32_t node);
+
+/* Building other trees than draw_tree_build's: create one, walk each sample down with
+ * draw_tree_child and add to self (and base) of the last node, then complete it, which computes the
+ * totals and sorts siblings by name. `root` is copied. Errors: SONDE_OUT_OF_MEMORY,
+ * SONDE_TOO_LARGE. */
+SONDE_MUST_USE sonde_err draw_tree_create(const struct draw_frame *root, struct draw_tree **tree);
+/* Returns the number of the equal frame, or of a new one with copied strings; PROFILE_TABLE_NONE
+ * when out of memory. */
+uint32_t draw_tree_intern(struct draw_tree *tree, const struct draw_frame *frame);
+/* Stores the child of parent with that frame, which is added if there is none. The frames of a
+ * stack that is too deep are one node "[deeper frames]". */
+SONDE_MUST_USE sonde_err draw_tree_child(struct draw_tree *tree, uint32_t parent, uint32_t frame,
+                                         uint32_t *node);
+SONDE_MUST_USE sonde_err draw_tree_complete(struct draw_tree *tree);
+/* Computes the totals from self, again after it was changed. Set base to a node's own value first.
+ */
+void draw_tree_add_totals(struct draw_tree *tree);
 
 /* Saturating addition, because values come from outside. */
 static inline int64_t draw_add(int64_t a, int64_t b) {

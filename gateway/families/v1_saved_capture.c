@@ -79,8 +79,8 @@ static sonde_err read_name(struct sonde_slice name, uint64_t *id, int *format,
                    (!text[digits] || (info && strcmp(info->extension, text + digits) == 0));
     if (!is_good)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
-                          "capture: \"%.190s\" is not a number, optionally followed by .svg "
-                          ".pb.gz .collapsed .speedscope.json .txt .callgraph.svg or .prof",
+                          "capture: \"%.190s\" is not a number, optionally followed by the "
+                          "extension of a format, such as .svg or .pb.gz",
                           query_quote(name, quoted));
     for (size_t i = 0; i < digits; i++)
         *id = *id * 10 + (uint64_t)(text[i] - '0');

@@ -3,11 +3,12 @@
 
 #include "proto/sonde/v1/profiler.pb-c.h"
 
-#define BINARY "application/octet-stream"
-#define TEXT   "text/plain; charset=utf-8"
-#define SVG    "image/svg+xml"
-#define JSON   "application/json"
-#define ALL    (FORMATS_CPU | FORMATS_ALLOCATIONS | FORMATS_HEAP)
+#define BINARY   "application/octet-stream"
+#define TEXT     "text/plain; charset=utf-8"
+#define SVG      "image/svg+xml"
+#define JSON     "application/json"
+#define MARKDOWN "text/markdown; charset=utf-8"
+#define ALL      (FORMATS_CPU | FORMATS_ALLOCATIONS | FORMATS_HEAP)
 
 /* A format's first row has its own name; "text" is an alias. */
 static const struct format_info table[] = {
@@ -22,6 +23,12 @@ static const struct format_info table[] = {
     {"legacy", SONDE__V1__FORMAT__LEGACY_HEAP, BINARY, true, FORMATS_HEAP},
     {"heapsnapshot", SONDE__V1__FORMAT__HEAPSNAPSHOT, JSON, true, FORMATS_HEAP},
     {"heapprofile", SONDE__V1__FORMAT__HEAPPROFILE, JSON, true, FORMATS_HEAP},
+    {"firefox", SONDE__V1__FORMAT__FIREFOX, JSON, true, ALL},
+    {"md", SONDE__V1__FORMAT__MARKDOWN, MARKDOWN, false, ALL},
+    {"grafana", SONDE__V1__FORMAT__GRAFANA, JSON, true, ALL},
+    {"deepflow", SONDE__V1__FORMAT__DEEPFLOW_TREE, JSON, true, ALL},
+    {"deepflow-columnar", SONDE__V1__FORMAT__DEEPFLOW_COLUMNAR, JSON, true, ALL},
+    {"flamebearer", SONDE__V1__FORMAT__FLAMEBEARER, JSON, true, ALL},
     {"text", SONDE__V1__FORMAT__JEMALLOC, BINARY, true, FORMATS_HEAP},
     {"text", SONDE__V1__FORMAT__COLLAPSED, TEXT, false, FORMATS_CPU | FORMATS_ALLOCATIONS},
 };

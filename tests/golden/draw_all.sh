@@ -15,6 +15,10 @@ for fixture in server empty hostile diff memory heap trimmed heap_diff empty_hea
     "$draw" speedscope "$fixture" >"$folder/$fixture.speedscope.json"
     "$draw" top "$fixture" >"$folder/$fixture.txt"
     "$draw" proto "$fixture" raw >"$folder/$fixture.pb"
+    "$draw" md "$fixture" >"$folder/$fixture.md"
+    for format in firefox grafana deepflow deepflow-columnar flamebearer; do
+        "$draw" "$format" "$fixture" >"$folder/$fixture.$format.json"
+    done
 done
 for fixture in server empty hostile diff; do
     "$draw" legacy "$fixture" >"$folder/$fixture.prof"

@@ -21,13 +21,35 @@ static void must(bool holds, const char *what) {
     abort();
 }
 
-static struct sonde_buf drawn(const struct sonde_profile *profile, enum sonde_format format) {
+static struct sonde_buf drawn_with(const struct sonde_profile *profile, enum sonde_format format,
+                                   const struct sonde_draw_options *options) {
     /* A snapshot of arbitrary numbers may have a million objects. */
     struct sonde_buf out = {.limit = format == SONDE_FORMAT_HEAPSNAPSHOT ? 1 << 18 : 64 << 20};
     struct sonde_diag diag = {0};
-    sonde_err err = sonde_draw(profile, format, NULL, &out, &diag);
+    sonde_err err = sonde_draw(profile, format, options, &out, &diag);
     must(err == SONDE_OK || err == SONDE_TOO_LARGE, diag.text);
     return out;
+}
+
+static struct sonde_buf drawn(const struct sonde_profile *profile, enum sonde_format format) {
+    return drawn_with(profile, format, NULL);
+}
+
+/* The formats that have options of their own: both sides of a difference, fewer kernel frames. */
+static void check_options(const struct sonde_profile *profile) {
+    static const enum sonde_format formats[] = {SONDE_FORMAT_GRAFANA, SONDE_FORMAT_FLAMEBEARER,
+                                                SONDE_FORMAT_DEEPFLOW_TREE,
+                                                SONDE_FORMAT_DEEPFLOW_COLUMNAR};
+    const struct sonde_draw_options options = {.title = "Total",
+                                               .palette = SONDE_PALETTE_DIFF,
+                                               .base_index = sonde_profile_type_count(profile) - 1,
+                                               .limit_kernel_frames = true,
+                                               .max_kernel_frames = 1};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        struct sonde_buf out = drawn_with(profile, formats[i], &options);
+        must(out.len > 0, "drawn with options");
+        sonde_buf_finish(&out);
+    }
 }
 
 static void check_written_profile(const struct sonde_profile *profile) {
@@ -69,6 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         must(out.len > 0, rows[i].output);
         sonde_buf_finish(&out);
     }
+    check_options(profile);
     sonde_profile_destroy(profile);
     return 0;
 }

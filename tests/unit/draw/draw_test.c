@@ -21,7 +21,7 @@ static char *drawn(const char *output, const char *name, bool merged) {
 TEST(draw_table_has_one_row_for_each_format_and_finds_it_by_each_name) {
     size_t count;
     const struct sonde_format_info *rows = sonde_format_table(&count);
-    CHECK_INT(count, ==, 11);
+    CHECK_INT(count, ==, 17);
     for (size_t i = 0; i < count; i++) {
         char name[64];
         snprintf(name, sizeof name, "capture-7%s", rows[i].extension);
@@ -97,7 +97,7 @@ TEST(draw_of_an_empty_profile_is_never_empty) {
             continue;
         }
         CHECK_INT(sonde_draw(profile, rows[i].format, NULL, &out, NULL), ==, SONDE_OK);
-        CHECK_INT(out.len, >, 10);
+        CHECK_INT(out.len, >=, strlen("[]")); /* DeepFlow's array of no nodes */
         sonde_buf_finish(&out);
         sonde_profile_destroy(profile);
     }

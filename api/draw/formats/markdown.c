@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A summary in Markdown for tickets and for language models: what was measured, the functions with
+ * the largest values of their own, and the heaviest stacks. Its size is bounded: at most ROWS
+ * functions, PATHS stacks, FRAMES frames of a stack and NAME characters of a name.
+ *
+ * Names are code spans. A code span ends at a backtick and a table cell at a bar, so a backtick in
+ * a name becomes an apostrophe, and a bar in a cell is escaped. */
+#include "api/draw/memory.h"
+#include "api/draw/render.h"
+#include "api/draw/tree.h"
+#include "api/utf8.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS      25
+#define PATHS     10
+#define FRAMES    24
+#define OUTERMOST 6 /* of FRAMES, if frames are left out */
+#define NAME      120
+#define COMMENTS  16
+
+struct markdown {
+    struct draw_tree *tree;
+    struct sonde_buf *out;
+    const char *unit;
+};
+
+/* ---- Text ---- */
+
+/* Appends one character of text and returns its length in text. */
+static size_t put_character(struct sonde_buf *out, const char *text, size_t len, bool in_cell) {
+    uint32_t code = 0;
+    size_t step = sonde_utf8_next(text, len, &code);
+    if (step == 0 || draw_is_unfit(code))
+        sonde_buf_puts(out, "\xef\xbf\xbd");
+    else if (code == '`')
+        sonde_buf_putc(out, '\'');
+    else if (code == '|' && in_cell)
+        sonde_buf_puts(out, "\\|");
+    else
+        sonde_buf_append(out, text, step);
+    return step ? step : 1;
+}
+
+static void put_code(struct sonde_buf *out, const char *text, bool in_cell) {
+    size_t len = strlen(text), chars = 0;
+    sonde_buf_putc(out, '`');
+    for (size_t i = 0; i < len && chars < NAME; chars++)
+        i += put_character(out, text + i, len - i, in_cell);
+    if (draw_text_width(text) > NAME)
+        sonde_buf_puts(out, "…");
+    sonde_buf_putc(out, '`');
+}
+
+static void put_share(const struct markdown *state, int64_t value) {
+    draw_value(state->out, value, state->unit);
+    sonde_buf_printf(state->out, " (%.1f %%)", draw_percent(value, state->tree->total));
+}
+
+/* ---- Header ---- */
+
+static void put_header(const struct markdown *state, const struct sonde_profile *profile,
+                       const struct sonde_draw_options *options, const char *type) {
+    const struct sonde_profile_info *info = sonde_profile_info(profile);
+    struct sonde_buf *out = state->out, estimate = {0};
+    const char *title =
+        options->title && options->title[0] ? options->title : draw_program(profile);
+    sonde_buf_puts(out, "# Profile");
+    if (title[0]) {
+        sonde_buf_puts(out, " of ");
+        put_code(out, title, false);
+    }
+    sonde_buf_puts(out, "\n\n- total: ");
+    draw_value(out, state->tree->total, state->unit);
+    sonde_buf_puts(out, " of ");
+    put_code(out, type, false);
+    if (info->duration_ns > 0) {
+        sonde_buf_puts(out, " in ");
+        draw_value(out, info->duration_ns, "nanoseconds");
+    }
+    sonde_buf_putc(out, '\n');
+    draw_memory_estimate(profile, options->type_index, &estimate);
+    if (estimate.len)
+        sonde_buf_printf(out, "- %s\n", estimate.data);
+    sonde_buf_finish(&estimate);
+    size_t comments = sonde_profile_comment_count(profile);
+    for (size_t i = 0; i < comments && i < COMMENTS; i++) {
+        sonde_buf_puts(out, "- ");
+        put_code(out, sonde_profile_comment(profile, i), false);
+        sonde_buf_putc(out, '\n');
+    }
+}
+
+/* ---- Functions ---- */
+
+/* Larger magnitudes first. */
+static int compare_values(int64_t a, int64_t b) {
+    int64_t x = a < 0 ? -(a + 1) : a, y = b < 0 ? -(b + 1) : b;
+    return x == y ? 0 : x > y ? -1 : 1;
+}
+
+static int compare_frames(const void *a, const void *b, void *context) {
+    const struct draw_tree *tree = context;
+    const struct draw_frame *x = draw_tree_frame(tree, *(const uint32_t *)a);
+    const struct draw_frame *y = draw_tree_frame(tree, *(const uint32_t *)b);
+    int order = compare_values(x->flat, y->flat);
+    if (order == 0)
+        order = compare_values(x->cum, y->cum);
+    if (order == 0)
+        order = strcmp(x->name, y->name);
+    return order ? order : strcmp(x->module, y->module);
+}
+
+static void put_function(const struct markdown *state, uint32_t number) {
+    const struct draw_frame *frame = draw_tree_frame(state->tree, number);
+    sonde_buf_puts(state->out, "| ");
+    put_share(state, frame->flat);
+    sonde_buf_puts(state->out, " | ");
+    put_share(state, frame->cum);
+    sonde_buf_puts(state->out, " | ");
+    put_code(state->out, frame->name, true);
+    sonde_buf_puts(state->out, " | ");
+    if (frame->module[0])
+        put_code(state->out, frame->module, true);
+    sonde_buf_puts(state->out, frame->module[0] ? " |\n" : "|\n");
+}
+
+static void put_functions(const struct markdown *state, uint32_t *order) {
+    uint32_t root = draw_tree_node(state->tree, DRAW_TREE_ROOT)->frame, count = 0;
+    for (uint32_t i = 0; i < state->tree->frames.count; i++) {
+        const struct draw_frame *frame = draw_tree_frame(state->tree, i);
+        if (i != root && !frame->is_thread && (frame->flat || frame->cum))
+            order[count++] = i;
+    }
+    qsort_r(order, count, sizeof *order, compare_frames, state->tree);
+    sonde_buf_puts(state->out, "\n## Functions\n\n"
+                               "Self is the value of the function itself, total includes what it "
+                               "called.\n\n"
+                               "| self | total | function | module |\n|---:|---:|---|---|\n");
+    for (uint32_t i = 0; i < count && i < ROWS; i++)
+        put_function(state, order[i]);
+    if (count > ROWS)
+        sonde_buf_printf(state->out, "\n%u more functions are left out.\n", count - ROWS);
+}
+
+/* ---- Paths ---- */
+
+static int compare_nodes(const void *a, const void *b, void *context) {
+    const struct draw_tree *tree = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    int order = compare_values(draw_tree_node(tree, x)->self, draw_tree_node(tree, y)->self);
+    return order ? order : x < y ? -1 : x > y;
+}
+
+static void put_path(const struct markdown *state, uint32_t leaf) {
+    uint32_t path[DRAW_TREE_MAX_DEPTH + 1];
+    uint32_t depth = draw_tree_node(state->tree, leaf)->depth;
+    struct sonde_buf *out = state->out;
+    for (uint32_t at = leaf, i = depth; i > 0; at = draw_tree_node(state->tree, at)->parent)
+        path[i--] = at;
+    put_share(state, draw_tree_node(state->tree, leaf)->self);
+    sonde_buf_puts(out, depth ? ": " : ": no stack");
+    for (uint32_t i = 1; i <= depth; i++) {
+        const struct draw_frame *frame =
+            draw_tree_frame(state->tree, draw_tree_node(state->tree, path[i])->frame);
+        sonde_buf_puts(out, i > 1 ? " → " : "");
+        if (depth > FRAMES && i == OUTERMOST + 1) {
+            sonde_buf_printf(out, "(%u frames) → ", depth - FRAMES);
+            i = depth - (FRAMES - OUTERMOST) + 1;
+            frame = draw_tree_frame(state->tree, draw_tree_node(state->tree, path[i])->frame);
+        }
+        sonde_buf_puts(out, frame->is_thread ? "thread " : "");
+        put_code(out, frame->name, false);
+    }
+    sonde_buf_putc(out, '\n');
+}
+
+static void put_paths(const struct markdown *state, uint32_t *order) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < state->tree->nodes.count; i++)
+        if (draw_tree_node(state->tree, i)->self)
+            order[count++] = i;
+    qsort_r(order, count, sizeof *order, compare_nodes, state->tree);
+    sonde_buf_puts(state->out, "\n## Heaviest stacks\n\nOutermost function first.\n\n");
+    for (uint32_t i = 0; i < count && i < PATHS; i++) {
+        sonde_buf_printf(state->out, "%u. ", i + 1);
+        put_path(state, order[i]);
+    }
+    if (count > PATHS)
+        sonde_buf_printf(state->out, "\n%u more stacks are left out.\n", count - PATHS);
+}
+
+static sonde_err put_document(struct markdown *state, const struct sonde_profile *profile,
+                              const struct sonde_draw_options *options, const char *type) {
+    uint32_t frames = state->tree->frames.count, nodes = state->tree->nodes.count;
+    uint32_t *order = calloc((frames > nodes ? frames : nodes) + 1, sizeof *order);
+    sonde_err err = order ? draw_tree_sum(state->tree) : SONDE_OUT_OF_MEMORY;
+    if (!err) {
+        put_header(state, profile, options, type);
+        if (sonde_profile_sample_count(profile) == 0)
+            sonde_buf_puts(state->out, "\nno samples\n");
+        else {
+            put_functions(state, order);
+            put_paths(state, order);
+        }
+    }
+    free(order);
+    return err;
+}
+
+sonde_err draw_markdown(const struct sonde_profile *profile,
+                        const struct sonde_draw_options *options, struct sonde_buf *out,
+                        struct sonde_diag *diag) {
+    size_t index = draw_time_type(profile, options);
+    struct draw_tree_options tree_options = {
+        .type_index = index, .base_index = index, .merge_threads = options->merge_threads};
+    struct sonde_value_type type = sonde_profile_type(profile, index);
+    struct markdown state = {.out = out, .unit = type.unit};
+    sonde_err err = draw_tree_build(profile, &tree_options, &state.tree, diag);
+    if (err)
+        return err;
+    err = put_document(&state, profile, options, type.type);
+    draw_tree_destroy(state.tree);
+    return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
+}
