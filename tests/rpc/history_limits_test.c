@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Limits of History: how many queries and deliveries run, and how they end early. The store of
+ * these tests answers only when it is told to. */
+#include "service/rpc/history/history.h"
+#include "service/store/store.h"
+#include "tests/rpc/recording.h"
+#include "tests/rpc/setup.h"
+#include "tests/unit/check.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static struct setup setup;
+
+static struct {
+    struct store base;
+    atomic_bool is_open;
+    atomic_uint running, stopped, begun;
+} gate;
+
+static sonde_err wait_at_gate(const struct store_stop *stop) {
+    sonde_err err = SONDE_OK;
+    atomic_fetch_add(&gate.begun, 1);
+    atomic_fetch_add(&gate.running, 1);
+    while (!atomic_load(&gate.is_open) && !err) {
+        err = store_stop_check(stop, NULL);
+        usleep(1000);
+    }
+    atomic_fetch_sub(&gate.running, 1);
+    atomic_fetch_add(&gate.stopped, err != SONDE_OK);
+    return err;
+}
+
+static sonde_err gate_services(struct store *store, const struct store_query *query,
+                               struct sonde_arena *arena, struct store_service **services,
+                               size_t *count, struct sonde_diag *diag) {
+    *count = 0;
+    return wait_at_gate(query->stop);
+}
+
+static sonde_err gate_put(struct store *store, const struct store_batch *batch,
+                          struct store_put_result *result, struct sonde_diag *diag) {
+    result->stored = (uint32_t)batch->window_count;
+    return wait_at_gate(NULL);
+}
+
+static void begin(void) {
+    static const struct store_ops ops = {.services = gate_services, .put = gate_put};
+    atomic_store(&gate.is_open, false);
+    gate.base.ops = &ops;
+    gate.running = gate.stopped = gate.begun = 0;
+    setup_begin_history(&setup, &gate.base, true);
+}
+
+static void ask(struct watcher *watcher, uint32_t deadline_ms) {
+    Sonde__V1__ListServicesRequest request = SONDE__V1__LIST_SERVICES_REQUEST__INIT;
+    *watcher = (struct watcher){.on_message = NULL};
+    watcher_start(watcher, setup.client, &client_list_services, &request.base, deadline_ms);
+}
+
+static bool all_run(void *context) {
+    return atomic_load(&gate.running) == HISTORY_QUERIES;
+}
+
+static bool nothing_runs(void *context) {
+    return atomic_load(&gate.running) == 0;
+}
+
+TEST(four_queries_run_64_wait_and_more_are_refused) {
+    enum { MOST = HISTORY_QUERIES + HISTORY_QUERIES_WAITING };
+    struct watcher running[MOST], refused;
+    struct sonde_diag diag = {0};
+    begin();
+    for (int i = 0; i < HISTORY_QUERIES; i++)
+        ask(&running[i], 60000);
+    CHECK(eventually(all_run, NULL));
+    for (int i = HISTORY_QUERIES; i < MOST; i++)
+        ask(&running[i], 60000);
+    ask(&refused, 60000);
+    CHECK_INT(watcher_end(&refused, &diag), ==, SONDE_TOO_MANY_CAPTURES);
+    CHECK(strstr(diag.text, "4 queries of history are running and 64 wait") != NULL);
+    CHECK_INT(atomic_load(&gate.begun), ==, HISTORY_QUERIES);
+    atomic_store(&gate.is_open, true);
+    for (int i = 0; i < MOST; i++)
+        CHECK_INT(watcher_end(&running[i], NULL), ==, SONDE_OK);
+    CHECK_INT(atomic_load(&gate.begun), ==, MOST);
+    setup_end(&setup);
+}
+
+TEST(a_query_stops_when_its_client_goes_and_one_that_waits_never_begins) {
+    struct watcher running[HISTORY_QUERIES], waiting;
+    begin();
+    for (int i = 0; i < HISTORY_QUERIES; i++)
+        ask(&running[i], 60000);
+    CHECK(eventually(all_run, NULL));
+    ask(&waiting, 50); /* which ends before there is a worker for it */
+    CHECK_INT(watcher_end(&waiting, NULL), ==, SONDE_DEADLINE_EXCEEDED);
+    for (int i = 0; i < HISTORY_QUERIES; i++) {
+        client_call_cancel(running[i].call);
+        CHECK_INT(watcher_end(&running[i], NULL), ==, SONDE_CANCELLED);
+    }
+    CHECK(eventually(nothing_runs, NULL));
+    CHECK_INT(atomic_load(&gate.stopped), ==, HISTORY_QUERIES);
+    setup_end(&setup);
+    CHECK_INT(atomic_load(&gate.begun), ==, HISTORY_QUERIES);
+}
+
+TEST(a_service_that_stops_ends_its_queries) {
+    struct watcher running[HISTORY_QUERIES];
+    begin();
+    for (int i = 0; i < HISTORY_QUERIES; i++)
+        ask(&running[i], 60000);
+    CHECK(eventually(all_run, NULL));
+    setup_stop(&setup, 10);
+    for (int i = 0; i < HISTORY_QUERIES; i++)
+        CHECK(watcher_end(&running[i], NULL) != SONDE_OK);
+    CHECK_INT(atomic_load(&gate.stopped), ==, HISTORY_QUERIES);
+    setup_end(&setup);
+}
+
+static bool some_writes_run(void *context) {
+    return atomic_load(&gate.running) > 0;
+}
+
+TEST(more_deliveries_than_the_limit_are_refused) {
+    struct watcher writes[HISTORY_WRITES], refused = {.on_message = NULL};
+    Sonde__V1__WriteRequest request = SONDE__V1__WRITE_REQUEST__INIT;
+    struct sonde_diag diag = {0};
+    begin();
+    for (int i = 0; i < HISTORY_WRITES; i++) {
+        writes[i] = (struct watcher){.on_message = NULL};
+        watcher_start(&writes[i], setup.client, &client_write, &request.base, 60000);
+    }
+    CHECK(eventually(some_writes_run, NULL));
+    watcher_start(&refused, setup.client, &client_write, &request.base, 60000);
+    CHECK_INT(watcher_end(&refused, &diag), ==, SONDE_TOO_MANY_CAPTURES);
+    CHECK(strstr(diag.text, "the limit is 32") != NULL);
+    atomic_store(&gate.is_open, true);
+    for (int i = 0; i < HISTORY_WRITES; i++)
+        CHECK_INT(watcher_end(&writes[i], NULL), ==, SONDE_OK);
+    setup_end(&setup);
+}
