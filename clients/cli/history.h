@@ -27,9 +27,9 @@ struct history_range {
     int64_t from_unix_ns, until_unix_ns;
 };
 
-/* Reads the times of two options. until NULL = now; from NULL = an hour before until. now_unix_ns is
- * the same for all options of a command. SONDE_INVALID_ARGUMENT, also if the range is empty; diag
- * names the option. */
+/* Reads the times of two options. until NULL = now; from NULL = an hour before until. now_unix_ns
+ * is the same for all options of a command. SONDE_INVALID_ARGUMENT, also if the range is empty;
+ * diag names the option. */
 SONDE_MUST_USE sonde_err history_read_range(const char *from_option, const char *from,
                                             const char *until_option, const char *until,
                                             int64_t now_unix_ns, struct history_range *range,
@@ -39,7 +39,8 @@ int64_t history_now_ns(void);
 /* Fills a selection, which borrows the texts. event and selector may be NULL. */
 void history_select(Sonde__V1__Selection *selection, const char *service, const char *event,
                     const char *selector, const struct history_range *range);
-/* The format for --format and --output, which may be NULL: a table on stdout then. NULL: unknown. */
+/* The format for --format and --output; both NULL: a table on stdout. Returns NULL if it is
+ * unknown. */
 const struct sonde_format_info *history_choose_format(const char *name, const char *path);
 
 /* Makes a query that answers with CaptureEvents, writes the result to the file and prints how

@@ -103,6 +103,19 @@ def test_history_of_all_processes_is_the_host_view():
     check.contains(sonde("history", "-p", status=2)[1], "several hosts: name one in the selector")
 
 
+def test_history_lists_what_was_recorded():
+    out, err = sonde("history", "--list", "--from", "-2h", "--selector", "host = 'a'")
+    heading, redis, echo = out.splitlines()
+    check.equal(heading.split(), ["FIRST", "LAST", "CPU", "SECONDS", "HOSTS", "PROCS", "SERVICE", "EVENTS"])
+    check.equal(redis.split()[-6:], ["1.0", "2", "3", "redis", "on-cpu,", "off-cpu"])
+    check.contains(echo, "{from_unix_ns: ")
+    check.equal(err, "")
+    listed = json.loads(sonde("history", "--list", "--json", "--selector", "host = 'a'")[0])["services"]
+    check.equal((listed[0]["name"], listed[0]["onCpuNs"]), ("redis", "1000000000"))
+    check.contains(listed[1]["name"], "selector: host = 'a'")
+    check.contains(sonde("history", "--list", "--selector", "syntax", status=2)[1], "byte 8: expected a value")
+
+
 def test_a_query_that_fails_leaves_no_file_and_reports_the_services_reason():
     check.contains(sonde("history", "error-IO", "-o", "lost.svg", status=1)[1], "no space left on the device")
     check.contains(sonde("history", "cut", "-o", "lost.svg", status=1)[1], "sonde history: ")
