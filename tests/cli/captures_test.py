@@ -130,8 +130,27 @@ def test_a_service_without_history_says_how_to_record_one():
         for words in (("history",), ("history", "--list"), ("diff", "--base-from", "-2h")):
             check.contains(sonde(*words, "--service", f"{ADDRESS}.without", status=1)[1],
                            "the service records no history; start sonded or `sonde run` with --history")
+        check.equal(history_findings("--service", f"{ADDRESS}.without"), {})
     finally:
         check.stop(without)
+
+
+def history_findings(*words):
+    done = subprocess.run([SONDE, "doctor", "--json", *words], env=environment(), capture_output=True, text=True, check=False)
+    found = [finding for finding in json.loads(done.stdout)["findings"] if finding["subject"] == "history"]
+    return {finding["state"]: finding["text"] for finding in found}
+
+
+def test_doctor_reports_the_state_of_the_history():
+    summary = "sqlite at /var/lib/sonde/history has nothing yet: 12 windows in 0.0 MiB; 0 targets are being recorded"
+    check.equal(history_findings(), {"ok": summary})
+    broken = start_service(f"{ADDRESS}.trouble", "--targets", "trouble")
+    try:
+        check.equal(history_findings("--service", f"{ADDRESS}.trouble"), {
+            "ok": summary, "fix": "nothing is stored: no space left on the device",
+            "note": "7 samples were dropped while recording; 3 windows could not be stored"})
+    finally:
+        check.stop(broken)
 
 
 def test_diff_compares_ranges_of_the_history():

@@ -95,6 +95,14 @@ def test_flags_after_the_command_belong_to_the_command():
     check.equal((status, out), (0, "--http -- -x\n"))
 
 
+def test_history_is_recorded_by_the_private_sonded_if_asked():
+    words = ["sh", "-c", "tr '\\0' ' ' < /proc/$PPID/task/$PPID/children; for p in $(cat /proc/$PPID/task/$PPID/children); do "
+             "tr '\\0' ' ' < /proc/$p/cmdline; echo; done"]
+    lines = lambda *flags: [line for line in run(*flags, "--", *words)[1].splitlines() if "/sonded " in line]
+    assert " --history " in lines("--history")[0] + " ", lines("--history")
+    assert " --history " not in lines()[0] + " ", lines()
+
+
 def test_a_killed_command_exits_with_128_plus_the_signal():
     check.equal(run("--", "sh", "-c", "kill -9 $$")[0], 128 + 9, "status")
     check.equal(run("--", "sh", "-c", "kill -TERM $$")[0], 128 + 15, "status")

@@ -52,7 +52,7 @@ def test_usage_errors_exit_with_2_and_print_the_usage():
                   ("heap", "status", "-i", "1"), ("heap", "on", "-o", "x.heap"), ("heap", "list", "--all-one"),
                   ("diff",), ("diff", "1"), ("diff", "1", "redis"), ("diff", "1", "2", "3"), ("diff", "0", "1"),
                   ("diff", "1", "2", "-o", "x.unknown"), ("captures", "redis"), ("captures", "1", "2"),
-                  ("diff", "--base-from", "-2h", "1", "2"), ("diff", "redis", "--from", "-1h"), ("diff", "--base-from", "x"),
+                  ("run", "--socket", "s", "--history", "--", "true"), ("diff", "--base-from", "-2h", "1", "2"), ("diff", "redis", "--from", "-1h"), ("diff", "--base-from", "x"),
                   ("diff", "--base-from", "-2h", "-n"), ("diff", "--base-from", "-2h", "-t", "cpu"),
                   ("diff", "--base-from", "-2h", "--base-until", "-3h"), ("history", "a", "b"), ("history", "--from", "1h"),
                   ("history", "--until", "-1"), ("history", "--from", "now"), ("history", "-o", "x.unknown"),

@@ -7,7 +7,7 @@
     idle              nothing matches
     any other name    everything works
 
-Unknown events match nothing. Every result repeats the request, so that tests can check what arrived. A selector that contains
+Nothing can be stored while a target called "trouble" is attached. Unknown events match nothing. Every result repeats the request, so that tests can check what arrived. A selector that contains
 "syntax" is malformed; the host view needs a selector that names a host."""
 
 import json
@@ -21,6 +21,7 @@ EVENTS = ("", "on-cpu", "off-cpu", "mem-alloc", "mem-inuse")
 STACKS = {"[t] main;main;compute": 40, "[t] main;main": 10, "[t] worker;start_thread;[l] poll": 5}
 TOTALS = {"[p] process-exporte": 25, "[p] deepflow-agent;[t] stats-collector": 33}
 SELECTOR = "byte 8: expected a value in quotes or a number"
+TROUBLE = {"trouble": "no space left on the device", "dropped": 7, "lost_windows": 3}
 STATEMENT = "SELECT stack, sum(value) FROM samples WHERE service = ?1 GROUP BY stack"
 
 
@@ -142,7 +143,8 @@ class History:
         return self.m.ListLabelValuesResponse(values=["a", self.echo(request)])
 
     def GetHistoryInfo(self, request, context):
-        return self.m.HistoryInfo(engine="sqlite", place="/var/lib/sonde/history", windows=12, samples=55, keep_s=604800)
+        return self.m.HistoryInfo(engine="sqlite", place="/var/lib/sonde/history", windows=12, samples=55, keep_s=604800,
+                                  **(TROUBLE if "trouble" in [target.name for target in self.service.targets] else {}))
 
 
 METHODS = {  # name: (request, streams)

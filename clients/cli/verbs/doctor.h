@@ -2,7 +2,7 @@
  *
  * The findings of `sonde doctor`: each is "ok", "note" or "fix", with a command or setting that
  * fixes the problem. The checks of this machine are in doctor_machine.c, those that call sonded in
- * doctor_service.c. Main thread only. */
+ * doctor_service.c and doctor_history.c. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_DOCTOR_H
 #define SONDE_CLIENTS_CLI_VERBS_DOCTOR_H
 
@@ -35,5 +35,7 @@ void doctor_check_limits(struct doctor *doctor);
 void doctor_check_data(struct doctor *doctor);
 /* Whether sonded is reachable and of this version; its targets, their clocks and their symbols. */
 void doctor_check_service(struct doctor *doctor);
+/* Size, age and gaps of what the service records. Reports nothing if it has no history. */
+void doctor_check_history(struct doctor *doctor, struct service *service);
 
 #endif

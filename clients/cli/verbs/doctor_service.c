@@ -99,6 +99,7 @@ void doctor_check_service(struct doctor *doctor) {
         check_info(doctor, &service, (const Sonde__V1__Info *)answer);
         protobuf_c_message_free_unpacked(answer, NULL);
         check_targets(doctor, &service);
+        doctor_check_history(doctor, &service);
     }
     service_close(&service);
 }

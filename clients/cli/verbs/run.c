@@ -26,7 +26,7 @@
 struct settings {
     const char *name, *http, *socket, *data_dir;
     struct sonde_option_list grpc;
-    bool heap, insecure, verbose;
+    bool heap, history, insecure, verbose;
 };
 
 struct run {
@@ -87,6 +87,8 @@ static void prepare_sonded(struct run *run) {
         helper_add(sonded, "--data-dir");
         helper_add(sonded, run->settings.data_dir);
     }
+    if (run->settings.history)
+        helper_add(sonded, "--history");
     if (run->settings.insecure)
         helper_add(sonded, "--insecure");
 }
@@ -223,10 +225,10 @@ static int on_run(int argc, char **argv) {
         return status;
     if (argc < 2)
         return cli_usage(&verb_run, "no command given; use `sonde run -- COMMAND`");
-    if (run.settings.socket && (run.settings.http || run.settings.grpc.count))
-        return cli_usage(
-            &verb_run,
-            "--socket joins a running sonded and cannot be combined with --http or --grpc");
+    if (run.settings.socket &&
+        (run.settings.http || run.settings.grpc.count || run.settings.history))
+        return cli_usage(&verb_run, "--socket joins a running sonded and cannot be combined with "
+                                    "--http, --grpc or --history");
     struct sonde_diag diag = {0};
     status = start_and_run(&run, argv + 1, &diag);
     if (diag.text[0])
@@ -243,6 +245,8 @@ static const struct sonde_option table[] = {
      "also serve gRPC at unix:PATH or HOST:PORT; may be repeated"},
     {"heap", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, heap), 0, 0,
      "prepare jemalloc for heap profiling (adds prof:true to MALLOC_CONF)"},
+    {"history", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, history), 0, 0,
+     "record the target continuously; `sonde history` shows any range of it"},
     {"socket", 's', "PATH", "SONDE_SOCKET", SONDE_OPTION_TEXT, offsetof(struct settings, socket), 0,
      0, "join the sonded that listens for guests here; start nothing else"},
     {"data-dir", 0, "DIR", "SONDE_DATA_DIR", SONDE_OPTION_TEXT, offsetof(struct settings, data_dir),
