@@ -22,14 +22,19 @@ int64_t profile_multiply(int64_t a, int64_t b) {
     return (a > 0) == (b > 0) ? INT64_MAX : INT64_MIN;
 }
 
-sonde_err profile_reserve(const struct sonde_profile *profile, const struct profile_table *table,
-                          size_t bytes) {
+size_t sonde_profile_bytes(const struct sonde_profile *profile) {
     const struct profile_table *const tables[] = {&profile->strings,   &profile->mappings,
                                                   &profile->functions, &profile->locations,
                                                   &profile->samples,   &profile->comments};
-    size_t used = profile->arena.total + profile->adopted_bytes + profile_table_growth(table);
+    size_t used = profile->arena.total + profile->adopted_bytes;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         used += profile_table_bytes(tables[i]);
+    return used;
+}
+
+sonde_err profile_reserve(const struct sonde_profile *profile, const struct profile_table *table,
+                          size_t bytes) {
+    size_t used = sonde_profile_bytes(profile) + profile_table_growth(table);
     if (bytes > profile->limit_bytes || used > profile->limit_bytes - bytes)
         return SONDE_TOO_LARGE;
     return SONDE_OK;

@@ -128,6 +128,7 @@ SONDE_MUST_USE sonde_err sonde_profile_add_comment(struct sonde_profile *, const
 void sonde_profile_set_info(struct sonde_profile *, const struct sonde_profile_info *);
 
 /* Reading. */
+size_t sonde_profile_bytes(const struct sonde_profile *); /* memory in use */
 const struct sonde_profile_info *sonde_profile_info(const struct sonde_profile *);
 size_t sonde_profile_type_count(const struct sonde_profile *);
 struct sonde_value_type sonde_profile_type(const struct sonde_profile *, size_t index);

@@ -245,6 +245,7 @@ sonde_err record_create(struct engine *engine, const struct record_options *opti
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     recorder->engine = engine;
     recorder->options = *options;
+    recorder->now_ms = options->now_monotonic_ms;
     lock_init(&recorder->lock, LOCK_RECORDER);
     pthread_cond_init(&recorder->idle, NULL);
     sonde_err err = engine_watch(engine, on_target, recorder, &recorder->watch);

@@ -35,6 +35,7 @@ struct record {
 
 struct record_options {
     uint32_t frequency_hz, window_ms, heap_ms;
+    uint64_t now_monotonic_ms; /* as for record_tick */
     double max_overhead;
     uint32_t off_cpu_ms; /* interval at which to look at blocked threads; 0 = no off-CPU time */
     void (*on_record)(void *context, const struct record *record);

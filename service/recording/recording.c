@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/recording/recording.h"
+
+#include "service/engine/record/record.h"
+#include "service/locks.h"
+#include "service/recording/batch.h"
+#include "service/recording/identity.h"
+#include "service/recording/queue.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NS_PER_S 1000000000ll
+
+struct recording {
+    struct recording_options options;
+    struct queue *queue;
+    struct recorder *recorder;
+    struct totals *totals;
+    struct batch batch; /* the writer's */
+    int64_t maintain_s; /* monotonic: when to do so next */
+    pthread_t writer, clock;
+    bool has_writer, has_clock;
+    _Atomic bool is_finished; /* record_finish was called */
+    bool has_logged_labels, has_logged_refusal;
+
+    struct lock lock; /* guards what follows */
+    pthread_cond_t stop;
+    bool is_stopping;
+    char trouble[256];
+};
+
+static int64_t now_ns(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
+static void log_line(struct recording *recording, const char *what, const char *text) {
+    char line[512];
+    snprintf(line, sizeof line, "%s%.400s", what, text);
+    if (recording->options.log)
+        recording->options.log(line);
+}
+
+static void set_trouble(struct recording *recording, const char *text) {
+    lock_take(&recording->lock);
+    snprintf(recording->trouble, sizeof recording->trouble, "%s", text);
+    lock_drop(&recording->lock);
+}
+
+/* Waits until a time on the real-time clock; false if the recording is stopping. */
+static bool wait_until(struct recording *recording, int64_t unix_ns) {
+    const struct timespec until = {unix_ns / NS_PER_S, unix_ns % NS_PER_S};
+    int failed = 0;
+    lock_take(&recording->lock);
+    while (!recording->is_stopping && !failed)
+        failed = pthread_cond_timedwait(&recording->stop, &recording->lock.mutex, &until);
+    bool goes_on = !recording->is_stopping;
+    lock_drop(&recording->lock);
+    return goes_on;
+}
+
+static void finish_recorder(struct recording *recording) {
+    if (!atomic_exchange(&recording->is_finished, true))
+        record_finish(recording->recorder);
+}
+
+/* ---- The writer ---- */
+
+static void give_up(struct recording *recording, const char *text) {
+    set_trouble(recording, text);
+    log_line(recording, "history has ended, the service goes on without it: ", text);
+    queue_close(recording->queue);
+    finish_recorder(recording);
+}
+
+/* Repeats a batch that the store cannot take now; false if the store will never take another. */
+static bool put(struct recording *recording) {
+    struct store_batch batch = batch_get(&recording->batch);
+    struct store_put_result result;
+    struct sonde_diag diag = {0};
+    bool goes_on = true;
+    int64_t pause_s = RECORDING_RETRY_S;
+    sonde_err err = store_put(recording->options.store, &batch, &result, &diag);
+    while (err == SONDE_UNAVAILABLE && goes_on) {
+        set_trouble(recording, sonde_diag_text(&diag, err));
+        goes_on = wait_until(recording, now_ns(CLOCK_REALTIME) + pause_s * NS_PER_S);
+        pause_s = pause_s * 2 < RECORDING_MAX_RETRY_S ? pause_s * 2 : RECORDING_MAX_RETRY_S;
+        diag = (struct sonde_diag){0};
+        err = store_put(recording->options.store, &batch, &result, &diag);
+    }
+    if (!err) {
+        set_trouble(recording, "");
+        return true;
+    }
+    queue_count_lost(recording->queue, batch.window_count);
+    batch_forget(&recording->batch);
+    if (err == SONDE_IO || err == SONDE_CORRUPT) {
+        give_up(recording, sonde_diag_text(&diag, err));
+        return false;
+    }
+    if (!recording->has_logged_refusal)
+        log_line(recording, "history: windows were not stored: ", sonde_diag_text(&diag, err));
+    recording->has_logged_refusal = true;
+    return true;
+}
+
+/* The first mistake in a target's SONDE_LABELS is reported, so that its author finds it. */
+static void report_labels(struct recording *recording, const struct queue_item *item) {
+    char line[256];
+    if (recording->has_logged_labels)
+        return;
+    recording->has_logged_labels = true;
+    snprintf(line, sizeof line,
+             "SONDE_LABELS of %.64s, pid %d: a pair is ignored; write NAME=VALUE,... with names of "
+             "letters, digits and _.-/ that Sonde does not use itself",
+             item->target.name, (int)item->target.pid);
+    log_line(recording, "", line);
+}
+
+static void add_item(struct recording *recording, const struct queue_item *item) {
+    uint32_t refused = 0;
+    sonde_err err = item->record.profile
+                        ? batch_add(&recording->batch, &item->record, item->lost, &refused)
+                        : batch_add_totals(&recording->batch, item->rows, item->row_count,
+                                           item->record.begin_unix_ns, item->record.end_unix_ns);
+    if (err)
+        queue_count_lost(recording->queue, 1);
+    if (refused)
+        report_labels(recording, item);
+}
+
+/* False if the store has failed for good. */
+static bool write_list(struct recording *recording, struct queue_item *list) {
+    for (const struct queue_item *item = list; item; item = item->next)
+        add_item(recording, item);
+    bool goes_on = put(recording);
+    batch_clear(&recording->batch);
+    queue_free(list);
+    return goes_on;
+}
+
+/* False if the store has failed for good. */
+static bool maintain(struct recording *recording) {
+    struct sonde_diag diag = {0};
+    int64_t now_s = now_ns(CLOCK_MONOTONIC) / NS_PER_S;
+    if (now_s < recording->maintain_s)
+        return true;
+    struct store *store = recording->options.store;
+    sonde_err err = store->ops->maintain(store, now_ns(CLOCK_REALTIME) / NS_PER_S, &diag);
+    recording->maintain_s = now_ns(CLOCK_MONOTONIC) / NS_PER_S + RECORDING_MAINTAIN_S;
+    if (err != SONDE_IO && err != SONDE_CORRUPT)
+        return true; /* what could not be done now is done later */
+    give_up(recording, sonde_diag_text(&diag, err));
+    return false;
+}
+
+static void *run_writer(void *context) {
+    struct recording *recording = context;
+    bool goes_on = true, is_last = false;
+    pthread_setname_np(pthread_self(), "history");
+    while (goes_on && !is_last) {
+        lock_take(&recording->lock);
+        bool is_stopping = recording->is_stopping;
+        lock_drop(&recording->lock);
+        struct queue_item *list = queue_take(recording->queue, RECORDING_BATCH_BYTES, 1000);
+        is_last = is_stopping && !list;
+        if (list)
+            goes_on = write_list(recording, list);
+        else if (!is_stopping)
+            goes_on = maintain(recording);
+        if (list && goes_on && !is_stopping)
+            (void)wait_until(recording,
+                             now_ns(CLOCK_REALTIME) + RECORDING_GATHER_MS * (NS_PER_S / 1000));
+    }
+    return NULL;
+}
+
+/* ---- The clock ---- */
+
+static void scan(struct recording *recording, int64_t *last_ns) {
+    const struct totals_row *rows;
+    size_t count;
+    int64_t now = now_ns(CLOCK_REALTIME);
+    sonde_err err = totals_scan(recording->totals, &rows, &count, NULL);
+    if (!err && *last_ns && count > 0)
+        queue_add_totals(recording->queue, rows, count, *last_ns, now);
+    *last_ns = err ? 0 : now;
+}
+
+/* Wakes up at each full second. */
+static void *run_clock(void *context) {
+    struct recording *recording = context;
+    int64_t window_ns = recording->options.window_ms * (NS_PER_S / 1000);
+    int64_t now = now_ns(CLOCK_REALTIME), last_scan_ns = 0;
+    int64_t next_scan_ns = now;
+    pthread_setname_np(pthread_self(), "history-clock");
+    do {
+        record_tick(recording->recorder, (uint64_t)(now_ns(CLOCK_MONOTONIC) / 1000000));
+        now = now_ns(CLOCK_REALTIME);
+        if (now >= next_scan_ns || now < next_scan_ns - 2 * window_ns) {
+            scan(recording, &last_scan_ns);
+            next_scan_ns = now - now % window_ns + window_ns;
+        }
+        now = now_ns(CLOCK_REALTIME);
+        int64_t second_ns = now - now % NS_PER_S + NS_PER_S;
+        now = next_scan_ns < second_ns ? next_scan_ns : second_ns;
+    } while (wait_until(recording, now) && !atomic_load(&recording->is_finished));
+    return NULL;
+}
+
+/* ---- The recording ---- */
+
+static void on_record(void *context, const struct record *record) {
+    queue_add_record(((struct recording *)context)->queue, record);
+}
+
+static sonde_err begin(struct recording *recording, struct sonde_diag *diag) {
+    const struct recording_options *options = &recording->options;
+    const struct record_options record = {
+        .frequency_hz = options->frequency_hz,
+        .window_ms = options->window_ms,
+        .heap_ms = RECORD_HEAP_MS,
+        .now_monotonic_ms = (uint64_t)(now_ns(CLOCK_MONOTONIC) / 1000000),
+        .max_overhead = RECORDING_MAX_OVERHEAD,
+        .off_cpu_ms = options->off_cpu_ms,
+        .on_record = on_record,
+        .context = recording,
+    };
+    struct identity identity;
+    char host[256] = "";
+    sonde_err err = identity_begin(options->dir, &identity, diag);
+    if (err)
+        return err;
+    gethostname(host, sizeof host - 1);
+    batch_init(&recording->batch, identity.source, identity.epoch, host);
+    recording->queue = queue_create(options->queue_bytes);
+    recording->totals = totals_create("/proc", NULL);
+    if (!recording->queue || !recording->totals)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    err = record_create(options->engine, &record, &recording->recorder, diag);
+    if (err)
+        return err;
+    recording->has_writer = pthread_create(&recording->writer, NULL, run_writer, recording) == 0;
+    recording->has_clock = pthread_create(&recording->clock, NULL, run_clock, recording) == 0;
+    if (recording->has_writer && recording->has_clock)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "a thread cannot be started");
+}
+
+sonde_err recording_start(const struct recording_options *options, struct recording **created,
+                          struct sonde_diag *diag) {
+    struct recording *recording = calloc(1, sizeof *recording);
+    *created = NULL;
+    if (!recording)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    recording->options = *options;
+    if (!options->frequency_hz)
+        recording->options.frequency_hz = RECORDING_HZ;
+    if (!options->window_ms)
+        recording->options.window_ms = RECORD_WINDOW_MS;
+    if (!options->queue_bytes)
+        recording->options.queue_bytes = QUEUE_BYTES;
+    lock_init(&recording->lock, LOCK_RECORDING);
+    pthread_cond_init(&recording->stop, NULL);
+    sonde_err err = begin(recording, diag);
+    *created = recording;
+    return err;
+}
+
+void recording_state(struct recording *recording, struct recording_state *state) {
+    bool is_finished = atomic_load(&recording->is_finished);
+    *state = (struct recording_state){
+        .targets = is_finished ? 0 : record_count(recording->recorder),
+        .lost_windows = queue_lost(recording->queue),
+    };
+    lock_take(&recording->lock);
+    memcpy(state->trouble, recording->trouble, sizeof state->trouble);
+    lock_drop(&recording->lock);
+}
+
+void recording_finish(struct recording *recording) {
+    if (!recording)
+        return;
+    if (recording->recorder)
+        finish_recorder(recording);
+    lock_take(&recording->lock);
+    recording->is_stopping = true;
+    pthread_cond_broadcast(&recording->stop);
+    lock_drop(&recording->lock);
+    if (recording->queue)
+        queue_wake(recording->queue);
+    if (recording->has_clock)
+        pthread_join(recording->clock, NULL);
+    if (recording->has_writer)
+        pthread_join(recording->writer, NULL);
+    recording->has_clock = recording->has_writer = false;
+}
+
+void recording_destroy(struct recording *recording) {
+    if (!recording)
+        return;
+    recording_finish(recording);
+    record_destroy(recording->recorder);
+    queue_destroy(recording->queue);
+    totals_destroy(recording->totals);
+    batch_finish(&recording->batch);
+    pthread_cond_destroy(&recording->stop);
+    lock_finish(&recording->lock);
+    free(recording);
+}

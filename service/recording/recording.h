@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Keeps history: what the engine's recorder delivers, and the CPU time of every process, go to a
+ * store.
+ *
+ *     engine's workers ── records ──▶ queue ──▶ writer thread ── batches ──▶ store
+ *     clock thread ───── totals ─────▶
+ *
+ * A store that is unavailable for a while is tried again; meanwhile the queue fills up, and what
+ * does not fit is counted. A store that fails for good ends the recording with one message, and the
+ * service goes on without it.
+ *
+ * Thread safety: one thread starts, finishes and destroys; recording_state from any thread. */
+#ifndef SONDE_SERVICE_RECORDING_RECORDING_H
+#define SONDE_SERVICE_RECORDING_RECORDING_H
+
+#include "service/engine/engine.h"
+#include "service/store/store.h"
+
+#define RECORDING_HZ           19
+#define RECORDING_MAX_OVERHEAD 0.005 /* of a target's CPU time */
+#define RECORDING_BATCH_BYTES  (8u << 20)
+#define RECORDING_GATHER_MS    300 /* windows of many targets end together: one batch */
+#define RECORDING_MAINTAIN_S   60
+#define RECORDING_RETRY_S      1 /* the first pause after a failure; it doubles */
+#define RECORDING_MAX_RETRY_S  30
+
+struct recording;
+
+struct recording_options {
+    struct engine *engine;
+    struct store *store; /* must outlive the recording */
+    const char *dir;     /* exists; for the delivery identity (identity.h) */
+    uint32_t frequency_hz, window_ms, off_cpu_ms; /* 0 = 19 Hz, 10 s, no off-CPU time */
+    size_t queue_bytes;                           /* 0 = 64 MiB */
+    void (*log)(const char *line);
+};
+
+struct recording_state {
+    uint32_t targets;      /* processes that are being recorded */
+    uint64_t lost_windows; /* since the start */
+    char trouble[256];     /* why nothing is stored at the moment; "" = all is well */
+};
+
+/* SONDE_IO, SONDE_OUT_OF_MEMORY: nothing is recorded. */
+SONDE_MUST_USE sonde_err recording_start(const struct recording_options *options,
+                                         struct recording **recording, struct sonde_diag *diag);
+void recording_state(struct recording *recording, struct recording_state *state);
+/* Ends the windows and stores them, which takes a few seconds at most. Before engine_destroy. */
+void recording_finish(struct recording *recording); /* NULL is fine */
+/* After engine_destroy. NULL is fine. */
+void recording_destroy(struct recording *recording);
+
+#endif

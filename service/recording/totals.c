@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Both scans' processes are sorted by pid, and each one's threads by tid, so that they are compared
+ * like two sorted lists. */
+#include "service/recording/totals.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A process that used less since its clock was read is left for a later scan. */
+#define MIN_NS 1000000u
+
+struct thread {
+    pid_t tid;
+    uint64_t cpu_ns;
+};
+
+struct process {
+    pid_t pid;
+    uint64_t start_ticks, cpu_ns;
+    struct thread *threads; /* NULL if there is only one, or no room for them */
+    bool has_no_room;
+    uint32_t thread_count;
+};
+
+struct totals {
+    char proc[256];
+    uint64_t (*process_cpu_ns)(pid_t pid);
+    struct process *processes;
+    size_t process_count;
+    uint32_t threads, max_threads; /* of all processes */
+    bool has_scanned;
+    struct totals_row *rows;
+    size_t row_count, row_capacity;
+    bool is_out_of_memory;
+};
+
+static uint64_t kernel_cpu_ns(pid_t pid) {
+    clockid_t clock;
+    struct timespec used;
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
+        return 0;
+    return (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+}
+
+struct totals *totals_create(const char *proc, uint64_t (*process_cpu_ns)(pid_t pid)) {
+    struct totals *totals = calloc(1, sizeof *totals);
+    if (!totals)
+        return NULL;
+    snprintf(totals->proc, sizeof totals->proc, "%s", proc);
+    totals->max_threads = TOTALS_MAX_THREADS;
+    totals->process_cpu_ns = process_cpu_ns ? process_cpu_ns : kernel_cpu_ns;
+    return totals;
+}
+
+static void free_processes(struct process *processes, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        free(processes[i].threads);
+    free(processes);
+}
+
+void totals_limit_threads(struct totals *totals, uint32_t max_threads) {
+    totals->max_threads = max_threads;
+}
+
+void totals_destroy(struct totals *totals) {
+    if (!totals)
+        return;
+    free_processes(totals->processes, totals->process_count);
+    free(totals->rows);
+    free(totals);
+}
+
+/* ---- Reading /proc ---- */
+
+static int by_number(const void *a, const void *b) {
+    pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
+    return (left > right) - (left < right);
+}
+
+/* The directory's entries that are numbers, sorted; the caller frees them. */
+static sonde_err list_numbers(const char *path, size_t limit, pid_t **numbers, size_t *count) {
+    size_t capacity = 0;
+    sonde_err err = SONDE_OK;
+    DIR *dir = opendir(path);
+    *numbers = NULL;
+    *count = 0;
+    if (!dir)
+        return SONDE_IO;
+    for (struct dirent *entry; !err && *count < limit && (entry = readdir(dir)) != NULL;) {
+        pid_t number = (pid_t)strtol(entry->d_name, NULL, 10);
+        if (number <= 0)
+            continue;
+        if (*count == capacity) {
+            capacity = capacity ? capacity * 2 : 64;
+            pid_t *larger = realloc(*numbers, capacity * sizeof *larger);
+            if (!larger)
+                err = SONDE_OUT_OF_MEMORY;
+            else
+                *numbers = larger;
+        }
+        if (!err)
+            (*numbers)[(*count)++] = number;
+    }
+    closedir(dir);
+    if (*count > 1)
+        qsort(*numbers, *count, sizeof **numbers, by_number);
+    return err;
+}
+
+/* The length of what was read, 0 if that failed. */
+static size_t read_file(const char *path, char *text, size_t size) {
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, size - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = 0;
+    return len > 0 ? (size_t)len : 0;
+}
+
+struct stat_line {
+    char comm[16];
+    uint32_t threads;
+    uint64_t start_ticks;
+};
+
+static void copy_comm(char to[16], const char *from, size_t len) {
+    len = len < 15 ? len : 15;
+    for (size_t i = 0; i < len; i++)
+        to[i] = from[i] >= ' ' && from[i] < 0x7f ? from[i] : '?';
+    to[len] = 0;
+}
+
+static bool read_stat(const struct totals *totals, pid_t pid, struct stat_line *line) {
+    char path[320], text[1024];
+    snprintf(path, sizeof path, "%s/%d/stat", totals->proc, (int)pid);
+    read_file(path, text, sizeof text);
+    const char *open = strchr(text, '('), *close = strrchr(text, ')');
+    unsigned long long threads, start;
+    if (!open || !close || close < open ||
+        sscanf(close + 1,
+               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %llu %*d %llu",
+               &threads, &start) != 2)
+        return false;
+    copy_comm(line->comm, open + 1, (size_t)(close - open - 1));
+    line->threads = (uint32_t)threads;
+    line->start_ticks = start;
+    return true;
+}
+
+/* 0 if the thread is gone. */
+static uint64_t read_thread_ns(const struct totals *totals, pid_t pid, pid_t tid) {
+    char path[320], text[128];
+    snprintf(path, sizeof path, "%s/%d/task/%d/schedstat", totals->proc, (int)pid, (int)tid);
+    return read_file(path, text, sizeof text) ? strtoull(text, NULL, 10) : 0;
+}
+
+static void read_thread_name(const struct totals *totals, pid_t pid, pid_t tid, char name[16]) {
+    char path[320], text[64];
+    snprintf(path, sizeof path, "%s/%d/task/%d/comm", totals->proc, (int)pid, (int)tid);
+    read_file(path, text, sizeof text);
+    copy_comm(name, text, strcspn(text, "\n"));
+    if (!name[0])
+        strcpy(name, "(unnamed)");
+}
+
+/* ---- Rows ---- */
+
+static void add_row(struct totals *totals, const char *process, const char *thread,
+                    uint64_t cpu_ns) {
+    if (cpu_ns == 0 || totals->is_out_of_memory)
+        return;
+    if (totals->row_count == totals->row_capacity) {
+        size_t capacity = totals->row_capacity ? totals->row_capacity * 2 : 64;
+        struct totals_row *rows = realloc(totals->rows, capacity * sizeof *rows);
+        totals->is_out_of_memory = !rows;
+        if (!rows)
+            return;
+        totals->rows = rows;
+        totals->row_capacity = capacity;
+    }
+    struct totals_row *row = &totals->rows[totals->row_count++];
+    snprintf(row->process, sizeof row->process, "%s", process);
+    snprintf(row->thread, sizeof row->thread, "%s", thread);
+    row->cpu_ns = (int64_t)cpu_ns;
+}
+
+static int by_names(const void *a, const void *b) {
+    const struct totals_row *left = a, *right = b;
+    int order = strcmp(left->process, right->process);
+    return order ? order : strcmp(left->thread, right->thread);
+}
+
+static int by_time(const void *a, const void *b) {
+    const struct totals_row *left = a, *right = b;
+    if (left->cpu_ns != right->cpu_ns)
+        return left->cpu_ns < right->cpu_ns ? 1 : -1;
+    return by_names(a, b);
+}
+
+/* Adds up rows with equal names, and those beyond the limit. */
+static void merge_rows(struct totals *totals) {
+    struct totals_row *rows = totals->rows;
+    size_t count = 0;
+    if (totals->row_count > 1)
+        qsort(rows, totals->row_count, sizeof *rows, by_names);
+    for (size_t i = 0; i < totals->row_count; i++) {
+        if (count > 0 && by_names(&rows[count - 1], &rows[i]) == 0)
+            rows[count - 1].cpu_ns += rows[i].cpu_ns;
+        else
+            rows[count++] = rows[i];
+    }
+    if (count > 1)
+        qsort(rows, count, sizeof *rows, by_time);
+    for (size_t i = TOTALS_MAX_ROWS; i < count; i++)
+        rows[TOTALS_MAX_ROWS - 1].cpu_ns += rows[i].cpu_ns;
+    if (count > TOTALS_MAX_ROWS) {
+        count = TOTALS_MAX_ROWS;
+        strcpy(rows[count - 1].process, "(other)");
+        rows[count - 1].thread[0] = 0;
+    }
+    totals->row_count = count;
+}
+
+/* ---- Comparing ---- */
+
+static uint64_t growth(uint64_t now, uint64_t before) {
+    return now > before ? now - before : 0;
+}
+
+/* What a thread's clock showed at the last scan. A thread that was alone then had its process's. */
+static uint64_t thread_before(const struct process *old, pid_t tid, size_t *at) {
+    if (!old->threads)
+        return tid == old->pid ? old->cpu_ns : 0;
+    while (*at < old->thread_count && old->threads[*at].tid < tid)
+        (*at)++;
+    return *at < old->thread_count && old->threads[*at].tid == tid ? old->threads[*at].cpu_ns : 0;
+}
+
+/* Reads the threads' clocks and adds their rows; returns the sum of the rows. */
+static uint64_t compare_threads(struct totals *totals, struct process *now,
+                                const struct process *old, const char *comm, bool is_first) {
+    char path[320];
+    pid_t *tids;
+    size_t count, at = 0;
+    uint64_t sum = 0;
+    snprintf(path, sizeof path, "%s/%d/task", totals->proc, (int)now->pid);
+    sonde_err err = list_numbers(path, totals->max_threads - totals->threads, &tids, &count);
+    now->threads = !err && count > 0 ? calloc(count, sizeof *now->threads) : NULL;
+    for (size_t i = 0; now->threads && i < count; i++) {
+        struct thread *thread = &now->threads[now->thread_count++];
+        *thread = (struct thread){tids[i], read_thread_ns(totals, now->pid, tids[i])};
+        uint64_t used_ns = growth(thread->cpu_ns, thread_before(old, tids[i], &at));
+        if (is_first || used_ns == 0)
+            continue;
+        char name[16] = "";
+        if (thread->tid != now->pid)
+            read_thread_name(totals, now->pid, thread->tid, name);
+        add_row(totals, comm, name, used_ns);
+        sum += used_ns;
+    }
+    totals->threads += now->thread_count;
+    free(tids);
+    return sum;
+}
+
+/* old: what is known of the process; all zero if it is new. */
+static void compare_process(struct totals *totals, struct process *now, const struct process *old,
+                            const struct stat_line *line) {
+    bool is_first = !totals->has_scanned;
+    bool has_threads = line->threads > 1 || old->threads;
+    uint64_t used_ns = is_first ? 0 : growth(now->cpu_ns, old->cpu_ns), sum = 0;
+    now->has_no_room = has_threads && totals->threads + line->threads > totals->max_threads;
+    if (has_threads && !now->has_no_room)
+        sum = compare_threads(totals, now, old, line->comm, is_first || old->has_no_room);
+    bool is_split = now->threads && !old->has_no_room;
+    /* The threads' clocks are read a little later than the process's. */
+    uint64_t noise_ns = is_split ? used_ns / 100 + MIN_NS : 0;
+    if (growth(used_ns, sum) > noise_ns)
+        add_row(totals, line->comm, is_split ? "(ended)" : "", used_ns - sum);
+}
+
+/* Fills in *now from *old and the process; false if it is gone. */
+static bool scan_process(struct totals *totals, struct process *now, struct process *old) {
+    static const struct process unknown;
+    struct stat_line line;
+    now->cpu_ns = totals->process_cpu_ns(now->pid);
+    if (now->cpu_ns == 0)
+        return false;
+    if (old && now->cpu_ns >= old->cpu_ns && now->cpu_ns - old->cpu_ns < MIN_NS) {
+        *now = *old; /* its threads are taken over */
+        old->threads = NULL;
+        totals->threads += now->thread_count;
+        return true;
+    }
+    if (!read_stat(totals, now->pid, &line))
+        return false;
+    now->start_ticks = line.start_ticks;
+    struct process before = old && old->start_ticks == line.start_ticks ? *old : unknown;
+    before.pid = now->pid;
+    compare_process(totals, now, &before, &line);
+    return true;
+}
+
+sonde_err totals_scan(struct totals *totals, const struct totals_row **rows, size_t *count,
+                      struct sonde_diag *diag) {
+    pid_t *pids;
+    size_t pid_count, at = 0, found = 0;
+    totals->row_count = 0;
+    *rows = NULL;
+    *count = 0;
+    sonde_err err = list_numbers(totals->proc, TOTALS_MAX_PROCESSES, &pids, &pid_count);
+    struct process *processes = err ? NULL : calloc(pid_count ? pid_count : 1, sizeof *processes);
+    if (!processes) {
+        free(pids);
+        return sonde_fail(diag, err ? err : SONDE_OUT_OF_MEMORY, "%s cannot be listed",
+                          totals->proc);
+    }
+    totals->threads = 0;
+    for (size_t i = 0; i < pid_count; i++) {
+        while (at < totals->process_count && totals->processes[at].pid < pids[i])
+            at++;
+        bool is_known = at < totals->process_count && totals->processes[at].pid == pids[i];
+        processes[found] = (struct process){.pid = pids[i]};
+        found += scan_process(totals, &processes[found], is_known ? &totals->processes[at] : NULL);
+    }
+    free(pids);
+    free_processes(totals->processes, totals->process_count);
+    totals->processes = processes;
+    totals->process_count = found;
+    totals->has_scanned = true;
+    merge_rows(totals);
+    if (totals->is_out_of_memory) {
+        totals->is_out_of_memory = false;
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    }
+    *rows = totals->rows;
+    *count = totals->row_count;
+    return SONDE_OK;
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * An engine with a guest that the test drives, a recording, and a store in memory. */
+#include "service/recording/recording.h"
+
+#include "tests/unit/engine/scene.h"
+#include "tests/unit/store/fake_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static struct scene scene;
+static struct recording *recording;
+static struct store *store;
+static char logged[1024];
+
+static void log_line(const char *line) {
+    snprintf(logged, sizeof logged, "%s", line);
+}
+
+static void start(uint32_t window_ms) {
+    logged[0] = 0;
+    scene_init(&scene);
+    store = fake_store_create();
+    struct recording_options options = {.engine = scene.engine,
+                                        .store = store,
+                                        .dir = scene.place.data,
+                                        .window_ms = window_ms,
+                                        .log = log_line};
+    struct sonde_diag diag = {0};
+    sonde_err err = recording_start(&options, &recording, &diag);
+    if (err)
+        check_fail(__FILE__, __LINE__, "%s", diag.text);
+    start_clock(&scene);
+}
+
+static void *confirm_stop(void *guest) {
+    fake_stop(guest);
+    return NULL;
+}
+
+static void finish(void) {
+    pthread_t guest;
+    CHECK_INT(pthread_create(&guest, NULL, confirm_stop, &scene.guest), ==, 0);
+    recording_finish(recording);
+    pthread_join(guest, NULL);
+}
+
+static void end(void) {
+    scene_finish(&scene);
+    recording_destroy(recording);
+    store_close(store);
+}
+
+static int64_t stored_ns(void) {
+    struct store_query query = {.service = "burner", .until_unix_s = 4000000000};
+    struct store_merge merge = {0};
+    struct sonde_arena arena = {0};
+    int64_t sum = 0;
+    CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);
+    for (size_t i = 0; i < merge.row_count; i++)
+        sum += merge.rows[i].value;
+    sonde_arena_finish(&arena);
+    return sum;
+}
+
+static struct recording_state state(void) {
+    struct recording_state now;
+    recording_state(recording, &now);
+    return now;
+}
+
+static void pause_ms(long ms) {
+    nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000}, NULL);
+}
+
+TEST(what_a_target_does_is_stored_also_the_open_window_at_the_end) {
+    start(3600000);
+    CHECK_INT(state().targets, ==, 1);
+    push_many(&scene, 100, burn_leaf, 7);
+    settle(&scene);
+    CHECK_INT(stored_ns(), ==, 0);
+    finish();
+    CHECK_NEAR((double)stored_ns(), 1000.0 * MS, 60.0 * MS);
+    CHECK_INT(state().lost_windows, ==, 0);
+    CHECK_INT(state().targets, ==, 0);
+    CHECK_STR(state().trouble, "");
+    CHECK_STR(logged, "");
+    end();
+}
+
+TEST(a_store_that_is_away_for_a_moment_loses_and_doubles_nothing) {
+    start(200);
+    fake_store_fail_next(store, SONDE_UNAVAILABLE);
+    push_many(&scene, 100, burn_leaf, 7);
+    settle(&scene);
+    for (int i = 0; i < 3000 && !state().trouble[0]; i++)
+        pause_ms(10);
+    CHECK_STR(state().trouble, "the fake store fails");
+    for (int i = 0; i < 3000 && state().trouble[0]; i++)
+        pause_ms(10);
+    CHECK_STR(state().trouble, "");
+    finish();
+    CHECK_NEAR((double)stored_ns(), 1000.0 * MS, 60.0 * MS);
+    CHECK_INT(state().lost_windows, ==, 0);
+    end();
+}
+
+TEST(a_store_that_fails_for_good_ends_the_recording_with_one_message) {
+    start(200);
+    fake_store_fail_next(store, SONDE_IO);
+    push_many(&scene, 10, burn_leaf, 7);
+    fake_stop(&scene.guest); /* the target is not sampled in vain */
+    for (int i = 0; i < 3000 && !logged[0]; i++)
+        pause_ms(10);
+    CHECK_STR(logged, "history has ended, the service goes on without it: the fake store fails");
+    CHECK_STR(state().trouble, "the fake store fails");
+    CHECK_INT(state().lost_windows, >=, 1);
+    CHECK_INT(state().targets, ==, 0);
+    size_t count;
+    struct engine_target *targets = engine_targets(scene.engine, &count);
+    CHECK_INT(count, ==, 1); /* the service itself goes on */
+    free(targets);
+    recording_finish(recording);
+    end();
+}
+
+TEST(a_batch_that_is_refused_is_counted_and_the_next_is_whole) {
+    start(200);
+    fake_store_fail_next(store, SONDE_INVALID_ARGUMENT);
+    push_many(&scene, 10, burn_leaf, 7);
+    settle(&scene);
+    for (int i = 0; i < 3000 && state().lost_windows == 0; i++)
+        pause_ms(10);
+    CHECK_STR(logged, "history: windows were not stored: the fake store fails");
+    push_many(&scene, 100, burn_leaf, 7);
+    settle(&scene);
+    finish();
+    CHECK_INT(stored_ns(), >=, 940 * MS);
+    struct store_info info = {0};
+    CHECK_INT(store->ops->info(store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(info.stacks, >=, 1); /* sent again, though the first batch had them */
+    end();
+}
+
+TEST(a_recording_that_cannot_keep_its_identity_does_not_start) {
+    scene_init(&scene);
+    store = fake_store_create();
+    struct recording_options options = {
+        .engine = scene.engine, .store = store, .dir = "/nonexistent"};
+    struct sonde_diag diag = {0};
+    CHECK_INT(recording_start(&options, &recording, &diag), ==, SONDE_IO);
+    CHECK(strstr(diag.text, "/nonexistent/source") != NULL);
+    recording_finish(recording);
+    end();
+}
