@@ -36,6 +36,11 @@ const char *sonde_default_grpc_address(void) {
     return in_runtime_dir(text, sizeof text, "unix:", "grpc.sock");
 }
 
+const char *sonde_default_history_address(void) {
+    static char text[108 + sizeof "unix:"];
+    return in_runtime_dir(text, sizeof text, "unix:", "history.sock");
+}
+
 const char *sonde_default_data_dir(void) {
     static char text[4096];
     const char *home = absolute("HOME");

@@ -10,8 +10,9 @@
 #ifndef SONDE_API_PATHS_H
 #define SONDE_API_PATHS_H
 
-const char *sonde_default_guest_socket(void); /* /run/sonde/guest.sock */
-const char *sonde_default_grpc_address(void); /* unix:/run/sonde/grpc.sock */
-const char *sonde_default_data_dir(void);     /* /var/lib/sonde */
+const char *sonde_default_guest_socket(void);    /* /run/sonde/guest.sock */
+const char *sonde_default_grpc_address(void);    /* unix:/run/sonde/grpc.sock */
+const char *sonde_default_history_address(void); /* unix:/run/sonde/history.sock */
+const char *sonde_default_data_dir(void);        /* /var/lib/sonde */
 
 #endif

@@ -16,6 +16,7 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_UNWIND_CACHE] = "unwind cache",
     [LOCK_SYMBOL_STORE] = "symbol store",
     [LOCK_SYMBOL_MODULE] = "symbol module",
+    [LOCK_MAINTENANCE] = "maintenance",
     [LOCK_HISTORY_NAMES] = "history names",
     [LOCK_RPC_LOOP] = "rpc loop",
     [LOCK_RECORDING] = "recording",

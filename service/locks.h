@@ -28,6 +28,7 @@ enum lock_rank {
     LOCK_UNWIND_CACHE,  /* service/unwind: tables by build-id */
     LOCK_SYMBOL_STORE,  /* service/symbol: modules by identity */
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */
+    LOCK_MAINTENANCE,   /* service: the thread that maintains the store, while it pauses */
     LOCK_HISTORY_NAMES, /* service/rpc/history: questions to the engine that are not answered yet */
     LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
     LOCK_RECORDING,     /* service/recording: records that wait for the store */

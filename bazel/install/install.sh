@@ -30,6 +30,7 @@ put() { # mode, source, destination below the prefix; /usr/bin/install because t
 
 put 755 clients/cli/sonde bin/sonde
 put 755 service/sonded bin/sonded
+put 755 service/sonde-history bin/sonde-history
 put 755 gateway/sonde-gateway bin/sonde-gateway
 put 755 service/guest/libsonde.so lib/libsonde.so
 # `sonde run` preloads PREFIX/$LIB/libsonde.so. glibc's dynamic linker replaces $LIB by one of these names; other libcs do not,
@@ -39,7 +40,9 @@ for lib in lib64 lib/x86_64-linux-gnu; do
     ln -sfn "$(realpath -m --relative-to="$to/$lib" "$to/lib/libsonde.so")" "$to/$lib/libsonde.so"
 done
 put 644 api/sonde.h include/sonde.h
-put 644 proto/sonde/v1/profiler.proto share/sonde/proto/sonde/v1/profiler.proto
+for proto in profiler history; do
+    put 644 "proto/sonde/v1/$proto.proto" "share/sonde/proto/sonde/v1/$proto.proto"
+done
 for page in README.md ARCHITECTURE.md CONTRIBUTING.md LICENSE docs/*.md; do
     put 644 "$page" "share/doc/sonde/$(basename "$page")"
 done

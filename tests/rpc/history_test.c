@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The History service over a store in memory: what Write stores, each query returns. */
+#include "service/store/ids.h"
+#include "service/store/store.h"
 #include "tests/rpc/history_setup.h"
 #include "tests/unit/check.h"
 
@@ -215,5 +217,52 @@ TEST(without_an_engine_only_profiler_is_missing) {
                            &response, &diag),
               ==, SONDE_OK);
     protobuf_c_message_free_unpacked(response, NULL);
+    history_setup_end(&scene);
+}
+
+/* One window whose only stack has two frames without names, in a file that the engine knows. */
+static void record_unnamed(void) {
+    struct recording *recording = recording_create();
+    Sonde__V1__WriteRequest *request = recording_request(recording);
+    recording_window(recording, &(struct recorded){.begin_unix_s = 3600});
+    recording_row(recording, "leaf", "io", 100);
+    recording_row(recording, "root", "io", 10);
+    for (uint64_t i = 0; i < 2; i++) {
+        Sonde__V1__StoredFrame *frame = request->frames[i];
+        Sonde__V1__StoredStack *stack = request->stacks[i];
+        frame->build_id = "abcd";
+        frame->address = 0x2000 + i;
+        frame->n_lines = frame->version = 0;
+        frame->id = stack->frames[0] = store_frame_id("abcd", "", frame->address, "");
+        stack->id = request->windows[0]->stack[i] = store_stack_id("redis", stack->frames, 1);
+    }
+    protobuf_c_message_free_unpacked(&history_write(&scene, request)->base, NULL);
+    recording_destroy(recording);
+}
+
+TEST(frames_without_names_are_named_by_an_engine_that_has_their_file) {
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    struct sonde_arena arena = {0};
+    struct store_frame *unnamed;
+    size_t count;
+    history_setup_begin(&scene, true);
+    record_unnamed();
+    CHECK(strstr(collapsed(&selection), "odd\\xff 10\n") != NULL);
+    /* The store has them now. Even addresses have no names. */
+    CHECK_INT(scene.store->ops->unnamed(scene.store, 10, &arena, &unnamed, &count, NULL), ==,
+              SONDE_OK);
+    CHECK_INT(count, ==, 1);
+    CHECK_INT(unnamed[0].address, ==, 0x2000);
+    sonde_arena_finish(&arena);
+    history_setup_end(&scene);
+}
+
+TEST(without_an_engine_frames_without_names_show_their_module) {
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    history_setup_begin(&scene, false);
+    record_unnamed();
+    const char *text = collapsed(&selection);
+    CHECK(strstr(text, "odd") == NULL);
+    CHECK(strstr(text, "redis") != NULL);
     history_setup_end(&scene);
 }

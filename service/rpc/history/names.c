@@ -12,8 +12,9 @@
 #include <string.h>
 #include <time.h>
 
-#define MAX_TRIED 65536 /* frames that are not asked again for some time */
-#define FORGET_S  600   /* a file may have been uploaded since then */
+#define MAX_TRIED  65536 /* frames that are not asked again for some time */
+#define PAGE_BYTES 4096u
+#define FORGET_S   600 /* a file may have been uploaded since then */
 
 struct history_names {
     struct engine *engine;
@@ -128,12 +129,14 @@ static char *dup_text(struct sonde_arena *arena, const char *text) {
     return sonde_arena_dup(arena, text, strlen(text));
 }
 
+/* The frames' addresses are offsets in the file. So each page of the file that has frames is a
+ * mapping at its own offset. Frames are in the order of their addresses. */
 static sonde_err copy_frames(struct question *question, const struct store_frame *frames,
-                             uint64_t **addresses) {
+                             uint64_t *addresses, struct engine_symbol_source *source) {
     struct sonde_arena *arena = &question->arena;
+    struct engine_symbol_mapping *pages = sonde_arena_alloc(arena, question->count * sizeof *pages);
     question->frames = sonde_arena_alloc(arena, question->count * sizeof *frames);
-    *addresses = sonde_arena_alloc(arena, question->count * sizeof **addresses);
-    if (!question->frames || !*addresses)
+    if (!question->frames || !pages)
         return SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < question->count; i++) {
         struct store_frame *frame = &question->frames[i];
@@ -142,29 +145,38 @@ static sonde_err copy_frames(struct question *question, const struct store_frame
         frame->module = dup_text(arena, frames[i].module);
         if (!frame->build_id || !frame->module)
             return SONDE_OUT_OF_MEMORY;
-        (*addresses)[i] = frame->address;
+        addresses[i] = frame->address;
+        uint64_t page = frame->address / PAGE_BYTES * PAGE_BYTES;
+        if (source->mapping_count == 0 || pages[source->mapping_count - 1].start != page)
+            pages[source->mapping_count++] =
+                (struct engine_symbol_mapping){page, page + PAGE_BYTES, page, frame->build_id};
     }
+    source->mappings = pages;
     return SONDE_OK;
 }
 
 /* Asks about frames of one file. */
 static void ask(struct history_names *names, const struct store_frame *frames, size_t count) {
-    struct engine_symbol_source source = {.build_id = frames[0].build_id};
+    struct engine_symbol_source source = {.build_id = NULL};
     struct question *question = calloc(1, sizeof *question);
-    uint64_t *addresses = NULL;
-    if (!question)
+    uint64_t *addresses = calloc(count, sizeof *addresses);
+    if (!question || !addresses) {
+        free(question);
+        free(addresses);
         return;
+    }
     question->names = names;
     question->count = count;
     lock_take(&names->lock);
     names->outstanding++;
     lock_drop(&names->lock);
-    sonde_err err = copy_frames(question, frames, &addresses);
+    sonde_err err = copy_frames(question, frames, addresses, &source);
     if (!err)
         err = engine_symbolize_files(names->engine, &source, addresses, count, false, on_symbols,
                                      question, NULL);
     if (err)
         question_end(question);
+    free(addresses);
 }
 
 static void forget(struct history_names *names, int64_t now_s) {
@@ -188,9 +200,10 @@ static bool is_new(struct history_names *names, const struct store_frame *frame)
     return hash_index_add(&names->index, hash, names->tried_count++);
 }
 
-static int by_build_id(const void *left, const void *right) {
+static int by_place(const void *left, const void *right) {
     const struct store_frame *a = left, *b = right;
-    return strcmp(a->build_id, b->build_id);
+    int order = strcmp(a->build_id, b->build_id);
+    return order ? order : (a->address > b->address) - (a->address < b->address);
 }
 
 static void ask_all(struct history_names *names, int64_t now_s) {
@@ -205,9 +218,9 @@ static void ask_all(struct history_names *names, int64_t now_s) {
         if (is_new(names, &frames[i]))
             frames[count++] = frames[i];
     if (count)
-        qsort(frames, count, sizeof *frames, by_build_id);
+        qsort(frames, count, sizeof *frames, by_place);
     for (size_t from = 0, to; from < count && files < HISTORY_NAMES_FILES; from = to, files++) {
-        for (to = from + 1; to < count && by_build_id(&frames[from], &frames[to]) == 0;)
+        for (to = from + 1; to < count && strcmp(frames[from].build_id, frames[to].build_id) == 0;)
             to++;
         ask(names, &frames[from], to - from);
     }

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sonde-history: the History service by itself, over a store for many machines. Signals are blocked
+ * before any other thread starts, so that only the main thread receives them. */
+#include "api/confine.h"
+#include "api/exit_watchdog.h"
+#include "api/options.h"
+#include "api/paths.h"
+#include "service/keep_text.h"
+#include "service/maintenance.h"
+#include "service/rpc/core/server.h"
+#include "service/store/open.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define DEFAULT_GRACE_MS 200
+
+struct settings {
+    const char *store, *keep, *token_file, *tls_cert, *tls_key, *tls_client_ca;
+    struct sonde_option_list grpc;
+    bool insecure, token_everywhere, verbose;
+    uint64_t mib, grace_ms;
+};
+
+#define OPTION(name, letter, argument, environment, kind, field, low, high, help) \
+    {                                                                             \
+        name, letter, argument, environment, SONDE_OPTION_##kind,                 \
+            offsetof(struct settings, field), low, high, help                     \
+    }
+
+static const struct sonde_option table[] = {
+    OPTION("store", 's', "NAME", "SONDE_STORE", TEXT, store, 0, 0,
+           "where history is stored: sqlite:DIR or clickhouse:URL (see sonde-history(8))"),
+    OPTION("grpc", 'g', "ADDR", "SONDE_HISTORY_GRPC", LIST, grpc, 0, 0,
+           "gRPC address: unix:PATH or HOST:PORT (default unix:RUN/history.sock)"),
+    OPTION("keep", 0, "TIME", "SONDE_HISTORY_KEEP", TEXT, keep, 0, 0,
+           "delete what is older, for example 12h, 7d or 4w (default: keep everything)"),
+    OPTION("mib", 0, "N", "SONDE_HISTORY_MIB", NUMBER, mib, 16, 1 << 24,
+           "delete the oldest windows beyond this size, in MiB (default: no limit)"),
+    OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
+           "access tokens for remote clients, one per line: TOKEN [read,control]"),
+    OPTION("token-everywhere", 0, NULL, "SONDE_TOKEN_EVERYWHERE", FLAG, token_everywhere, 0, 0,
+           "require a token on unix sockets and loopback, too"),
+    OPTION("tls-cert", 0, "FILE", "SONDE_TLS_CERT", TEXT, tls_cert, 0, 0,
+           "server certificate chain (PEM); enables TLS on all TCP addresses"),
+    OPTION("tls-key", 0, "FILE", "SONDE_TLS_KEY", TEXT, tls_key, 0, 0,
+           "private key of the certificate (PEM)"),
+    OPTION("tls-client-ca", 0, "FILE", "SONDE_TLS_CLIENT_CA", TEXT, tls_client_ca, 0, 0,
+           "require client certificates signed by this CA (PEM)"),
+    OPTION("insecure", 0, NULL, "SONDE_INSECURE", FLAG, insecure, 0, 0,
+           "allow unauthenticated access from other machines"),
+    OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
+           "time for running calls to finish after SIGTERM, in ms (default 200)"),
+    OPTION("verbose", 'v', NULL, "SONDE_VERBOSE", FLAG, verbose, 0, 0,
+           "log one line per call on stderr"),
+};
+
+static const struct sonde_options options = {
+    .usage = "sonde-history --store NAME [--grpc ADDR]... [--keep TIME] [--mib N]",
+    .about = "The History service: stores profiles that controllers send, and answers queries over "
+             "gRPC.\n"
+             "RUN is /run/sonde for root and $XDG_RUNTIME_DIR/sonde for other users.",
+    .examples = "  sonde-history --store sqlite:/var/lib/sonde/history --keep 30d\n"
+                "  sonde-history --store clickhouse:http://127.0.0.1:8123/sonde "
+                "--grpc 127.0.0.1:20181\n",
+    .table = table,
+    .count = sizeof table / sizeof table[0],
+};
+
+static void log_line(void *context, const char *line) {
+    fprintf(stderr, "%s\n", line);
+}
+
+static void log_trouble(const char *line) {
+    fprintf(stderr, "sonde-history: %s\n", line);
+}
+
+static void block_signals(sigset_t *awaited) {
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(awaited);
+    sigaddset(awaited, SIGTERM);
+    sigaddset(awaited, SIGINT);
+    sigaddset(awaited, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, awaited, NULL);
+}
+
+/* A kernel or container without seccomp filters is no reason not to serve. */
+static void confine(void) {
+    struct sonde_diag diag = {0};
+    sonde_err err = confine_process(CONFINE_SERVICE, &diag);
+    if (err)
+        fprintf(stderr, "sonde-history: running unconfined: %s\n", sonde_diag_text(&diag, err));
+}
+
+static sonde_err start_server(const struct settings *settings, struct store *store,
+                              struct rpc_server **server, struct sonde_diag *diag) {
+    const char *const fallback[] = {sonde_default_history_address()};
+    struct rpc_server_options rpc = {
+        .history = store,
+        .addresses = settings->grpc.count ? settings->grpc.items : fallback,
+        .address_count = settings->grpc.count ? settings->grpc.count : 1,
+        .token_file = settings->token_file,
+        .token_everywhere = settings->token_everywhere,
+        .cert_file = settings->tls_cert,
+        .key_file = settings->tls_key,
+        .client_ca_file = settings->tls_client_ca,
+        .insecure = settings->insecure,
+        .log = settings->verbose ? log_line : NULL,
+    };
+    return rpc_server_create(&rpc, server, diag);
+}
+
+static void run_until_signal(const struct settings *settings, struct rpc_server *server,
+                             const sigset_t *awaited) {
+    int taken;
+    confine();
+    for (size_t i = 0; rpc_server_address(server, i); i++)
+        printf("grpc: %s\n", rpc_server_address(server, i));
+    fflush(stdout);
+    sigwait(awaited, &taken);
+    exit_watchdog_start("sonde-history", "running calls",
+                        (uint32_t)(settings->grace_ms + 999) / 1000 + EXIT_WATCHDOG_S);
+    rpc_server_stop(server, (unsigned)settings->grace_ms);
+    exit_watchdog_step("gRPC");
+}
+
+static sonde_err serve(const struct settings *settings, const struct store_limits *limits,
+                       const sigset_t *awaited, struct sonde_diag *diag) {
+    struct store *store = NULL;
+    struct maintenance *maintenance = NULL;
+    struct rpc_server *server = NULL;
+    sonde_err err = store_open(settings->store, limits, &store, diag);
+    if (!err)
+        err = maintenance_start(store, MAINTENANCE_S, log_trouble, &maintenance, diag);
+    if (!err)
+        err = start_server(settings, store, &server, diag);
+    if (!err)
+        run_until_signal(settings, server, awaited);
+    rpc_server_destroy(server);
+    exit_watchdog_step("the store");
+    maintenance_stop(maintenance);
+    store_close(store);
+    return err;
+}
+
+static sonde_err check(const struct settings *settings, int argc, char **argv,
+                       struct store_limits *limits, struct sonde_diag *diag) {
+    if (argc > 1)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
+                          argv[1]);
+    if (!settings->store)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "--store is missing: sqlite:DIR or clickhouse:URL; see --help");
+    limits->max_bytes = settings->mib << 20;
+    return settings->keep ? keep_text_read("keep", settings->keep, &limits->keep_s, diag)
+                          : SONDE_OK;
+}
+
+int main(int argc, char **argv) {
+    struct settings settings = {.grace_ms = DEFAULT_GRACE_MS};
+    struct store_limits limits = {.keep_s = 0};
+    struct sonde_diag diag = {0};
+    sigset_t awaited;
+    sonde_err err = sonde_options_read(&options, &settings, false, &argc, argv, &diag);
+    if (err == SONDE_CANCELLED)
+        return 0;
+    if (!err)
+        err = check(&settings, argc, argv, &limits, &diag);
+    if (!err) {
+        umask(077);
+        block_signals(&awaited);
+        err = serve(&settings, &limits, &awaited, &diag);
+    }
+    if (!err)
+        return 0;
+    fprintf(stderr, "sonde-history: %s\n", sonde_diag_text(&diag, err));
+    return sonde_error_info(err)->exit_code;
+}
