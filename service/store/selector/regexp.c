@@ -31,7 +31,8 @@ struct regexp *regexp_compile(const char *pattern, size_t *offset, char *reason,
     pcre2_compile_context *context = pcre2_compile_context_create(NULL);
     pcre2_code *code = NULL;
     *offset = 0;
-    memcpy(reason, "", reason_size > 0);
+    if (reason_size > 0)
+        reason[0] = 0;
     if (context)
         code = compile(pattern, context, offset, reason, reason_size);
     pcre2_compile_context_free(context);
