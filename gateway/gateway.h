@@ -39,6 +39,7 @@ enum family {
     FAMILY_JULIA,   /* text */
     FAMILY_V1,      /* {code, status, message} */
     FAMILY_TRACING, /* DeepFlow's envelope */
+    FAMILY_CONNECT, /* {code, message} with the names of Connect's codes */
 };
 
 enum { METHOD_GET = 1, METHOD_POST = 2, METHOD_PUT = 4 };

@@ -33,6 +33,17 @@ void handle_mem_gdump(const struct request_context *context);
 /* health.c */
 void handle_healthz(const struct request_context *context);
 void handle_readyz(const struct request_context *context);
+/* grafana/querier_lists.c */
+void handle_querier_profile_types(const struct request_context *context);
+void handle_querier_label_names(const struct request_context *context);
+void handle_querier_label_values(const struct request_context *context);
+void handle_querier_series(const struct request_context *context);
+/* grafana/querier_profiles.c */
+void handle_querier_select_series(const struct request_context *context);
+void handle_querier_stacktraces(const struct request_context *context);
+void handle_querier_diff(const struct request_context *context);
+void handle_querier_profile(const struct request_context *context);
+void handle_querier_unimplemented(const struct request_context *context);
 /* history/deepflow.c */
 void handle_profile_tracing(const struct request_context *context);
 /* history/v1_history.c */

@@ -164,6 +164,37 @@ static const struct route table[] = {
      handle_profile_tracing, NULL, "", NULL,
      "DeepFlow's query of recorded profiles; needs a history store"},
 
+    {"/querier.v1.QuerierService/ProfileTypes", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_profile_types, NULL, "", NULL,
+     "Grafana: types of profiles"},
+    {"/querier.v1.QuerierService/LabelNames", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_label_names, NULL, "", NULL,
+     "Grafana: names of labels"},
+    {"/querier.v1.QuerierService/LabelValues", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_label_values, NULL, "", NULL,
+     "Grafana: values of a label"},
+    {"/querier.v1.QuerierService/Series", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_series, NULL, "", NULL,
+     "Grafana: services and their types of profiles"},
+    {"/querier.v1.QuerierService/SelectSeries", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_select_series, NULL, "", NULL,
+     "Grafana: values over time"},
+    {"/querier.v1.QuerierService/SelectMergeStacktraces", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_stacktraces, NULL, "", NULL,
+     "Grafana: a flame graph"},
+    {"/querier.v1.QuerierService/SelectMergeProfile", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_profile, NULL, "", NULL,
+     "Grafana: a profile as pprof"},
+    {"/querier.v1.QuerierService/Diff", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_diff, NULL, "", NULL,
+     "Grafana: a flame graph of a difference"},
+    {"/querier.v1.QuerierService/SelectMergeSpanProfile", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_unimplemented, NULL, "", NULL,
+     "profiles of spans: not implemented"},
+    {"/querier.v1.QuerierService/SelectHeatmap", METHOD_POST, ROUTE_NO_TARGET,
+     FAMILY_CONNECT, handle_querier_unimplemented, NULL, "", NULL,
+     "heat maps: not implemented"},
+
     {"/healthz", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_healthz, NULL, "", "",
      "whether the gateway is alive"},
     {"/readyz", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_readyz, NULL, "", "",
@@ -226,5 +257,7 @@ enum family route_family(struct sonde_slice path) {
         return FAMILY_PPROF;
     if (begins(path, "/debug/prof/"))
         return FAMILY_PROF;
+    if (begins(path, "/querier.v1.QuerierService/"))
+        return FAMILY_CONNECT;
     return begins(path, "/v1/profile/") ? FAMILY_TRACING : FAMILY_PLAIN;
 }

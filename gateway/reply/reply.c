@@ -44,6 +44,25 @@ static void answer_json(struct http_request *request, int status, const char *ty
     http_answer(request, &answer, sonde_buf_slice(body));
 }
 
+/* The code that clients of Connect know for a status. */
+static const char *connect_code(int status, const char *reason) {
+    static const struct {
+        int status;
+        const char *code;
+    } codes[] = {
+        {400, "invalid_argument"},  {401, "unauthenticated"},
+        {403, "permission_denied"}, {404, "not_found"},
+        {409, "aborted"},           {413, "resource_exhausted"},
+        {421, "permission_denied"}, {429, "resource_exhausted"},
+        {499, "canceled"},          {501, "unimplemented"},
+        {503, "unavailable"},       {504, "deadline_exceeded"},
+    };
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i].status == status)
+            return strcmp(reason, "UNKNOWN_METHOD") == 0 ? "unimplemented" : codes[i].code;
+    return "internal";
+}
+
 static void append_shape(struct sonde_buf *body, enum family family, int status, const char *reason,
                          struct sonde_slice text) {
     switch (family) {
@@ -54,6 +73,11 @@ static void append_shape(struct sonde_buf *body, enum family family, int status,
         break;
     case FAMILY_V1:
         sonde_buf_printf(body, "{\"code\":%d,\"status\":\"%s\",\"message\":", status, reason);
+        sonde_json_string(body, text);
+        sonde_buf_puts(body, "}");
+        break;
+    case FAMILY_CONNECT:
+        sonde_buf_printf(body, "{\"code\":\"%s\",\"message\":", connect_code(status, reason));
         sonde_json_string(body, text);
         sonde_buf_puts(body, "}");
         break;
@@ -69,7 +93,8 @@ void reply_status(struct http_request *request, enum family family, int status, 
                   const char *text) {
     struct sonde_buf escaped = {0}, body = {0};
     append_escaped(&escaped, text);
-    if (family == FAMILY_PROF || family == FAMILY_V1 || family == FAMILY_TRACING) {
+    if (family == FAMILY_PROF || family == FAMILY_V1 || family == FAMILY_TRACING ||
+        family == FAMILY_CONNECT) {
         append_shape(&body, family, status, reason, sonde_buf_slice(&escaped));
         answer_json(request, status,
                     family == FAMILY_TRACING ? "application/json; charset=utf-8" : REPLY_JSON,
@@ -118,6 +143,10 @@ void reply_elsewhere(struct http_request *request, const char *where) {
 void reply_no_path(struct http_request *request, enum family family) {
     if (family == FAMILY_TRACING) {
         reply_text(request, 404, "404 page not found");
+        return;
+    }
+    if (family == FAMILY_CONNECT) {
+        reply_status(request, family, 404, "UNKNOWN_METHOD", "path not found");
         return;
     }
     /* Only these families have a documented shape for unknown paths. */

@@ -103,6 +103,26 @@ class History:
         self.check(request.selection, context)
         yield from self.send(request, request.selection)
 
+    def QueryTree(self, request, context):
+        """total(10) > main(9, self 2) > compute(7); poll(1). The base has half of everything, rounded down. In two messages."""
+        self.check(request.selection, context)
+        self.check(request.base_selection, context)
+        if request.selection.service == "idle" or request.selection.event == "none":
+            yield self.m.Tree(unit="nanoseconds")
+            return
+        if "lie" in request.selection.selector:
+            yield self.m.Tree(functions=["a"], function=[0, 0], parent=[0, 5], self=[0, 1], total=[1, 1])
+            return
+        if "echo" in request.selection.selector:
+            yield self.m.Tree(functions=[self.echo(request)], function=[0], parent=[0], self=[0], total=[1])
+            return
+        own, total = [0, 2, 7, 1], [10, 9, 7, 1]
+        base = ([n // 2 for n in own], [n // 2 for n in total]) if request.HasField("base_selection") else ([], [])
+        yield self.m.Tree(functions=["redis", "main", "compute"], function=[0, 1, 2], parent=[0, 0, 1], self=own[:3],
+                          total=total[:3], base_self=base[0][:3], base_total=base[1][:3], unit="nanoseconds")
+        yield self.m.Tree(functions=["poll"], function=[3], parent=[0], self=own[3:], total=total[3:],
+                          base_self=base[0][3:], base_total=base[1][3:])
+
     def QuerySeries(self, request, context):
         self.check(request.selection, context)
         answer = self.m.QuerySeriesResponse(unit="nanoseconds", step_s=request.step_s or 36,
@@ -121,7 +141,9 @@ class History:
                                        unit="nanoseconds")
 
     def echo(self, request):
-        return json_format.MessageToJson(request, indent=0, preserving_proto_field_name=True).replace("\n", "").replace('"', "")
+        """The request on one line, without the quotes of JSON; those of its texts are single ones."""
+        text = json_format.MessageToJson(request, indent=0, preserving_proto_field_name=True, ensure_ascii=False)
+        return text.replace("\n", "").replace('\\"', "'").replace('"', "")
 
     def check_selector(self, request, context):
         if "syntax" in request.selector:
@@ -149,7 +171,7 @@ class History:
 
 METHODS = {  # name: (request, streams)
     "QueryProfile": ("QueryProfileRequest", True), "QueryDiff": ("QueryDiffRequest", True),
-    "QuerySeries": ("QuerySeriesRequest", False), "QueryTop": ("QueryTopRequest", False),
+    "QuerySeries": ("QuerySeriesRequest", False), "QueryTop": ("QueryTopRequest", False), "QueryTree": ("QueryTreeRequest", True),
     "ListServices": ("ListServicesRequest", False), "ListLabels": ("ListLabelsRequest", False),
     "ListLabelValues": ("ListLabelValuesRequest", False), "GetHistoryInfo": ("GetHistoryInfoRequest", False),
 }
