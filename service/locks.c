@@ -18,6 +18,9 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_SYMBOL_MODULE] = "symbol module",
     [LOCK_MAINTENANCE] = "maintenance",
     [LOCK_HISTORY_NAMES] = "history names",
+    [LOCK_STORE_PUT] = "store put",
+    [LOCK_STORE] = "store",
+    [LOCK_STORE_LINKS] = "store links",
     [LOCK_RPC_LOOP] = "rpc loop",
     [LOCK_RECORDING] = "recording",
 };

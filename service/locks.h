@@ -30,6 +30,9 @@ enum lock_rank {
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */
     LOCK_MAINTENANCE,   /* service: the thread that maintains the store, while it pauses */
     LOCK_HISTORY_NAMES, /* service/rpc/history: questions to the engine that are not answered yet */
+    LOCK_STORE_PUT,     /* service/store/clickhouse: one put at a time */
+    LOCK_STORE,         /* service/store/clickhouse: the state of a store */
+    LOCK_STORE_LINKS,   /* service/store/clickhouse: idle connections */
     LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
     LOCK_RECORDING,     /* service/recording: records that wait for the store */
     LOCK_RANK_COUNT

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * How complete an answer is. Two sums over the windows: by begin, for the union of their intervals,
+ * and by process, for the windows that would fit between its first and its last one. */
+#include "service/store/clickhouse/completeness.h"
+#include "service/store/clickhouse/sql.h"
+
+#include <string.h>
+
+#define NS_PER_S 1000000000
+
+void spans_add(struct spans *spans, int64_t begin, int64_t end) {
+    if (begin > spans->end)
+        spans->end = begin;
+    if (end > spans->end) {
+        spans->total += end - spans->end;
+        spans->end = end;
+    }
+}
+
+static void put_filter(struct sonde_buf *sql, const struct store_query *query,
+                       const struct sonde_buf *range) {
+    if (range)
+        sonde_buf_printf(sql, " WHERE %s", range->data);
+    else
+        sql_where(sql, query);
+}
+
+static sonde_err by_begin(struct fleet *fleet, const struct store_query *query,
+                          const struct sonde_buf *range, struct spans *spans,
+                          struct store_merge *merge, struct sonde_diag *diag) {
+    struct sonde_buf sql = {0}, answer = {0};
+    sonde_buf_puts(&sql, "SELECT ts, max(window_s), count(), sum(window_s), sum(samples), "
+                         "sum(dropped), any(period_ns) FROM samples");
+    put_filter(&sql, query, range);
+    sonde_buf_puts(&sql, " GROUP BY ts ORDER BY ts");
+    sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
+    struct row_binary rows = row_binary_of(&answer);
+    while (!err && row_binary_more(&rows)) {
+        int64_t begin = row_binary_u32(&rows);
+        spans_add(spans, begin, begin + row_binary_u16(&rows));
+        merge->windows += row_binary_u64(&rows);
+        merge->covered_ns += row_binary_i64(&rows) * NS_PER_S;
+        merge->samples += row_binary_u64(&rows);
+        merge->dropped += row_binary_u64(&rows);
+        merge->period_ns = row_binary_u64(&rows);
+    }
+    err = err ? err : fleet_check(&rows, diag);
+    sonde_buf_finish(&sql);
+    sonde_buf_finish(&answer);
+    return err;
+}
+
+/* A source is a sonded, so (source, pid, start) is a process. */
+static sonde_err by_process(struct fleet *fleet, const struct store_query *query,
+                            const struct sonde_buf *range, struct store_merge *merge,
+                            struct sonde_diag *diag) {
+    struct sonde_buf sql = {0}, answer = {0};
+    sonde_buf_puts(&sql, "SELECT sum(greatest(n, toUInt64(span * n / covered + 0.5))) FROM (SELECT "
+                         "count() AS n, sum(window_s) AS covered, max(toUInt32(ts) + window_s) - "
+                         "min(toUInt32(ts)) AS span FROM samples");
+    put_filter(&sql, query, range);
+    sonde_buf_puts(&sql, " GROUP BY cityHash64(source, pid, start))");
+    sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
+    struct row_binary rows = row_binary_of(&answer);
+    if (!err)
+        merge->windows_expected += row_binary_u64(&rows);
+    err = err ? err : fleet_check(&rows, diag);
+    sonde_buf_finish(&sql);
+    sonde_buf_finish(&answer);
+    return err;
+}
+
+sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,
+                           const struct sonde_buf *range, struct spans *spans,
+                           struct store_merge *merge, struct sonde_diag *diag) {
+    const char *event = query->event && query->event[0] ? query->event : STORE_ON_CPU;
+    uint64_t before = merge->windows;
+    sonde_err err = by_begin(fleet, query, range, spans, merge, diag);
+    if (!err && store_event_is_state(event))
+        merge->windows_expected += merge->windows - before;
+    else if (!err)
+        err = by_process(fleet, query, range, merge, diag);
+    /* A statement fails if a shard does not answer. */
+    if (fleet_is_cluster(fleet))
+        merge->shards_asked = merge->shards_answered = fleet->shard_count;
+    return err;
+}
+
+sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *query,
+                             struct store_merge *merge, struct sonde_diag *diag) {
+    struct spans spans = {0};
+    sonde_err err = completeness_add(fleet, query, NULL, &spans, merge, diag);
+    merge->wall_ns = spans.total * NS_PER_S;
+    return err;
+}

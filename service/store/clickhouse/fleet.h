@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The store's own state, for the files of this folder.
+ *
+ * A table NAME is read by this name. On one server it is a MergeTree. In a cluster it is
+ * Distributed over the shards' NAME_local, which are Replicated; rows are inserted into NAME_local
+ * on one replica of their shard. */
+#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_FLEET_H
+#define SONDE_SERVICE_STORE_CLICKHOUSE_FLEET_H
+
+#include "service/locks.h"
+#include "service/store/clickhouse/http.h"
+#include "service/store/clickhouse/native.h"
+#include "service/store/clickhouse/row_binary.h"
+
+#define FLEET_NO_SHARD UINT32_MAX
+
+struct fleet_server {
+    struct http_server *http;
+    uint32_t shard; /* from 0; FLEET_NO_SHARD = not known yet */
+};
+
+struct fleet_shard {
+    size_t server; /* that takes the inserts at the moment */
+    /* An insert whose outcome is unknown, and that may still be running on `server`. */
+    char unsettled[40];
+    bool is_fresh; /* `server` has not been asked yet whether it has all that others wrote */
+};
+
+struct text_cache;
+
+struct fleet {
+    struct store store; /* first */
+    struct store_limits limits;
+    struct http_settings settings;
+    struct fleet_server servers[HTTP_MAX_SERVERS];
+    size_t server_count;
+    struct fleet_shard shards[HTTP_MAX_SERVERS];
+    uint32_t shard_count;
+    uint32_t version; /* of the first server: 18016 = 18.16 */
+    struct text_cache *cache;
+    struct lock put_lock; /* one put at a time: it asks what exists, then inserts */
+    struct lock lock;     /* the rest */
+    size_t read_server;   /* that answered last */
+    char place[512], trouble[256];
+};
+
+static inline bool fleet_is_cluster(const struct fleet *fleet) {
+    return fleet->settings.cluster[0] != 0;
+}
+/* "_local" in a cluster, else "". */
+static inline const char *fleet_local(const struct fleet *fleet) {
+    return fleet_is_cluster(fleet) ? "_local" : "";
+}
+
+/* Finds the shards, and creates the database and the tables that are missing. */
+SONDE_MUST_USE sonde_err fleet_prepare(struct fleet *fleet, struct sonde_diag *diag);
+
+/* For a server that did not answer before: false if it still does not. */
+bool fleet_find_shard(struct fleet *fleet, size_t server);
+
+/* Runs a query on the server that answered last, or on the next one if that does not answer. sql
+ * has no format. A sql that failed to grow is SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err fleet_query(struct fleet *fleet, const struct sonde_buf *sql,
+                                     const struct store_stop *stop, struct sonde_buf *answer,
+                                     struct sonde_diag *diag);
+/* The same with a temporary table ids(id UInt64). */
+SONDE_MUST_USE sonde_err fleet_query_ids(struct fleet *fleet, const struct sonde_buf *sql,
+                                         const uint64_t *ids, size_t count,
+                                         struct sonde_buf *answer, struct sonde_diag *diag);
+/* Runs a statement on one server. answer may be NULL. */
+SONDE_MUST_USE sonde_err fleet_run(struct fleet *fleet, size_t server, const char *sql,
+                                   struct sonde_buf *answer, struct sonde_diag *diag);
+/* The shard of a host, and of an id. */
+uint32_t fleet_shard_of_text(const struct fleet *fleet, const char *host);
+uint32_t fleet_shard_of_id(const struct fleet *fleet, uint64_t id);
+/* SONDE_CORRUPT if the answer was malformed. */
+SONDE_MUST_USE sonde_err fleet_check(const struct row_binary *rows, struct sonde_diag *diag);
+
+struct fleet_insert {
+    const char *table;
+    const struct native_column *columns;
+    size_t column_count;
+    const void *const *items;
+    size_t item_count;
+    const char *query_id; /* may be NULL */
+};
+/* After an error the server may still have executed it, or be doing so. */
+SONDE_MUST_USE sonde_err fleet_insert_once(struct fleet *fleet, size_t server,
+                                           const struct fleet_insert *insert,
+                                           struct sonde_diag *diag);
+/* Inserts rows of a table on a replica of the shard, trying all of them. For tables that tolerate
+ * the same row twice. */
+SONDE_MUST_USE sonde_err fleet_insert(struct fleet *fleet, uint32_t shard,
+                                      const struct fleet_insert *insert, struct sonde_diag *diag);
+/* Moves a shard to its next replica. False if it has no other one that answers. */
+bool fleet_next_replica(struct fleet *fleet, uint32_t shard);
+
+/* put.c: windows and totals; put_texts.c: stacks and frames */
+sonde_err fleet_put(struct store *store, const struct store_batch *batch,
+                    struct store_put_result *result, struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err fleet_put_texts(struct fleet *fleet, const struct store_batch *batch,
+                                         struct store_put_result *result, struct sonde_diag *diag);
+/* texts.c */
+sonde_err fleet_stacks(struct store *store, const char *service, const uint64_t *ids, size_t count,
+                       struct sonde_arena *arena, struct store_stack **stacks, size_t *found,
+                       struct sonde_diag *diag);
+sonde_err fleet_frames(struct store *store, const uint64_t *ids, size_t count,
+                       struct sonde_arena *arena, struct store_frame **frames, size_t *found,
+                       struct sonde_diag *diag);
+sonde_err fleet_unnamed(struct store *store, size_t limit, struct sonde_arena *arena,
+                        struct store_frame **frames, size_t *found, struct sonde_diag *diag);
+/* merge.c */
+sonde_err fleet_merge(struct store *store, const struct store_query *query,
+                      struct sonde_arena *arena, struct store_merge *merge,
+                      struct sonde_diag *diag);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A SELECT is the body of a POST. If there is something to send, rows or a temporary table, the
+ * statement is in the URL. wait_end_of_query makes the server send its status after the last row,
+ * so that an answer that breaks off in the middle is never taken for a whole one. */
+#include "service/store/clickhouse/http_server.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONNECT_TIMEOUT_MS 3000L
+
+void http_server_destroy(struct http_server *server) {
+    if (!server)
+        return;
+    for (size_t i = 0; i < server->idle_count; i++)
+        curl_easy_cleanup(server->idle[i]);
+    lock_finish(&server->lock);
+    curl_free(server->user);
+    curl_free(server->password);
+    free(server);
+}
+
+const char *http_server_name(const struct http_server *server) {
+    return server->name;
+}
+
+static CURL *take_handle(struct http_server *server) {
+    CURL *handle = NULL;
+    lock_take(&server->lock);
+    if (server->idle_count)
+        handle = server->idle[--server->idle_count];
+    lock_drop(&server->lock);
+    return handle ? handle : curl_easy_init();
+}
+
+static void give_back(struct http_server *server, CURL *handle) {
+    curl_easy_reset(handle); /* keeps the connection */
+    lock_take(&server->lock);
+    bool is_kept = server->idle_count < HTTP_MAX_IDLE;
+    if (is_kept)
+        server->idle[server->idle_count++] = handle;
+    lock_drop(&server->lock);
+    if (!is_kept)
+        curl_easy_cleanup(handle);
+}
+
+/* One request under way. */
+struct call {
+    struct sonde_buf *answer;
+    size_t begin; /* of this answer in the buffer */
+    const struct store_stop *stop;
+    sonde_err stopped;
+    struct sonde_diag *diag;
+    bool is_too_large;
+};
+
+static size_t on_data(char *data, size_t size, size_t count, void *context) {
+    struct call *call = context;
+    call->is_too_large = call->answer->len - call->begin + size * count > HTTP_MAX_ANSWER;
+    if (call->is_too_large)
+        return 0;
+    sonde_buf_append(call->answer, data, size * count);
+    return call->answer->failed ? 0 : size * count;
+}
+
+static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d) {
+    struct call *call = context;
+    call->stopped = store_stop_check(call->stop, call->diag);
+    return call->stopped != SONDE_OK;
+}
+
+static void put_parameter(struct sonde_buf *url, CURL *handle, const char *name,
+                          const char *value) {
+    char *encoded = curl_easy_escape(handle, value, 0);
+    if (encoded)
+        sonde_buf_printf(url, "&%s=%s", name, encoded);
+    else
+        url->failed = true;
+    curl_free(encoded);
+}
+
+static sonde_err put_url(struct http_server *server, const struct http_request *request,
+                         CURL *handle) {
+    struct sonde_buf url = {0};
+    sonde_buf_printf(&url, "%s?wait_end_of_query=1&buffer_size=1048576%s", server->url,
+                     request->parameters ? request->parameters : "");
+    if (request->query_id)
+        put_parameter(&url, handle, "query_id", request->query_id);
+    if (request->ids)
+        sonde_buf_puts(&url, "&ids_format=RowBinary&ids_structure=id%20UInt64");
+    if (request->ids || request->body.len)
+        put_parameter(&url, handle, "query", request->sql);
+    bool is_set = !url.failed && curl_easy_setopt(handle, CURLOPT_URL, url.data) == CURLE_OK;
+    sonde_buf_finish(&url);
+    return is_set ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+static void put_body(const struct http_request *request, CURL *handle, curl_mime **form) {
+    if (request->ids) {
+        *form = curl_mime_init(handle);
+        curl_mimepart *ids = curl_mime_addpart(*form);
+        curl_mime_name(ids, "ids");
+        curl_mime_filename(ids, "ids");
+        curl_mime_data(ids, (const char *)request->ids, request->id_count * sizeof *request->ids);
+        curl_easy_setopt(handle, CURLOPT_MIMEPOST, *form);
+        return;
+    }
+    struct sonde_slice body = request->body.len ? request->body : sonde_slice_of(request->sql);
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+    curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body.data);
+}
+
+/* User and password as headers: a URL would end in logs. "Expect:" saves a round trip. */
+static struct curl_slist *headers_of(const struct http_server *server) {
+    struct sonde_buf line = {0};
+    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+    if (server->user) {
+        sonde_buf_printf(&line, "X-ClickHouse-User: %s", server->user);
+        list = line.failed ? list : curl_slist_append(list, line.data);
+        line.len = 0;
+        sonde_buf_printf(&line, "X-ClickHouse-Key: %s", server->password ? server->password : "");
+        list = line.failed ? list : curl_slist_append(list, line.data);
+    }
+    sonde_buf_finish(&line);
+    return list;
+}
+
+static void set_options(CURL *handle, const struct http_request *request, struct call *call,
+                        struct curl_slist *headers) {
+    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
+    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_data);
+    curl_easy_setopt(handle, CURLOPT_WRITEDATA, call);
+    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, call);
+    /* A connection that the server closed meanwhile would be retried silently, also for inserts;
+     * an insert is repeated by its owner, who first asks what was stored. */
+    curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, request->body.len ? 1L : 0L);
+}
+
+static sonde_err failed(const struct http_server *server, const struct call *call, CURLcode code,
+                        const struct http_request *request, struct sonde_diag *diag) {
+    if (call->stopped)
+        return call->stopped;
+    if (call->is_too_large)
+        return sonde_fail(diag, SONDE_TOO_LARGE,
+                          "the answer is larger than 512 MiB: ask for a shorter range");
+    if (code == CURLE_OUT_OF_MEMORY || call->answer->failed)
+        return SONDE_OUT_OF_MEMORY;
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "ClickHouse at %s did not answer within %u s",
+                          server->name, (unsigned)(request->timeout_ms / 1000));
+    return sonde_fail(diag, SONDE_UNAVAILABLE, "ClickHouse at %s: %s", server->name,
+                      curl_easy_strerror(code));
+}
+
+static bool may_have_arrived(CURLcode code) {
+    return code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST;
+}
+
+sonde_err http_run(struct http_server *server, const struct http_request *request,
+                   struct sonde_buf *answer, bool *did_connect, struct sonde_diag *diag) {
+    struct call call = {answer, answer->len, request->stop, SONDE_OK, diag, false};
+    if (did_connect)
+        *did_connect = false;
+    CURL *handle = take_handle(server);
+    if (!handle)
+        return SONDE_OUT_OF_MEMORY;
+    curl_mime *form = NULL;
+    struct curl_slist *headers = headers_of(server);
+    set_options(handle, request, &call, headers);
+    put_body(request, handle, &form);
+    sonde_err err = put_url(server, request, handle);
+    if (!err) {
+        CURLcode code = curl_easy_perform(handle);
+        long status = 0;
+        curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+        if (did_connect)
+            *did_connect = may_have_arrived(code);
+        struct sonde_slice text = {answer->data + call.begin, answer->len - call.begin};
+        if (code != CURLE_OK)
+            err = failed(server, &call, code, request, diag);
+        else if (status != 200)
+            err = http_exception(server->name, status, text, diag);
+    }
+    if (err)
+        answer->len = call.begin;
+    curl_slist_free_all(headers);
+    give_back(server, handle);
+    curl_mime_free(form);
+    return err;
+}

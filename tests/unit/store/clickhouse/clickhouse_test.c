@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The store on a real server. */
+#include "service/store/clickhouse/clickhouse.h"
+#include "service/store/selector/selector.h"
+#include "tests/unit/check.h"
+#include "tests/unit/store/clickhouse/scene.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+TEST(merge_sums_by_stack_and_thread_and_reports_how_complete_it_is) {
+    struct store *store = scene_open("sums", NULL);
+    struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(3)};
+    windows[1].weight = 2.5;
+    struct store_put_result result = scene_put(store, windows, 3);
+    CHECK_INT(result.stored, ==, 3);
+    struct sonde_arena arena = {0};
+    struct store_merge merge;
+    struct store_query query = scene_query();
+    CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);
+    CHECK_INT(merge.row_count, ==, 2);
+    for (size_t i = 0; i < 2; i++) {
+        bool is_main = merge.rows[i].stack == 1;
+        CHECK_STR(merge.threads[merge.rows[i].thread], is_main ? "main" : "io");
+        CHECK_STR(merge.services[merge.rows[i].service], "shop");
+        CHECK_INT(merge.rows[i].value, ==, is_main ? 30 + 75 + 30 : 12 + 30 + 12);
+    }
+    CHECK_INT(merge.windows, ==, 3);
+    CHECK_INT(merge.windows_expected, ==, 4); /* the third one is missing */
+    CHECK_INT(merge.samples, ==, 9);
+    CHECK_INT(merge.dropped, ==, 3);
+    CHECK_INT(merge.rows_read, ==, 6);
+    CHECK_INT(merge.covered_ns, ==, 30000000000);
+    CHECK_INT(merge.wall_ns, ==, 30000000000);
+    CHECK_INT(merge.period_ns, ==, 52631578);
+    CHECK_INT(merge.shards_asked, ==, 0);
+    CHECK(strstr(merge.statement, "SELECT"));
+    query.service = NULL;
+    CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);
+    CHECK_INT(merge.row_count, ==, 2);
+    CHECK_STR(merge.services[merge.rows[0].service], "shop");
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+TEST(put_stores_a_window_once) {
+    struct store *store = scene_open("once", NULL);
+    struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(2)};
+    struct store_put_result result = scene_put(store, windows, 2);
+    CHECK_INT(result.stored, ==, 2);
+    CHECK_INT(result.duplicates, ==, 0);
+    result = scene_put(store, windows, 3); /* other borders than before */
+    CHECK_INT(result.stored, ==, 1);
+    CHECK_INT(result.duplicates, ==, 2);
+    windows[0] = windows[1] = windows[2] = scene_window(5); /* three times in one batch */
+    result = scene_put(store, windows, 3);
+    CHECK_INT(result.stored, ==, 1);
+    CHECK_INT(result.duplicates, ==, 2);
+    windows[0].epoch = 2; /* another identity */
+    windows[1].source = 2;
+    result = scene_put(store, windows, 2);
+    CHECK_INT(result.stored, ==, 2);
+    struct store_query query = scene_query();
+    CHECK_INT(scene_sum(store, &query), ==, 6 * 42);
+    store_close(store);
+}
+
+TEST(kill_9_between_puts_loses_and_doubles_nothing) {
+    struct server *server = scene_server();
+    struct store *store = scene_open("killed", NULL);
+    struct store_query query = scene_query();
+    for (uint64_t seq = 0; seq < 4; seq++) {
+        struct store_window window = scene_window(seq);
+        struct store_batch batch = {.windows = &window, .window_count = 1};
+        struct store_put_result result;
+        struct sonde_diag diag = {0};
+        CHECK_INT(scene_put(store, &window, 1).stored, ==, 1);
+        server_kill(server);
+        CHECK_INT(store_put(store, &batch, &result, &diag), ==, SONDE_UNAVAILABLE);
+        CHECK(strstr(diag.text, "127.0.0.1"));
+        server_start(server);
+        CHECK_INT(scene_put(store, &window, 1).duplicates, ==, 1);
+        CHECK_INT(scene_sum(store, &query), ==, 42 * (int64_t)(seq + 1));
+    }
+    store_close(store);
+}
+
+static const uint64_t pair[] = {10, 11}, turned[] = {11, 10};
+static const struct store_line old_names[] = {{"f", "f.c", 7}};
+static const struct store_line better_names[] = {{"inlined", "i.h", 1}, {"f", "", 0}};
+
+TEST(stacks_are_stored_once_and_contradictions_are_rejected) {
+    struct store *store = scene_open("texts", NULL);
+    struct store_stack stacks[] = {{"shop", 1, pair, 2},
+                                   {"shop", 2, pair, 1},
+                                   {"shop", 1, turned, 2},
+                                   {"other", 1, turned, 2}};
+    struct store_batch batch = {.stacks = stacks, .stack_count = 4};
+    struct store_put_result result;
+    struct sonde_arena arena = {0};
+    struct store_stack *found;
+    size_t count;
+    uint64_t ids[] = {1, 2, 3};
+    for (int i = 0; i < 2; i++) {
+        CHECK_INT(store_put(store, &batch, &result, NULL), ==, SONDE_OK);
+        CHECK_INT(result.rejected, ==, 1);
+    }
+    for (int i = 0; i < 2; i++) { /* from the cache, then from the server */
+        CHECK_INT(store->ops->stacks(store, "shop", ids, 3, &arena, &found, &count, NULL), ==,
+                  SONDE_OK);
+        CHECK_INT(count, ==, 2);
+        CHECK_INT(found[0].frame_count + found[1].frame_count, ==, 3);
+        store_close(store);
+        store = scene_open("texts", NULL);
+    }
+    CHECK_INT(store_put(store, &batch, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(result.rejected, ==, 1);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+static void put_frames(struct store *store, const struct store_frame *frames, size_t count,
+                       uint32_t rejected) {
+    struct store_batch batch = {.frames = frames, .frame_count = count};
+    struct store_put_result result;
+    CHECK_INT(store_put(store, &batch, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(result.rejected, ==, rejected);
+}
+
+TEST(frames_get_better_names_and_keep_their_place) {
+    struct store *store = scene_open("texts", NULL);
+    struct store_frame frames[] = {
+        {10, "abc", "/bin/a", 0x10, SONDE_FRAME_APPLICATION, 1, old_names, 1},
+        {11, "", "/lib/b", 0x20, SONDE_FRAME_LIBRARY, 0, NULL, 0},
+        {10, "abd", "/bin/a", 0x10, SONDE_FRAME_APPLICATION, 9, old_names, 1},
+    };
+    struct sonde_arena arena = {0};
+    struct store_frame *known;
+    size_t count;
+    uint64_t ids[] = {10, 11, 12};
+    put_frames(store, frames, 3, 1);
+    CHECK_INT(store->ops->unnamed(store, 10, &arena, &known, &count, NULL), ==, SONDE_OK);
+    CHECK_INT(count, ==, 1);
+    CHECK_INT(known[0].id, ==, 11);
+    frames[2] = frames[0]; /* worse names come late */
+    frames[0].version = 2;
+    frames[0].lines = better_names;
+    frames[0].line_count = 2;
+    put_frames(store, frames, 1, 0);
+    put_frames(store, &frames[2], 1, 0);
+    for (int i = 0; i < 2; i++) { /* from the cache, then from the server */
+        CHECK_INT(store->ops->frames(store, ids, 3, &arena, &known, &count, NULL), ==, SONDE_OK);
+        CHECK_INT(count, ==, 2);
+        const struct store_frame *named = known[0].id == 10 ? &known[0] : &known[1];
+        CHECK_INT(named->version, ==, 2);
+        CHECK_INT(named->line_count, ==, 2);
+        CHECK_STR(named->lines[0].function, "inlined");
+        CHECK_STR(named->lines[0].file, "i.h");
+        CHECK_STR(named->build_id, "abc");
+        CHECK_INT(named->address, ==, 0x10);
+        CHECK_INT(named->kind, ==, SONDE_FRAME_APPLICATION);
+        store_close(store);
+        store = scene_open("texts", NULL);
+    }
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+TEST(selectors_choose_windows_and_threads) {
+    struct store *store = scene_open("selectors", NULL);
+    struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(2)};
+    static const struct store_label labels[] = {{"pod", "b"}, {"size", "-12"}};
+    windows[1].labels = labels;
+    windows[1].host = "host-2";
+    windows[2].label_count = 0;
+    windows[2].pid = 7;
+    scene_put(store, windows, 3);
+    const struct {
+        const char *selector;
+        int64_t sum;
+    } cases[] = {
+        {"", 126},
+        {"pod = 'a'", 42},
+        {"pod != 'a'", 84},
+        {"pod = ''", 42},
+        {"pod IN ('a', 'b')", 84},
+        {"NOT pod IN ('a', 'b')", 42},
+        {"host = 'host-2' OR pid = '7'", 84},
+        {"host LIKE 'host-_' AND pod LIKE '%'", 126},
+        {"host LIKE 'host\\\\_1'", 0},
+        {"host REGEXP '-2$'", 42},
+        {"{host=~\"host\"}", 0},
+        {"{host=~\"host-.\", pod!~\"b\"}", 84},
+        {"version < '10' AND version > ''", 42}, /* as numbers */
+        {"version >= '007'", 42},
+        {"size < '-2'", 126}, /* "" is less as text */
+        {"size > '-100' AND size <= '-12'", 42},
+        {"size < '-12'", 84}, /* "" is less than "-12" */
+        {"thread = 'io'", 36},
+        {"thread = 'io' AND pod = 'a'", 12},
+        {"thread != 'io'", 90},
+        {"thread = 'none'", 0},
+        {"event = 'on-cpu' AND service = 'shop' AND instance LIKE '0011%'", 126},
+        {"pid < '42'", 42},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int64_t sum = scene_sum_where(store, cases[i].selector);
+        if (sum != cases[i].sum)
+            check_fail(__FILE__, __LINE__, "%s: %lld", cases[i].selector, (long long)sum);
+    }
+    store_close(store);
+}
+
+/* Texts that would end a literal, a comment or a statement if they were pasted. */
+static const char *const attacks[] = {
+    "' OR 1=1 --",
+    "\\' OR 1=1 --",
+    "\\",
+    "'",
+    "''",
+    "\"",
+    "`",
+    "a\nb",
+    "a\tb",
+    "\r\n\x01\x7f",
+    "\xff\xfe",
+    "\xc3\xa4 \xe2\x82\xac",
+    "%",
+    "_",
+    "{x:String}",
+    "'; DROP TABLE samples; --",
+    "\\x27 OR 1",
+    "/*",
+    "*/",
+    "@@",
+    "\\0",
+    "\\N",
+    "NULL",
+    "$$",
+    ")",
+    "'||'",
+    "&query=SELECT",
+};
+
+TEST(hostile_texts_are_data) {
+    struct store *store = scene_open("attacks", NULL);
+    size_t count = sizeof attacks / sizeof attacks[0];
+    for (size_t i = 0; i < count; i++) {
+        struct store_window window = scene_window(i);
+        struct store_label label = {attacks[i], attacks[i]};
+        uint64_t frames[] = {i}, id = i, frame_id = i + 1000;
+        struct store_line line = {attacks[i], attacks[i], 1};
+        struct store_stack stack = {attacks[i], id, frames, 1};
+        struct store_frame frame = {frame_id, attacks[i], attacks[i], 1, 1, 1, &line, 1};
+        window.service = window.host = window.instance = window.clock = attacks[i];
+        window.labels = &label;
+        window.label_count = 1;
+        window.threads = &attacks[i];
+        window.thread_count = 1;
+        window.row_count = 1;
+        struct store_batch batch = {.windows = &window,
+                                    .window_count = 1,
+                                    .stacks = &stack,
+                                    .stack_count = 1,
+                                    .frames = &frame,
+                                    .frame_count = 1};
+        struct store_put_result result;
+        struct sonde_diag diag = {0};
+        if (store_put(store, &batch, &result, &diag) != SONDE_OK || result.stored != 1)
+            check_fail(__FILE__, __LINE__, "%s: %s", attacks[i], diag.text);
+    }
+    store_close(store);
+    store = scene_open("attacks", NULL);
+    for (size_t i = 0; i < count; i++) {
+        struct sonde_arena arena = {0};
+        struct store_merge merge;
+        struct store_query query = scene_query();
+        struct store_stack *stacks;
+        struct store_frame *frames;
+        uint64_t id = i, frame_id = i + 1000;
+        size_t found;
+        query.service = attacks[i];
+        CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);
+        CHECK_INT(merge.row_count, ==, 1);
+        CHECK_INT(merge.rows[0].value, ==, 30);
+        CHECK_STR(merge.threads[0], attacks[i]);
+        CHECK_INT(store->ops->stacks(store, attacks[i], &id, 1, &arena, &stacks, &found, NULL), ==,
+                  SONDE_OK);
+        CHECK_INT(found, ==, 1);
+        CHECK_INT(store->ops->frames(store, &frame_id, 1, &arena, &frames, &found, NULL), ==,
+                  SONDE_OK);
+        CHECK_INT(found, ==, 1);
+        CHECK_STR(frames[0].lines[0].function, attacks[i]);
+        query.event = attacks[i];
+        CHECK_INT(store->ops->merge(store, &query, &arena, &merge, NULL), ==, SONDE_OK);
+        CHECK_INT(merge.row_count, ==, 0);
+        sonde_arena_finish(&arena);
+    }
+    CHECK_INT(scene_sum_where(store, "pod = ''' OR 1=1 --'"), ==, 0);
+    CHECK_INT(scene_sum_where(store, "`' OR 1=1 --` = 'x'"), ==, 0);
+    store_close(store);
+}
+
+TEST(of_a_state_the_last_window_of_each_process_counts) {
+    struct store *store = scene_open("states", NULL);
+    struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(2)};
+    static const int64_t later[] = {1000, 2000};
+    for (int i = 0; i < 3; i++)
+        windows[i].event = STORE_MEM_INUSE;
+    windows[1].value = later;
+    windows[2].begin_unix_s = windows[0].begin_unix_s;
+    windows[2].pid = 43;
+    scene_put(store, windows, 3);
+    struct store_query query = scene_query();
+    query.event = STORE_MEM_INUSE;
+    CHECK_INT(scene_sum(store, &query), ==, 3000 + 42);
+    struct selector *selector;
+    CHECK_INT(selector_parse("thread = 'io' AND pod = 'a'", NULL, NULL, &selector, NULL), ==, 0);
+    query.selector = selector;
+    CHECK_INT(scene_sum(store, &query), ==, 2000 + 12);
+    selector_destroy(selector);
+    store_close(store);
+}
