@@ -21,6 +21,9 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_STORE_PUT] = "store put",
     [LOCK_STORE] = "store",
     [LOCK_STORE_LINKS] = "store links",
+    [LOCK_STORE_WRITER] = "store writer",
+    [LOCK_STORE_READERS] = "store readers",
+    [LOCK_STORE_NAMES] = "store names",
     [LOCK_RPC_LOOP] = "rpc loop",
     [LOCK_RECORDING] = "recording",
 };

@@ -33,6 +33,9 @@ enum lock_rank {
     LOCK_STORE_PUT,     /* service/store/clickhouse: one put at a time */
     LOCK_STORE,         /* service/store/clickhouse: the state of a store */
     LOCK_STORE_LINKS,   /* service/store/clickhouse: idle connections */
+    LOCK_STORE_WRITER,  /* service/store/sqlite: the connection that writes */
+    LOCK_STORE_READERS, /* service/store/sqlite: connections that read, and the state */
+    LOCK_STORE_NAMES,   /* service/store/sqlite: ids of frames by number */
     LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
     LOCK_RECORDING,     /* service/recording: records that wait for the store */
     LOCK_RANK_COUNT

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/open.h"
 
+#include "service/store/sqlite/sqlite.h"
+
 #include <string.h>
 
 struct kind {
@@ -11,6 +13,7 @@ struct kind {
 
 /* One row per engine. */
 static const struct kind kinds[] = {
+    {"sqlite:", sqlite_store_open},
     {NULL, NULL},
 };
 

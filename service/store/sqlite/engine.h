@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The store's state and operations, which are spread over this folder's files: put.c, names.c,
+ * merge.c, series.c, list.c, maintain.c, sqlite.c. */
+#ifndef SONDE_SERVICE_STORE_SQLITE_ENGINE_H
+#define SONDE_SERVICE_STORE_SQLITE_ENGINE_H
+
+#include "service/locks.h"
+#include "service/store/sqlite/db/db.h"
+#include "service/store/sqlite/numbers.h"
+#include "service/store/store.h"
+
+#define ENGINE_READERS 4
+
+struct engine {
+    struct store base;
+    struct store_limits limits;
+    char directory[448];
+    int lock_file;
+    struct lock write_lock; /* writer, numbers, and what maintain remembers */
+    struct db writer;
+    struct numbers numbers;
+    int64_t cleaned_unix_s; /* when unused stacks were deleted */
+    bool has_deleted;       /* hours, since then */
+    struct lock read_lock;  /* the rest */
+    pthread_cond_t reader_is_free;
+    struct db readers[ENGINE_READERS];
+    bool is_open[ENGINE_READERS], is_used[ENGINE_READERS];
+    char trouble[256];
+    struct lock names_lock; /* the ids of frames by number, which never change; 0 = not read yet */
+    uint64_t *frame_ids;
+    size_t frame_capacity;
+};
+
+/* A connection with a snapshot. Waits until one is free. If it cannot be opened, it has a failure,
+ * which engine_read_end returns. */
+struct db *engine_read(struct engine *engine);
+/* Ends the snapshot and returns the connection's first failure. */
+SONDE_MUST_USE sonde_err engine_read_end(struct engine *engine, struct db *db,
+                                         struct sonde_diag *diag);
+/* Notes why writing failed, or that it works (SONDE_OK). Returns err. */
+sonde_err engine_note(struct engine *engine, sonde_err err, struct sonde_diag *diag);
+
+/* Adds windows of these minutes, which are of one hour, to the file. Writer's lock held. */
+struct chunk;
+void engine_add_chunk(struct db *db, uint32_t stream, int64_t first_minute, int64_t last_minute,
+                      struct chunk *chunk, int level);
+
+/* A batch while it is written. */
+struct put {
+    struct db *db;
+    struct numbers *numbers;
+    const struct store_batch *batch;
+    struct store_put_result *result;
+};
+
+/* Stacks and frames of a batch, in names_put.c. Writer's lock held. */
+void engine_put_stacks(struct put *put);
+void engine_put_frames(struct put *put);
+/* The number of a host's (process, thread). */
+uint32_t engine_put_task(struct put *put, uint32_t service, const struct store_total *total);
+
+/* Deletes what no chunk uses any more: stacks, frames, texts, label sets, services. Within a
+ * transaction of the writer; numbers_clear must follow. */
+void engine_clean(struct db *db);
+
+/* The operations; see struct store_ops. */
+sonde_err engine_put(struct store *, const struct store_batch *, struct store_put_result *,
+                     struct sonde_diag *);
+sonde_err engine_merge(struct store *, const struct store_query *, struct sonde_arena *,
+                       struct store_merge *, struct sonde_diag *);
+sonde_err engine_stacks(struct store *, const char *service, const uint64_t *ids, size_t count,
+                        struct sonde_arena *, struct store_stack **, size_t *found,
+                        struct sonde_diag *);
+sonde_err engine_frames(struct store *, const uint64_t *ids, size_t count, struct sonde_arena *,
+                        struct store_frame **, size_t *found, struct sonde_diag *);
+sonde_err engine_unnamed(struct store *, size_t limit, struct sonde_arena *, struct store_frame **,
+                         size_t *found, struct sonde_diag *);
+sonde_err engine_series(struct store *, const struct store_series_query *, struct sonde_arena *,
+                        struct store_series_result *, struct sonde_diag *);
+sonde_err engine_totals(struct store *, const struct store_query *, struct sonde_arena *,
+                        struct store_total_row **, size_t *row_count, struct store_merge *,
+                        struct sonde_diag *);
+sonde_err engine_services(struct store *, const struct store_query *, struct sonde_arena *,
+                          struct store_service **, size_t *count, struct sonde_diag *);
+sonde_err engine_labels(struct store *, const struct store_query *, const char *name, size_t limit,
+                        struct sonde_arena *, const char ***texts, size_t *count, bool *is_cut,
+                        struct sonde_diag *);
+sonde_err engine_info(struct store *, struct store_info *, struct sonde_diag *);
+sonde_err engine_maintain(struct store *, int64_t now_unix_s, struct sonde_diag *);
+
+#endif

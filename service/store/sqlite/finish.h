@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What maintain does with an hour, a stream at a time. Within a transaction of the writer. */
+#ifndef SONDE_SERVICE_STORE_SQLITE_FINISH_H
+#define SONDE_SERVICE_STORE_SQLITE_FINISH_H
+
+#include "service/store/sqlite/db/db.h"
+
+/* Merges the chunks of an hour that is over, and stores its rollup. */
+void finish_hour(struct db *db, uint32_t stream, int64_t hour);
+/* Deletes an hour. */
+void finish_delete(struct db *db, uint32_t stream, int64_t hour);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/store/sqlite/format/tally.h"
+
+#include "service/store/sqlite/format/text_list.h"
+#include "service/store/sqlite/format/varint.h"
+
+#include <stdlib.h>
+
+#define TALLY_FORMAT 1
+#define MANY_SPANS   65536 /* sorted and joined when there are so many */
+#define NS_PER_S     1000000000
+
+void tally_clear(struct tally *tally) {
+    tally->count = tally->span_count = tally->sorted_spans = 0;
+    tally->period_ns = 0;
+    tally->period_time = 0;
+    hash_index_clear(&tally->index);
+}
+
+void tally_finish(struct tally *tally) {
+    free(tally->entries);
+    free(tally->spans);
+    hash_index_finish(&tally->index);
+    *tally = (struct tally){0};
+}
+
+static struct tally_entry *entry_of(struct tally *tally, uint32_t stream, uint32_t labels) {
+    if (!tally->entries)
+        hash_index_init(&tally->index);
+    uint32_t hash = hash_index_words(&tally->index, stream, labels), number;
+    struct hash_probe probe = hash_probe(hash);
+    while ((number = hash_index_next(&tally->index, &probe)) != HASH_INDEX_NONE)
+        if (tally->entries[number].labels == labels && tally->entries[number].stream == stream)
+            return &tally->entries[number];
+    number = (uint32_t)tally->count;
+    if (!array_reserve(&tally->entries, &tally->capacity, tally->count + 1,
+                       sizeof *tally->entries) ||
+        !hash_index_add(&tally->index, hash, number)) {
+        tally->failed = true;
+        return NULL;
+    }
+    tally->entries[tally->count++] = (struct tally_entry){
+        .stream = stream, .labels = labels, .first_unix_s = INT64_MAX, .last_unix_s = INT64_MIN};
+    return &tally->entries[number];
+}
+
+static void entry_add(struct tally_entry *entry, const struct tally_entry *from) {
+    entry->windows += from->windows;
+    entry->samples += from->samples;
+    entry->dropped += from->dropped;
+    entry->covered_s += from->covered_s;
+    entry->sum = chunk_add(entry->sum, from->sum);
+    if (from->first_unix_s < entry->first_unix_s)
+        entry->first_unix_s = from->first_unix_s;
+    if (from->last_unix_s > entry->last_unix_s)
+        entry->last_unix_s = from->last_unix_s;
+}
+
+static int compare_spans(const void *left, const void *right) {
+    const struct tally_span *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+static void join_spans(struct tally *tally) {
+    struct tally_span *spans = tally->spans;
+    if (tally->span_count < 2)
+        return;
+    qsort(spans, tally->span_count, sizeof *spans, compare_spans);
+    size_t last = 0;
+    for (size_t i = 1; i < tally->span_count; i++) {
+        if (spans[i].begin > spans[last].end)
+            spans[++last] = spans[i];
+        else if (spans[i].end > spans[last].end)
+            spans[last].end = spans[i].end;
+    }
+    tally->span_count = last + 1;
+}
+
+/* Windows come almost in order, so most of them extend the last span. */
+static void add_span(struct tally *tally, int64_t begin, int64_t end) {
+    struct tally_span *last = tally->span_count ? &tally->spans[tally->span_count - 1] : NULL;
+    if (last && begin >= last->begin && begin <= last->end) {
+        last->end = end > last->end ? end : last->end;
+        return;
+    }
+    if (tally->span_count >= 2 * tally->sorted_spans + MANY_SPANS) {
+        join_spans(tally);
+        tally->sorted_spans = tally->span_count;
+    }
+    if (!array_reserve(&tally->spans, &tally->span_capacity, tally->span_count + 1,
+                       sizeof *tally->spans)) {
+        tally->failed = true;
+        return;
+    }
+    tally->spans[tally->span_count++] = (struct tally_span){begin, end};
+}
+
+static void set_period(struct tally *tally, int64_t time, uint64_t period_ns) {
+    if (time < tally->period_time)
+        return;
+    tally->period_time = time;
+    tally->period_ns = period_ns;
+}
+
+void tally_add(struct tally *tally, uint32_t stream, const struct chunk_window *window) {
+    struct tally_entry *entry = entry_of(tally, stream, window->labels);
+    if (!entry)
+        return;
+    int64_t end = window->begin_unix_s + window->length_s;
+    entry_add(entry, &(struct tally_entry){.windows = 1,
+                                           .samples = window->samples,
+                                           .dropped = window->dropped,
+                                           .covered_s = window->length_s,
+                                           .first_unix_s = window->begin_unix_s,
+                                           .last_unix_s = end,
+                                           .sum = chunk_weigh(window->sum, window->weight)});
+    add_span(tally, window->begin_unix_s, end);
+    set_period(tally, window->begin_unix_s, window->period_ns);
+}
+
+void tally_add_entry(struct tally *tally, uint32_t stream, const struct tally_entry *from) {
+    struct tally_entry *entry = entry_of(tally, stream, from->labels);
+    if (entry)
+        entry_add(entry, from);
+}
+
+void tally_append(struct tally *tally, uint32_t stream, const struct tally *from) {
+    for (size_t i = 0; i < from->count; i++)
+        tally_add_entry(tally, stream, &from->entries[i]);
+    for (size_t i = 0; i < from->span_count; i++)
+        add_span(tally, from->spans[i].begin, from->spans[i].end);
+    set_period(tally, from->period_time, from->period_ns);
+}
+
+void tally_encode(struct tally *tally, struct sonde_buf *buf) {
+    join_spans(tally);
+    varint_put(buf, TALLY_FORMAT);
+    varint_put(buf, tally->period_ns);
+    varint_put(buf, (uint64_t)tally->period_time);
+    varint_put(buf, tally->span_count);
+    for (size_t i = 0; i < tally->span_count; i++) {
+        varint_put(buf, (uint64_t)tally->spans[i].begin);
+        varint_put(buf, (uint64_t)(tally->spans[i].end - tally->spans[i].begin));
+    }
+    varint_put(buf, tally->count);
+    for (size_t i = 0; i < tally->count; i++) {
+        const struct tally_entry *entry = &tally->entries[i];
+        varint_put(buf, entry->labels);
+        varint_put(buf, entry->windows);
+        varint_put(buf, entry->samples);
+        varint_put(buf, entry->dropped);
+        varint_put(buf, entry->covered_s);
+        varint_put(buf, (uint64_t)entry->first_unix_s);
+        varint_put(buf, (uint64_t)(entry->last_unix_s - entry->first_unix_s));
+        varint_put_signed(buf, entry->sum);
+    }
+}
+
+/* A time up to the year 2200, in seconds. */
+static int64_t read_time(struct varint_reader *reader) {
+    return (int64_t)varint_get_max(reader, 7258118400);
+}
+
+static void read_entry(struct tally *tally, struct varint_reader *reader) {
+    struct tally_entry read = {.labels = (uint32_t)varint_get_max(reader, UINT32_MAX)};
+    read.windows = varint_get(reader);
+    read.samples = varint_get(reader);
+    read.dropped = varint_get(reader);
+    read.covered_s = varint_get(reader);
+    read.first_unix_s = read_time(reader);
+    read.last_unix_s = read.first_unix_s + read_time(reader);
+    read.sum = varint_get_signed(reader);
+    struct tally_entry *entry = reader->failed ? NULL : entry_of(tally, 0, read.labels);
+    if (entry)
+        entry_add(entry, &read);
+}
+
+bool tally_decode(struct tally *tally, struct sonde_slice bytes) {
+    tally_clear(tally);
+    struct varint_reader reader = varint_reader(bytes.data, bytes.len);
+    if (varint_get(&reader) != TALLY_FORMAT)
+        return false;
+    tally->period_ns = varint_get(&reader);
+    tally->period_time = read_time(&reader);
+    size_t spans = varint_get_count(&reader, 2);
+    for (size_t i = 0; i < spans && !reader.failed; i++) {
+        int64_t begin = read_time(&reader);
+        add_span(tally, begin, begin + read_time(&reader));
+    }
+    size_t count = varint_get_count(&reader, 8);
+    for (size_t i = 0; i < count && !reader.failed; i++)
+        read_entry(tally, &reader);
+    return !reader.failed && !tally->failed && reader.at == reader.end;
+}
+
+/* The windows that fit between the first and the last one of this process. */
+static uint64_t expected_of(const struct tally_entry *entry) {
+    double mean_s = entry->windows ? (double)entry->covered_s / (double)entry->windows : 0;
+    double span_s = (double)entry->last_unix_s - (double)entry->first_unix_s;
+    uint64_t expected = mean_s > 0 ? (uint64_t)(span_s / mean_s + 0.5) : 0;
+    return expected > entry->windows ? expected : entry->windows;
+}
+
+void tally_report(struct tally *tally, bool is_state, struct store_merge *merge) {
+    join_spans(tally);
+    for (size_t i = 0; i < tally->count; i++) {
+        const struct tally_entry *entry = &tally->entries[i];
+        merge->windows += entry->windows;
+        merge->windows_expected += is_state ? entry->windows : expected_of(entry);
+        merge->samples += entry->samples;
+        merge->dropped += entry->dropped;
+        merge->covered_ns += (int64_t)(entry->covered_s * NS_PER_S);
+    }
+    for (size_t i = 0; i < tally->span_count; i++)
+        merge->wall_ns =
+            chunk_add(merge->wall_ns, (tally->spans[i].end - tally->spans[i].begin) * NS_PER_S);
+    merge->period_ns = tally->period_ns;
+}
