@@ -287,6 +287,12 @@ static sonde_err add_new_sample(struct sonde_profile *profile, uint32_t hash,
 
 sonde_err sonde_profile_add_sample(struct sonde_profile *profile,
                                    const struct sonde_sample *sample) {
+    uint32_t index;
+    return sonde_profile_add_sample_at(profile, sample, &index);
+}
+
+sonde_err sonde_profile_add_sample_at(struct sonde_profile *profile,
+                                      const struct sonde_sample *sample, uint32_t *index) {
     sonde_err err = check_sample(profile, sample);
     if (err)
         return err;
@@ -297,6 +303,7 @@ sonde_err sonde_profile_add_sample(struct sonde_profile *profile,
     if (!profile_table_index(&profile->samples, hash_stored, profile))
         return SONDE_OUT_OF_MEMORY;
     uint32_t number = profile_table_find(&profile->samples, hash, equal_sample, profile, &key);
+    *index = number == PROFILE_TABLE_NONE ? profile->samples.count : number;
     if (number == PROFILE_TABLE_NONE)
         return add_new_sample(profile, hash, &key);
     struct profile_sample *stored = profile_table_item(&profile->samples, number);

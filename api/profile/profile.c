@@ -2,6 +2,7 @@
  *
  * Creation, destruction and accessors of a profile. Adding is in build.c. */
 #include "api/profile/profile_tables.h"
+#include "api/profile/timeline.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -94,6 +95,7 @@ void sonde_profile_destroy(struct sonde_profile *profile) {
     for (size_t i = 0; i < profile->adopted_count; i++)
         free(profile->adopted[i]);
     free(profile->adopted);
+    sonde_timeline_destroy(profile->timeline);
     free(profile);
 }
 

@@ -115,6 +115,9 @@ SONDE_MUST_USE sonde_err sonde_profile_add_location(struct sonde_profile *,
                                                     const struct sonde_location *, uint32_t *id);
 SONDE_MUST_USE sonde_err sonde_profile_add_sample(struct sonde_profile *,
                                                   const struct sonde_sample *);
+/* The same; *index is the number of the new sample, or of the one that it was merged with. */
+SONDE_MUST_USE sonde_err sonde_profile_add_sample_at(struct sonde_profile *,
+                                                     const struct sonde_sample *, uint32_t *index);
 /* Takes over memory from malloc, which is freed with the profile; `bytes` count towards the limit.
  * On failure the caller keeps it. */
 SONDE_MUST_USE sonde_err sonde_profile_adopt(struct sonde_profile *, void *memory, size_t bytes);

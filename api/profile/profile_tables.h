@@ -33,6 +33,7 @@ struct sonde_profile {
     struct profile_type types[SONDE_PROFILE_MAX_TYPES], period_type;
     size_t type_count, limit_bytes;
     struct sonde_profile_info info;
+    struct sonde_timeline *timeline; /* owned; NULL = none */
 };
 
 /* SONDE_TOO_LARGE if `bytes` in the arena and one more item in table would exceed the limit. */

@@ -46,6 +46,8 @@ METHOD(get_heap_gdump, "GetHeapGdump", get_heap_gdump_request, heap_gdump, false
 METHOD(set_heap_gdump, "SetHeapGdump", set_heap_gdump_request, heap_gdump, false);
 METHOD(list_captures, "ListCaptures", list_captures_request, list_captures_response, false);
 METHOD(get_capture, "GetCapture", get_capture_request, capture_event, true);
+METHOD(get_capture_timeline, "GetCaptureTimeline", get_capture_timeline_request, capture_timeline,
+       false);
 METHOD(diff_captures, "DiffCaptures", diff_captures_request, capture_event, true);
 
 ROW(write, "/sonde.v1.History/Write", write_request, write_response, true, true);
@@ -61,18 +63,45 @@ HISTORY(list_label_values, "ListLabelValues", list_label_values_request, list_la
 HISTORY(get_history_info, "GetHistoryInfo", get_history_info_request, history_info, false);
 
 const struct client_method *const client_methods[] = {
-    &client_get_info,          &client_list_targets,      &client_watch_targets,
-    &client_capture_cpu,       &client_stream_cpu,        &client_start_cpu,
-    &client_stop_cpu,          &client_symbolize,         &client_symbolize_stream,
-    &client_upload_debug_file, &client_list_symbol_files, &client_evict_symbols,
-    &client_get_command_line,  &client_heap_status,       &client_heap_activate,
-    &client_heap_deactivate,   &client_heap_reset,        &client_heap_snapshot,
-    &client_list_heap_dumps,   &client_get_heap_dump,     &client_capture_allocs,
-    &client_start_allocs,      &client_stop_allocs,       &client_get_heap_gdump,
-    &client_set_heap_gdump,    &client_list_captures,     &client_get_capture,
-    &client_diff_captures,     &client_get_backtraces,    &client_write,
-    &client_query_profile,     &client_query_tree,        &client_query_diff,
-    &client_query_series,      &client_query_top,         &client_list_services,
-    &client_list_labels,       &client_list_label_values, &client_get_history_info,
+    &client_get_info,
+    &client_list_targets,
+    &client_watch_targets,
+    &client_capture_cpu,
+    &client_stream_cpu,
+    &client_start_cpu,
+    &client_stop_cpu,
+    &client_symbolize,
+    &client_symbolize_stream,
+    &client_upload_debug_file,
+    &client_list_symbol_files,
+    &client_evict_symbols,
+    &client_get_command_line,
+    &client_heap_status,
+    &client_heap_activate,
+    &client_heap_deactivate,
+    &client_heap_reset,
+    &client_heap_snapshot,
+    &client_list_heap_dumps,
+    &client_get_heap_dump,
+    &client_capture_allocs,
+    &client_start_allocs,
+    &client_stop_allocs,
+    &client_get_heap_gdump,
+    &client_set_heap_gdump,
+    &client_list_captures,
+    &client_get_capture,
+    &client_get_capture_timeline,
+    &client_diff_captures,
+    &client_get_backtraces,
+    &client_write,
+    &client_query_profile,
+    &client_query_tree,
+    &client_query_diff,
+    &client_query_series,
+    &client_query_top,
+    &client_list_services,
+    &client_list_labels,
+    &client_list_label_values,
+    &client_get_history_info,
 };
 const size_t client_method_count = sizeof client_methods / sizeof client_methods[0];

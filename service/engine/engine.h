@@ -115,6 +115,7 @@ struct engine_cpu_spec {
      * for inlined functions and lines. 0 = no deadline. */
     uint64_t result_by_ns;
     enum engine_mode mode;
+    bool has_timeline; /* the profile gets a timeline (api/profile/timeline.h); without window_ms */
     /* Maximum CPU time of the sampler, as a share of the CPU time that the target uses; 0 = no
      * limit. The rate is lowered to stay below it. If several captures of a target set it, the
      * lowest applies. */

@@ -12,7 +12,8 @@ static struct setup setup;
 /* What the stream of CaptureEvents contained. */
 static struct {
     struct sonde_buf bytes;
-    uint64_t id;
+    uint64_t id, samples;
+    uint32_t duration_ms;
     char keep_error[200], target[64], note[64];
 } got;
 
@@ -21,6 +22,8 @@ static bool on_event(struct watcher *watcher, const ProtobufCMessage *message) {
     if (event->event_case == SONDE__V1__CAPTURE_EVENT__EVENT_RESULT) {
         const Sonde__V1__ResultStart *start = event->result;
         got.id = start->capture_id;
+        got.samples = start->samples;
+        got.duration_ms = start->duration_ms;
         snprintf(got.keep_error, sizeof got.keep_error, "%s", start->keep_error);
         snprintf(got.target, sizeof got.target, "%s", start->capture ? start->capture->target : "");
         snprintf(got.note, sizeof got.note, "%s", start->capture ? start->capture->note : "");
@@ -228,5 +231,97 @@ TEST(a_note_that_is_too_long_is_refused_before_anything_starts) {
     request.note = note;
     CHECK_INT(stream(&client_capture_cpu, &request, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK(strstr(diag.text, "201 bytes") != NULL);
+    setup_end(&setup);
+}
+
+static sonde_err timeline(uint64_t id, uint32_t bin_ms, uint32_t from_ms, uint32_t until_ms,
+                          Sonde__V1__CaptureTimeline **answer, struct sonde_diag *diag) {
+    Sonde__V1__GetCaptureTimelineRequest request = SONDE__V1__GET_CAPTURE_TIMELINE_REQUEST__INIT;
+    request.id = id;
+    request.bin_ms = bin_ms;
+    request.from_ms = from_ms;
+    request.until_ms = until_ms;
+    return client_unary(setup.client, &client_get_capture_timeline, &request.base, 10000,
+                        (void *)answer, diag);
+}
+
+static sonde_err get_range(uint32_t from_ms, uint32_t until_ms, struct sonde_diag *diag) {
+    Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    rendering.format = SONDE__V1__FORMAT__COLLAPSED;
+    rendering.merge_threads = true;
+    request.id = 1;
+    request.from_ms = from_ms;
+    request.until_ms = until_ms;
+    request.rendering = &rendering;
+    return stream(&client_get_capture, &request, diag);
+}
+
+TEST(the_timeline_of_a_saved_capture_adds_up_to_its_time) {
+    Sonde__V1__CaptureTimeline *answer = NULL;
+    setup_begin(&setup);
+    capture(true, "");
+    CHECK_INT(timeline(1, 0, 0, 0, &answer, NULL), ==, SONDE_OK);
+    CHECK_INT(answer->bin_ms, ==, 20);
+    CHECK_INT(answer->n_value, ==, 3);
+    for (size_t i = 0; i < 3; i++)
+        CHECK_INT(answer->value[i], ==, 10000000);
+    protobuf_c_message_free_unpacked(&answer->base, NULL);
+    CHECK_INT(timeline(1, 40, 30, 0, &answer, NULL), ==, SONDE_OK);
+    CHECK_INT(answer->from_ms, ==, 20);
+    CHECK_INT(answer->n_value, ==, 1);
+    CHECK_INT(answer->value[0], ==, 20000000);
+    protobuf_c_message_free_unpacked(&answer->base, NULL);
+    setup_end(&setup);
+}
+
+TEST(timelines_that_cannot_be_are_refused) {
+    Sonde__V1__CaptureTimeline *answer = NULL;
+    Sonde__V1__CaptureAllocsRequest allocs = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    capture(true, "");
+    CHECK_INT(timeline(1, 30, 0, 0, &answer, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "bin_ms: 30 is not a multiple of 20");
+    CHECK_INT(timeline(1, 0, 40, 20, &answer, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_STR(diag.text, "until_ms must be larger than from_ms");
+    CHECK_INT(timeline(9, 0, 0, 0, &answer, &diag), ==, SONDE_NOT_FOUND);
+    allocs.duration_ms = 10;
+    allocs.keep = true;
+    CHECK_INT(stream(&client_capture_allocs, &allocs, NULL), ==, SONDE_OK);
+    CHECK_INT(timeline(2, 0, 0, 0, &answer, &diag), ==, SONDE_NOT_AVAILABLE);
+    CHECK_STR(diag.text, "this capture has no time bins: it measures memory");
+    setup_end(&setup);
+}
+
+TEST(a_range_of_a_saved_capture_has_only_its_samples) {
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    capture(true, "");
+    CHECK_INT(get_range(20, 60, NULL), ==, SONDE_OK);
+    CHECK(strstr(got.bytes.data, "f0") == NULL);
+    CHECK(strstr(got.bytes.data, "main;f1 ") && strstr(got.bytes.data, "main;f2 "));
+    CHECK_INT(got.samples, ==, 20);
+    CHECK_INT(got.duration_ms, ==, 40);
+    CHECK_INT(get_range(60, 0, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "before the end of the capture (0.06 s)") != NULL);
+    setup_end(&setup);
+}
+
+TEST(two_ranges_of_one_capture_can_be_compared) {
+    Sonde__V1__DiffCapturesRequest request = SONDE__V1__DIFF_CAPTURES_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    setup_begin(&setup);
+    capture(true, "");
+    rendering.format = SONDE__V1__FORMAT__COLLAPSED;
+    rendering.merge_threads = true;
+    request.base_id = request.new_id = 1;
+    request.base_until_ms = 20;
+    request.from_ms = 40;
+    request.rendering = &rendering;
+    CHECK_INT(stream(&client_diff_captures, &request, NULL), ==, SONDE_OK);
+    CHECK(strstr(got.bytes.data, "main;f0;inlined -10\n") != NULL);
+    CHECK(strstr(got.bytes.data, "main;f2 10\n") != NULL);
+    CHECK(strstr(got.bytes.data, "f1") == NULL);
     setup_end(&setup);
 }

@@ -45,6 +45,7 @@ static sonde_err add_entry(struct counts *counts, uint32_t hash, const struct co
     }
     if (!hash_index_add(&counts->index, hash, counts->used))
         return SONDE_OUT_OF_MEMORY;
+    counts->last = counts->used;
     counts->entries[counts->used++] = (struct count_entry){.key = *key, .count = n};
     counts->total += n;
     return SONDE_OK;
@@ -67,6 +68,7 @@ sonde_err counts_add(struct counts *counts, const struct count_key *key, uint64_
     if (!entry)
         return add_entry(counts, hash, key, n);
     entry->count += n;
+    counts->last = (uint32_t)(entry - counts->entries);
     counts->total += n;
     return SONDE_OK;
 }

@@ -30,6 +30,7 @@ struct count_entry {
 struct counts {
     struct count_entry *entries; /* in the order of their first sample */
     uint32_t used, capacity;
+    uint32_t last;           /* index of the entry that was counted last */
     struct hash_index index; /* of entries, by key */
     uint64_t total;
 };

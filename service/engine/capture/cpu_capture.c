@@ -28,6 +28,7 @@ static void window_finish(struct window *window) {
         counts_finish(&window->parts[i].counts);
     }
     window->part_count = 0;
+    time_bins_finish(&window->bins);
 }
 
 static void destroy(struct engine_capture *base) {
@@ -124,6 +125,9 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
         count_drop(capture, n);
         return;
     }
+    if (capture->spec.has_timeline)
+        time_bins_add(&window->bins, window->part_count - 1, counts->last, &capture->pending_span,
+                      window->start_ns, n);
     window->samples += n;
     capture->samples += n;
     atomic_fetch_add_explicit(&capture->base.engine->samples_total, n, memory_order_relaxed);

@@ -12,6 +12,7 @@
 
 #include "service/engine/capture/capture.h"
 #include "service/engine/capture/downsampler.h"
+#include "service/engine/capture/time_bins.h"
 
 enum capture_state {
     CAPTURE_WAITING = 0,
@@ -30,7 +31,8 @@ struct window {
     uint64_t cut_stacks[RING_END_COUNT];
     uint64_t forgotten; /* samples of generations that are no longer known */
     uint64_t stacks_full;
-    struct totals base; /* the target's when the window began */
+    struct time_bins bins; /* unused without spec.has_timeline */
+    struct totals base;    /* the target's when the window began */
 };
 
 struct capture_job;
@@ -54,7 +56,8 @@ struct cpu_capture {
     struct totals first;                                   /* the target's when the clock ran */
     uint64_t start_ns, end_ns, window_end_ns, progress_ns; /* 0 = never */
     uint64_t samples, dropped;
-    uint64_t pending; /* number of samples that the record being drained stands for */
+    uint64_t pending;              /* number of samples that the record being drained stands for */
+    struct time_span pending_span; /* their time */
     bool target_gone;
 
     struct capture_job *first_job, *last_job, *running_job;

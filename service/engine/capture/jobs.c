@@ -190,6 +190,9 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->part_count = window->part_count;
     window->part_count = 0;
     memset(window->parts, 0, sizeof window->parts);
+    report->bins = window->bins;
+    report->has_timeline = capture->spec.has_timeline;
+    window->bins = (struct time_bins){0};
     memcpy(report->cut_stacks, window->cut_stacks, sizeof report->cut_stacks);
     report->forgotten = window->forgotten;
     const struct generation *newest = capture->base.target->space.generations[0];

@@ -178,6 +178,7 @@ static sonde_err begin_cpu(struct target *target, const struct session_plan *pla
     spec.target = (struct engine_selector){.uuid = target->info.uuid};
     spec.duration_ms = plan->lease_ms;
     spec.window_ms = spec.progress_ms = 0;
+    spec.has_timeline = true; /* the result is saved */
     return cpu_capture_request(target->engine, &spec, events, context, capture, diag);
 }
 

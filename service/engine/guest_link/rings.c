@@ -105,11 +105,12 @@ static struct count_key unseen_key(struct target *target, const struct ring_unse
     };
 }
 
-/* Time of a thread, on or off the CPU, up to end_ns on the monotonic clock; 0 = not known. */
+/* Time of a thread, on or off the CPU, up to end_ns on the monotonic clock; 0 = not known. at_ns is
+ * when it was recorded, for the timeline. */
 struct interval {
     uint32_t tid;
     bool is_off_cpu;
-    uint64_t ns, end_ns;
+    uint64_t ns, end_ns, at_ns;
 };
 
 /* The part of the interval that the capture counts. Time is recorded when it ends, so a part of it
@@ -135,6 +136,7 @@ static bool thin(struct target *target, const struct interval *interval) {
         uint64_t weight_ns = weight_for(capture, interval);
         capture->pending =
             weight_ns ? downsampler_take(&capture->downsampler, interval->tid, weight_ns) : 0;
+        capture->pending_span = (struct time_span){interval->at_ns, weight_ns};
         any |= capture->pending;
     }
     return any != 0;
@@ -149,10 +151,12 @@ static void count(struct target *target, const struct count_key *key,
 }
 
 static void add_sample(struct target *target, const struct ring_sample *sample, bool is_off_cpu) {
-    struct interval interval = {sample->record.tid, is_off_cpu, sample->weight_ns,
+    struct interval interval = {sample->record.tid, is_off_cpu, sample->weight_ns, target->drain_ns,
                                 target->drain_ns};
     if (sample->time_ns < interval.end_ns)
         interval.end_ns = sample->time_ns;
+    if (interval.end_ns)
+        interval.at_ns = interval.end_ns;
     if (!is_off_cpu && target->has_process_clock)
         interval.end_ns = 0; /* the time is that of several threads */
     if (!thin(target, &interval))
@@ -175,7 +179,7 @@ static void on_unseen(void *context, const struct ring_unseen *unseen) {
     struct target *target = context;
     bool is_off_cpu = unseen->cause == RING_UNSEEN_ASLEEP || unseen->cause == RING_UNSEEN_WAITING;
     struct interval interval = {unseen->record.tid, is_off_cpu, unseen->cpu_ns,
-                                is_off_cpu ? target->drain_ns : 0};
+                                is_off_cpu ? target->drain_ns : 0, target->drain_ns};
     if (!thin(target, &interval))
         return;
     struct count_key key = unseen_key(target, unseen);

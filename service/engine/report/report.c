@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/report/report.h"
 
+#include "api/profile/timeline.h"
 #include "service/engine/report/report_frames.h"
 
 #include <stdlib.h>
@@ -25,6 +26,7 @@ struct building {
     struct sonde_profile *profile;
     struct report_frames frames;
     uint32_t *frame_of_node[REPORT_MAX_PARTS]; /* number of the frame + 1, 0 = not used */
+    uint32_t *sample_of[REPORT_MAX_PARTS];     /* of entry: number of the sample */
     struct label_keys keys;
 };
 
@@ -34,6 +36,7 @@ void report_input_finish(struct report_input *input) {
         counts_finish(&input->parts[i].counts);
     }
     input->part_count = 0;
+    time_bins_finish(&input->bins);
 }
 
 struct sonde_profile *report_empty(enum engine_mode mode) {
@@ -110,7 +113,7 @@ static sonde_err add_labels(struct building *building, uint32_t part, const stru
 }
 
 static sonde_err add_sample(struct building *building, uint32_t part,
-                            const struct count_entry *entry) {
+                            const struct count_entry *entry, uint32_t *number) {
     const struct stacks *stacks = building->input->parts[part].stacks;
     const uint32_t *frame_of_node = building->frame_of_node[part];
     uint32_t locations[MAX_FRAMES], depth = 0, label_count = 0;
@@ -130,14 +133,16 @@ static sonde_err add_sample(struct building *building, uint32_t part,
         .values = values,
         .labels = labels,
     };
-    return sonde_profile_add_sample(building->profile, &sample);
+    return sonde_profile_add_sample_at(building->profile, &sample, number);
 }
 
 static sonde_err add_samples(struct building *building, uint32_t part) {
     const struct counts *counts = &building->input->parts[part].counts;
-    sonde_err err = SONDE_OK;
+    uint32_t *sample_of = calloc(counts->used + 1, sizeof *sample_of);
+    building->sample_of[part] = sample_of;
+    sonde_err err = sample_of ? SONDE_OK : SONDE_OUT_OF_MEMORY;
     for (uint32_t i = 0; i < counts->used && !err; i++)
-        err = add_sample(building, part, &counts->entries[i]);
+        err = add_sample(building, part, &counts->entries[i], &sample_of[i]);
     return err;
 }
 
@@ -172,6 +177,8 @@ static sonde_err build(struct building *building, struct symbol_store *symbols) 
                                    building->profile);
     for (uint32_t i = 0; i < input->part_count && !err; i++)
         err = add_samples(building, i);
+    if (!err && input->has_timeline)
+        err = report_add_timeline(input, building->sample_of, building->profile);
     if (!err)
         err = report_add_comments(input, building->profile);
     if (!err && building->frames.shortfalls.len > 0)
@@ -188,6 +195,8 @@ sonde_err report_build(const struct report_input *input, struct symbol_store *sy
     report_frames_finish(&building.frames);
     for (uint32_t i = 0; i < input->part_count; i++)
         free(building.frame_of_node[i]);
+    for (uint32_t i = 0; i < input->part_count; i++)
+        free(building.sample_of[i]);
     if (err) {
         sonde_profile_destroy(building.profile);
         building.profile = NULL;
@@ -201,6 +210,15 @@ sonde_err report_build(const struct report_input *input, struct symbol_store *sy
     return err;
 }
 
+/* Merging into an empty profile keeps the samples' numbers. */
+static sonde_err dup_timeline(const struct sonde_profile *from, struct sonde_profile *to) {
+    struct sonde_timeline *copy = sonde_timeline_dup(sonde_profile_timeline(from));
+    if (!copy)
+        return SONDE_OUT_OF_MEMORY;
+    sonde_profile_set_timeline(to, copy);
+    return SONDE_OK;
+}
+
 sonde_err report_dup(const struct sonde_profile *from, struct sonde_profile **profile,
                      struct sonde_diag *diag) {
     struct sonde_value_type of[SONDE_PROFILE_MAX_TYPES];
@@ -211,6 +229,8 @@ sonde_err report_dup(const struct sonde_profile *from, struct sonde_profile **pr
     sonde_err err = copy ? sonde_profile_merge(copy, from, 1, diag) : SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < sonde_profile_comment_count(from) && !err; i++)
         err = sonde_profile_add_comment(copy, sonde_profile_comment(from, i));
+    if (!err && sonde_profile_timeline(from))
+        err = dup_timeline(from, copy);
     if (err) {
         sonde_profile_destroy(copy);
         copy = NULL;

@@ -11,6 +11,7 @@
 #define SONDE_SERVICE_ENGINE_REPORT_REPORT_H
 
 #include "service/engine/capture/counts.h"
+#include "service/engine/capture/time_bins.h"
 #include "service/engine/engine.h"
 #include "service/engine/report/stacks.h"
 
@@ -26,6 +27,8 @@ struct report_part {
 struct report_input {
     struct report_part parts[REPORT_MAX_PARTS];
     uint32_t part_count;
+    struct time_bins bins;
+    bool has_timeline;
     bool no_symbols;
     struct engine_metadata metadata; /* its texts are the arrays below */
     char target_name[64], clock[24], clock_note[192], budget_note[192]; /* "" = none */
@@ -51,6 +54,12 @@ SONDE_MUST_USE sonde_err report_dup(const struct sonde_profile *from,
 
 /* The kind of the frames in a module; NULL = no module is known. */
 enum sonde_frame_kind report_kind(const struct symbol_module *module);
+
+/* report_timeline.c: gives the profile its timeline. sample_of[part][entry] is the number of the
+ * sample that an entry of a part's counts has become. For report.c only. */
+SONDE_MUST_USE sonde_err report_add_timeline(const struct report_input *input,
+                                             uint32_t *const *sample_of,
+                                             struct sonde_profile *profile);
 
 /* report_text.c: adds comments about clock, rate, drops and coverage. For report.c only. */
 SONDE_MUST_USE sonde_err report_add_comments(const struct report_input *input,

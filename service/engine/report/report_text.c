@@ -4,6 +4,8 @@
  * scripts can read them. */
 #include "service/engine/report/report.h"
 
+#include "api/profile/timeline.h"
+
 #include <stdio.h>
 
 static void add_drops(const struct report_input *input, struct sonde_buf *text) {
@@ -113,14 +115,20 @@ static void add_budget(const struct report_input *input, struct sonde_buf *text)
         sonde_buf_printf(text, "overhead ceiling: %s", input->budget_note);
 }
 
+static void add_time_bins(const struct report_input *input, struct sonde_buf *text) {
+    if (input->has_timeline && input->bins.is_full)
+        sonde_buf_printf(text, "time bins: dropped, more than %u", SONDE_TIMELINE_MAX);
+}
+
 static void add_truncated(const struct report_input *input, struct sonde_buf *text) {
     sonde_buf_printf(text, "truncated stacks: %llu", (unsigned long long)input->metadata.truncated);
 }
 
 sonde_err report_add_comments(const struct report_input *input, struct sonde_profile *profile) {
     static void (*const rows[])(const struct report_input *, struct sonde_buf *) = {
-        add_target, add_mode,      add_clock, add_note,     add_rate,     add_budget,
-        add_drops,  add_truncated, add_cuts,  add_unmapped, add_coverage, add_guest_cost,
+        add_target,   add_mode,       add_clock,     add_note, add_rate,
+        add_budget,   add_drops,      add_truncated, add_cuts, add_unmapped,
+        add_coverage, add_guest_cost, add_time_bins,
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct sonde_buf text = {0};

@@ -49,8 +49,11 @@ struct viewing {
     struct rpc_rendering rendering;
     const char *sample_type; /* NULL = the profile's default; points into the request */
     int fd, base_fd;         /* base_fd -1 = no comparison */
+    struct sonde_timeline_range range, base_range;
     bool growth_only, normalise;
     Sonde__V1__Capture *metadata;
+    uint64_t samples; /* of the range, like the next */
+    uint32_t duration_ms;
     struct rpc_job job;
     struct sonde_buf drawn; /* written by the worker, then read by the loop */
     struct rpc_chunks chunks;
@@ -64,9 +67,9 @@ static void send_start(struct viewing *viewing) {
     Sonde__V1__CaptureEvent event = SONDE__V1__CAPTURE_EVENT__INIT;
     start.media_type = (char *)viewing->rendering.info->media_type;
     start.size_bytes = rpc_chunks_size(&viewing->chunks);
-    start.samples = viewing->metadata->samples;
+    start.samples = viewing->samples;
     start.dropped = viewing->metadata->dropped;
-    start.duration_ms = viewing->metadata->duration_ms;
+    start.duration_ms = viewing->duration_ms;
     start.capture_id = viewing->metadata->id;
     start.capture = viewing->metadata;
     event.event_case = SONDE__V1__CAPTURE_EVENT__EVENT_RESULT;
@@ -112,7 +115,8 @@ static sonde_err draw_two(struct viewing *viewing, const struct sonde_profile *p
     struct sonde_draw_options options = viewing->rendering.options;
     struct sonde_profile *base;
     options.type = viewing->sample_type;
-    sonde_err err = saved_capture_read(viewing->base_fd, &base, &viewing->diag);
+    sonde_err err =
+        saved_capture_read_range(viewing->base_fd, viewing->base_range, &base, &viewing->diag);
     if (err)
         return err;
     struct sonde_draw_diff diff = {base, profile, viewing->growth_only, viewing->normalise};
@@ -122,11 +126,23 @@ static sonde_err draw_two(struct viewing *viewing, const struct sonde_profile *p
     return err;
 }
 
+/* What ResultStart says of the part that is sent. */
+static void count_range(struct viewing *viewing, const struct sonde_profile *profile) {
+    viewing->samples = viewing->metadata->samples;
+    viewing->duration_ms = viewing->metadata->duration_ms;
+    if (!viewing->range.from_ms && !viewing->range.until_ms)
+        return;
+    viewing->samples = (uint64_t)sonde_profile_total(profile, 0);
+    viewing->duration_ms = (uint32_t)(sonde_profile_info(profile)->duration_ns / 1000000);
+}
+
 static void draw(struct rpc_job *job) {
     struct viewing *viewing = container_of(job, struct viewing, job);
     struct sonde_profile *profile;
     viewing->drawn.limit = RPC_MAX_RESULT_BYTES;
-    viewing->err = saved_capture_read(viewing->fd, &profile, &viewing->diag);
+    viewing->err = saved_capture_read_range(viewing->fd, viewing->range, &profile, &viewing->diag);
+    if (!viewing->err)
+        count_range(viewing, profile);
     if (!viewing->err)
         viewing->err =
             viewing->base_fd >= 0 ? draw_two(viewing, profile) : draw_one(viewing, profile);
@@ -195,6 +211,8 @@ void rpc_get_capture(struct rpc_call *call, const ProtobufCMessage *message) {
                             : SONDE_OUT_OF_MEMORY;
     if (!err)
         err = open_capture(viewing, request->id, &diag);
+    if (!err)
+        viewing->range = (struct sonde_timeline_range){request->from_ms, request->until_ms};
     start(viewing, call, err, &diag);
 }
 
@@ -210,6 +228,9 @@ void rpc_diff_captures(struct rpc_call *call, const ProtobufCMessage *message) {
         err = saved_captures_open_file(rpc_call_server(call)->saved, request->base_id,
                                        &viewing->base_fd, &diag);
     if (!err) {
+        viewing->range = (struct sonde_timeline_range){request->from_ms, request->until_ms};
+        viewing->base_range =
+            (struct sonde_timeline_range){request->base_from_ms, request->base_until_ms};
         viewing->growth_only = request->growth_only;
         viewing->normalise = request->normalize;
     }

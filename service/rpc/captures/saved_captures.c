@@ -49,6 +49,15 @@ sonde_err saved_capture_parse(struct sonde_slice file, Sonde__V1__Capture **meta
     return *metadata ? SONDE_OK : SONDE_CORRUPT;
 }
 
+sonde_err saved_capture_split(const Sonde__V1__Capture *metadata, struct sonde_slice *profile,
+                              struct sonde_slice *timeline) {
+    if (metadata->timeline_bytes > profile->len)
+        return SONDE_CORRUPT;
+    profile->len -= metadata->timeline_bytes;
+    *timeline = (struct sonde_slice){profile->data + profile->len, metadata->timeline_bytes};
+    return SONDE_OK;
+}
+
 /* False if the metadata would be too long to read back. */
 static bool append_head(struct sonde_buf *out, const Sonde__V1__Capture *metadata) {
     uint8_t packed[MAX_FACTS];
@@ -264,11 +273,15 @@ sonde_err saved_capture_write(struct saved_captures *saved, const struct sonde_p
     sonde_err err = check_folder(saved, diag);
     if (!err)
         err = sonde_pprof_write(profile, 1, &body, diag);
-    if (!err && body.failed)
+    size_t profile_bytes = body.len;
+    if (!err && sonde_profile_timeline(profile))
+        err = sonde_timeline_write(sonde_profile_timeline(profile), &body);
+    if ((!err && body.failed) || err == SONDE_TOO_LARGE)
         err = sonde_fail(diag, SONDE_TOO_LARGE,
                          "the capture is larger than the %llu MiB that may be kept",
                          (unsigned long long)saved->max_bytes >> 20);
     reported.size_bytes = body.len;
+    reported.timeline_bytes = body.len - profile_bytes;
     if (!err && (!append_head(&head, &reported) || head.failed))
         err = sonde_fail(diag, SONDE_TOO_LARGE, "what is to be told of the capture is too long");
     if (!err)
@@ -383,18 +396,68 @@ static sonde_err read_file(int fd, struct sonde_buf *bytes, struct sonde_diag *d
     return error ? sonde_fail_os(diag, error, "the capture cannot be read") : SONDE_OK;
 }
 
-sonde_err saved_capture_read(int fd, struct sonde_profile **profile, struct sonde_diag *diag) {
+/* Gives the profile its timeline. */
+static sonde_err add_timeline(const Sonde__V1__Capture *metadata, struct sonde_slice file,
+                              struct sonde_profile *profile, struct sonde_diag *diag) {
+    struct sonde_timeline *timeline;
+    if (!metadata->timeline_bytes)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "this capture has no time bins: %s",
+                          metadata->frequency_hz ? "it was saved by an older version"
+                                                 : "it measures memory");
+    sonde_err err = sonde_timeline_read(file, profile, &timeline, diag);
+    if (err)
+        return err;
+    sonde_profile_set_timeline(profile, timeline);
+    if (!timeline->is_dropped)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                      "this capture has no time bins: it would have more than %u; capture for a "
+                      "shorter time or at a lower rate",
+                      SONDE_TIMELINE_MAX);
+}
+
+static sonde_err read_capture(int fd, bool with_timeline, struct sonde_profile **profile,
+                              struct sonde_diag *diag) {
     struct sonde_buf bytes = {0};
-    struct sonde_slice body = {NULL, 0};
+    struct sonde_slice body = {NULL, 0}, timeline;
     Sonde__V1__Capture *metadata = NULL;
     *profile = NULL;
     sonde_err err = read_file(fd, &bytes, diag);
-    if (!err && saved_capture_parse(sonde_buf_slice(&bytes), &metadata, &body))
+    if (!err && (saved_capture_parse(sonde_buf_slice(&bytes), &metadata, &body) ||
+                 saved_capture_split(metadata, &body, &timeline)))
         err = sonde_fail(diag, SONDE_CORRUPT, "the file of the capture is broken");
     if (!err)
         err = sonde_pprof_read(body, MAX_PROFILE, profile, diag);
+    if (!err && with_timeline)
+        err = add_timeline(metadata, timeline, *profile, diag);
+    if (err) {
+        sonde_profile_destroy(*profile);
+        *profile = NULL;
+    }
     if (metadata)
         sonde__v1__capture__free_unpacked(metadata, NULL);
     sonde_buf_finish(&bytes);
+    return err;
+}
+
+sonde_err saved_capture_read(int fd, struct sonde_profile **profile, struct sonde_diag *diag) {
+    return read_capture(fd, false, profile, diag);
+}
+
+sonde_err saved_capture_read_timeline(int fd, struct sonde_profile **profile,
+                                      struct sonde_diag *diag) {
+    return read_capture(fd, true, profile, diag);
+}
+
+sonde_err saved_capture_read_range(int fd, struct sonde_timeline_range range,
+                                   struct sonde_profile **profile, struct sonde_diag *diag) {
+    struct sonde_profile *whole;
+    if (!range.from_ms && !range.until_ms)
+        return saved_capture_read(fd, profile, diag);
+    *profile = NULL;
+    sonde_err err = saved_capture_read_timeline(fd, &whole, diag);
+    if (!err)
+        err = sonde_timeline_cut(whole, range, profile, diag);
+    sonde_profile_destroy(whole);
     return err;
 }

@@ -5,14 +5,17 @@
  * is written under a temporary name, synced, and then linked under its number, so listed files are
  * always complete. Numbers only grow, across restarts, too.
  *
- *     sondecap | length (4 bytes, big-endian) | sonde.v1.Capture, packed | gzip pprof
+ *     sondecap | length (4 bytes, big-endian) | sonde.v1.Capture, packed | gzip pprof | time bins
+ *
+ * The time bins are a gzip member, too (api/profile/timeline.h). An older sonded reads them as a
+ * field of the pprof file that it skips.
  *
  * Thread safety: the loop's thread, except saved_capture_write, saved_capture_read and
  * saved_capture_parse, which workers call. */
 #ifndef SONDE_SERVICE_RPC_CAPTURES_SAVED_CAPTURES_H
 #define SONDE_SERVICE_RPC_CAPTURES_SAVED_CAPTURES_H
 
-#include "api/profile/profile.h"
+#include "api/profile/timeline.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
 struct saved_captures;
@@ -67,9 +70,21 @@ SONDE_MUST_USE sonde_err saved_captures_open_file(const struct saved_captures *s
 SONDE_MUST_USE sonde_err saved_capture_read(int fd, struct sonde_profile **profile,
                                             struct sonde_diag *diag);
 
+/* The same with the profile's timeline. SONDE_NOT_AVAILABLE if the capture has none. */
+SONDE_MUST_USE sonde_err saved_capture_read_timeline(int fd, struct sonde_profile **profile,
+                                                     struct sonde_diag *diag);
+/* The same for a part of the capture's time; {0, 0} is all of it and needs no timeline. */
+SONDE_MUST_USE sonde_err saved_capture_read_range(int fd, struct sonde_timeline_range range,
+                                                  struct sonde_profile **profile,
+                                                  struct sonde_diag *diag);
+
 /* Splits a file into its parts. The caller frees the metadata with
  * sonde__v1__capture__free_unpacked. SONDE_CORRUPT. */
 SONDE_MUST_USE sonde_err saved_capture_parse(struct sonde_slice file, Sonde__V1__Capture **metadata,
                                              struct sonde_slice *profile);
+/* Splits the time bins off the end of the profile. SONDE_CORRUPT. */
+SONDE_MUST_USE sonde_err saved_capture_split(const Sonde__V1__Capture *metadata,
+                                             struct sonde_slice *profile,
+                                             struct sonde_slice *timeline);
 
 #endif

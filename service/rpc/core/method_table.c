@@ -66,6 +66,8 @@ const struct rpc_method rpc_methods[] = {
     PROFILER("SetHeapGdump", UNARY, CONTROL, TARGET, set_heap_gdump_request, rpc_set_heap_gdump),
     PROFILER("ListCaptures", UNARY, READ, SHARED, list_captures_request, rpc_list_captures),
     PROFILER("GetCapture", STREAM, READ, SHARED, get_capture_request, rpc_get_capture),
+    PROFILER("GetCaptureTimeline", UNARY, READ, SHARED, get_capture_timeline_request,
+             rpc_get_capture_timeline),
     PROFILER("DiffCaptures", STREAM, READ, SHARED, diff_captures_request, rpc_diff_captures),
     HISTORY("Write", BIDI, CONTROL, write_request, rpc_history_write),
     HISTORY("QueryProfile", STREAM, READ, query_profile_request, rpc_query_profile),

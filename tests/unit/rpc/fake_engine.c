@@ -84,11 +84,12 @@ static void give_profile(struct engine_capture *capture, int64_t from_ns) {
     struct engine *engine = capture->engine;
     struct engine_metadata metadata = make_facts(capture, from_ns);
     uint32_t first = engine->fresh ? (uint32_t)capture->sequence * engine->stacks : 0;
-    capture->events.on_profile(capture->context,
-                               capture->is_of_allocs
-                                   ? fake_allocs(&capture->allocs, engine->stacks)
-                                   : fake_profile(first, engine->stacks, engine->name_len),
-                               &metadata);
+    struct sonde_profile *profile = capture->is_of_allocs
+                                        ? fake_allocs(&capture->allocs, engine->stacks)
+                                        : fake_profile(first, engine->stacks, engine->name_len);
+    if (capture->spec.has_timeline)
+        fake_timeline(profile);
+    capture->events.on_profile(capture->context, profile, &metadata);
     capture->sequence++;
 }
 

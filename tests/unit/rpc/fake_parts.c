@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/rpc/fake_parts.h"
 
+#include "api/profile/timeline.h"
 #include "service/symbol/symbol.h"
 
 #include <stdio.h>
@@ -80,6 +81,20 @@ struct sonde_profile *fake_profile(uint32_t first, uint32_t stacks, uint32_t nam
         must(sonde_profile_add_sample(profile, &sample));
     }
     return profile;
+}
+
+void fake_timeline(struct sonde_profile *profile) {
+    size_t count = sonde_profile_sample_count(profile);
+    struct sonde_timeline *timeline = calloc(1, sizeof *timeline);
+    timeline->entries = calloc(count + 1, sizeof *timeline->entries);
+    for (; timeline->count < count; timeline->count++)
+        timeline->entries[timeline->count] =
+            (struct sonde_timeline_entry){(uint32_t)timeline->count, (uint32_t)timeline->count, 10};
+    sonde_profile_set_timeline(profile, timeline);
+    struct sonde_profile_info info = *sonde_profile_info(profile);
+    info.duration_ns = (int64_t)count * SONDE_TIMELINE_BIN_MS * 1000000;
+    info.default_type = 1;
+    sonde_profile_set_info(profile, &info);
 }
 
 struct sonde_profile *fake_allocs(const struct engine_allocs_spec *spec, uint32_t stacks) {

@@ -10,6 +10,9 @@
  * one has an inlined frame in its leaf; every function's file is "demo.c". */
 struct sonde_profile *fake_profile(uint32_t first, uint32_t stacks, uint32_t name_len);
 
+/* Gives such a profile a timeline: all samples of stack i are in bin i, one bin per stack. */
+void fake_timeline(struct sonde_profile *profile);
+
 /* `stacks` stacks of 1,000 objects and 3,000 bytes each. The period is sample_bytes; a comment has
  * the probability. */
 struct sonde_profile *fake_allocs(const struct engine_allocs_spec *spec, uint32_t stacks);

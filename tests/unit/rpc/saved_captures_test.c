@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/captures/saved_captures.h"
 
+#include "api/profile/pprof/pprof.h"
+
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 
@@ -42,10 +44,25 @@ static struct sonde_profile *make(int64_t value) {
     return profile;
 }
 
+/* Half of the sample's time is in bin 0. */
+static void add_bins(struct sonde_profile *profile) {
+    struct sonde_timeline *timeline = calloc(1, sizeof *timeline);
+    timeline->entries = calloc(1, sizeof *timeline->entries);
+    timeline->entries[0] = (struct sonde_timeline_entry){0, 0, 1};
+    timeline->count = 1;
+    sonde_profile_set_timeline(profile, timeline);
+    sonde_profile_set_info(profile, &(struct sonde_profile_info){.duration_ns = 1000000000});
+}
+
+static bool writes_bins;
+
 static struct saved_capture_draft write_one(struct saved_captures *saved, int64_t value) {
     Sonde__V1__Capture metadata = SONDE__V1__CAPTURE__INIT;
     struct sonde_profile *profile = make(value);
     struct saved_capture_draft draft = {0};
+    metadata.frequency_hz = 99;
+    if (writes_bins)
+        add_bins(profile);
     metadata.target = (char *)"demo";
     metadata.uuid = (char *)"0123";
     metadata.kind = (char *)"cpu";
@@ -101,6 +118,54 @@ TEST(a_capture_is_read_back_unchanged) {
     CHECK_INT(value_of(saved, id), ==, 4711);
     saved_captures_close(saved);
     end();
+}
+
+static sonde_err read_range(const struct saved_captures *saved, uint64_t id, uint32_t from_ms,
+                            struct sonde_diag *diag) {
+    struct sonde_profile *profile;
+    int fd;
+    CHECK_INT(saved_captures_open_file(saved, id, &fd, NULL), ==, SONDE_OK);
+    sonde_err err =
+        saved_capture_read_range(fd, (struct sonde_timeline_range){from_ms, 100}, &profile, diag);
+    CHECK((profile != NULL) == !err);
+    sonde_profile_destroy(profile);
+    close(fd);
+    return err;
+}
+
+TEST(time_bins_are_read_back_after_a_restart) {
+    begin();
+    struct saved_captures *saved = open_for(4, 1 << 20);
+    uint64_t without = add(saved, 4711);
+    writes_bins = true;
+    uint64_t with = add(saved, 4712);
+    writes_bins = false;
+    saved_captures_close(saved);
+    saved = open_for(4, 1 << 20);
+    CHECK_INT(count_of(saved), ==, 2);
+    struct sonde_diag diag = {0};
+    CHECK_INT(saved_captures_find(saved, with)->timeline_bytes, >, 10);
+    CHECK_INT(value_of(saved, with), ==, 4712);
+    CHECK_INT(read_range(saved, with, 0, &diag), ==, SONDE_OK);
+    CHECK_INT(read_range(saved, with, 100, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(read_range(saved, without, 0, &diag), ==, SONDE_NOT_AVAILABLE);
+    CHECK_STR(diag.text, "this capture has no time bins: it was saved by an older version");
+    saved_captures_close(saved);
+    end();
+}
+
+/* A sonded that does not know time bins reads the whole rest of the file as pprof. */
+TEST(time_bins_do_not_disturb_readers_of_pprof) {
+    struct sonde_profile *profile = make(4711), *copy;
+    struct sonde_buf file = {0};
+    add_bins(profile);
+    CHECK_INT(sonde_pprof_write(profile, 1, &file, NULL), ==, SONDE_OK);
+    CHECK_INT(sonde_timeline_write(sonde_profile_timeline(profile), &file), ==, SONDE_OK);
+    CHECK_INT(sonde_pprof_read(sonde_buf_slice(&file), 1 << 20, &copy, NULL), ==, SONDE_OK);
+    CHECK_INT(sonde_profile_total(copy, 1), ==, 4711);
+    sonde_profile_destroy(profile);
+    sonde_profile_destroy(copy);
+    sonde_buf_finish(&file);
 }
 
 TEST(the_oldest_captures_are_removed_when_there_are_too_many) {
