@@ -76,7 +76,7 @@ def describe(channel, symbol, metadata=()):
 
 
 class Service:
-    """Has a method for each method of sonde.v1.Profiler. Unary methods return a message; server-streaming methods return an
+    """Has a method for each method of sonde.v1.Profiler and sonde.v1.History. Unary methods return a message; server-streaming methods return an
     iterator of messages that has cancel(). Pass the fields of the request as keyword arguments, and the deadline in seconds
     as `timeout`. Client-streaming methods take an iterable of dicts of fields instead."""
 
@@ -85,11 +85,12 @@ class Service:
         self.channel = (grpc.secure_channel(address, credentials, options) if credentials
                         else grpc.insecure_channel(address, options))
         pool = descriptor_pool.DescriptorPool()
-        pool.Add(describe(self.channel, "sonde.v1.Profiler", self.metadata))
         self._pool = pool
         self._factory = message_factory.MessageFactory(pool)
-        for method in pool.FindServiceByName("sonde.v1.Profiler").methods:
-            setattr(self, method.name, self._bind(method))
+        for name in ("sonde.v1.Profiler", "sonde.v1.History"):
+            pool.Add(describe(self.channel, name, self.metadata))
+            for method in pool.FindServiceByName(name).methods:
+                setattr(self, method.name, self._bind(method))
 
     def message(self, name):
         """Returns the class of a message type of sonde.v1."""

@@ -266,3 +266,27 @@ TEST(without_an_engine_frames_without_names_show_their_module) {
     CHECK(strstr(text, "redis") != NULL);
     history_setup_end(&scene);
 }
+
+TEST(kernel_frames_of_deepflows_trees_can_be_limited) {
+    Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    struct recording *recording = recording_create();
+    history_setup_begin(&scene, true);
+    recording_window(recording, &(struct recorded){.begin_unix_s = 3600});
+    recording_row(recording, "main;sys_read;vfs_read", "io", 100000);
+    Sonde__V1__StoredFrame **frames = recording_request(recording)->frames;
+    frames[1]->kind = frames[2]->kind = SONDE__V1__FRAME_KIND__KERNEL;
+    protobuf_c_message_free_unpacked(&history_write(&scene, recording_request(recording))->base,
+                                     NULL);
+    recording_destroy(recording);
+    rendering.format = SONDE__V1__FORMAT__DEEPFLOW_TREE;
+    request.rendering = &rendering;
+    CHECK_INT(history_profile(&scene, &client_query_profile, &request.base, NULL), ==, SONDE_OK);
+    CHECK(strstr(scene.document.data, "vfs_read") != NULL);
+    request.limit_kernel_frames = true;
+    request.max_kernel_frames = 1;
+    CHECK_INT(history_profile(&scene, &client_query_profile, &request.base, NULL), ==, SONDE_OK);
+    CHECK(strstr(scene.document.data, "sys_read") != NULL);
+    CHECK(strstr(scene.document.data, "vfs_read") == NULL);
+    history_setup_end(&scene);
+}

@@ -46,8 +46,11 @@ static const char *shown_type(const struct sonde_profile *profile) {
 
 static sonde_err draw(struct history_query *query, const struct sonde_profile *profile,
                       const struct rpc_rendering *rendering, struct sonde_diag *diag) {
+    const Sonde__V1__QueryProfileRequest *request = (const void *)query->request;
     struct sonde_draw_options options = rpc_draw_options(profile, &rendering->options);
     options.type = shown_type(profile);
+    options.limit_kernel_frames = request->limit_kernel_frames;
+    options.max_kernel_frames = request->max_kernel_frames;
     if (!(rendering->info->offered & sonde_draw_subject(profile)))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "rendering.format: profiles of this event have no form \"%s\"",
