@@ -9,6 +9,8 @@
 #include "api/paths.h"
 #include "service/engine/engine.h"
 #include "service/heap_from_start.h"
+#include "service/keep_text.h"
+#include "service/local_history.h"
 #include "service/rpc/core/server.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
@@ -27,8 +29,11 @@ struct settings {
     const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc;
     struct sonde_option_list debuginfod;
-    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody;
+    bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
     uint64_t workers, grace_ms, upload_mib, captures, captures_mib;
+    uint64_t history_hz, history_mib, history_off_cpu_ms;
+    const char *history_keep;
+    uint32_t history_keep_s;
 };
 
 #define OPTION(name, letter, argument, environment, kind, field, low, high, help) \
@@ -71,6 +76,16 @@ static const struct sonde_option table[] = {
            "number of captures to keep (default 64)"),
     OPTION("captures-mib", 0, "N", "SONDE_CAPTURES_MIB", NUMBER, captures_mib, 1, 1 << 20,
            "space for saved captures, in MiB (default 256)"),
+    OPTION("history", 0, NULL, "SONDE_HISTORY", FLAG, history, 0, 0,
+           "record every target continuously, and the CPU time of all processes"),
+    OPTION("history-hz", 0, "N", "SONDE_HISTORY_HZ", NUMBER, history_hz, 1, 1000,
+           "samples per second of CPU time to record (default 19)"),
+    OPTION("history-keep", 0, "TIME", "SONDE_HISTORY_KEEP", TEXT, history_keep, 0, 0,
+           "how long to keep what was recorded: 12h, 7d, 4w (default 7d); 0 = for ever"),
+    OPTION("history-mib", 0, "N", "SONDE_HISTORY_MIB", NUMBER, history_mib, 16, 1 << 20,
+           "space for what was recorded, in MiB (default 2048)"),
+    OPTION("history-off-cpu-ms", 0, "N", "SONDE_HISTORY_OFF_CPU_MS", NUMBER, history_off_cpu_ms, 0,
+           1000, "also record blocked threads, looking every N ms (default 0: off)"),
     OPTION("debuginfod", 0, "URL", "SONDE_DEBUGINFOD", LIST, debuginfod, 0, 0,
            "server to ask for missing debug files; \"env\" reads DEBUGINFOD_URLS"),
     OPTION("grace-ms", 0, "N", "SONDE_GRACE_MS", NUMBER, grace_ms, 0, 60000,
@@ -80,12 +95,13 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonded [--socket PATH] [--grpc ADDR]... [--data-dir DIR]",
+    .usage = "sonded [--socket PATH] [--grpc ADDR]... [--data-dir DIR] [--history]",
     .about = "The profiling service: samples processes on this machine and serves the results over "
              "gRPC.\n"
              "RUN is /run/sonde for root and $XDG_RUNTIME_DIR/sonde for other users.",
     .examples = "  sonded\n"
                 "  sonded --everybody\n"
+                "  sonded --history --history-keep 30d --history-mib 8192\n"
                 "  sonded --grpc 127.0.0.1:20179\n"
                 "  sonded --grpc 0.0.0.0:20179 --tls-cert cert.pem --tls-key key.pem "
                 "--token-file /etc/sonde.tokens\n",
@@ -109,7 +125,7 @@ static void log_line(void *context, const char *line) {
     fprintf(stderr, "%s\n", line);
 }
 
-static void log_heap(const char *line) {
+static void log_on_stderr(const char *line) {
     fprintf(stderr, "sonded: %s\n", line);
 }
 
@@ -139,8 +155,21 @@ static void confine(void) {
         fprintf(stderr, "sonded: running unconfined: %s\n", sonde_diag_text(&diag, err));
 }
 
+static struct local_history *open_history(const struct settings *settings, struct engine *engine) {
+    const struct local_history_options history = {
+        .data_dir = settings->data_dir,
+        .frequency_hz = settings->history_hz,
+        .off_cpu_ms = settings->history_off_cpu_ms,
+        .keep_s = settings->history_keep_s,
+        .max_mib = settings->history_mib,
+        .log = log_on_stderr,
+    };
+    return settings->history ? local_history_open(&history, engine) : NULL;
+}
+
 static sonde_err start_server(const struct settings *settings, struct engine *engine,
-                              struct rpc_server **server, struct sonde_diag *diag) {
+                              struct local_history *history, struct rpc_server **server,
+                              struct sonde_diag *diag) {
     char captures[4096];
     snprintf(captures, sizeof captures, "%s/captures", settings->data_dir);
     const char *const fallback[] = {sonde_default_grpc_address()};
@@ -159,6 +188,9 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .captures_dir = captures,
         .captures = (uint32_t)settings->captures,
         .capture_bytes = settings->captures_mib << 20,
+        .history = local_history_store(history),
+        .recorder_info = history ? local_history_info : NULL,
+        .recorder_context = history,
         .log = settings->verbose ? log_line : NULL,
     };
     return rpc_server_create(&rpc, server, diag);
@@ -181,9 +213,10 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     struct engine_watch *from_start = NULL;
     sonde_err err = engine_create(&engine_settings, &engine, diag);
     if (!err && settings->enable_heap_profiling)
-        err = heap_from_start(engine, log_heap, &from_start);
+        err = heap_from_start(engine, log_on_stderr, &from_start);
+    struct local_history *history = err ? NULL : open_history(settings, engine);
     if (!err)
-        err = start_server(settings, engine, &server, diag);
+        err = start_server(settings, engine, history, &server, diag);
     if (!err) {
         confine();
         for (size_t i = 0; rpc_server_address(server, i); i++)
@@ -194,13 +227,16 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
         exit_watchdog_start("sonded", "running calls",
                             (uint32_t)(settings->grace_ms + 999) / 1000 + EXIT_WATCHDOG_S);
         rpc_server_stop(server, (unsigned)settings->grace_ms);
-        exit_watchdog_step("gRPC");
+        exit_watchdog_step("the history");
     }
+    local_history_finish(history);
+    exit_watchdog_step("gRPC");
     rpc_server_destroy(server);
     exit_watchdog_step("the engine");
     if (from_start)
         engine_unwatch(engine, from_start);
     engine_destroy(engine);
+    local_history_close(history);
     free(debuginfod);
     return err;
 }
@@ -214,6 +250,9 @@ int main(int argc, char **argv) {
         .socket = sonde_default_guest_socket(),
         .data_dir = sonde_default_data_dir(),
         .workers = 2,
+        .history_hz = 19,
+        .history_keep = "7d",
+        .history_mib = 2048,
         .grace_ms = DEFAULT_GRACE_MS,
     };
     struct sonde_diag diag = {0};
@@ -224,6 +263,9 @@ int main(int argc, char **argv) {
     if (!err && argc > 1)
         err = sonde_fail(&diag, SONDE_INVALID_ARGUMENT, "unexpected argument \"%.64s\"; see --help",
                          argv[1]);
+    if (!err)
+        err =
+            keep_text_read("history-keep", settings.history_keep, &settings.history_keep_s, &diag);
     if (!err) {
         umask(077);
         raise_file_limit();

@@ -23,7 +23,6 @@ struct recording {
     struct recorder *recorder;
     struct totals *totals;
     struct batch batch; /* the writer's */
-    int64_t maintain_s; /* monotonic: when to do so next */
     pthread_t writer, clock;
     bool has_writer, has_clock;
     _Atomic bool is_finished; /* record_finish was called */
@@ -146,21 +145,6 @@ static bool write_list(struct recording *recording, struct queue_item *list) {
     return goes_on;
 }
 
-/* False if the store has failed for good. */
-static bool maintain(struct recording *recording) {
-    struct sonde_diag diag = {0};
-    int64_t now_s = now_ns(CLOCK_MONOTONIC) / NS_PER_S;
-    if (now_s < recording->maintain_s)
-        return true;
-    struct store *store = recording->options.store;
-    sonde_err err = store->ops->maintain(store, now_ns(CLOCK_REALTIME) / NS_PER_S, &diag);
-    recording->maintain_s = now_ns(CLOCK_MONOTONIC) / NS_PER_S + RECORDING_MAINTAIN_S;
-    if (err != SONDE_IO && err != SONDE_CORRUPT)
-        return true; /* what could not be done now is done later */
-    give_up(recording, sonde_diag_text(&diag, err));
-    return false;
-}
-
 static void *run_writer(void *context) {
     struct recording *recording = context;
     bool goes_on = true, is_last = false;
@@ -173,8 +157,6 @@ static void *run_writer(void *context) {
         is_last = is_stopping && !list;
         if (list)
             goes_on = write_list(recording, list);
-        else if (!is_stopping)
-            goes_on = maintain(recording);
         if (list && goes_on && !is_stopping)
             (void)wait_until(recording,
                              now_ns(CLOCK_REALTIME) + RECORDING_GATHER_MS * (NS_PER_S / 1000));

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sonded --history: a store in DATA_DIR/history, and a recording that fills it. If either cannot be
+ * opened, there is one message, and the service works without history. Thread safety: one thread,
+ * except local_history_info. */
+#ifndef SONDE_SERVICE_LOCAL_HISTORY_H
+#define SONDE_SERVICE_LOCAL_HISTORY_H
+
+#include "service/engine/engine.h"
+#include "service/rpc/core/server.h"
+
+struct local_history;
+
+struct local_history_options {
+    const char *data_dir;
+    uint64_t frequency_hz, off_cpu_ms; /* as in recording.h */
+    uint64_t keep_s, max_mib;
+    void (*log)(const char *line);
+};
+
+/* NULL if there is no history; log has said why. */
+struct local_history *local_history_open(const struct local_history_options *options,
+                                         struct engine *engine);
+/* Valid until local_history_close. NULL for NULL. */
+struct store *local_history_store(const struct local_history *history);
+rpc_recorder_info local_history_info; /* context: the history. Any thread */
+/* Stores the open windows. Before engine_destroy; NULL is fine. */
+void local_history_finish(struct local_history *history);
+/* After engine_destroy and rpc_server_destroy; NULL is fine. */
+void local_history_close(struct local_history *history);
+
+#endif
