@@ -33,6 +33,10 @@ void handle_mem_gdump(const struct request_context *context);
 /* health.c */
 void handle_healthz(const struct request_context *context);
 void handle_readyz(const struct request_context *context);
+/* grafana/pyroscope.c */
+void handle_pyroscope_render(const struct request_context *context);
+void handle_pyroscope_diff(const struct request_context *context);
+void handle_pyroscope_label_values(const struct request_context *context);
 /* grafana/querier_lists.c */
 void handle_querier_profile_types(const struct request_context *context);
 void handle_querier_label_names(const struct request_context *context);

@@ -194,6 +194,13 @@ static const struct route table[] = {
     {"/querier.v1.QuerierService/SelectHeatmap", METHOD_POST, ROUTE_NO_TARGET,
      FAMILY_CONNECT, handle_querier_unimplemented, NULL, "", NULL,
      "heat maps: not implemented"},
+    {"/pyroscope/render", METHOD_GET, ROUTE_NO_TARGET, FAMILY_CONNECT, handle_pyroscope_render,
+     NULL, "query from until maxNodes format groupBy", NULL, "Pyroscope: a flame graph as JSON"},
+    {"/pyroscope/render-diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_CONNECT, handle_pyroscope_diff,
+     NULL, "leftQuery leftFrom leftUntil rightQuery rightFrom rightUntil maxNodes", NULL,
+     "Pyroscope: a flame graph of a difference as JSON"},
+    {"/pyroscope/label-values", METHOD_GET, ROUTE_NO_TARGET, FAMILY_CONNECT,
+     handle_pyroscope_label_values, NULL, "label from until", NULL, "Pyroscope: values of a label"},
 
     {"/healthz", METHOD_GET, ROUTE_NO_TARGET, FAMILY_PLAIN, handle_healthz, NULL, "", "",
      "whether the gateway is alive"},
@@ -257,7 +264,7 @@ enum family route_family(struct sonde_slice path) {
         return FAMILY_PPROF;
     if (begins(path, "/debug/prof/"))
         return FAMILY_PROF;
-    if (begins(path, "/querier.v1.QuerierService/"))
+    if (begins(path, "/querier.v1.QuerierService/") || begins(path, "/pyroscope/"))
         return FAMILY_CONNECT;
     return begins(path, "/v1/profile/") ? FAMILY_TRACING : FAMILY_PLAIN;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Profiles for Grafana: values over time, flame graphs, differences and pprof. */
-#include "gateway/families/grafana/call_tree.h"
-#include "gateway/families/grafana/connect.h"
+#include "gateway/families/grafana/flame_reply.h"
 #include "gateway/families/grafana/grafana_select.h"
 #include "gateway/families/grafana/profile_types.h"
 #include "gateway/families/history/history_query.h"
@@ -13,11 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_GROUPS     8
-#define MAX_SERIES     10000
-#define NODES          8192 /* Pyroscope's own default */
-#define TREE_FORMAT    2
-#define MAX_TREE_NODES 1000000
+#define MAX_GROUPS  8
+#define MAX_SERIES  10000
+#define TREE_FORMAT 2
 
 static void free_message(ProtobufCMessage *message) {
     protobuf_c_message_free_unpacked(message, NULL);
@@ -135,25 +132,8 @@ void handle_querier_select_series(const struct request_context *context) {
 
 /* ---- SelectMergeStacktraces and Diff ---- */
 
-struct flame {
-    struct connect connect;
-    struct call_tree tree;
-    bool is_diff;
-    sonde_err err;
-    struct sonde_diag diag;
-};
-
-static void on_tree(struct relay *relay, const ProtobufCMessage *message) {
-    struct flame *flame = (struct flame *)relay;
-    if (!flame->err)
-        flame->err = call_tree_add(&flame->tree, (const void *)message, &flame->diag);
-    if (flame->err)
-        client_call_cancel(relay->call);
-    relay_pull(relay);
-}
-
 /* The same columns as a message of the plain form. */
-static void answer_plain(struct flame *flame, const Querier__V1__FlameGraphDiff *graph) {
+static void answer_plain(struct flame_reply *reply, Querier__V1__FlameGraphDiff *graph) {
     Querier__V1__SelectMergeStacktracesResponse response =
         QUERIER__V1__SELECT_MERGE_STACKTRACES_RESPONSE__INIT;
     Querier__V1__FlameGraph plain = QUERIER__V1__FLAME_GRAPH__INIT;
@@ -164,38 +144,13 @@ static void answer_plain(struct flame *flame, const Querier__V1__FlameGraphDiff 
     plain.total = graph->total;
     plain.max_self = graph->max_self;
     response.flamegraph = &plain;
-    connect_answer(&flame->connect, &response.base);
+    connect_answer(&reply->connect, &response.base);
 }
 
-static void answer_diff(struct flame *flame, Querier__V1__FlameGraphDiff *graph) {
+static void answer_diff(struct flame_reply *reply, Querier__V1__FlameGraphDiff *graph) {
     Querier__V1__DiffResponse response = QUERIER__V1__DIFF_RESPONSE__INIT;
     response.flamegraph = graph;
-    connect_answer(&flame->connect, &response.base);
-}
-
-static void on_tree_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
-    struct flame *flame = (struct flame *)relay;
-    struct sonde_arena arena = {0};
-    Querier__V1__FlameGraphDiff graph;
-    if (flame->err) {
-        err = flame->err;
-        diag = &flame->diag;
-    }
-    if (!err) {
-        err = call_tree_flamegraph(&flame->tree, flame->is_diff, &arena, &graph, &flame->diag);
-        diag = &flame->diag;
-    }
-    if (err)
-        history_on_end(relay, err, diag);
-    else if (flame->is_diff)
-        answer_diff(flame, &graph);
-    else
-        answer_plain(flame, &graph);
-    sonde_arena_finish(&arena);
-}
-
-static void finish_flame(struct relay *relay) {
-    call_tree_finish(&((struct flame *)relay)->tree);
+    connect_answer(&reply->connect, &response.base);
 }
 
 static sonde_err check_stacks(bool is_selective, struct sonde_diag *diag) {
@@ -221,23 +176,6 @@ static sonde_err read_stacktraces(const Querier__V1__SelectMergeStacktracesReque
     return err;
 }
 
-static uint32_t to_nodes(int64_t wanted) {
-    return wanted <= 0 ? NODES : wanted > MAX_TREE_NODES ? MAX_TREE_NODES : (uint32_t)wanted;
-}
-
-static void ask_tree(const struct request_context *context, Sonde__V1__Selection *base,
-                     Sonde__V1__Selection *selection, int64_t max_nodes) {
-    static const struct relay_events events = {on_tree, on_tree_end, finish_flame};
-    Sonde__V1__QueryTreeRequest wanted = SONDE__V1__QUERY_TREE_REQUEST__INIT;
-    struct flame *flame = connect_create(context, sizeof *flame, &events);
-    flame->is_diff = base != NULL;
-    wanted.selection = selection;
-    wanted.base_selection = base;
-    wanted.merge_threads = true;
-    wanted.max_nodes = to_nodes(max_nodes);
-    relay_call(&flame->connect.relay, &client_query_tree, &wanted.base, HISTORY_DEADLINE_MS);
-}
-
 void handle_querier_stacktraces(const struct request_context *context) {
     ProtobufCMessage *message =
         connect_read(context, &querier__v1__select_merge_stacktraces_request__descriptor);
@@ -251,7 +189,7 @@ void handle_querier_stacktraces(const struct request_context *context) {
     if (err)
         refuse(context, err, &diag);
     else
-        ask_tree(context, NULL, &selection, request->max_nodes);
+        flame_reply_ask(context, NULL, &selection, request->max_nodes, answer_plain);
     free_message(message);
     sonde_arena_finish(&arena);
 }
@@ -270,7 +208,7 @@ void handle_querier_diff(const struct request_context *context) {
     if (err)
         refuse(context, err, &diag);
     else
-        ask_tree(context, &left, &right, request->left->max_nodes);
+        flame_reply_ask(context, &left, &right, request->left->max_nodes, answer_diff);
     free_message(message);
     sonde_arena_finish(&arena);
 }
