@@ -121,7 +121,9 @@ def test_top_and_draw_need_no_service_for_files():
     check.equal((status, err), (0, ""))
     assert out.index("leaf") < out.index("outer"), out
     for extension, part in ((".svg", "leaf"), (".collapsed", "outer;leaf 7"), (".speedscope.json", "leaf"),
-                            (".txt", "leaf")):
+                            (".txt", "leaf"), (".md", "`outer` → `leaf`"), (".firefox.json", "preprocessedProfileVersion"),
+                            (".grafana.json", '"label":"leaf"'), (".flamebearer.json", '"numTicks":7'),
+                            (".deepflow.json", "node_id"), (".deepflow-columnar.json", "function_types")):
         path = os.path.join(FOLDER, "small" + extension)
         check.equal(sonde("draw", "small.pb", "-o", path)[::2], (0, ""))
         with open(path, encoding="utf-8") as drawn:

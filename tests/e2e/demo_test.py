@@ -100,7 +100,8 @@ def test_jeprof_reads_the_gperftools_path():
 
 
 def test_record_writes_every_format_by_its_extension():
-    starts = {".svg": b"<?xml", ".pb.gz": b"\x1f\x8b", ".collapsed": None, ".speedscope.json": b"{", ".txt": None,
+    starts = {".svg": b"<?xml", ".pb.gz": b"\x1f\x8b", ".collapsed": None, ".speedscope.json": b"{", ".txt": None, ".md": b"# Profile of",
+              ".firefox.json": b'{"meta":', ".grafana.json": b"[{", ".flamebearer.json": b"{", ".deepflow.json": b"[{",
               ".prof": b"\0\0\0\0\0\0\0\0\3"}
     for extension, start in starts.items():
         _, summary = stack.sonde("record", "demo", "-d", "0.5", "-F", "499", "-o", PATH + extension)

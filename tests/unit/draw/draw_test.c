@@ -201,3 +201,51 @@ TEST(draw_legacy_has_return_addresses_and_no_notes) {
     sonde_buf_finish(&out);
     sonde_profile_destroy(profile);
 }
+
+/* A sample of depth frames f1 to fN, root first. The caller destroys the profile. */
+static struct sonde_profile *deep(int depth) {
+    const struct sonde_value_type type = {"cpu", "nanoseconds"};
+    struct sonde_profile *profile = sonde_profile_create(&type, 1, 0);
+    uint32_t locations[64];
+    for (int i = 1; i <= depth; i++) {
+        char name[200];
+        struct sonde_function function = {0};
+        struct sonde_line line = {0};
+        struct sonde_location location = {
+            .address = (uint64_t)i, .line_count = 1, .lines = &line, .kind = SONDE_FRAME_JIT};
+        snprintf(name, sizeof name, "f%d|`", i);
+        if (i == 2)
+            memset(name + 4, 'x', sizeof name - 4 - 1), name[sizeof name - 1] = 0;
+        CHECK_INT(sonde_profile_string(profile, name, strlen(name), &function.name), ==, SONDE_OK);
+        CHECK_INT(sonde_profile_add_function(profile, &function, &line.function), ==, SONDE_OK);
+        CHECK_INT(sonde_profile_add_location(profile, &location, &locations[depth - i]), ==,
+                  SONDE_OK);
+    }
+    const int64_t value = 5;
+    const struct sonde_sample sample = {
+        .locations = locations, .location_count = (uint32_t)depth, .values = &value};
+    CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    return profile;
+}
+
+TEST(draw_markdown_leaves_out_the_middle_of_deep_stacks) {
+    struct sonde_profile *profile = deep(60);
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_MARKDOWN, NULL, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, " → `f6|'` → (36 frames) → `f43|'` → `f44|'` → ") != NULL);
+    CHECK(strstr(out.data, " → `f60|'`\n") != NULL);
+    CHECK(strstr(out.data, "`f1\\|'`") != NULL); /* a bar in a cell is escaped */
+    CHECK(strstr(out.data, "xx…` |") != NULL);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+}
+
+TEST(draw_markdown_shows_a_stack_of_the_limit_whole) {
+    struct sonde_profile *profile = deep(24);
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_MARKDOWN, NULL, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, " frames) → ") == NULL);
+    CHECK(strstr(out.data, " → `f7|'` → ") != NULL);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
+}
