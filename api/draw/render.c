@@ -46,11 +46,29 @@ size_t draw_time_type(const struct sonde_profile *profile,
     return options->type_index;
 }
 
+/* The first mapping of the program's code, otherwise the first mapping: pprof puts the program
+ * there, and history has mappings in any order. */
+static uint32_t program_mapping(const struct sonde_profile *profile) {
+    for (uint32_t id = 1; id <= sonde_profile_location_count(profile); id++) {
+        const struct sonde_location *location = sonde_profile_location(profile, id);
+        if (location->kind == SONDE_FRAME_APPLICATION && location->mapping)
+            return location->mapping;
+    }
+    return 1;
+}
+
 const char *draw_program(const struct sonde_profile *profile) {
-    const struct sonde_mapping *mapping = sonde_profile_mapping(profile, 1);
+    const struct sonde_mapping *mapping = sonde_profile_mapping(profile, program_mapping(profile));
     const char *path = mapping ? sonde_profile_text(profile, mapping->filename) : "";
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
+}
+
+const char *draw_name(const struct sonde_profile *profile,
+                      const struct sonde_draw_options *options) {
+    const char *type = sonde_profile_type(profile, options->type_index).type;
+    bool has_title = options->title && options->title[0] && strcmp(options->title, type) != 0;
+    return has_title ? options->title : draw_program(profile);
 }
 
 void draw_grouped(struct sonde_buf *out, int64_t value) {

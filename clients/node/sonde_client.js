@@ -22,6 +22,8 @@ const FORMATS = [
     [".svg", "SVG_FLAMEGRAPH"],
     [".collapsed", "COLLAPSED"],
     [".speedscope.json", "SPEEDSCOPE"],
+    [".firefox.json", "FIREFOX"],
+    [".md", "MARKDOWN"],
     [".txt", "TEXT_TOP"],
     [".prof", "LEGACY_CPU"],
 ];

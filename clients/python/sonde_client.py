@@ -28,6 +28,8 @@ FORMATS = (  # by file extension
     (".svg", "SVG_FLAMEGRAPH"),
     (".collapsed", "COLLAPSED"),
     (".speedscope.json", "SPEEDSCOPE"),
+    (".firefox.json", "FIREFOX"),
+    (".md", "MARKDOWN"),
     (".txt", "TEXT_TOP"),
     (".prof", "LEGACY_CPU"),
 )

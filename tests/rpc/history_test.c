@@ -179,6 +179,41 @@ TEST(the_host_view_has_processes_and_threads) {
     const char *text = collapsed(&selection);
     CHECK(strstr(text, "redis-server 7000") != NULL);
     CHECK(strstr(text, "bash 10") != NULL);
+    CHECK_INT(ask(&selection, SONDE_FORMAT_DEEPFLOW_TREE, NULL), ==, SONDE_OK);
+    CHECK(strstr(scene.document.data, "[{\"profile_location_str\":\"Total\"") != NULL);
+    CHECK(strstr(scene.document.data, "\"[p] redis-server\"") != NULL);
+    CHECK(strstr(scene.document.data, "\"self_value\":5,\"total_value\":7}") != NULL);
+    CHECK(strstr(scene.document.data, "\"[t] io\"") != NULL);
+    history_setup_end(&scene);
+}
+
+TEST(deepflows_tree_has_the_service_and_the_bounded_kernel_frames) {
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
+    Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
+    struct recording *recording = recording_create();
+    history_setup_begin(&scene, true);
+    recording_window(recording, &(struct recorded){.begin_unix_s = 3600});
+    recording_row(recording, "main;read;do_syscall_64", "redis", 3000);
+    Sonde__V1__WriteRequest *write = recording_request(recording);
+    for (size_t i = 0; i < write->n_frames; i++)
+        if (strcmp(write->frames[i]->lines[0]->function, "do_syscall_64") == 0)
+            write->frames[i]->kind = SONDE__V1__FRAME_KIND__KERNEL;
+    protobuf_c_message_free_unpacked(&history_write(&scene, write)->base, NULL);
+    recording_destroy(recording);
+    selection.service = "redis";
+    rendering.format = SONDE__V1__FORMAT__DEEPFLOW_TREE;
+    request.selection = &selection;
+    request.rendering = &rendering;
+    request.max_kernel_frames = 0;
+    for (int limits = 0; limits < 2; limits++) {
+        request.limit_kernel_frames = limits;
+        CHECK_INT(history_profile(&scene, &client_query_profile, &request.base, NULL), ==,
+                  SONDE_OK);
+        CHECK(strstr(scene.document.data, "[{\"profile_location_str\":\"redis\"") != NULL);
+        CHECK(strstr(scene.document.data, "\"[p] redis\"") != NULL);
+        CHECK_INT(strstr(scene.document.data, "\"[k] do_syscall_64\"") == NULL, ==, limits);
+    }
     history_setup_end(&scene);
 }
 

@@ -10,12 +10,8 @@
 
 struct deepflow_process deepflow_process(const struct sonde_profile *profile,
                                          const struct sonde_draw_options *options) {
-    const char *program = draw_program(profile);
-    struct deepflow_process process = {.service = options->title};
-    /* Memory profiles have the name of the sample type as their default title. */
-    const char *type = sonde_profile_type(profile, options->type_index).type;
-    if (!options->title || !options->title[0] || strcmp(options->title, type) == 0)
-        process.service = program[0] ? program : "all";
+    const char *name = draw_name(profile, options), *program = draw_program(profile);
+    struct deepflow_process process = {.service = name[0] ? name : "all"};
     snprintf(process.service_comm, sizeof process.service_comm, "%s", process.service);
     snprintf(process.program_comm, sizeof process.program_comm, "%s", program);
     return process;

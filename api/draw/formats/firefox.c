@@ -435,14 +435,14 @@ sonde_err draw_firefox(const struct sonde_profile *profile,
                                              .base_index = index,
                                              .merge_threads = options->merge_threads,
                                              .no_negatives = true};
-    const char *program = draw_program(profile);
+    const char *name = draw_name(profile, options);
     struct firefox state = {.profile = profile, .out = out};
     struct draw_tree *tree;
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
     if (err)
         return err;
     state.tree = tree;
-    state.process = options->title ? options->title : program[0] ? program : "Sonde";
+    state.process = name[0] ? name : "Sonde";
     choose_weight(&state, sonde_profile_type(profile, index).unit);
     err = put_tree(&state);
     draw_tree_destroy(tree);

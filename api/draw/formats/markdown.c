@@ -65,8 +65,7 @@ static void put_header(const struct markdown *state, const struct sonde_profile 
                        const struct sonde_draw_options *options, const char *type) {
     const struct sonde_profile_info *info = sonde_profile_info(profile);
     struct sonde_buf *out = state->out, estimate = {0};
-    const char *title =
-        options->title && options->title[0] ? options->title : draw_program(profile);
+    const char *title = draw_name(profile, options);
     sonde_buf_puts(out, "# Profile");
     if (title[0]) {
         sonde_buf_puts(out, " of ");

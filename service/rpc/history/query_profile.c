@@ -59,12 +59,25 @@ static sonde_err draw(struct history_query *query, const struct sonde_profile *p
     return err ? err : sonde_draw(profile, rendering->format, &options, &query->document, diag);
 }
 
+/* The service; NULL if it is not known. */
+static const char *default_title(const Sonde__V1__Selection *selection) {
+    if (!selection)
+        return NULL;
+    if (selection->host_totals)
+        return "Total";
+    return selection->service[0] ? selection->service : NULL;
+}
+
 static sonde_err run_profile(struct history_query *query, struct sonde_diag *diag) {
     const Sonde__V1__QueryProfileRequest *request = (const void *)query->request;
     struct history_selection selection = {.selector = NULL};
     struct store_profile profile = {.profile = NULL};
     struct rpc_rendering rendering;
     sonde_err err = rpc_rendering_any(request->rendering, &rendering, diag);
+    rendering.options.limit_kernel_frames = request->limit_kernel_frames;
+    rendering.options.max_kernel_frames = request->max_kernel_frames;
+    if (!err && !rendering.options.title)
+        rendering.options.title = default_title(request->selection);
     if (!err)
         err = history_selection_read(query, request->selection, "selection", &selection, diag);
     if (!err)

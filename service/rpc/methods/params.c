@@ -116,6 +116,8 @@ struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
         options.title = wanted->title;
     options.merge_threads = wanted->merge_threads;
     options.gzip_level = wanted->gzip_level;
+    options.limit_kernel_frames = wanted->limit_kernel_frames;
+    options.max_kernel_frames = wanted->max_kernel_frames;
     return options;
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "api/draw/diff.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 
@@ -248,4 +249,37 @@ TEST(draw_markdown_shows_a_stack_of_the_limit_whole) {
     CHECK(strstr(out.data, " → `f7|'` → ") != NULL);
     sonde_buf_finish(&out);
     sonde_profile_destroy(profile);
+}
+
+/* Draws the difference between the profile and itself. */
+static char *difference(enum sonde_format format, bool growth_only) {
+    struct sonde_profile *base = fixture("server"), *now = fixture("server");
+    const struct sonde_draw_diff diff = {.base = base, .now = now, .growth_only = growth_only};
+    const struct sonde_draw_options options = {0};
+    struct sonde_buf out = {0};
+    size_t len;
+    CHECK_INT(sonde_draw_difference(&diff, format, &options, &out, NULL), ==, SONDE_OK);
+    sonde_profile_destroy(base);
+    sonde_profile_destroy(now);
+    return sonde_buf_take(&out, &len);
+}
+
+TEST(draw_difference_has_both_values_where_the_viewer_compares) {
+    char *text = difference(SONDE_FORMAT_GRAFANA, false);
+    CHECK(
+        strstr(text, "[{\"level\":0,\"value\":9818181720,\"self\":0,\"valueRight\":9818181720,") ==
+        text);
+    free(text);
+    text = difference(SONDE_FORMAT_FLAMEBEARER, false);
+    CHECK(strstr(text, "\"leftTicks\":9818181720,\"rightTicks\":9818181720}") != NULL);
+    free(text);
+}
+
+TEST(draw_difference_of_growth_or_for_other_viewers_has_one_value) {
+    char *text = difference(SONDE_FORMAT_GRAFANA, true);
+    CHECK(strstr(text, "valueRight") == NULL);
+    free(text);
+    text = difference(SONDE_FORMAT_DEEPFLOW_TREE, false);
+    CHECK_STR(text, "[]");
+    free(text);
 }
