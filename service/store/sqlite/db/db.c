@@ -17,9 +17,12 @@ static bool is_full(int code, int os_error) {
 
 static void keep_failure(struct db *db, int code) {
     int primary = code & 0xff;
-    int os_error = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN || primary == SQLITE_FULL
-                       ? sqlite3_system_errno(db->handle)
-                       : 0;
+    /* SQLite does not keep the errno of a failed commit. */
+    int os_error = errno;
+    if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN)
+        os_error = 0;
+    else if (sqlite3_system_errno(db->handle))
+        os_error = sqlite3_system_errno(db->handle);
     struct sonde_diag *diag = &db->diag;
     *diag = (struct sonde_diag){0};
     if (is_full(primary, os_error))
@@ -67,6 +70,7 @@ void db_out_of_memory(struct db *db) {
 }
 
 static void execute(struct db *db, const char *sql) {
+    errno = 0;
     if (!db->failure)
         check(db, sqlite3_exec(db->handle, sql, NULL, NULL, NULL));
 }
@@ -190,6 +194,7 @@ sqlite3_stmt *db_start(struct db *db, enum statement statement, const char *type
 bool db_row(struct db *db, sqlite3_stmt *statement) {
     if (!statement)
         return false;
+    errno = 0;
     int code = db->failure ? SQLITE_DONE : sqlite3_step(statement);
     if (code == SQLITE_ROW)
         return true;

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Retention by age and by size, and what goes with the hours that are deleted. */
+#include "tests/unit/check.h"
+#include "tests/unit/store/sqlite/scene.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct scene scene;
+
+static void maintain(int64_t now) {
+    struct sonde_diag diag = {0};
+    sonde_err err = scene.store->ops->maintain(scene.store, now, &diag);
+    CHECK_STR(diag.text, "");
+    CHECK_INT(err, ==, SONDE_OK);
+}
+
+static struct store_info info(void) {
+    struct store_info result;
+    CHECK_INT(scene.store->ops->info(scene.store, &result, NULL), ==, SONDE_OK);
+    return result;
+}
+
+/* A window of one stack, with its definition and its frames. */
+static void put_stack(uint64_t stack, int64_t begin, const char *host) {
+    struct row row = {stack, "main", 1000000};
+    const uint64_t frames[] = {stack * 10, 5};
+    char name[32];
+    snprintf(name, sizeof name, "function_%d", (int)stack);
+    struct store_line line = {name, "a.c", 1};
+    struct store_frame definitions[] = {{.id = stack * 10,
+                                         .build_id = "ab",
+                                         .module = "m",
+                                         .address = stack,
+                                         .version = 1,
+                                         .lines = &line,
+                                         .line_count = 1},
+                                        {.id = 5, .build_id = "cd", .module = "n"}};
+    struct store_stack definition = {"redis", stack, frames, 2};
+    struct store_batch batch = {
+        .stacks = &definition, .stack_count = 1, .frames = definitions, .frame_count = 2};
+    struct store_put_result result;
+    CHECK_INT(store_put(scene.store, &batch, &result, NULL), ==, SONDE_OK);
+    scene_put(
+        &scene,
+        &(struct spec){.seq = stack, .begin = begin, .host = host, .rows = &row, .row_count = 1});
+}
+
+static bool has_stack(uint64_t id) {
+    struct store_stack *found;
+    size_t count;
+    CHECK_INT(
+        scene.store->ops->stacks(scene.store, "redis", &id, 1, &scene.arena, &found, &count, NULL),
+        ==, SONDE_OK);
+    return count == 1 && found->frames[0] == id * 10 && found->frames[1] == 5;
+}
+
+TEST(hours_that_are_too_old_are_deleted_with_all_that_only_they_used) {
+    scene_open(&scene);
+    scene_reopen(&scene, &(struct store_limits){.keep_s = 7200});
+    put_stack(1, HOUR, "old");
+    put_stack(2, HOUR + 3600, "new");
+    put_stack(3, HOUR + 10000, "new"); /* of an hour that is not finished */
+    maintain(HOUR + 3600 * 2 + 3599);
+    struct store_info before = info();
+    CHECK_INT(before.windows, ==, 3);
+    CHECK_INT(before.stacks, ==, 3);
+    CHECK_INT(before.frames, ==, 4);
+    CHECK_INT(before.hosts, ==, 2);
+    CHECK_INT(before.first_unix_s, ==, HOUR);
+    CHECK_INT(before.last_unix_s, ==, HOUR + 10010);
+    CHECK_INT(before.samples, ==, 3);
+    CHECK_INT(before.dropped, ==, 6);
+    CHECK(has_stack(1));
+    maintain(HOUR + 3600 * 3);
+    struct store_info after = info();
+    CHECK_INT(after.windows, ==, 2);
+    CHECK_INT(after.stacks, ==, 2);
+    CHECK_INT(after.frames, ==, 3);
+    CHECK_INT(after.hosts, ==, 1);
+    CHECK_INT(after.first_unix_s, ==, HOUR + 3600);
+    CHECK(!has_stack(1) && has_stack(2) && has_stack(3));
+    struct store_query query = scene_query(HOUR, HOUR + 86400);
+    struct store_merge merge = scene_merge(&scene, &query);
+    CHECK_INT(scene_total(&merge), ==, 2000000);
+    CHECK_INT(scene_value(&merge, 1, ""), ==, 0);
+    /* Its numbers may be given again. */
+    put_stack(4, HOUR + 10000, "newest");
+    CHECK(has_stack(2) && has_stack(3) && has_stack(4));
+    merge = scene_merge(&scene, &query);
+    CHECK_INT(scene_value(&merge, 4, ""), ==, 1000000);
+    /* When everything is too old, nothing is left. */
+    maintain(HOUR + 3600 * 24);
+    after = info();
+    CHECK_INT(after.windows + after.stacks + after.frames + after.hosts, ==, 0);
+    CHECK_INT(after.first_unix_s, ==, 0);
+    CHECK_INT(scene_merge(&scene, &query).row_count, ==, 0);
+    scene_close(&scene);
+}
+
+TEST(old_deliveries_are_known_for_a_day_longer) {
+    scene_open(&scene);
+    scene_reopen(&scene, &(struct store_limits){.keep_s = 3600});
+    scene_put(&scene, &(struct spec){.seq = 1, .begin = HOUR});
+    maintain(HOUR + 3600 * 24);
+    CHECK_INT(scene_put(&scene, &(struct spec){.seq = 1, .begin = HOUR}).duplicates, ==, 1);
+    maintain(HOUR + 3600 * 30);
+    CHECK_INT(scene_put(&scene, &(struct spec){.seq = 1, .begin = HOUR}).stored, ==, 1);
+    scene_close(&scene);
+}
+
+/* Many different stacks, so that an hour takes some hundred KB. */
+static void fill_hour(int hour) {
+    static struct row rows[4000];
+    for (int i = 0; i < 12; i++) {
+        for (int row = 0; row < 4000; row++)
+            rows[row] = (struct row){(uint64_t)(hour * 4000 + row) * 2654435761u, "main",
+                                     1000000 + row * 77777 % 4099};
+        scene_put(&scene, &(struct spec){.seq = (uint64_t)(hour * 100 + i),
+                                         .begin = HOUR + 3600 * hour + i * 300,
+                                         .rows = rows,
+                                         .row_count = 4000});
+    }
+}
+
+TEST(the_oldest_hours_are_deleted_when_there_is_too_much) {
+    scene_open(&scene);
+    const uint64_t limit = 1 << 20;
+    scene_reopen(&scene, &(struct store_limits){.max_bytes = limit});
+    for (int hour = 0; hour < 6; hour++) {
+        fill_hour(hour);
+        maintain(HOUR + 3600 * (hour + 1) + 1000);
+    }
+    maintain(HOUR + 3600 * 14);
+    struct store_info after = info();
+    CHECK_INT(after.size_limit_bytes, ==, limit);
+    struct store_query query = scene_query(HOUR, HOUR + 86400);
+    struct store_merge merge = scene_merge(&scene, &query);
+    CHECK_INT(merge.windows, >, 0);
+    CHECK_INT(merge.windows, <, 72);
+    CHECK_INT(merge.windows, ==, after.windows);
+    CHECK_INT(after.last_unix_s, ==, HOUR + 3600 * 5 + 3310);
+    scene_reopen(&scene, &(struct store_limits){.max_bytes = limit}); /* empties the log */
+    CHECK_INT(info().size_bytes, <=, limit);
+    scene_close(&scene);
+}
+
+TEST(many_label_sets_are_kept_apart) {
+    enum { SETS = 2000 };
+    static struct store_window windows[SETS];
+    static struct store_label labels[SETS];
+    static char values[SETS][12];
+    const char *thread = "main";
+    const uint64_t stack = 7;
+    const uint8_t index = 0;
+    const int64_t value = 1000;
+    scene_open(&scene);
+    for (int i = 0; i < SETS; i++) {
+        snprintf(values[i], sizeof values[i], "%d", i);
+        labels[i] = (struct store_label){"set", values[i]};
+        windows[i] = (struct store_window){.source = 1,
+                                           .seq = (uint64_t)i,
+                                           .event = "on-cpu",
+                                           .service = "s",
+                                           .host = "h",
+                                           .instance = values[i],
+                                           .clock = "",
+                                           .begin_unix_s = HOUR,
+                                           .length_s = 10,
+                                           .weight = 1,
+                                           .labels = &labels[i],
+                                           .label_count = 1,
+                                           .threads = &thread,
+                                           .thread_count = 1,
+                                           .stack = &stack,
+                                           .thread = &index,
+                                           .value = &value,
+                                           .row_count = 1};
+    }
+    struct store_batch batch = {.windows = windows, .window_count = SETS};
+    struct store_put_result result;
+    CHECK_INT(store_put(scene.store, &batch, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(result.stored, ==, SETS);
+    for (int i = 0; i < 2; i++) {
+        struct store_merge merge =
+            scene_select(&scene, HOUR, HOUR + 3600, "set = '17' OR set >= '1990'");
+        CHECK_INT(merge.windows, ==, 11);
+        CHECK_INT(scene_total(&merge), ==, 11000);
+        maintain(HOUR + 8000);
+    }
+    scene_close(&scene);
+}
