@@ -4,8 +4,8 @@
 # Shows Sonde on a fresh Debian 12 machine with one command:
 #     bazel/demo.sh [--once] [--out FILE.svg] [--http HOST:PORT] [--seconds N]
 #     bazel/demo.sh --pictures DIR [--seconds N]
-# Installs missing packages, builds Sonde, starts the demo server under it, takes a profile over HTTP and prints where the
-# page and the flame graph are. Then it runs until Ctrl-C, or with --once it exits. --pictures writes the three pictures of
+# Installs missing packages, builds Sonde, starts the demo server under it with history, takes a profile over HTTP and prints
+# where the page and the flame graph are, and a query of the history. Then it runs until Ctrl-C, or with --once it exits. --pictures writes the three pictures of
 # docs/guide.md (cpu.svg, waits.svg, memory.svg) to DIR and exits.
 set -euo pipefail
 top=$(cd "$(dirname "$0")/.." && pwd)
@@ -47,7 +47,7 @@ trap finish EXIT
 trap 'exit 130' INT TERM
 
 service=unix:$work/grpc.sock
-run=("$bin/clients/cli/sonde" run --name demo)
+run=("$bin/clients/cli/sonde" run --name demo --history --data-dir "$work/data")
 demo=("$bin/clients/demo/demo")
 if [ -n "$pictures" ]; then
     mkdir -p "$pictures"
@@ -82,6 +82,15 @@ if [ -n "$pictures" ]; then
     exit 0
 fi
 
+# DeepFlow's query, as a command to paste. The test of the demo runs it, too.
+tracing() {
+    cat <<TRACING
+curl -s -X POST '$page/v1/profile/ProfileTracing' -H 'Content-Type: application/json' \\
+    -d '{"app_service": "demo", "profile_language_type": "eBPF", "profile_event_type": "on-cpu", "tag_filter": "",
+         "time_start": '\$(date -d '15 min ago' +%s)', "time_end": '\$(date +%s)'}'
+TRACING
+}
+
 fetch() { # file, query
     curl --fail --silent --show-error --output "$1" --retry 20 --retry-delay 1 --retry-connrefused \
         "$page/debug/pprof/profile?seconds=$seconds&frequency=499$2"
@@ -104,12 +113,27 @@ awk '{ count = $NF; sub(/ [0-9]+$/, ""); leaf = $0; sub(/.*;/, "", leaf); sum[le
          exit total ? 0 : 1
      }' "$work/stacks"
 echo
+echo "waiting for the first 10 s of history ..." >&2
+for _ in $(seq 120); do
+    bash -c "$(tracing)" >"$work/tree" || true
+    grep -q '"match_rules"' "$work/tree" && break
+    sleep 0.5
+done
+if ! grep -q '"match_rules"' "$work/tree"; then
+    cat "$work/tree" "$work/err" >&2
+    echo "the history has no profile of the demo server" >&2
+    exit 1
+fi
 echo "flame graph: $out"
 echo "page:        $page"
+echo "history:     the call tree of what has been recorded, with"
+echo
+tracing
 [ "$once" = yes ] && exit 0
 echo
 echo "Open the page, or try one of these (Ctrl-C ends the demo):"
 echo "    curl -o flame.svg '$page/debug/pprof/profile?seconds=5'"
 echo "    go tool pprof -top '$page/debug/pprof/profile?seconds=5'"
 echo "    $bin/clients/cli/sonde top"
+echo "    $bin/clients/cli/sonde history demo --from -15m"
 wait "$server"

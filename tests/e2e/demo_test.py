@@ -2,12 +2,14 @@
 """The demo server under an installed Sonde. Its functions use known shares of the CPU time; the tests check them through every
 interface and run every verb of `sonde`."""
 
+import concurrent.futures
 import gzip
 import json
 import os
 import re
 import signal
 import subprocess
+import tempfile
 import time
 import xml.etree.ElementTree
 
@@ -20,7 +22,13 @@ CHAINS = {"parse_header": "read_request", "compress_block": "write_response", "m
 PATH = os.path.join(stack.WORK, "out")
 
 stack.install()
-SERVER = stack.Server(DEMO, flags=("--name", "demo"), ready="demo: pid")
+SERVER = stack.Server(DEMO, flags=("--name", "demo", "--history"), ready="demo: pid")
+
+
+def at_once(function, *argument_lists):
+    """Calls the function with each tuple of arguments, side by side, and returns the results."""
+    with concurrent.futures.ThreadPoolExecutor(len(argument_lists)) as pool:
+        return [done.result() for done in [pool.submit(function, *arguments) for arguments in argument_lists]]
 
 
 def three_sigma(share, samples):
@@ -42,8 +50,7 @@ def check_shares(seconds, frequency):
 
 
 def test_functions_have_their_known_shares_at_99_and_999_hz():
-    check_shares(6, 99)
-    check_shares(3, 999)
+    at_once(check_shares, (6, 99), (3, 999))
 
 
 def test_every_leaf_has_the_right_callers():
@@ -86,14 +93,17 @@ def first_function(top):
 
 
 def test_go_tool_pprof_reads_both_paths():
-    for path in ("/debug/pprof/profile", "/pprof/profile"):
-        check.contains(first_function(go_pprof_top(f"{SERVER.page}{path}?seconds=2")), "match_rules")
+    for top in at_once(go_pprof_top, *((f"{SERVER.page}{path}?seconds=2",) for path in ("/debug/pprof/profile", "/pprof/profile"))):
+        check.contains(first_function(top), "match_rules")
+
+
+def jeprof(address):
+    return subprocess.run(["jeprof", "--text", "--seconds=2", address], capture_output=True, text=True, timeout=120, check=False,
+                          env={**stack.environment(), "JEPROF_TMPDIR": tempfile.mkdtemp(dir=stack.WORK)})
 
 
 def test_jeprof_reads_the_gperftools_path():
-    for address in (SERVER.host, f"{SERVER.page}/pprof/profile"):
-        done = subprocess.run(["jeprof", "--text", "--seconds=2", address], env=stack.environment(),
-                              capture_output=True, text=True, timeout=120, check=False)
+    for done in at_once(jeprof, (SERVER.host,), (f"{SERVER.page}/pprof/profile",)):
         assert done.returncode == 0, done.stderr
         table = [line for line in done.stdout.splitlines() if "%" in line]
         check.contains(table[0], "match_rules")
@@ -103,8 +113,8 @@ def test_record_writes_every_format_by_its_extension():
     starts = {".svg": b"<?xml", ".pb.gz": b"\x1f\x8b", ".collapsed": None, ".speedscope.json": b"{", ".txt": None, ".md": b"# Profile of",
               ".firefox.json": b'{"meta":', ".grafana.json": b"[{", ".flamebearer.json": b"{", ".deepflow.json": b"[{",
               ".prof": b"\0\0\0\0\0\0\0\0\3"}
-    for extension, start in starts.items():
-        _, summary = stack.sonde("record", "demo", "-d", "0.5", "-F", "499", "-o", PATH + extension)
+    recorded = at_once(stack.sonde, *(("record", "demo", "-d", "0.5", "-F", "499", "-o", PATH + extension) for extension in starts))
+    for (extension, start), (_, summary) in zip(starts.items(), recorded):
         assert re.search(r"samples in \d\.\d s, 0 dropped", summary), summary
         with open(PATH + extension, "rb") as result:
             body = result.read()
@@ -235,6 +245,40 @@ def test_the_demo_of_the_guide_waits_and_holds_memory_in_the_expected_functions(
         check.near(held / full, 1, 0.2, "memory held")
         check.near(sum_of(heap, "store_page") / held, 0.75, 0.1, "share of the pages")
         check.near(sum_of(heap, "open_session") / held, 0.25, 0.1, "share of the sessions")
+
+
+def printed_command():
+    """The query of the history that bazel/demo.sh prints."""
+    with open("bazel/demo.sh", encoding="utf-8") as script:
+        text = script.read().split("<<TRACING\n")[1].split("\nTRACING\n")[0]
+    return text.replace("$page", SERVER.page).replace("\\$", "$").replace("\\\\", "\\")
+
+
+def tracing():
+    done = subprocess.run(["bash", "-c", printed_command()], capture_output=True, text=True, check=True)
+    answer = json.loads(done.stdout)
+    check.equal((answer["OPT_STATUS"], answer["DESCRIPTION"]), ("SUCCESS", ""))
+    return answer["result"]
+
+
+def test_the_printed_query_of_the_history_has_the_known_shares():
+    shown = lambda nodes: [node for node in nodes if node["profile_location_str"] == "match_rules"]
+    nodes = check.until(lambda: (lambda found: shown(found) and found)(tracing()), seconds=60, what="a window of history")
+    check.equal((nodes[0]["profile_location_str"], nodes[0]["parent_node_id"]), ("demo", "-1"))
+    total = nodes[0]["total_value"]
+    check.equal(sum(node["self_value"] for node in nodes), total)
+    share = sum(node["self_value"] for node in shown(nodes)) / total
+    check.near(share, SHARES["match_rules"], 0.15, "share of match_rules")
+
+
+def test_history_on_the_command_line_shows_what_was_recorded():
+    listed, _ = stack.sonde("history", "--list")
+    check.contains(listed, "demo  on-cpu")
+    table, completeness = stack.sonde("history", "demo")
+    check.equal(first_function(table), "match_rules")
+    assert re.match(r"(in)?complete: \d+ of \d+ windows, \d+ samples dropped", completeness), completeness
+    stack.sonde("history", "demo", "-o", PATH + ".history.pb.gz")
+    check.contains(go_pprof_top(PATH + ".history.pb.gz"), "match_rules")
 
 
 try:

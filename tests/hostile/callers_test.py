@@ -151,8 +151,22 @@ def test_a_token_lets_another_user_in():
         check.equal(stage.ask("/t/mine/debug/pprof/cmdline", "-H", f"Authorization: Bearer {TOKEN}")[0], 200)
 
 
+TRACING = '{"app_service": "mine", "profile_language_type": "eBPF", "profile_event_type": "on-cpu", "time_start": 1, "time_end": 2}'
+
+
+def check_history_is_refused(stage):
+    """It holds profiles of every user's processes."""
+    for path in ("services", "profile?service=mine&output=collapsed", "top?service=mine", "labels", "info"):
+        check.equal(stage.ask(f"/v1/history/{path}")[0], 403, path)
+        check.equal(stage.ask(f"/v1/history/{path}", who=as_root)[0], 200, path)
+    status, body = stage.ask("/v1/profile/ProfileTracing", "-d", TRACING)
+    assert status == 403 and "SUCCESS" not in body, (status, body)
+    check.contains(stage.ask("/v1/profile/ProfileTracing", "-d", TRACING, who=as_root)[1], "SUCCESS")
+
+
 def test_with_loopback_everybody_users_see_and_control_only_their_own():
-    with Stage("--loopback", "everybody") as stage:
+    with Stage("--loopback", "everybody", sonded_flags=("--everybody", "--history")) as stage:
+        check_history_is_refused(stage)
         status, body = stage.ask("/v1/targets")
         check.equal(status, 200)
         check.contains(body, "others")
