@@ -23,6 +23,12 @@ static const struct store_ops ops = {
     .stacks = fleet_stacks,
     .frames = fleet_frames,
     .unnamed = fleet_unnamed,
+    .series = fleet_series,
+    .totals = fleet_totals,
+    .services = fleet_services,
+    .labels = fleet_labels,
+    .info = fleet_info,
+    .maintain = fleet_maintain,
     .close = fleet_close,
 };
 

@@ -115,4 +115,24 @@ sonde_err fleet_merge(struct store *store, const struct store_query *query,
                       struct sonde_arena *arena, struct store_merge *merge,
                       struct sonde_diag *diag);
 
+/* series.c, totals.c */
+sonde_err fleet_series(struct store *store, const struct store_series_query *query,
+                       struct sonde_arena *arena, struct store_series_result *result,
+                       struct sonde_diag *diag);
+sonde_err fleet_totals(struct store *store, const struct store_query *query,
+                       struct sonde_arena *arena, struct store_total_row **result,
+                       size_t *row_count, struct store_merge *merge, struct sonde_diag *diag);
+/* lists.c. A server that is away is the info's trouble, not an error. */
+sonde_err fleet_services(struct store *store, const struct store_query *query,
+                         struct sonde_arena *arena, struct store_service **services, size_t *count,
+                         struct sonde_diag *diag);
+sonde_err fleet_labels(struct store *store, const struct store_query *query, const char *name,
+                       size_t limit, struct sonde_arena *arena, const char ***texts, size_t *count,
+                       bool *is_cut, struct sonde_diag *diag);
+sonde_err fleet_info(struct store *store, struct store_info *info, struct sonde_diag *diag);
+/* Bytes of one replica of each shard. */
+SONDE_MUST_USE sonde_err fleet_size(struct fleet *fleet, uint64_t *bytes, struct sonde_diag *diag);
+/* maintain.c */
+sonde_err fleet_maintain(struct store *store, int64_t now_unix_s, struct sonde_diag *diag);
+
 #endif

@@ -41,10 +41,11 @@ static const struct table {
     {"rollup_h",
      "ts DateTime('UTC'), generation UInt64, event String, service String, stack UInt64, "
      "thread UInt64, value Int64, n UInt64",
-     "MergeTree", "(ts, generation)", "(event, service, stack)"},
+     "MergeTree", "(toUInt32(ts), generation)", "(event, service, stack)"},
     {"rollup_windows",
      "ts DateTime('UTC'), generation UInt64, shard UInt32, event String, service String, "
-     "windows UInt64, samples UInt64, dropped UInt64, covered_s UInt64, period_ns UInt64, "
+     "windows UInt64, expected UInt64, samples UInt64, dropped UInt64, covered_s UInt64, period_ns "
+     "UInt64, "
      "begins Array(UInt32), lengths Array(UInt16), threads Array(String)",
      "ReplacingMergeTree", "intDiv(toUInt32(ts), 86400)", "(event, service, ts, shard)"},
 };

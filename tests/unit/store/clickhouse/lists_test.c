@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Series, totals, lists, retention and rollups, on the server of clickhouse_test.c. */
+#include "service/store/selector/selector.h"
+#include "tests/unit/check.h"
+#include "tests/unit/store/clickhouse/scene.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct selector *parse(const char *text) {
+    struct selector *selector = NULL;
+    struct sonde_diag diag = {0};
+    if (selector_parse(text, NULL, NULL, &selector, &diag) != SONDE_OK)
+        check_fail(__FILE__, __LINE__, "%s: %s", text, diag.text);
+    return selector;
+}
+
+TEST(series_sum_by_group_and_step) {
+    struct store *store = scene_open("series", NULL);
+    struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(4)};
+    const char *groups[] = {"host", "thread"};
+    struct store_series_query query = {.query = scene_query(), .step_s = 30, .limit = 10};
+    struct store_series_result result;
+    struct sonde_arena arena = {0};
+    windows[1].host = "host-2";
+    windows[1].weight = 10;
+    scene_put(store, windows, 3);
+    CHECK_INT(store->ops->series(store, &query, &arena, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(result.series_count, ==, 1);
+    CHECK_INT(result.series[0].point_count, ==, 2);
+    CHECK_INT(result.series[0].points[0].time_unix_s, ==, SCENE_TIME);
+    CHECK_INT(result.series[0].points[0].value, ==, 42 + 420);
+    CHECK_INT(result.series[0].points[1].time_unix_s, ==, SCENE_TIME + 30);
+    CHECK_INT(result.completeness.windows, ==, 3);
+    query.group_by = groups;
+    query.group_count = 1;
+    CHECK_INT(store->ops->series(store, &query, &arena, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(result.series_count, ==, 2);
+    CHECK_STR(result.series[0].values[0], "host-2"); /* the largest first */
+    CHECK_INT(result.series[0].sum, ==, 420);
+    CHECK_INT(result.series[1].point_count, ==, 2);
+    query.group_count = 2;
+    query.limit = 3;
+    CHECK_INT(store->ops->series(store, &query, &arena, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(result.series_count, ==, 3);
+    CHECK_INT(result.omitted, ==, 1);
+    CHECK_STR(result.series[0].values[1], "main");
+    CHECK_INT(result.series[0].sum, ==, 300);
+    query.step_s = 0;
+    CHECK_INT(store->ops->series(store, &query, &arena, &result, NULL), ==, SONDE_INVALID_ARGUMENT);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+TEST(series_of_a_state_take_the_last_window_of_each_step) {
+    struct store *store = scene_open("stateseries", NULL);
+    struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(3)};
+    struct store_series_query query = {.query = scene_query(), .step_s = 30, .limit = 10};
+    struct store_series_result result;
+    struct sonde_arena arena = {0};
+    for (int i = 0; i < 3; i++)
+        windows[i].event = STORE_MEM_INUSE;
+    windows[1].weight = 10;
+    scene_put(store, windows, 3);
+    query.query.event = STORE_MEM_INUSE;
+    CHECK_INT(store->ops->series(store, &query, &arena, &result, NULL), ==, SONDE_OK);
+    CHECK_INT(result.series_count, ==, 1);
+    CHECK_INT(result.series[0].point_count, ==, 2);
+    CHECK_INT(result.series[0].points[0].value, ==, 420);
+    CHECK_INT(result.series[0].points[1].value, ==, 42);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+static void put_totals(struct store *store, const struct store_total *totals, size_t count) {
+    struct store_batch batch = {.totals = totals, .total_count = count};
+    struct store_put_result result;
+    CHECK_INT(store_put(store, &batch, &result, NULL), ==, SONDE_OK);
+}
+
+TEST(totals_are_of_one_host_and_stored_once) {
+    struct store *store = scene_open("totals", NULL);
+    const struct store_total totals[] = {
+        {1, 0, 1, "a", SCENE_TIME, 10, "redis", "", 70},
+        {1, 0, 1, "a", SCENE_TIME, 10, "redis", "io'", 5},
+        {1, 1, 1, "a", SCENE_TIME + 10, 10, "redis", "", 30},
+        {2, 0, 1, "b", SCENE_TIME, 10, "nginx", "", 1},
+    };
+    struct store_query query = scene_query();
+    struct store_total_row *rows;
+    struct store_merge merge;
+    struct sonde_arena arena = {0};
+    struct sonde_diag diag = {0};
+    size_t count;
+    query.service = NULL;
+    put_totals(store, totals, 3);
+    put_totals(store, totals, 4);
+    CHECK_INT(store->ops->totals(store, &query, &arena, &rows, &count, &merge, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "host = 'NAME'"));
+    struct selector *host = parse("host = 'a'"), *thread = parse("thread = 'io\\''");
+    query.selector = host;
+    CHECK_INT(store->ops->totals(store, &query, &arena, &rows, &count, &merge, NULL), ==, SONDE_OK);
+    CHECK_INT(count, ==, 2);
+    CHECK_INT(rows[0].cpu_ns + rows[1].cpu_ns, ==, 105);
+    CHECK_STR(rows[0].process, "redis");
+    CHECK_INT(merge.windows, ==, 2);
+    CHECK_INT(merge.windows_expected, ==, 2);
+    CHECK_INT(merge.wall_ns, ==, 20000000000);
+    query.selector = thread;
+    CHECK_INT(store->ops->totals(store, &query, &arena, &rows, &count, &merge, NULL), ==, SONDE_OK);
+    CHECK_INT(count, ==, 1);
+    CHECK_INT(rows[0].cpu_ns, ==, 5);
+    selector_destroy(host);
+    selector_destroy(thread);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+TEST(services_labels_and_info_describe_what_is_stored) {
+    struct store *store = scene_open("lists", NULL);
+    struct store_info info;
+    CHECK_INT(store->ops->info(store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(info.first_unix_s, ==, 0);
+    CHECK_INT(info.windows, ==, 0);
+    struct store_window windows[] = {scene_window(0), scene_window(1), scene_window(2)};
+    windows[1].event = STORE_OFF_CPU;
+    windows[2].host = "host-2";
+    windows[2].source = 2;
+    scene_put(store, windows, 3);
+    struct store_query query = scene_query();
+    struct sonde_arena arena = {0};
+    struct store_service *services;
+    const char **texts;
+    size_t count;
+    bool is_cut;
+    query.service = NULL;
+    CHECK_INT(store->ops->services(store, &query, &arena, &services, &count, NULL), ==, SONDE_OK);
+    CHECK_INT(count, ==, 1);
+    CHECK_STR(services[0].name, "shop");
+    CHECK_INT(services[0].event_count, ==, 2);
+    CHECK_STR(services[0].events[1], "on-cpu");
+    CHECK_INT(services[0].hosts, ==, 2);
+    CHECK_INT(services[0].processes, ==, 2);
+    CHECK_INT(services[0].first_unix_s, ==, SCENE_TIME);
+    CHECK_INT(services[0].last_unix_s, ==, SCENE_TIME + 30);
+    CHECK_INT(services[0].on_cpu_ns, ==, 84);
+    CHECK_INT(store->ops->labels(store, &query, NULL, 3, &arena, &texts, &count, &is_cut, NULL), ==,
+              SONDE_OK);
+    CHECK_INT(count, ==, 3);
+    CHECK(is_cut);
+    CHECK_STR(texts[0], "event");
+    struct selector *io = parse("thread = 'io'");
+    query.selector = io;
+    CHECK_INT(store->ops->labels(store, &query, "thread", 9, &arena, &texts, &count, &is_cut, NULL),
+              ==, SONDE_OK);
+    CHECK_INT(count, ==, 1);
+    CHECK_STR(texts[0], "io");
+    CHECK_INT(store->ops->labels(store, &query, "pid", 9, &arena, &texts, &count, &is_cut, NULL),
+              ==, SONDE_OK);
+    CHECK_INT(count, ==, 1);
+    CHECK_STR(texts[0], "42");
+    CHECK(!is_cut);
+    CHECK_INT(store->ops->labels(store, &query, "pod", 9, &arena, &texts, &count, &is_cut, NULL),
+              ==, SONDE_OK);
+    CHECK_STR(texts[0], "a");
+    CHECK_INT(store->ops->info(store, &info, NULL), ==, SONDE_OK);
+    CHECK_INT(info.first_unix_s, ==, SCENE_TIME);
+    CHECK_INT(info.last_unix_s, ==, SCENE_TIME + 30);
+    CHECK_INT(info.windows, ==, 3);
+    CHECK_INT(info.samples, ==, 9);
+    CHECK_INT(info.hosts, ==, 2);
+    CHECK_INT(info.size_bytes, >, 1000);
+    CHECK_STR(info.trouble, "");
+    CHECK(strstr(info.place, "/lists"));
+    selector_destroy(io);
+    sonde_arena_finish(&arena);
+    store_close(store);
+}
+
+TEST(maintain_drops_days_that_are_too_old_or_too_much) {
+    struct store_limits limits = {.keep_s = 2 * 86400};
+    struct store *store = scene_open("retention", &limits);
+    struct store_window windows[4];
+    struct store_query query = {.service = "shop", .until_unix_s = SCENE_TIME + 10 * 86400};
+    for (int i = 0; i < 4; i++) {
+        windows[i] = scene_window((uint64_t)i);
+        windows[i].begin_unix_s = SCENE_TIME + i * 86400;
+    }
+    scene_put(store, windows, 4);
+    int64_t now = SCENE_TIME + 3 * 86400;
+    CHECK_INT(store->ops->maintain(store, now, NULL), ==, SONDE_OK);
+    CHECK_INT(scene_sum(store, &query), ==, 3 * 42);
+    CHECK_INT(store->ops->maintain(store, now + 86400, NULL), ==, SONDE_OK);
+    CHECK_INT(scene_sum(store, &query), ==, 2 * 42);
+    store_close(store);
+    limits = (struct store_limits){.max_bytes = 1};
+    store = scene_open("retention", &limits);
+    CHECK_INT(store->ops->maintain(store, now, NULL), ==, SONDE_OK);
+    CHECK_INT(scene_sum(store, &query), ==, 42); /* the last day stays */
+    store_close(store);
+}
