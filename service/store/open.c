@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/store/open.h"
 
+#include "service/store/clickhouse/clickhouse.h"
 #include "service/store/sqlite/sqlite.h"
 
 #include <string.h>
@@ -14,6 +15,7 @@ struct kind {
 /* One row per engine. */
 static const struct kind kinds[] = {
     {"sqlite:", sqlite_store_open},
+    {"clickhouse:", clickhouse_open},
     {NULL, NULL},
 };
 

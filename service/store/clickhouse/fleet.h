@@ -9,7 +9,7 @@
 #define SONDE_SERVICE_STORE_CLICKHOUSE_FLEET_H
 
 #include "service/locks.h"
-#include "service/store/clickhouse/http.h"
+#include "service/store/clickhouse/http/http.h"
 #include "service/store/clickhouse/native.h"
 #include "service/store/clickhouse/row_binary.h"
 

@@ -3,9 +3,8 @@
  * A SELECT is the body of a POST. If there is something to send, rows or a temporary table, the
  * statement is in the URL. wait_end_of_query makes the server send its status after the last row,
  * so that an answer that breaks off in the middle is never taken for a whole one. */
-#include "service/store/clickhouse/http_server.h"
+#include "service/store/clickhouse/http/server.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,11 +14,12 @@
 void http_server_destroy(struct http_server *server) {
     if (!server)
         return;
+    const struct http_library *curl = http_library();
     for (size_t i = 0; i < server->idle_count; i++)
-        curl_easy_cleanup(server->idle[i]);
+        curl->cleanup(server->idle[i]);
     lock_finish(&server->lock);
-    curl_free(server->user);
-    curl_free(server->password);
+    curl->release(server->user);
+    curl->release(server->password);
     free(server);
 }
 
@@ -28,23 +28,25 @@ const char *http_server_name(const struct http_server *server) {
 }
 
 static CURL *take_handle(struct http_server *server) {
+    const struct http_library *curl = http_library();
     CURL *handle = NULL;
     lock_take(&server->lock);
     if (server->idle_count)
         handle = server->idle[--server->idle_count];
     lock_drop(&server->lock);
-    return handle ? handle : curl_easy_init();
+    return handle ? handle : curl->init();
 }
 
 static void give_back(struct http_server *server, CURL *handle) {
-    curl_easy_reset(handle); /* keeps the connection */
+    const struct http_library *curl = http_library();
+    curl->reset(handle); /* keeps the connection */
     lock_take(&server->lock);
     bool is_kept = server->idle_count < HTTP_MAX_IDLE;
     if (is_kept)
         server->idle[server->idle_count++] = handle;
     lock_drop(&server->lock);
     if (!is_kept)
-        curl_easy_cleanup(handle);
+        curl->cleanup(handle);
 }
 
 /* One request under way. */
@@ -74,16 +76,18 @@ static int on_progress(void *context, curl_off_t a, curl_off_t b, curl_off_t c, 
 
 static void put_parameter(struct sonde_buf *url, CURL *handle, const char *name,
                           const char *value) {
-    char *encoded = curl_easy_escape(handle, value, 0);
+    const struct http_library *curl = http_library();
+    char *encoded = curl->escape(handle, value, 0);
     if (encoded)
         sonde_buf_printf(url, "&%s=%s", name, encoded);
     else
         url->failed = true;
-    curl_free(encoded);
+    curl->release(encoded);
 }
 
 static sonde_err put_url(struct http_server *server, const struct http_request *request,
                          CURL *handle) {
+    const struct http_library *curl = http_library();
     struct sonde_buf url = {0};
     sonde_buf_printf(&url, "%s?wait_end_of_query=1&buffer_size=1048576%s", server->url,
                      request->parameters ? request->parameters : "");
@@ -93,36 +97,38 @@ static sonde_err put_url(struct http_server *server, const struct http_request *
         sonde_buf_puts(&url, "&ids_format=RowBinary&ids_structure=id%20UInt64");
     if (request->ids || request->body.len)
         put_parameter(&url, handle, "query", request->sql);
-    bool is_set = !url.failed && curl_easy_setopt(handle, CURLOPT_URL, url.data) == CURLE_OK;
+    bool is_set = !url.failed && curl->set(handle, CURLOPT_URL, url.data) == CURLE_OK;
     sonde_buf_finish(&url);
     return is_set ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
 static void put_body(const struct http_request *request, CURL *handle, curl_mime **form) {
+    const struct http_library *curl = http_library();
     if (request->ids) {
-        *form = curl_mime_init(handle);
-        curl_mimepart *ids = curl_mime_addpart(*form);
-        curl_mime_name(ids, "ids");
-        curl_mime_filename(ids, "ids");
-        curl_mime_data(ids, (const char *)request->ids, request->id_count * sizeof *request->ids);
-        curl_easy_setopt(handle, CURLOPT_MIMEPOST, *form);
+        *form = curl->mime_init(handle);
+        curl_mimepart *ids = curl->mime_addpart(*form);
+        curl->mime_name(ids, "ids");
+        curl->mime_filename(ids, "ids");
+        curl->mime_data(ids, (const char *)request->ids, request->id_count * sizeof *request->ids);
+        curl->set(handle, CURLOPT_MIMEPOST, *form);
         return;
     }
     struct sonde_slice body = request->body.len ? request->body : sonde_slice_of(request->sql);
-    curl_easy_setopt(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
-    curl_easy_setopt(handle, CURLOPT_POSTFIELDS, body.data);
+    curl->set(handle, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body.len);
+    curl->set(handle, CURLOPT_POSTFIELDS, body.data);
 }
 
 /* User and password as headers: a URL would end in logs. "Expect:" saves a round trip. */
 static struct curl_slist *headers_of(const struct http_server *server) {
+    const struct http_library *curl = http_library();
     struct sonde_buf line = {0};
-    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+    struct curl_slist *list = curl->slist_append(NULL, "Expect:");
     if (server->user) {
         sonde_buf_printf(&line, "X-ClickHouse-User: %s", server->user);
-        list = line.failed ? list : curl_slist_append(list, line.data);
+        list = line.failed ? list : curl->slist_append(list, line.data);
         line.len = 0;
         sonde_buf_printf(&line, "X-ClickHouse-Key: %s", server->password ? server->password : "");
-        list = line.failed ? list : curl_slist_append(list, line.data);
+        list = line.failed ? list : curl->slist_append(list, line.data);
     }
     sonde_buf_finish(&line);
     return list;
@@ -130,24 +136,26 @@ static struct curl_slist *headers_of(const struct http_server *server) {
 
 static void set_options(CURL *handle, const struct http_request *request, struct call *call,
                         struct curl_slist *headers) {
-    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
-    curl_easy_setopt(handle, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
-    curl_easy_setopt(handle, CURLOPT_WRITEFUNCTION, on_data);
-    curl_easy_setopt(handle, CURLOPT_WRITEDATA, call);
-    curl_easy_setopt(handle, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
-    curl_easy_setopt(handle, CURLOPT_XFERINFODATA, call);
+    const struct http_library *curl = http_library();
+    curl->set(handle, CURLOPT_HTTPHEADER, headers);
+    curl->set(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl->set(handle, CURLOPT_NOSIGNAL, 1L);
+    curl->set(handle, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl->set(handle, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+    curl->set(handle, CURLOPT_TIMEOUT_MS, (long)request->timeout_ms);
+    curl->set(handle, CURLOPT_WRITEFUNCTION, on_data);
+    curl->set(handle, CURLOPT_WRITEDATA, call);
+    curl->set(handle, CURLOPT_NOPROGRESS, 0L);
+    curl->set(handle, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl->set(handle, CURLOPT_XFERINFODATA, call);
     /* A connection that the server closed meanwhile would be retried silently, also for inserts;
      * an insert is repeated by its owner, who first asks what was stored. */
-    curl_easy_setopt(handle, CURLOPT_FRESH_CONNECT, request->body.len ? 1L : 0L);
+    curl->set(handle, CURLOPT_FRESH_CONNECT, request->body.len ? 1L : 0L);
 }
 
 static sonde_err failed(const struct http_server *server, const struct call *call, CURLcode code,
                         const struct http_request *request, struct sonde_diag *diag) {
+    const struct http_library *curl = http_library();
     if (call->stopped)
         return call->stopped;
     if (call->is_too_large)
@@ -159,7 +167,7 @@ static sonde_err failed(const struct http_server *server, const struct call *cal
         return sonde_fail(diag, SONDE_UNAVAILABLE, "ClickHouse at %s did not answer within %u s",
                           server->name, (unsigned)(request->timeout_ms / 1000));
     return sonde_fail(diag, SONDE_UNAVAILABLE, "ClickHouse at %s: %s", server->name,
-                      curl_easy_strerror(code));
+                      curl->strerror(code));
 }
 
 static bool may_have_arrived(CURLcode code) {
@@ -168,6 +176,7 @@ static bool may_have_arrived(CURLcode code) {
 
 sonde_err http_run(struct http_server *server, const struct http_request *request,
                    struct sonde_buf *answer, bool *did_connect, struct sonde_diag *diag) {
+    const struct http_library *curl = http_library();
     struct call call = {answer, answer->len, request->stop, SONDE_OK, diag, false};
     if (did_connect)
         *did_connect = false;
@@ -180,9 +189,9 @@ sonde_err http_run(struct http_server *server, const struct http_request *reques
     put_body(request, handle, &form);
     sonde_err err = put_url(server, request, handle);
     if (!err) {
-        CURLcode code = curl_easy_perform(handle);
+        CURLcode code = curl->perform(handle);
         long status = 0;
-        curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &status);
+        curl->get(handle, CURLINFO_RESPONSE_CODE, &status);
         if (did_connect)
             *did_connect = may_have_arrived(code);
         struct sonde_slice text = {answer->data + call.begin, answer->len - call.begin};
@@ -193,8 +202,8 @@ sonde_err http_run(struct http_server *server, const struct http_request *reques
     }
     if (err)
         answer->len = call.begin;
-    curl_slist_free_all(headers);
+    curl->slist_free(headers);
     give_back(server, handle);
-    curl_mime_free(form);
+    curl->mime_free(form);
     return err;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What http_address.c and http.c share. */
+ * What address.c and http.c share. */
 #ifndef SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_SERVER_H
 #define SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_SERVER_H
 
 #include "service/locks.h"
-#include "service/store/clickhouse/http.h"
+#include "service/store/clickhouse/http/http.h"
+#include "service/store/clickhouse/http/library.h"
 
 #define HTTP_MAX_IDLE 8
 

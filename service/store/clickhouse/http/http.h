@@ -3,8 +3,8 @@
  * One ClickHouse server over HTTP: requests on connections that are kept alive. The only user of
  * libcurl besides the debuginfod worker. Thread safety: any thread; each request uses a connection
  * of its own. */
-#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_H
-#define SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_H
+#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_HTTP_H
+#define SONDE_SERVICE_STORE_CLICKHOUSE_HTTP_HTTP_H
 
 #include "api/bytes.h"
 #include "service/store/store.h"
@@ -38,7 +38,7 @@ struct http_request {
     const struct store_stop *stop; /* may be NULL */
 };
 
-/* Appends the answer. Errors: what error.c's table makes of the server's exception,
+/* Appends the answer. Errors: what the table in exception.c makes of the server's exception,
  * SONDE_UNAVAILABLE (no connection, or it broke), SONDE_DEADLINE_EXCEEDED, SONDE_CANCELLED,
  * SONDE_TOO_LARGE. did_connect (may be NULL): whether the server may have seen the request. */
 SONDE_MUST_USE sonde_err http_run(struct http_server *server, const struct http_request *request,

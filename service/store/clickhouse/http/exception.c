@@ -4,7 +4,7 @@
  *     Code: 60, e.displayText() = DB::Exception: Table x doesn't exist., e.what() = DB::Exception
  * and a current one
  *     Code: 60. DB::Exception: Table x doesn't exist. (UNKNOWN_TABLE) (version 24.8.1.1) */
-#include "service/store/clickhouse/http.h"
+#include "service/store/clickhouse/http/http.h"
 
 #include <stdlib.h>
 #include <string.h>

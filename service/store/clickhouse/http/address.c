@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A server's URL. Errors quote nothing of it but the host, because it may have a password. */
-#include "service/store/clickhouse/http_server.h"
+#include "service/store/clickhouse/http/server.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +15,11 @@ static sonde_err malformed(struct sonde_diag *diag, const char *what) {
                       what);
 }
 
-/* A part of the URL, decoded; "" if there is none. The caller frees it with curl_free. */
+/* A part of the URL, decoded; "" if there is none. The caller frees it with libcurl's function. */
 static char *part(CURLU *url, CURLUPart which) {
+    const struct http_library *curl = http_library();
     char *text = NULL;
-    if (curl_url_get(url, which, &text, CURLU_URLDECODE) != CURLUE_OK)
+    if (curl->url_get(url, which, &text, CURLU_URLDECODE) != CURLUE_OK)
         return NULL;
     return text;
 }
@@ -61,6 +61,7 @@ static sonde_err set(struct http_settings *settings, char *pair, struct sonde_di
 
 static sonde_err read_settings(CURLU *url, struct http_settings *settings,
                                struct sonde_diag *diag) {
+    const struct http_library *curl = http_library();
     char *path = part(url, CURLUPART_PATH), *query = part(url, CURLUPART_QUERY);
     const char *database = path ? path + strspn(path, "/") : "";
     sonde_err err = SONDE_OK;
@@ -73,12 +74,13 @@ static sonde_err read_settings(CURLU *url, struct http_settings *settings,
     for (char *pair = query ? strtok_r(query, "&", &rest) : NULL; pair && !err;
          pair = strtok_r(NULL, "&", &rest))
         err = set(settings, pair, diag);
-    curl_free(path);
-    curl_free(query);
+    curl->release(path);
+    curl->release(query);
     return err;
 }
 
 static sonde_err fill(struct http_server *server, CURLU *url, struct sonde_diag *diag) {
+    const struct http_library *curl = http_library();
     char *scheme = part(url, CURLUPART_SCHEME), *host = part(url, CURLUPART_HOST);
     char *port = part(url, CURLUPART_PORT);
     sonde_err err = SONDE_OK;
@@ -92,33 +94,36 @@ static sonde_err fill(struct http_server *server, CURLU *url, struct sonde_diag 
         server->user = part(url, CURLUPART_USER);
         server->password = part(url, CURLUPART_PASSWORD);
     }
-    curl_free(scheme);
-    curl_free(host);
-    curl_free(port);
+    curl->release(scheme);
+    curl->release(host);
+    curl->release(port);
     return err;
 }
 
 sonde_err http_server_create(const char *text, struct http_settings *settings,
                              struct http_server **result, struct sonde_diag *diag) {
-    curl_global_init(CURL_GLOBAL_DEFAULT);
+    const struct http_library *curl = http_library();
+    if (!curl)
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "history on ClickHouse needs libcurl.so.4: apt-get install libcurl4");
     struct http_server *server = calloc(1, sizeof *server);
-    CURLU *url = curl_url();
+    CURLU *url = curl->url();
     sonde_err err = server && url ? SONDE_OK : SONDE_OUT_OF_MEMORY;
-    if (!err && curl_url_set(url, CURLUPART_URL, text, 0) != CURLUE_OK)
+    if (!err && curl->url_set(url, CURLUPART_URL, text, 0) != CURLUE_OK)
         err = malformed(diag, "it is malformed");
     if (!err)
         err = fill(server, url, diag);
     if (!err && settings)
         err = read_settings(url, settings, diag);
-    curl_url_cleanup(url);
+    curl->url_cleanup(url);
     if (!err) {
         lock_init(&server->lock, LOCK_STORE_LINKS);
         *result = server;
         return SONDE_OK;
     }
     if (server) {
-        curl_free(server->user);
-        curl_free(server->password);
+        curl->release(server->user);
+        curl->release(server->password);
     }
     free(server);
     return err;
