@@ -100,6 +100,7 @@ void handle_targets(const struct request_context *context);
 void handle_cpu_live(const struct request_context *context);
 /* v1_saved_capture.c */
 void handle_v1_capture(const struct request_context *context);
+void handle_v1_capture_timeline(const struct request_context *context);
 void handle_v1_diff(const struct request_context *context);
 
 #endif

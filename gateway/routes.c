@@ -137,9 +137,14 @@ static const struct route table[] = {
      handle_v1_captures, NULL, "kind seconds frequency mode max_overhead sample_interval note", "",
      "saved captures; POST ?seconds=10 takes one; captures/7.svg, diff?base=6&new=7"},
     {"/v1/captures/{id}", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1, handle_v1_capture,
-     NULL, "id output", NULL, "a saved capture in any format: 7, 7.svg, 7.pb.gz, 7.txt"},
+     NULL, "id range_from range_until output", NULL,
+     "a saved capture in any format: 7, 7.svg, 7.pb.gz, 7.txt; ?from=2&until=3.5 is a part of it"},
+    {"/v1/captures/{id}/timeline", METHOD_GET, ROUTE_NO_TARGET | ROUTE_TAIL, FAMILY_V1,
+     handle_v1_capture_timeline, NULL, "capture_number range_from range_until bin_ms", NULL,
+     "values of a saved capture over its time: captures/7/timeline?bin_ms=100"},
     {"/v1/diff", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_v1_diff, NULL,
-     "base_capture new_capture normalize growth output", NULL,
+     "base_capture new_capture range_from range_until base_range_from base_range_until normalize "
+     "growth output", NULL,
      "difference of two saved captures: ?base=6&new=7"},
     {"/v1/history/profile", METHOD_GET, ROUTE_NO_TARGET, FAMILY_V1, handle_history_profile, NULL,
      SELECTION_PARAMETERS " output", "?from=-1h",
@@ -218,11 +223,14 @@ const struct route *route_table(size_t *count) {
     return table;
 }
 
-/* Whether path is the pattern up to its '{' and then one more segment. */
+/* Whether path is the pattern with one segment instead of its {name}. */
 static bool has_tail(struct sonde_slice path, const char *pattern) {
     size_t len = strcspn(pattern, "{");
-    return path.len > len && memcmp(path.data, pattern, len) == 0 &&
-           !memchr(path.data + len, '/', path.len - len);
+    const char *brace = strchr(pattern, '}'), *suffix = brace ? brace + 1 : "";
+    size_t suffix_len = strlen(suffix);
+    return path.len > len + suffix_len && memcmp(path.data, pattern, len) == 0 &&
+           memcmp(path.data + path.len - suffix_len, suffix, suffix_len) == 0 &&
+           !memchr(path.data + len, '/', path.len - len - suffix_len);
 }
 
 /* Compares byte by byte, because most rows differ within the first few. */

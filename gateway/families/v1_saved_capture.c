@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Saved captures as profiles: /v1/captures/7, also with a format's extension, and the difference of
- * two, /v1/diff?base=6&new=7. HEAD only checks that the captures exist. */
+ * two, /v1/diff?base=6&new=7. HEAD only checks that the captures exist. `from` and `until` select a
+ * part of the time, which /v1/captures/7/timeline shows. */
 #include "api/draw/draw.h"
 #include "gateway/reply/profile_reply.h"
 #include "gateway/reply/reply.h"
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #define DEADLINE_MS 60000
+#define MAX_SECONDS 4000000u /* of a time in a capture; its milliseconds fit into 32 bits */
 
 /* Without an extension the format is negotiated as on /debug/pprof/profile. */
 static const struct profile_setup plain = {0, SONDE__V1__FORMAT__SVG_FLAMEGRAPH, PROFILE_NEGOTIATES,
@@ -88,15 +90,34 @@ static sonde_err read_name(struct sonde_slice name, uint64_t *id, int *format,
     return SONDE_OK;
 }
 
+/* What is in place of the route's {id}. */
+static struct sonde_slice name_of(const struct request_context *context) {
+    const char *pattern = context->route->path;
+    size_t before = strcspn(pattern, "{"), after = strlen(strchr(pattern, '}') + 1);
+    struct sonde_slice path = context->path.rest;
+    return (struct sonde_slice){path.data + before, path.len - before - after};
+}
+
+/* Decimal seconds as milliseconds; 0 if the key is missing. */
+static sonde_err read_time(const struct query *query, const char *key, uint32_t *ms,
+                           struct sonde_diag *diag) {
+    double seconds = 0;
+    sonde_err err = query_decimal(query, key, 0, MAX_SECONDS, &seconds, diag);
+    *ms = (uint32_t)(seconds * 1000 + 0.5);
+    return err;
+}
+
 void handle_v1_capture(const struct request_context *context) {
-    struct sonde_slice name = context->path.rest;
-    size_t skip = strcspn(context->route->path, "{");
     struct sonde_diag diag = {0};
     struct profile_format format;
+    uint32_t from_ms = 0, until_ms = 0;
     uint64_t id;
     int extension;
-    sonde_err err =
-        read_name((struct sonde_slice){name.data + skip, name.len - skip}, &id, &extension, &diag);
+    sonde_err err = read_name(name_of(context), &id, &extension, &diag);
+    if (!err)
+        err = read_time(&context->query, "from", &from_ms, &diag);
+    if (!err)
+        err = read_time(&context->query, "until", &until_ms, &diag);
     if (err) {
         reply_error(context->request, context->family, err, &diag);
         return;
@@ -107,11 +128,57 @@ void handle_v1_capture(const struct request_context *context) {
     Sonde__V1__GetCaptureRequest request = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
     Sonde__V1__Rendering rendering = profile_format_rendering(&format);
     request.id = id;
+    request.from_ms = from_ms;
+    request.until_ms = until_ms;
     request.rendering = &rendering;
     start(context, &format, id, 0, &client_get_capture, &request.base);
 }
 
+/* ---- Its timeline ---- */
+
+static sonde_err read_timeline(const struct request_context *context,
+                               Sonde__V1__GetCaptureTimelineRequest *request,
+                               struct sonde_diag *diag) {
+    char quoted[QUERY_QUOTED_SIZE];
+    uint64_t bin_ms = 0;
+    int extension;
+    sonde_err err = read_name(name_of(context), &request->id, &extension, diag);
+    if (!err && extension)
+        err = sonde_fail(diag, SONDE_INVALID_ARGUMENT, "capture: \"%.190s\" is not a number",
+                         query_quote(name_of(context), quoted));
+    if (!err)
+        err = read_time(&context->query, "from", &request->from_ms, diag);
+    if (!err)
+        err = read_time(&context->query, "until", &request->until_ms, diag);
+    if (!err)
+        err = query_whole(&context->query, "bin_ms", 20, MAX_SECONDS * 1000, &bin_ms, diag);
+    request->bin_ms = (uint32_t)bin_ms;
+    return err;
+}
+
+void handle_v1_capture_timeline(const struct request_context *context) {
+    static const struct relay_events events = {.on_message = relay_answer_json};
+    Sonde__V1__GetCaptureTimelineRequest request = SONDE__V1__GET_CAPTURE_TIMELINE_REQUEST__INIT;
+    struct sonde_diag diag = {0};
+    sonde_err err = read_timeline(context, &request, &diag);
+    if (err)
+        reply_error(context->request, context->family, err, &diag);
+    else
+        relay_call(relay_create(context, sizeof(struct relay), &events),
+                   &client_get_capture_timeline, &request.base, DEADLINE_MS);
+}
+
 /* ---- The difference of two captures ---- */
+
+static sonde_err read_ranges(const struct query *query, Sonde__V1__DiffCapturesRequest *request,
+                             struct sonde_diag *diag) {
+    sonde_err err = read_time(query, "from", &request->from_ms, diag);
+    if (!err)
+        err = read_time(query, "until", &request->until_ms, diag);
+    if (!err)
+        err = read_time(query, "base_from", &request->base_from_ms, diag);
+    return err ? err : read_time(query, "base_until", &request->base_until_ms, diag);
+}
 
 static sonde_err read_diff(const struct query *query, Sonde__V1__DiffCapturesRequest *request,
                            struct sonde_diag *diag) {
@@ -122,6 +189,8 @@ static sonde_err read_diff(const struct query *query, Sonde__V1__DiffCapturesReq
     if (!err && (!request->base_id || !request->new_id))
         err = sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                          "base and new are required; /v1/captures lists the captures");
+    if (!err)
+        err = read_ranges(query, request, diag);
     if (!err)
         err = query_flag(query, "normalize", &normalize, diag);
     if (!err)

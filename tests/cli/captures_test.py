@@ -59,6 +59,18 @@ def test_a_saved_capture_is_written_in_the_format_of_the_extension():
             check.equal(file.read(len(start)), start)
     check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed")[0], "capture=1")
     check.contains(sonde("captures", "9", status=1)[1], "capture 9 not found")
+    check.contains(sonde("captures", "1", "-o", "-", "--format", "collapsed", "--from", "2", "--until", "3.5")[0],
+                   "from=2000 until=3500")
+
+
+def test_the_timeline_of_a_capture_is_a_table():
+    check.equal(sonde("captures", "1", "--timeline", "--bin", "20")[0].splitlines(),
+                ["   SECOND    CPU %", "     0.00    100.0", "     0.02      0.0", "     0.04      0.0"])
+    check.contains(sonde("captures", "1", "--timeline", "--from", "1.5")[0], "     2.50      0.0")
+    check.equal(json.loads(sonde("captures", "1", "--timeline", "--json")[0])["binMs"], 1000)
+    check.contains(sonde("captures", "--timeline", status=2)[1], "need a capture number")
+    check.contains(sonde("captures", "--until", "1", status=2)[1], "need a capture number")
+    check.contains(sonde("captures", "x", "--timeline", status=2)[1], "is not a capture number")
     assert not os.path.exists(os.path.join(FOLDER, "sonde.svg"))
 
 

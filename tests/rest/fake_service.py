@@ -181,14 +181,20 @@ class Service:
 
     def GetCapture(self, request, context):
         capture = self.capture(request.id, context)
-        yield from self.send(self.targets[0], request.rendering, f"capture={capture.id} note={capture.note}")
+        part = f" from={request.from_ms} until={request.until_ms}" if request.from_ms or request.until_ms else ""
+        yield from self.send(self.targets[0], request.rendering, f"capture={capture.id} note={capture.note}{part}")
+
+    def GetCaptureTimeline(self, request, context):
+        self.capture(request.id, context)
+        return self.m.CaptureTimeline(bin_ms=request.bin_ms or 20, from_ms=request.from_ms, value=[20_000_000, 0, 3])
 
     def DiffCaptures(self, request, context):
         self.capture(request.new_id, context)
         self.capture(request.base_id, context)
         yield from self.send(self.targets[0], request.rendering,
                              f"base={request.base_id} new={request.new_id} growth_only={request.growth_only} "
-                             f"normalize={request.normalize}")
+                             f"normalize={request.normalize} from={request.from_ms}-{request.until_ms} "
+                             f"base_from={request.base_from_ms}-{request.base_until_ms}")
 
     def send(self, target, rendering, what, duration_ms=0, capture=None, keep_error=""):
         body = self.body(target, rendering, what)
@@ -415,7 +421,7 @@ class Service:
 
 METHODS = {  # name: (request, streams)
     "ListCaptures": ("ListCapturesRequest", False), "GetCapture": ("GetCaptureRequest", True),
-    "DiffCaptures": ("DiffCapturesRequest", True),
+    "DiffCaptures": ("DiffCapturesRequest", True), "GetCaptureTimeline": ("GetCaptureTimelineRequest", False),
     "CaptureCpu": ("CaptureCpuRequest", True), "StartCpu": ("StartCpuRequest", False),
     "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
     "GetCommandLine": ("GetCommandLineRequest", False), "GetBacktraces": ("GetBacktracesRequest", False),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * `sonde captures`: lists the captures saved in sonded, or writes one of them to a file. */
+ * `sonde captures`: lists the captures saved in sonded, writes one of them, or a part of its time,
+ * to a file, or prints how much CPU time it used when. */
 #include "clients/cli/capture.h"
 #include "clients/cli/formats.h"
 #include "clients/cli/json.h"
@@ -11,13 +12,20 @@
 #include <time.h>
 
 #define FETCH_TIMEOUT_MS 120000
+#define MAX_SECONDS      4000000 /* in milliseconds they fit into 32 bits */
 #define SAVED            (SONDE_OF_CPU | SONDE_OF_ALLOCATIONS)
 
 struct settings {
     struct service_settings service;
     const char *target, *output, *format, *type;
-    bool json, merge_threads;
+    bool json, merge_threads, timeline;
+    double from_s, until_s; /* since the begin of the capture; until 0 = to its end */
+    uint64_t bin_ms;
 };
+
+static uint32_t milliseconds(double seconds) {
+    return (uint32_t)(seconds * 1000 + 0.5);
+}
 
 /* ---- The list ---- */
 
@@ -86,6 +94,8 @@ static sonde_err fetch(struct service *service, const struct settings *settings,
     rendering.merge_threads = settings->merge_threads;
     request.id = id;
     request.rendering = &rendering;
+    request.from_ms = milliseconds(settings->from_s);
+    request.until_ms = milliseconds(settings->until_s);
     if (settings->type)
         request.sample_type = (char *)settings->type;
     sonde_err err = output_open(&output, path, diag);
@@ -117,8 +127,50 @@ static int get(const struct settings *settings, const char *word) {
     return err ? cli_fail(&verb_captures, err, &diag) : 0;
 }
 
+/* ---- Its timeline ---- */
+
+static void print_timeline(const Sonde__V1__CaptureTimeline *timeline) {
+    printf("%9s %8s\n", "SECOND", "CPU %");
+    for (size_t i = 0; i < timeline->n_value; i++)
+        printf("%9.2f %8.1f\n", (timeline->from_ms + (double)i * timeline->bin_ms) / 1000,
+               (double)timeline->value[i] / (timeline->bin_ms * 1e4));
+}
+
+static sonde_err fetch_timeline(struct service *service, const struct settings *settings,
+                                uint64_t id, struct sonde_diag *diag) {
+    Sonde__V1__GetCaptureTimelineRequest request = SONDE__V1__GET_CAPTURE_TIMELINE_REQUEST__INIT;
+    ProtobufCMessage *answer;
+    request.id = id;
+    request.bin_ms = (uint32_t)settings->bin_ms;
+    request.from_ms = milliseconds(settings->from_s);
+    request.until_ms = milliseconds(settings->until_s);
+    sonde_err err =
+        service_call(service, &client_get_capture_timeline, &request.base, &answer, diag);
+    if (err)
+        return err;
+    if (settings->json)
+        json_print(answer);
+    else
+        print_timeline((const void *)answer);
+    protobuf_c_message_free_unpacked(answer, NULL);
+    return SONDE_OK;
+}
+
+static int show_timeline(const struct settings *settings, const char *word) {
+    struct sonde_diag diag = {0};
+    struct service service;
+    uint64_t id;
+    if (!capture_read_number(word, &id))
+        return cli_usage(&verb_captures, "\"%.60s\" is not a capture number", word);
+    sonde_err err = service_open(&service, &settings->service, &diag);
+    if (!err)
+        err = fetch_timeline(&service, settings, id, &diag);
+    service_close(&service);
+    return err ? cli_fail(&verb_captures, err, &diag) : 0;
+}
+
 static int on_captures(int argc, char **argv) {
-    struct settings settings = {0};
+    struct settings settings = {.bin_ms = 1000};
     struct sonde_diag diag = {0};
     struct service service;
     int status;
@@ -127,7 +179,9 @@ static int on_captures(int argc, char **argv) {
     if (argc > 2)
         return cli_usage(&verb_captures, "unexpected argument \"%s\"", argv[2]);
     if (argc == 2)
-        return get(&settings, argv[1]);
+        return settings.timeline ? show_timeline(&settings, argv[1]) : get(&settings, argv[1]);
+    if (settings.timeline || settings.from_s > 0 || settings.until_s > 0)
+        return cli_usage(&verb_captures, "--timeline, --from and --until need a capture number");
     sonde_err err = service_open(&service, &settings.service, &diag);
     if (!err)
         err = list(&service, &settings, &diag);
@@ -146,17 +200,25 @@ static const struct sonde_option table[] = {
      "sample type to show in pictures and text"},
     {"merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, merge_threads),
      0, 0, "merge all threads"},
+    {"from", 0, "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, from_s), 0,
+     MAX_SECONDS, "only the part from this many seconds after the begin"},
+    {"until", 0, "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, until_s), 0,
+     MAX_SECONDS, "only the part until then (default 0 = the end)"},
+    {"timeline", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, timeline), 0, 0,
+     "print the CPU usage over the capture's time"},
+    {"bin", 0, "MS", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, bin_ms), 20, 3600000,
+     "milliseconds per line of --timeline (default 1000)"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "print the list as JSON"},
+     "print the list or the timeline as JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
     .usage = "sonde captures [NUMBER] [-o FILE]",
-    .about = "Lists the captures saved by the service, or writes one to a file.",
+    .about = "Lists the captures saved by the service, or writes one or a part of it to a file.",
     .examples = "  sonde captures\n"
-                "  sonde captures 7 -o seven.svg\n"
-                "  sonde captures 7 -o - --format top\n"
+                "  sonde captures 7 --timeline --bin 200\n"
+                "  sonde captures 7 --from 2 --until 3.5 -o part.svg\n"
                 "  sonde captures --target redis-server --json\n",
     .table = table,
     .count = COUNT_OF(table),
