@@ -20,7 +20,7 @@ OID = uuid.UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")
 EVENTS = ("", "on-cpu", "off-cpu", "mem-alloc", "mem-inuse")
 STACKS = {"[t] main;main;compute": 40, "[t] main;main": 10, "[t] worker;start_thread;[l] poll": 5}
 TOTALS = {"[p] process-exporte": 25, "[p] deepflow-agent;[t] stats-collector": 33}
-SELECTOR = "byte 8: expected a value in quotes or a number"
+SELECTOR = "selector: byte 8: expected a value in quotes or a number"
 TROUBLE = {"trouble": "no space left on the device", "dropped": 7, "lost_windows": 3}
 STATEMENT = "SELECT stack, sum(value) FROM samples WHERE service = ?1 GROUP BY stack"
 
@@ -46,11 +46,11 @@ class History:
     def __init__(self, messages, profiler, service):
         self.m, self.p, self.service = messages, profiler, service
 
-    def check(self, selection, context):
+    def check(self, selection, context, field="selection"):
         if selection.service.startswith("error-"):
             self.service.fail(context, selection.service[len("error-"):])
         if "syntax" in selection.selector:
-            self.refuse(context, SELECTOR)
+            self.refuse(context, f"{field}.{SELECTOR}")
         if selection.host_totals and "host" not in selection.selector:
             self.refuse(context, "the store has several hosts: name one in the selector")
 
@@ -99,14 +99,14 @@ class History:
         yield from self.send(request, request.selection)
 
     def QueryDiff(self, request, context):
-        self.check(request.base_selection, context)
+        self.check(request.base_selection, context, "base_selection")
         self.check(request.selection, context)
         yield from self.send(request, request.selection)
 
     def QueryTree(self, request, context):
         """total(10) > main(9, self 2) > compute(7); poll(1). The base has half of everything, rounded down. In two messages."""
         self.check(request.selection, context)
-        self.check(request.base_selection, context)
+        self.check(request.base_selection, context, "base_selection")
         if request.selection.service == "idle" or request.selection.event == "none":
             yield self.m.Tree(unit="nanoseconds")
             return

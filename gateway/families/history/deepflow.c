@@ -9,6 +9,7 @@
 #include "gateway/reply/reply.h"
 #include "gateway/request/json_fields.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -48,12 +49,22 @@ struct tracing {
 
 /* ---- The answer ---- */
 
+/* DeepFlow's field is tag_filter; the history's is selector. */
+static void refuse_fields(struct http_request *request, const char *text) {
+    static const char ours[] = "selector: ";
+    struct sonde_diag diag;
+    bool is_filter = strncmp(text, ours, sizeof ours - 1) == 0;
+    snprintf(diag.text, sizeof diag.text, "%s%s", is_filter ? "tag_filter: " : "",
+             text + (is_filter ? sizeof ours - 1 : 0));
+    reply_status(request, FAMILY_TRACING, 400, INVALID, diag.text);
+}
+
 static void refuse(struct http_request *request, sonde_err err, const struct sonde_diag *diag) {
     err = history_explain(err, &diag);
     const char *text = sonde_diag_text(diag, err);
     switch (err) {
     case SONDE_INVALID_ARGUMENT:
-        reply_status(request, FAMILY_TRACING, 400, INVALID, text);
+        refuse_fields(request, text);
         break;
     case SONDE_DEADLINE_EXCEEDED:
         reply_status(request, FAMILY_TRACING, 500, "FAIL", text);

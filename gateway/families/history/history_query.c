@@ -86,15 +86,32 @@ sonde_err history_read_selection(const struct query *query, const char *prefix,
     return err ? err : read_times(query, prefix, selection, diag);
 }
 
+/* The service names a field of its request, "selection.selector: ..."; the client knows it as
+ * "selector", and those of the base with "base_" in front. */
+static const struct sonde_diag *rename_field(const struct sonde_diag *diag) {
+    static const char prefix[] = "selection.", base[] = "base_selection.";
+    static struct sonde_diag renamed;
+    bool is_base = strncmp(diag->text, base, sizeof base - 1) == 0;
+    if (!is_base && strncmp(diag->text, prefix, sizeof prefix - 1) != 0)
+        return diag;
+    renamed = (struct sonde_diag){.code = diag->code};
+    snprintf(renamed.text, sizeof renamed.text, "%s%s", is_base ? "base_" : "",
+             diag->text + (is_base ? sizeof base : sizeof prefix) - 1);
+    return &renamed;
+}
+
 sonde_err history_explain(sonde_err err, const struct sonde_diag **diag) {
     static const struct sonde_diag no_store = {
         SONDE_NOT_AVAILABLE, 0,
         "there is no history store: start sonded with --history, or sonde-gateway with --history "
         "ADDR"};
-    if (err != SONDE_UNIMPLEMENTED && err != SONDE_NOT_AVAILABLE)
-        return err;
-    *diag = &no_store;
-    return SONDE_NOT_AVAILABLE;
+    if (err == SONDE_UNIMPLEMENTED || err == SONDE_NOT_AVAILABLE) {
+        *diag = &no_store;
+        return SONDE_NOT_AVAILABLE;
+    }
+    if (err == SONDE_INVALID_ARGUMENT && *diag)
+        *diag = rename_field(*diag);
+    return err;
 }
 
 void history_on_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
