@@ -3,7 +3,7 @@
  * How complete an answer is. Two sums over the windows: by begin, for the union of their intervals,
  * and by process, for the windows that would fit between its first and its last one. */
 #include "service/store/clickhouse/completeness.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  *
  * Requests to the servers of a store: which one, with which settings, and what if it is away. */
 #include "service/store/clickhouse/fleet.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -10,8 +10,8 @@
 
 #include "service/locks.h"
 #include "service/store/clickhouse/http/http.h"
-#include "service/store/clickhouse/native.h"
-#include "service/store/clickhouse/row_binary.h"
+#include "service/store/clickhouse/wire/native.h"
+#include "service/store/clickhouse/wire/row_binary.h"
 
 #define FLEET_NO_SHARD UINT32_MAX
 

@@ -2,7 +2,7 @@
  *
  * Services, labels and their values, and the size of it all. Of any event. */
 #include "service/store/clickhouse/fleet.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <stdio.h>
 #include <stdlib.h>

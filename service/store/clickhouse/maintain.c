@@ -10,7 +10,7 @@
  * An hour is rebuilt if the number of its windows is not what rollup_windows says: late windows,
  * or a rebuild that was killed. */
 #include "service/store/clickhouse/fleet.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * thread: both are hashes, and the server sums four times as fast by one number as by two. */
 #include "service/store/clickhouse/completeness.h"
 #include "service/store/clickhouse/rows.h"
-#include "service/store/clickhouse/sql.h"
 #include "service/store/clickhouse/text_cache.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include "api/hash_index.h"
 

@@ -3,7 +3,7 @@
  * Windows and totals as rows. Values are stored times their weight, so that a sum needs one column;
  * thread names as keys (sql.h). */
 #include "service/store/clickhouse/put.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <limits.h>
 #include <math.h>

@@ -12,7 +12,7 @@
  * second one with the same id. The block is the same in each repetition, so that replicas that
  * know it from each other recognize it, too; but that memory is short, and asking has no limit. */
 #include "service/store/clickhouse/put.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include "api/hash_index.h"
 

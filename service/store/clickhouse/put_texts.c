@@ -3,8 +3,8 @@
  * Stacks and frames of a batch: those that are stored already are skipped, those that contradict
  * what is stored, or an earlier one of the batch, are rejected. */
 #include "service/store/clickhouse/put.h"
-#include "service/store/clickhouse/sql.h"
 #include "service/store/clickhouse/texts.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  *     host_totals   CPU time of the processes and threads of a host in an interval
  *     rollup_h      sums of an hour by stack and thread; rollup_windows says which are valid */
 #include "service/store/clickhouse/fleet.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * window are summed before anything is grouped. */
 #include "service/store/clickhouse/completeness.h"
 #include "service/store/clickhouse/rows.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "service/store/clickhouse/text_cache.h"
 
 #include "service/locks.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <stdlib.h>
 #include <string.h>

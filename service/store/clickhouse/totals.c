@@ -2,7 +2,7 @@
  *
  * The host view. */
 #include "service/store/clickhouse/completeness.h"
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <stdlib.h>
 #include <string.h>

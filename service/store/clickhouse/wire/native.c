@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/store/clickhouse/native.h"
+#include "service/store/clickhouse/wire/native.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
  *     2 columns | 3 rows | "ts" "DateTime('UTC')" 4 B 4 B 4 B | "threads" "Array(String)" 8 B ...
  *
  * The server spends a third of the CPU time that RowBinary costs it. Thread safety: none needed. */
-#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_NATIVE_H
-#define SONDE_SERVICE_STORE_CLICKHOUSE_NATIVE_H
+#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_WIRE_NATIVE_H
+#define SONDE_SERVICE_STORE_CLICKHOUSE_WIRE_NATIVE_H
 
 #include "api/bytes.h"
 

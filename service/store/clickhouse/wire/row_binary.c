@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/store/clickhouse/row_binary.h"
+#include "service/store/clickhouse/wire/row_binary.h"
 
 #include <string.h>
 

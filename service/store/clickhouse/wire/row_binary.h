@@ -3,8 +3,8 @@
  * Reads an answer in ClickHouse's RowBinary format. The bytes come from outside: reading beyond the
  * end, an array with more elements than bytes or a text without its bytes sets `failed`; from then
  * on every value is 0 or "". The caller checks `failed` once, after the last row. */
-#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_ROW_BINARY_H
-#define SONDE_SERVICE_STORE_CLICKHOUSE_ROW_BINARY_H
+#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_WIRE_ROW_BINARY_H
+#define SONDE_SERVICE_STORE_CLICKHOUSE_WIRE_ROW_BINARY_H
 
 #include "api/bytes.h"
 

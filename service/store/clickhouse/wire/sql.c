@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/store/clickhouse/sql.h"
+#include "service/store/clickhouse/wire/sql.h"
 
 #include <string.h>
 

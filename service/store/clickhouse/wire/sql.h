@@ -2,8 +2,8 @@
  *
  * Pieces of ClickHouse's SQL. Every text from outside becomes a literal here and nowhere else.
  * Thread safety: any thread. */
-#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_SQL_H
-#define SONDE_SERVICE_STORE_CLICKHOUSE_SQL_H
+#ifndef SONDE_SERVICE_STORE_CLICKHOUSE_WIRE_SQL_H
+#define SONDE_SERVICE_STORE_CLICKHOUSE_WIRE_SQL_H
 
 #include "api/bytes.h"
 #include "service/store/selector/selector.h"
