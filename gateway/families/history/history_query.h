@@ -29,8 +29,8 @@ int64_t history_now(void);
 SONDE_MUST_USE sonde_err history_read_text(const struct query *query, const char *key,
                                            struct sonde_arena *arena, char **text,
                                            struct sonde_diag *diag);
-/* A missing store has the same sentence on every path, and fields have the names of parameters. May return diag or one that lives until the
- * next call. */
+/* A missing store has the same sentence on every path, and fields have the names of parameters. May
+ * return diag or one that lives until the next call. */
 sonde_err history_explain(sonde_err err, const struct sonde_diag **diag);
 /* For relay_events.on_end of a call that answers with its only message. */
 void history_on_end(struct relay *relay, sonde_err err, const struct sonde_diag *diag);
