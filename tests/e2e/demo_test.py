@@ -110,8 +110,8 @@ def test_jeprof_reads_the_gperftools_path():
 
 
 def test_record_writes_every_format_by_its_extension():
-    starts = {".svg": b"<?xml", ".pb.gz": b"\x1f\x8b", ".collapsed": None, ".speedscope.json": b"{", ".txt": None, ".md": b"# Profile of",
-              ".firefox.json": b'{"meta":', ".grafana.json": b"[{", ".flamebearer.json": b"{", ".deepflow.json": b"[{",
+    starts = {".svg": b"<?xml", ".pb.gz": b"\x1f\x8b", ".collapsed": None, ".speedscope.json": b"{", ".txt": None, ".md": b"# Profile",
+              ".firefox.json": b'{"meta":',
               ".prof": b"\0\0\0\0\0\0\0\0\3"}
     recorded = at_once(stack.sonde, *(("record", "demo", "-d", "0.5", "-F", "499", "-o", PATH + extension) for extension in starts))
     for (extension, start), (_, summary) in zip(starts.items(), recorded):

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A summary in Markdown for tickets and for language models: what was measured, the functions with
- * the largest values of their own, and the heaviest stacks. Its size is bounded: at most ROWS
- * functions, PATHS stacks, FRAMES frames of a stack and NAME characters of a name.
+ * the largest values of their own, and the heaviest stacks, of all threads together because the
+ * threads of a pool have the same stacks. Its size is bounded: at most ROWS functions, PATHS
+ * stacks, FRAMES frames of a stack, THREADS threads and NAME characters of a name.
  *
  * Names are code spans. A code span ends at a backtick and a table cell at a bar, so a backtick in
  * a name becomes an apostrophe, and a bar in a cell is escaped. */
@@ -16,6 +17,7 @@
 
 #define ROWS      25
 #define PATHS     10
+#define THREADS   10
 #define FRAMES    24
 #define OUTERMOST 6 /* of FRAMES, if frames are left out */
 #define NAME      120
@@ -170,7 +172,6 @@ static void put_path(const struct markdown *state, uint32_t leaf) {
             i = depth - (FRAMES - OUTERMOST) + 1;
             frame = draw_tree_frame(state->tree, draw_tree_node(state->tree, path[i])->frame);
         }
-        sonde_buf_puts(out, frame->is_thread ? "thread " : "");
         put_code(out, frame->name, false);
     }
     sonde_buf_putc(out, '\n');
@@ -189,6 +190,52 @@ static void put_paths(const struct markdown *state, uint32_t *order) {
     }
     if (count > PATHS)
         sonde_buf_printf(state->out, "\n%u more stacks are left out.\n", count - PATHS);
+}
+
+/* ---- Threads ---- */
+
+static int compare_totals(const void *a, const void *b, void *context) {
+    const struct draw_tree *tree = context;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    int order = compare_values(draw_tree_node(tree, x)->total, draw_tree_node(tree, y)->total);
+    return order ? order : strcmp(draw_tree_name(tree, x), draw_tree_name(tree, y));
+}
+
+/* state->tree is the tree with threads. */
+static void put_threads(const struct markdown *state, uint32_t *order) {
+    uint32_t count = 0;
+    for (uint32_t at = draw_tree_node(state->tree, DRAW_TREE_ROOT)->first_child; at;
+         at = draw_tree_node(state->tree, at)->next_sibling)
+        if (draw_tree_frame(state->tree, draw_tree_node(state->tree, at)->frame)->is_thread)
+            order[count++] = at;
+    if (count == 0)
+        return;
+    qsort_r(order, count, sizeof *order, compare_totals, state->tree);
+    sonde_buf_puts(state->out, "\n## Threads\n\n| total | thread |\n|---:|---|\n");
+    for (uint32_t i = 0; i < count && i < THREADS; i++) {
+        sonde_buf_puts(state->out, "| ");
+        put_share(state, draw_tree_node(state->tree, order[i])->total);
+        sonde_buf_puts(state->out, " | ");
+        put_code(state->out, draw_tree_name(state->tree, order[i]), true);
+        sonde_buf_puts(state->out, " |\n");
+    }
+    if (count > THREADS)
+        sonde_buf_printf(state->out, "\n%u more threads are left out.\n", count - THREADS);
+}
+
+static sonde_err draw_threads(const struct sonde_profile *profile, size_t type_index,
+                              struct markdown *state, struct sonde_diag *diag) {
+    struct draw_tree_options options = {.type_index = type_index, .base_index = type_index};
+    sonde_err err = draw_tree_build(profile, &options, &state->tree, diag);
+    if (err)
+        return err;
+    uint32_t *order = calloc(state->tree->nodes.count + 1, sizeof *order);
+    if (order)
+        put_threads(state, order);
+    free(order);
+    draw_tree_destroy(state->tree);
+    state->tree = NULL;
+    return order ? SONDE_OK : sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
 }
 
 static sonde_err put_document(struct markdown *state, const struct sonde_profile *profile,
@@ -214,7 +261,7 @@ sonde_err draw_markdown(const struct sonde_profile *profile,
                         struct sonde_diag *diag) {
     size_t index = draw_time_type(profile, options);
     struct draw_tree_options tree_options = {
-        .type_index = index, .base_index = index, .merge_threads = options->merge_threads};
+        .type_index = index, .base_index = index, .merge_threads = true};
     struct sonde_value_type type = sonde_profile_type(profile, index);
     struct markdown state = {.out = out, .unit = type.unit};
     sonde_err err = draw_tree_build(profile, &tree_options, &state.tree, diag);
@@ -222,5 +269,7 @@ sonde_err draw_markdown(const struct sonde_profile *profile,
         return err;
     err = put_document(&state, profile, options, type.type);
     draw_tree_destroy(state.tree);
-    return err ? sonde_fail(diag, err, "out of memory") : SONDE_OK;
+    if (err)
+        return sonde_fail(diag, err, "out of memory");
+    return options->merge_threads ? SONDE_OK : draw_threads(profile, index, &state, diag);
 }

@@ -256,13 +256,13 @@ class DeepFlow(unittest.TestCase):
 
 
 class Markdown(unittest.TestCase):
-    def test_tables_have_four_cells_and_are_bounded(self):
+    def test_tables_have_their_cells_and_are_bounded(self):
         for fixture in FIXTURES + ["diff", "heap_diff", "large"]:
             text = draw("md", fixture)
-            rows = [line for line in text.splitlines() if line.startswith("|")]
-            for row in rows:
-                self.assertEqual(len(re.split(r"(?<!\\)\|", row)), 6, row)
-            self.assertLessEqual(len(rows), 2 + 25)
+            for section, cells, most in (("Functions", 4, 25), ("Threads", 2, 10)):
+                rows = [line for line in text.partition(f"## {section}\n")[2].partition("\n## ")[0].splitlines() if line[:1] == "|"]
+                self.assertTrue(all(len(re.split(r"(?<!\\)\|", row)) == cells + 2 for row in rows), rows)
+                self.assertLessEqual(len(rows), 2 + most)
             self.assertLessEqual(len(re.findall(r"^\d+\. ", text, re.M)), 10)
             self.assertLess(len(text.splitlines()), 70)
             self.assertEqual("\nno samples\n" in text, fixture.startswith("empty"))
@@ -280,6 +280,12 @@ class Markdown(unittest.TestCase):
         text = draw("md", "large")
         self.assertRegex(text, r"\n\d+ more functions are left out\.\n")
         self.assertRegex(text, r"\n\d+ more stacks are left out\.\n")
+
+    def test_threads_are_listed_and_have_their_stacks_together(self):
+        text = draw("md", "server")
+        self.assertIn("## Threads\n\n| total | thread |\n|---:|---|\n| 8.41 s (85.7 %) | `server` |\n| 1.31 s (13.4 %) | `jobs` |\n", text)
+        self.assertIn("1. 4.04 s (41.2 %): `main` → ", text)
+        self.assertNotIn("## Threads", draw("md", "server", "merged") + draw("md", "trimmed"))
 
     def test_times_not_samples(self):
         self.assertIn("- total: 9.82 s of `cpu` in 10.00 s\n", draw("md", "server"))
