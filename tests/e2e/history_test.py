@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Continuous recording by a real sonded: its sums are the process's CPU time, its shares are those of a capture that runs at the
+same time, and neither kill -9 nor a restart loses or doubles what was stored."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from tests.cli import check
+from tests.e2e import stack
+
+stack.install()
+# A name of its own, because the CPU time of all processes on the machine is recorded by name.
+NAME = f"demo-{os.getpid()}"
+DEMO = os.path.join(stack.WORK, NAME)
+shutil.copy("clients/demo/demo", DEMO)
+SHARES = {"parse_header": 0.10, "compress_block": 0.20, "match_rules": 0.70}
+SOCKET = os.path.join(stack.WORK, "guest.sock")
+GRPC = "unix:" + os.path.join(stack.WORK, "grpc.sock")
+RATE = 199
+
+
+class Service:
+    def __init__(self):
+        self.errors = open(os.path.join(stack.WORK, "sonded.log"), "a+", encoding="utf-8")
+        self.process = subprocess.Popen(
+            [os.path.join(stack.PREFIX, "bin/sonded"), "--socket", SOCKET, "--grpc", GRPC, "--data-dir",
+             os.path.join(stack.WORK, "data"), "--history", "--history-hz", str(RATE)], env=stack.environment(),
+            stdout=subprocess.PIPE, stderr=self.errors, text=True)
+        assert "grpc: " in self.process.stdout.readline(), self.log()
+
+    def log(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def end(self, number):
+        self.process.send_signal(number)
+        self.process.wait(30)
+        self.process.stdout.close()
+        self.errors.close()
+
+
+def start_demo(seconds, labels):
+    """Burns an eighth of a CPU."""
+    env = {**stack.environment(), "LD_PRELOAD": os.path.join(stack.PREFIX, "lib/libsonde.so"), "SONDE_SOCKET": SOCKET,
+           "SONDE_LABELS": labels}
+    return subprocess.Popen([DEMO, "-t", "1", "-s", str(seconds), "--tick"], env=env, stdout=subprocess.PIPE, text=True)
+
+
+def cpu_ns(demo):
+    """What the demo's own clock says at its end."""
+    out, _ = demo.communicate(timeout=60)
+    return int(re.search(r"process_cpu_ns (\d+)", out).group(1))
+
+
+def recorded(*words):
+    """{stack: ns} of the demo, with threads merged."""
+    done = subprocess.run([stack.SONDE, "history", *words, "--merge-threads", "--format", "collapsed", "--from", "-1h",
+                           "--service", GRPC], env=stack.environment(), capture_output=True, text=True, timeout=60, check=False)
+    return {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in done.stdout.splitlines()}
+
+
+def total(label=None):
+    return sum(recorded(NAME, *(["--selector", f"run = '{label}'"] if label else [])).values())
+
+
+def share(stacks, name):
+    return sum(ns for frames, ns in stacks.items() if frames.endswith(name)) / max(sum(stacks.values()), 1)
+
+
+def test_what_is_recorded_is_right_and_stays():
+    service = Service()
+    first = start_demo(12, "run=first")
+    time.sleep(1)  # the demo has begun
+    captured, _ = stack.sonde("record", NAME, "-d", "4", "-F", "499", "--service", GRPC, "--format", "collapsed",
+                              "-o", "-")
+    used = cpu_ns(first)
+    # The last window is stored when the process has ended.
+    check.until(lambda: abs(total("first") / used - 1) < 0.1, what=f"{used} ns in the history; there are {total('first')}")
+    stacks = recorded(NAME, "--selector", "run = 'first'")
+    taken = {line.rsplit(" ", 1)[0]: int(line.rsplit(" ", 1)[1]) for line in captured.splitlines()}
+    samples = used / 1e9 * RATE
+    for name, known in SHARES.items():
+        noise = 4 * (known * (1 - known) / samples) ** 0.5 + 0.02
+        check.near(share(stacks, name), known, noise, f"recorded share of {name}")
+        check.near(share(taken, name), share(stacks, name), 2 * noise, f"captured and recorded share of {name}")
+    host = sum(ns for frames, ns in recorded("--processes").items() if NAME in frames)
+    # It is read every ten seconds, and what a process used since then when it ends is lost.
+    assert 0.05 * used < host < 1.05 * used, f"the host's view has {host} of {used} ns"
+    before = total("first")
+
+    service.end(signal.SIGKILL)
+    service = Service()
+    check.equal(total("first"), before, "what was stored before kill -9")
+    second = start_demo(60, "run=second,no label")
+    check.until(lambda: f"SONDE_LABELS of {NAME}" in service.log() or total("second") > 0 or
+                second.poll() is not None, seconds=30, what="a stored window")
+    second.terminate()
+    used = cpu_ns(second)
+    service.end(signal.SIGTERM)  # stores the open windows
+    service = Service()
+    check.near(total("second") / used, 1, 0.15, "the second run's recorded share of its CPU time")
+    check.equal(total("first"), before, "the first run after two restarts")
+    check.contains(service.log(), f"SONDE_LABELS of {NAME}")
+    service.end(signal.SIGTERM)
+
+
+check.main(globals())
