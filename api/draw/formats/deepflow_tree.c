@@ -54,8 +54,16 @@ static bool hash_path(struct writer *writer, uint32_t depth, const char *name) {
 }
 
 static void put_id(struct sonde_buf *out, const unsigned char *id) {
-    for (int i = 0; i < UUID_SIZE; i++)
-        sonde_buf_printf(out, i == 4 || i == 6 || i == 8 || i == 10 ? "-%02x" : "%02x", id[i]);
+    static const char digits[] = "0123456789abcdef";
+    char text[2 * UUID_SIZE + 4];
+    size_t len = 0;
+    for (int i = 0; i < UUID_SIZE; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            text[len++] = '-';
+        text[len++] = digits[id[i] >> 4];
+        text[len++] = digits[id[i] & 15];
+    }
+    sonde_buf_append(out, text, len);
 }
 
 static void on_node(void *context, uint32_t number) {

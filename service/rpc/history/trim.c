@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A node's weight is the largest total below it, itself included, so a parent never weighs less
- * than its child. In the order of falling weight, parents first, each prefix is therefore a tree:
- * the first max_nodes nodes stay. */
+ * than its child. Therefore the nodes above any weight are a tree, and so are these with some of
+ * the nodes of that weight, taken in the order of their numbers: a parent has a lower number than
+ * its children. So one number, the weight of the last node that stays, decides. */
 #include "service/rpc/history/trim.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct trimming {
     const struct draw_tree *tree;
     int64_t *weights;
-    uint32_t *order;
     uint32_t *places; /* by node: its index in the result, if it stays */
     bool *stays;
     struct trimmed_tree *out;
@@ -33,26 +34,43 @@ static void weigh(struct trimming *trimming) {
     }
 }
 
-static int by_weight(const void *left, const void *right, void *context) {
-    const struct trimming *trimming = context;
-    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
-    int64_t x = trimming->weights[a], y = trimming->weights[b];
-    if (x != y)
-        return x < y ? 1 : -1;
-    return a < b ? -1 : 1; /* a parent has a lower number than its children */
+/* The number of nodes that weigh at least that much. */
+static uint32_t count_from(const struct trimming *trimming, int64_t weight) {
+    uint32_t found = 0;
+    for (uint32_t i = 0; i < trimming->tree->nodes.count; i++)
+        found += trimming->weights[i] >= weight;
+    return found;
+}
+
+/* The largest weight that at least max_nodes nodes have, by halving: 63 passes at most. */
+static int64_t find_limit(const struct trimming *trimming, uint32_t max_nodes) {
+    int64_t low = 0, high = trimming->weights[DRAW_TREE_ROOT];
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2 + 1;
+        if (count_from(trimming, middle) >= max_nodes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
 }
 
 static void choose(struct trimming *trimming, uint32_t max_nodes) {
     uint32_t count = trimming->tree->nodes.count;
-    for (uint32_t i = 0; i < count; i++)
-        trimming->order[i] = i;
-    if (count > max_nodes) {
-        weigh(trimming);
-        qsort_r(trimming->order, count, sizeof *trimming->order, by_weight, trimming);
+    if (count <= max_nodes) {
+        memset(trimming->stays, true, count * sizeof *trimming->stays);
+        return;
     }
-    for (uint32_t i = 0; i < count && i < max_nodes; i++)
-        trimming->stays[trimming->order[i]] = true;
-    trimming->out->lost = count > max_nodes ? count - max_nodes : 0;
+    weigh(trimming);
+    int64_t limit = find_limit(trimming, max_nodes);
+    uint32_t above = limit < INT64_MAX ? count_from(trimming, limit + 1) : 0;
+    uint32_t room = max_nodes - above; /* for nodes of exactly that weight */
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_last = trimming->weights[i] == limit && room > 0;
+        trimming->stays[i] = trimming->weights[i] > limit || is_last;
+        room -= is_last;
+    }
+    trimming->out->lost = count - max_nodes;
 }
 
 /* The base's own value: its total without that of its children. */
@@ -107,23 +125,18 @@ sonde_err trim_tree(const struct draw_tree *tree, uint32_t max_nodes,
                     struct trimmed_tree *trimmed) {
     uint32_t count = tree->nodes.count;
     size_t most = count < max_nodes ? count : max_nodes;
-    struct trimming trimming = {tree,
-                                calloc(count, sizeof(int64_t)),
-                                calloc(count, sizeof(uint32_t)),
-                                calloc(count, sizeof(uint32_t)),
-                                calloc(count, sizeof(bool)),
+    struct trimming trimming = {tree, calloc(count, sizeof(int64_t)),
+                                calloc(count, sizeof(uint32_t)), calloc(count, sizeof(bool)),
                                 trimmed};
     *trimmed = (struct trimmed_tree){calloc(2 * most, sizeof *trimmed->nodes), 0, 0};
-    sonde_err err =
-        trimmed->nodes && trimming.weights && trimming.order && trimming.places && trimming.stays
-            ? SONDE_OK
-            : SONDE_OUT_OF_MEMORY;
+    sonde_err err = trimmed->nodes && trimming.weights && trimming.places && trimming.stays
+                        ? SONDE_OK
+                        : SONDE_OUT_OF_MEMORY;
     if (!err) {
         choose(&trimming, max_nodes);
         draw_tree_walk(tree, on_enter, NULL, &trimming);
     }
     free(trimming.weights);
-    free(trimming.order);
     free(trimming.places);
     free(trimming.stays);
     return err;
