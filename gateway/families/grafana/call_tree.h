@@ -10,8 +10,8 @@
 #include "proto/querier/v1/querier.pb-c.h"
 #include "proto/sonde/v1/history.pb-c.h"
 
-#define CALL_TREE_MAX_NODES 1000000
-#define CALL_TREE_MAX_BYTES (256u << 20) /* of names */
+#define CALL_TREE_MAX_NODES 262144
+#define CALL_TREE_MAX_BYTES (64u << 20) /* of names */
 
 /* Zeroed memory is an empty tree. */
 struct call_tree {

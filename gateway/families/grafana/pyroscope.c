@@ -13,8 +13,7 @@
 
 #include <string.h>
 
-#define DOT_TYPE  "text/vnd.graphviz; charset=utf-8"
-#define MAX_NODES 1000000
+#define DOT_TYPE "text/vnd.graphviz; charset=utf-8"
 
 /* ---- Answers ---- */
 
@@ -111,8 +110,8 @@ static sonde_err read_side(const struct query *query, const struct keys *keys,
 /* "max-nodes" is Pyroscope's older spelling. */
 static sonde_err read_nodes(const struct query *query, uint64_t *nodes, struct sonde_diag *diag) {
     *nodes = 0;
-    sonde_err err = query_whole(query, "max-nodes", 0, MAX_NODES, nodes, diag);
-    return err ? err : query_whole(query, "maxNodes", 0, MAX_NODES, nodes, diag);
+    sonde_err err = query_whole(query, "max-nodes", 0, INT32_MAX, nodes, diag);
+    return err ? err : query_whole(query, "maxNodes", 0, INT32_MAX, nodes, diag);
 }
 
 static sonde_err read_format(const struct query *query, bool may_be_dot, bool *is_dot,

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the corpus of http_fuzz and request_fuzz: seeds.py DIRECTORY. What a seed is made of, see the two programs."""
+"""Writes the corpus of http_fuzz and request_fuzz: seeds.py DIRECTORY, from the top of the tree. What a seed is made of, see the
+two programs."""
 
 import os
+import re
 import struct
 import sys
 
@@ -49,30 +51,53 @@ HTTP = {
     "hostile_service": seed(b"\x20\x00\x05\x01\x05\x02\x05\x03\x07\x02\x06\x04\x0a\x02hi", get("/v1/cpu/live?windows=3")),
 }
 
-# route, method, script, prefix, query, accept, accept-encoding, content-type, user-agent, another header, body
+# path of the route, method, script, prefix, query, accept, accept-encoding, content-type, user-agent, another header, body
 REQUESTS = {
-    "profile": (5, 0, "", "/t/redis", "seconds=1&frequency=99&output=svg", "text/html;q=0.9,image/svg+xml", "gzip;q=1.0, *;q=0",
+    "profile": ("/debug/pprof/profile", 0, "", "/t/redis", "seconds=1&frequency=99&output=svg", "text/html;q=0.9,image/svg+xml", "gzip;q=1.0, *;q=0",
                 "", "Mozilla/5.0", "", ""),
-    "pprof": (5, 0, "", "", "seconds=1", "", "gzip", "application/protobuf; charset=utf-8", "Go-http-client/1.1", "", ""),
-    "symbol": (6, 1, "", "/t/1234", "", "", "", "application/octet-stream", "", "", "0x55d0c0a01234+0x10+0x"),
-    "heap": (9, 0, "", "", "name=000001.heap&output=flamegraph&jeprof", "", "", "", "", "", ""),
-    "activate": (10, 0, "", "/t/a%20b", "interval=60", "", "", "", "", "same-origin", ""),
-    "gdump": (27, 1, "", "", "", "", "", "application/x-www-form-urlencoded", "", "", "activate=true"),
-    "julia": (28, 0, "", "", "n=1e8&delay=0.01&duration=1.5&pprof=false", "", "", "", "", "", ""),
-    "heap_switch": (34, 2, "", "", "active=true&interval=60&sample_bytes=1&delete_dumps=false", "", "", "", "", "", ""),
-    "live": (35, 0, "", "?pid=7&target=x", "window=50&windows=2", "", "", "", "", "", ""),
-    "refused": (5, 0, "\x00\x07\x02\x03", "", "seconds=3601", "", "", "", "", "", ""),
-    "hostile": (33, 0, "\x00\x05\x01", "", "", "", "", "", "", "", ""),
+    "pprof": ("/debug/pprof/profile", 0, "", "", "seconds=1", "", "gzip", "application/protobuf; charset=utf-8", "Go-http-client/1.1", "", ""),
+    "symbol": ("/debug/pprof/symbol", 1, "", "/t/1234", "", "", "", "application/octet-stream", "", "", "0x55d0c0a01234+0x10+0x"),
+    "heap": ("/debug/pprof/heap", 0, "", "", "name=000001.heap&output=flamegraph&jeprof", "", "", "", "", "", ""),
+    "activate": ("/debug/pprof/heap_activate", 0, "", "/t/a%20b", "interval=60", "", "", "", "", "same-origin", ""),
+    "gdump": ("/debug/prof/mem/gdump", 1, "", "", "", "", "", "application/x-www-form-urlencoded", "", "", "activate=true"),
+    "julia": ("/profile", 0, "", "", "n=1e8&delay=0.01&duration=1.5&pprof=false", "", "", "", "", "", ""),
+    "heap_switch": ("/v1/heap", 2, "", "", "active=true&interval=60&sample_bytes=1&delete_dumps=false", "", "", "", "", "", ""),
+    "live": ("/v1/cpu/live", 0, "", "?pid=7&target=x", "window=50&windows=2", "", "", "", "", "", ""),
+    "refused": ("/debug/pprof/profile", 0, "\x00\x07\x02\x03", "", "seconds=3601", "", "", "", "", "", ""),
+    "tracing": ("/v1/profile/ProfileTracing", 1, "", "", "", "", "", "application/json", "", "",
+                '{"app_service":"a","profile_language_type":"eBPF","profile_event_type":"on-cpu","tag_filter":"pod=\'x\'",'
+                '"time_start":1,"time_end":2,"debug":true,"result_shape":"columnar"}'),
+    "history": ("/v1/history/diff", 0, "", "", "service=a&event=off-cpu&from=-1h&until=now&base_from=2023-11-14T22:13:20Z&selector="
+                "%7Ba=%22b%22%7D&growth=true&output=top", "", "", "", "", "", ""),
+    "series": ("/v1/history/series", 0, "", "", "group_by=host,pod&step=15&limit=3", "", "", "", "", "", ""),
+    "label": ("/v1/history/labels/{name}", 0, "", "", "from=1&until=2", "", "", "", "", "", ""),
+    "stacktraces": ("/querier.v1.QuerierService/SelectMergeStacktraces", 1, "", "", "", "", "gzip", "application/json", "", "",
+                    '{"profileTypeID":"process_cpu:cpu:nanoseconds:cpu:nanoseconds","labelSelector":"{service_name=\\"a\\"}",'
+                    '"start":"1","end":2000,"maxNodes":"5"}'),
+    "proto": ("/querier.v1.QuerierService/SelectSeries", 1, "", "", "", "", "", "application/proto", "", "",
+              "\n\x09a:b:c:d:e\x12\x02{}\x18\x01 \x80\x10*\x04host"),
+    "render": ("/pyroscope/render-diff", 0, "", "", "leftQuery=memory:inuse_space:bytes:space:bytes%7B%7D&leftFrom=1&leftUntil=2&"
+               "rightQuery=a:b:c:d:e&maxNodes=3", "", "", "", "", "", ""),
+    "dot": ("/pyroscope/render", 0, "", "", "query=a:b:c:d:e&format=dot", "", "", "", "", "", ""),
+    "hostile": ("/v1/targets", 0, "\x00\x05\x01", "", "", "", "", "", "", "", ""),
 }
 
 
+def route_numbers():
+    """{path: row of the route table}"""
+    with open("gateway/routes.c", encoding="utf-8") as source:
+        table = source.read().split("struct route table[]")[1]
+    return {path: number for number, path in enumerate(re.findall(r'^    \{"([^"]+)"', table, re.M))}
+
+
 def main():
+    numbers = route_numbers()
     for name, content in HTTP.items():
         with open(os.path.join(sys.argv[1], "http_" + name), "wb") as out:
             out.write(content)
-    for name, (route, method, *lines) in REQUESTS.items():
+    for name, (path, method, *lines) in REQUESTS.items():
         with open(os.path.join(sys.argv[1], "request_" + name), "wb") as out:
-            out.write(bytes([route, method]) + "\n".join(lines).encode("latin-1"))
+            out.write(bytes([numbers[path], method]) + "\n".join(lines).encode("latin-1"))
 
 
 main()
