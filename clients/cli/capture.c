@@ -50,7 +50,8 @@ static void show_progress(struct capture *capture, const Sonde__V1__Progress *pr
     capture->line_shown = true;
 }
 
-struct capture_completeness capture_read_completeness(const Sonde__V1__Completeness *sent) {
+/* `sent` may be NULL. */
+static struct capture_completeness read_completeness(const Sonde__V1__Completeness *sent) {
     if (!sent)
         return (struct capture_completeness){0};
     return (struct capture_completeness){.is_known = true,
@@ -79,7 +80,7 @@ static void read_result_start(struct capture *capture, const Sonde__V1__ResultSt
     snprintf(result->budget_note, sizeof result->budget_note, "%s",
              start->budget_note ? start->budget_note : "");
     snprintf(result->clock, sizeof result->clock, "%s", start->clock ? start->clock : "");
-    result->completeness = capture_read_completeness(start->completeness);
+    result->completeness = read_completeness(start->completeness);
 }
 
 static bool on_event(void *context, const ProtobufCMessage *message) {

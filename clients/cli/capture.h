@@ -127,7 +127,5 @@ bool capture_read_number(const char *word, uint64_t *id);
 void capture_print_summary(const char *path, const struct capture_result *result);
 /* Prints a line on stderr: "complete: 360 of 360 windows, 0 samples dropped". */
 void capture_print_completeness(const struct capture_completeness *completeness);
-/* `sent` may be NULL. */
-struct capture_completeness capture_read_completeness(const Sonde__V1__Completeness *sent);
 
 #endif

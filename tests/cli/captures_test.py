@@ -154,7 +154,7 @@ def history_findings(*words):
 
 
 def test_doctor_reports_the_state_of_the_history():
-    summary = "sqlite at /var/lib/sonde/history has nothing yet: 12 windows in 0.0 MiB; 0 targets are being recorded"
+    summary = "sqlite at /var/lib/sonde/history has nothing yet: 12 windows in 0.0 MiB; targets being recorded: 0"
     check.equal(history_findings(), {"ok": summary})
     broken = start_service(f"{ADDRESS}.trouble", "--targets", "trouble")
     try:

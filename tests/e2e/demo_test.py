@@ -272,8 +272,9 @@ def test_the_printed_query_of_the_history_has_the_known_shares():
 
 
 def test_history_on_the_command_line_shows_what_was_recorded():
-    listed, _ = stack.sonde("history", "--list")
+    listed, errors = stack.sonde("history", "--list")
     check.contains(listed, "demo  on-cpu")
+    check.equal(errors, "")
     table, completeness = stack.sonde("history", "demo")
     check.equal(first_function(table), "match_rules")
     assert re.match(r"(in)?complete: \d+ of \d+ windows, \d+ samples dropped", completeness), completeness

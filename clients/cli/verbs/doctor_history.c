@@ -6,14 +6,16 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define NS_PER_H 3600e9
+#define NS_PER_MINUTE 60e9
 
 static void format_age(const Sonde__V1__HistoryInfo *info, char text[32]) {
-    double hours = (double)(history_now_ns() - info->first_unix_ns) / NS_PER_H;
-    if (hours < 48)
-        snprintf(text, 32, "the last %.1f hours", hours);
+    double minutes = (double)(history_now_ns() - info->first_unix_ns) / NS_PER_MINUTE;
+    if (minutes < 120)
+        snprintf(text, 32, "the last %.0f minutes", minutes);
+    else if (minutes < 48 * 60)
+        snprintf(text, 32, "the last %.0f hours", minutes / 60);
     else
-        snprintf(text, 32, "the last %.1f days", hours / 24);
+        snprintf(text, 32, "the last %.1f days", minutes / (24 * 60));
 }
 
 static void report_size(struct doctor *doctor, const Sonde__V1__HistoryInfo *info) {
@@ -22,8 +24,8 @@ static void report_size(struct doctor *doctor, const Sonde__V1__HistoryInfo *inf
     if (info->size_limit_bytes)
         snprintf(limit, sizeof limit, " of at most %.1f", (double)info->size_limit_bytes / 0x1p20);
     doctor_report(doctor, FINDING_OK, "history", NULL,
-                  "%.20s at %.150s has %s: %" PRIu64 " windows in %.1f%s MiB; %u targets are being "
-                  "recorded",
+                  "%.20s at %.150s has %s: %" PRIu64
+                  " windows in %.1f%s MiB; targets being recorded: %u",
                   info->engine, info->place, info->first_unix_ns ? age : "nothing yet",
                   info->windows, (double)info->size_bytes / 0x1p20, limit, info->recording_targets);
 }

@@ -66,13 +66,10 @@ static sonde_err list(struct service *service, const struct settings *settings,
     if (err)
         return history_explain(err, diag);
     const Sonde__V1__ListServicesResponse *found = (const void *)answer;
-    struct capture_completeness completeness = capture_read_completeness(found->completeness);
     if (settings->json)
         json_print(answer);
     else
         print_list(found);
-    if (found->n_services > 0)
-        capture_print_completeness(&completeness);
     protobuf_c_message_free_unpacked(answer, NULL);
     return SONDE_OK;
 }
