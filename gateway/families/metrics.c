@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * /metrics: the service's counters in Prometheus' text format, from GetInfo and ListTargets. */
+ * /metrics: the service's counters in Prometheus' text format, from GetInfo, ListTargets and, if
+ * history is kept, GetHistoryInfo. */
 #include "gateway/handlers.h"
 #include "gateway/reply/relay.h"
 #include "gateway/reply/reply.h"
+#include "proto/sonde/v1/history.pb-c.h"
 
 #include <inttypes.h>
 
-#define DEADLINE_MS  5000
-#define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+#define DEADLINE_MS         5000
+#define HISTORY_DEADLINE_MS 2000 /* it may be another service */
+#define METRICS_TYPE        "text/plain; version=0.0.4; charset=utf-8"
 
 struct metrics {
     struct relay relay;
@@ -101,11 +104,47 @@ static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
         append_target(out, "captures_running", list->targets[i]);
         sonde_buf_printf(out, " %" PRIu32 "\n", list->targets[i]->captures_running);
     }
+}
+
+static void on_history(struct relay *relay, const ProtobufCMessage *message) {
+    const Sonde__V1__HistoryInfo *info = (const void *)message;
+    struct sonde_buf *out = &((struct metrics *)relay)->text;
+    append_number(out, "history_working", "gauge", !info->trouble[0],
+                  "1 if windows can be stored at the moment.");
+    append_number(out, "history_recording_targets", "gauge", info->recording_targets,
+                  "Processes that are being recorded.");
+    append_number(out, "history_bytes", "gauge", info->size_bytes, "Size of the history.");
+    append_number(out, "history_limit_bytes", "gauge", info->size_limit_bytes,
+                  "Its limit; 0 = none.");
+    append_number(out, "history_windows", "gauge", info->windows, "Windows in the history.");
+    append_number(out, "history_samples", "gauge", info->samples, "Samples in the history.");
+    append_number(out, "history_dropped_samples", "gauge", info->dropped,
+                  "Samples lost before they reached the history.");
+    append_number(out, "history_lost_windows_total", "counter", info->lost_windows,
+                  "Windows that could not be stored since the start.");
+}
+
+/* Many services keep no history: then its numbers are left out. */
+static void on_history_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    struct sonde_buf *out = &((struct metrics *)relay)->text;
     reply_bytes(relay_take_request(relay), METRICS_TYPE, sonde_buf_slice(out));
 }
 
+static void on_targets_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
+    static const struct relay_events events = {.on_message = on_history,
+                                               .on_end = on_history_ended};
+    Sonde__V1__GetHistoryInfoRequest request = SONDE__V1__GET_HISTORY_INFO_REQUEST__INIT;
+    if (err) {
+        relay_refuse(relay, err, diag);
+        return;
+    }
+    relay->events = &events;
+    relay_call(relay, &client_get_history_info, &request.base, HISTORY_DEADLINE_MS);
+}
+
 static void on_info_ended(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
-    static const struct relay_events events = {.on_message = on_targets};
+    static const struct relay_events events = {.on_message = on_targets,
+                                               .on_end = on_targets_ended};
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     if (err) {
         relay_refuse(relay, err, diag);
