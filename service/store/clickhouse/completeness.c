@@ -5,17 +5,47 @@
 #include "service/store/clickhouse/completeness.h"
 #include "service/store/clickhouse/wire/sql.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define NS_PER_S 1000000000
 
+struct span {
+    int64_t begin, end;
+};
+
+/* Most intervals extend the last one. */
 void spans_add(struct spans *spans, int64_t begin, int64_t end) {
-    if (begin > spans->end)
-        spans->end = begin;
-    if (end > spans->end) {
-        spans->total += end - spans->end;
-        spans->end = end;
+    struct span span = {begin, end}, *list = (struct span *)(void *)spans->list.data;
+    size_t count = spans->list.len / sizeof span;
+    struct span *last = count ? &list[count - 1] : NULL;
+    spans->last = begin > spans->last ? begin : spans->last;
+    if (last && begin >= last->begin && begin <= last->end)
+        last->end = end > last->end ? end : last->end;
+    else
+        sonde_buf_append(&spans->list, &span, sizeof span);
+}
+
+static int by_start(const void *left, const void *right) {
+    const struct span *a = left, *b = right;
+    return (a->begin > b->begin) - (a->begin < b->begin);
+}
+
+sonde_err spans_take(struct spans *spans, int64_t *length) {
+    struct span *list = (struct span *)(void *)spans->list.data;
+    size_t count = spans->list.len / sizeof *list;
+    int64_t end = INT64_MIN;
+    bool failed = spans->list.failed;
+    *length = 0;
+    if (count)
+        qsort(list, count, sizeof *list, by_start);
+    for (size_t i = 0; i < count; i++) {
+        int64_t begin = list[i].begin > end ? list[i].begin : end;
+        *length += list[i].end > begin ? list[i].end - begin : 0;
+        end = list[i].end > end ? list[i].end : end;
     }
+    sonde_buf_finish(&spans->list);
+    return failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
 }
 
 static void put_filter(struct sonde_buf *sql, const struct store_query *query,
@@ -43,7 +73,9 @@ static sonde_err by_begin(struct fleet *fleet, const struct store_query *query,
         merge->covered_ns += row_binary_i64(&rows) * NS_PER_S;
         merge->samples += row_binary_u64(&rows);
         merge->dropped += row_binary_u64(&rows);
-        merge->period_ns = row_binary_u64(&rows);
+        uint64_t period_ns = row_binary_u64(&rows);
+        if (begin >= spans->last)
+            merge->period_ns = period_ns;
     }
     err = err ? err : fleet_check(&rows, diag);
     sonde_buf_finish(&sql);
@@ -91,6 +123,8 @@ sonde_err fleet_completeness(struct fleet *fleet, const struct store_query *quer
                              struct store_merge *merge, struct sonde_diag *diag) {
     struct spans spans = {0};
     sonde_err err = completeness_add(fleet, query, NULL, &spans, merge, diag);
-    merge->wall_ns = spans.total * NS_PER_S;
-    return err;
+    int64_t length;
+    sonde_err lost = spans_take(&spans, &length);
+    merge->wall_ns = length * NS_PER_S;
+    return err ? err : lost;
 }

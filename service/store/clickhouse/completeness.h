@@ -6,11 +6,14 @@
 
 #include "service/store/clickhouse/fleet.h"
 
-/* The length of a union of intervals that come in the order of their begins. Zeroed = empty. */
+/* Intervals in any order. Zeroed = none. */
 struct spans {
-    int64_t total, end;
+    struct sonde_buf list;
+    int64_t last; /* the largest begin */
 };
 void spans_add(struct spans *spans, int64_t begin, int64_t end);
+/* The length of their union. Frees them. SONDE_OUT_OF_MEMORY if an interval was lost. */
+SONDE_MUST_USE sonde_err spans_take(struct spans *spans, int64_t *length);
 
 /* Adds the windows of a query, or (range not NULL) those that fulfil that condition. */
 SONDE_MUST_USE sonde_err completeness_add(struct fleet *fleet, const struct store_query *query,

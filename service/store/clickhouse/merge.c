@@ -3,6 +3,7 @@
  * Sums by stack and thread. If the query names a service, the key of a sum is one number, stack XOR
  * thread: both are hashes, and the server sums four times as fast by one number as by two. */
 #include "service/store/clickhouse/completeness.h"
+#include "service/store/clickhouse/rollup.h"
 #include "service/store/clickhouse/rows.h"
 #include "service/store/clickhouse/text_cache.h"
 #include "service/store/clickhouse/wire/sql.h"
@@ -132,14 +133,17 @@ static void read_sum(struct row_binary *rows, struct sums *sums, const char *ser
     merge->row_count += !rows->failed;
 }
 
-static sonde_err read_names(struct fleet *fleet, const struct store_query *query,
-                            struct sonde_diag *diag) {
+/* Reads the names of threads from a table's column "threads". */
+static sonde_err read_names(struct fleet *fleet, const char *table, const struct sonde_buf *where,
+                            const struct store_query *query, struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
-    sonde_buf_puts(&sql, "SELECT DISTINCT arrayJoin(threads) FROM samples");
-    sql_where(&sql, query);
+    struct sonde_arena arena = {0};
+    sonde_buf_printf(&sql, "SELECT DISTINCT arrayJoin(threads) FROM %s%s%s", table,
+                     where ? " WHERE " : "", where ? where->data : "");
+    if (!where)
+        sql_where(&sql, query);
     sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);
-    struct sonde_arena arena = {0};
     while (!err && row_binary_more(&rows)) {
         const char *name = row_binary_text(&rows, &arena);
         text_cache_add_thread(fleet->cache, sql_thread_key(name), name);
@@ -151,9 +155,25 @@ static sonde_err read_names(struct fleet *fleet, const struct store_query *query
     return err;
 }
 
+static sonde_err ask_names(struct fleet *fleet, const struct store_query *query,
+                           const struct rollup *rollup, struct sonde_diag *diag) {
+    struct sonde_buf whole = {0};
+    sonde_err err = SONDE_OK;
+    if (!rollup->is_used)
+        return read_names(fleet, "samples", NULL, query, diag);
+    sql_range(&whole, query);
+    err = whole.failed ? SONDE_OUT_OF_MEMORY
+                       : read_names(fleet, "rollup_windows", &whole, query, diag);
+    sonde_buf_finish(&whole);
+    if (!err && rollup->has_rest)
+        err = read_names(fleet, "samples", &rollup->rest, query, diag);
+    return err;
+}
+
 /* The server sums by key; names are asked for once, then the cache has them. */
 static sonde_err name_threads(struct fleet *fleet, const struct store_query *query,
-                              struct sums *sums, struct sonde_diag *diag) {
+                              const struct rollup *rollup, struct sums *sums,
+                              struct sonde_diag *diag) {
     struct store_merge *merge = sums->merge;
     merge->threads =
         sonde_arena_alloc(sums->arena, (merge->thread_count + 1) * sizeof *merge->threads);
@@ -163,7 +183,7 @@ static sonde_err name_threads(struct fleet *fleet, const struct store_query *que
         const char *name = text_cache_thread(fleet->cache, sums->keys[i], sums->arena);
         if (!name && !did_ask) {
             did_ask = true;
-            err = read_names(fleet, query, diag);
+            err = ask_names(fleet, query, rollup, diag);
             name = text_cache_thread(fleet->cache, sums->keys[i], sums->arena);
         }
         merge->threads[i] = name ? name : "";
@@ -171,15 +191,61 @@ static sonde_err name_threads(struct fleet *fleet, const struct store_query *que
     return err;
 }
 
-static void put_statement(struct sonde_buf *sql, const struct store_query *query,
-                          bool has_service) {
+/* Sums of samples, or of the rollup; a query that names its service sums by one number. */
+static void put_sums(struct sonde_buf *sql, bool has_service, const char *count) {
     if (has_service)
-        sonde_buf_puts(sql, "SELECT any(stack), any(thread), sum(value), count() FROM");
+        sonde_buf_printf(
+            sql, "SELECT any(stack) AS st, any(thread) AS th, sum(value) AS va, %s AS cn FROM",
+            count);
     else
-        sonde_buf_puts(sql, "SELECT service, stack, thread, sum(value), count() FROM");
-    rows_put_source(sql, query, NULL, "0");
+        sonde_buf_printf(
+            sql, "SELECT service, stack AS st, thread AS th, sum(value) AS va, %s AS cn FROM",
+            count);
+}
+
+static void put_keys(struct sonde_buf *sql, bool has_service) {
     sonde_buf_puts(sql, has_service ? " GROUP BY bitXor(stack, thread)"
                                     : " GROUP BY service, stack, thread");
+}
+
+static void put_statement(struct sonde_buf *sql, const struct store_query *query,
+                          const struct rollup *rollup, bool has_service) {
+    if (!rollup->is_used) {
+        put_sums(sql, has_service, "count()");
+        rows_put_source(sql, query, NULL, "0");
+        put_keys(sql, has_service);
+        return;
+    }
+    sonde_buf_printf(sql, "SELECT %s, sum(va), sum(cn) FROM (",
+                     has_service ? "any(st), any(th)" : "service, st, th");
+    put_sums(sql, has_service, "sum(n)");
+    sonde_buf_puts(sql, " rollup_h WHERE ");
+    sql_range(sql, query);
+    sonde_buf_printf(sql, " AND (toUInt32(ts), generation) IN (%s)", rollup->generations.data);
+    put_keys(sql, has_service);
+    if (rollup->has_rest) {
+        sonde_buf_puts(sql, " UNION ALL ");
+        put_sums(sql, has_service, "count()");
+        rows_put_source(sql, query, &rollup->rest, "0");
+        put_keys(sql, has_service);
+    }
+    sonde_buf_puts(sql, has_service ? ") GROUP BY bitXor(st, th)" : ") GROUP BY service, st, th");
+}
+
+/* How complete the answer is: from the rollup, and from the samples that it does not cover. */
+static sonde_err measure(struct fleet *fleet, const struct store_query *query,
+                         struct rollup *rollup, struct store_merge *merge,
+                         struct sonde_diag *diag) {
+    int64_t length;
+    sonde_err err = SONDE_OK;
+    if (!rollup->is_used || rollup->has_rest)
+        err = completeness_add(fleet, query, rollup->is_used ? &rollup->rest : NULL, &rollup->spans,
+                               merge, diag);
+    else if (fleet_is_cluster(fleet))
+        merge->shards_asked = merge->shards_answered = fleet->shard_count;
+    sonde_err lost = spans_take(&rollup->spans, &length);
+    merge->wall_ns = length * 1000000000;
+    return err ? err : lost;
 }
 
 sonde_err fleet_merge(struct store *store, const struct store_query *query,
@@ -188,21 +254,26 @@ sonde_err fleet_merge(struct store *store, const struct store_query *query,
     struct fleet *fleet = (struct fleet *)store;
     struct sonde_buf sql = {0}, answer = {0};
     struct sums sums = {.arena = arena, .merge = merge};
+    struct rollup rollup = {0};
     const char *service = query->service && query->service[0] ? query->service : NULL;
     *merge = (struct store_merge){0};
     hash_index_init(&sums.services);
     hash_index_init(&sums.threads);
-    put_statement(&sql, query, service != NULL);
-    sonde_err err = fleet_query(fleet, &sql, query->stop, &answer, diag);
+    sonde_err err = rollup_plan(fleet, query, &rollup, merge, diag);
+    if (!err) {
+        put_statement(&sql, query, &rollup, service != NULL);
+        err = fleet_query(fleet, &sql, query->stop, &answer, diag);
+    }
     struct row_binary rows = row_binary_of(&answer);
     while (!err && row_binary_more(&rows))
         read_sum(&rows, &sums, service);
     err = err ? err : fleet_check(&rows, diag);
     if (!err)
-        err = name_threads(fleet, query, &sums, diag);
+        err = name_threads(fleet, query, &rollup, &sums, diag);
     if (!err)
-        err = fleet_completeness(fleet, query, merge, diag);
+        err = measure(fleet, query, &rollup, merge, diag);
     merge->statement = err ? NULL : sonde_arena_dup(arena, sql.data, sql.len);
+    rollup_finish(&rollup);
     hash_index_finish(&sums.services);
     hash_index_finish(&sums.threads);
     sonde_buf_finish(&sql);

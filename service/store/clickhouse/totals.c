@@ -25,7 +25,7 @@ static sonde_err count_intervals(struct fleet *fleet, const struct store_query *
                                  struct sonde_diag *diag) {
     struct sonde_buf sql = {0}, answer = {0};
     struct spans spans = {0};
-    int64_t first = 0;
+    int64_t first = 0, last = 0, length;
     sonde_buf_puts(&sql, "SELECT ts, max(window_s), count(), sum(window_s) FROM host_totals WHERE "
                          "host = ");
     sql_text(&sql, sonde_slice_of(host));
@@ -37,15 +37,17 @@ static sonde_err count_intervals(struct fleet *fleet, const struct store_query *
     while (!err && row_binary_more(&rows)) {
         int64_t begin = row_binary_u32(&rows);
         first = first ? first : begin;
-        spans_add(&spans, begin, begin + row_binary_u16(&rows));
+        last = begin + row_binary_u16(&rows);
+        spans_add(&spans, begin, last);
         merge->windows += row_binary_u64(&rows);
         merge->covered_ns += row_binary_i64(&rows) * NS_PER_S;
     }
     err = err ? err : fleet_check(&rows, diag);
-    merge->wall_ns = spans.total * NS_PER_S;
+    sonde_err lost = spans_take(&spans, &length);
+    err = err ? err : lost;
+    merge->wall_ns = length * NS_PER_S;
     double mean_ns = merge->windows ? (double)merge->covered_ns / (double)merge->windows : 0;
-    uint64_t fits =
-        mean_ns > 0 ? (uint64_t)((double)(spans.end - first) * NS_PER_S / mean_ns + 0.5) : 0;
+    uint64_t fits = mean_ns > 0 ? (uint64_t)((double)(last - first) * NS_PER_S / mean_ns + 0.5) : 0;
     merge->windows_expected = fits > merge->windows ? fits : merge->windows;
     sonde_buf_finish(&sql);
     sonde_buf_finish(&answer);

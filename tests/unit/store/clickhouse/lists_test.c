@@ -201,3 +201,86 @@ TEST(maintain_drops_days_that_are_too_old_or_too_much) {
     CHECK_INT(scene_sum(store, &query), ==, 42); /* the last day stays */
     store_close(store);
 }
+
+struct seen {
+    int64_t sum, wall_ns, covered_ns;
+    uint64_t windows, expected, samples, rows_read, period_ns;
+    size_t rows;
+    bool is_rolled;
+};
+
+static struct seen look(struct store *store, const char *service) {
+    struct store_query query = scene_query();
+    struct store_merge merge;
+    struct sonde_arena arena = {0};
+    struct sonde_diag diag = {0};
+    query.service = service;
+    if (store->ops->merge(store, &query, &arena, &merge, &diag) != SONDE_OK)
+        check_fail(__FILE__, __LINE__, "%s", diag.text);
+    struct seen seen = {.wall_ns = merge.wall_ns,
+                        .covered_ns = merge.covered_ns,
+                        .windows = merge.windows,
+                        .expected = merge.windows_expected,
+                        .samples = merge.samples,
+                        .rows_read = merge.rows_read,
+                        .period_ns = merge.period_ns,
+                        .rows = merge.row_count,
+                        .is_rolled = strstr(merge.statement, "rollup_h") != NULL};
+    for (size_t i = 0; i < merge.row_count; i++)
+        seen.sum += merge.rows[i].value;
+    CHECK_INT(merge.thread_count, ==, 2);
+    CHECK_STR(merge.threads[merge.rows[0].thread], merge.rows[0].stack == 1 ? "main" : "io");
+    sonde_arena_finish(&arena);
+    return seen;
+}
+
+static void check_same(struct seen a, struct seen b) {
+    CHECK_INT(a.sum, ==, b.sum);
+    CHECK_INT(a.wall_ns, ==, b.wall_ns);
+    CHECK_INT(a.covered_ns, ==, b.covered_ns);
+    CHECK_INT(a.windows, ==, b.windows);
+    CHECK_INT(a.expected, ==, b.expected);
+    CHECK_INT(a.samples, ==, b.samples);
+    CHECK_INT(a.rows_read, ==, b.rows_read);
+    CHECK_INT(a.period_ns, ==, b.period_ns);
+    CHECK_INT(a.rows, ==, b.rows);
+}
+
+TEST(rollups_answer_like_the_samples_and_notice_late_windows) {
+    struct store *store = scene_open("rollup", NULL);
+    struct store_window windows[8];
+    int64_t now = SCENE_TIME + 3 * 3600 + 600;
+    for (int i = 0; i < 8; i++) {
+        windows[i] = scene_window((uint64_t)i);
+        windows[i].begin_unix_s = SCENE_TIME + (i / 2) * 3600 + (i % 2) * 10;
+    }
+    windows[1].pid = 43; /* at the same time as the first one */
+    windows[1].begin_unix_s = SCENE_TIME;
+    windows[3].service = "other";
+    scene_put(store, windows, 7);
+    struct seen before = look(store, "shop"), all = look(store, NULL);
+    CHECK(!before.is_rolled);
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(store->ops->maintain(store, now, NULL), ==, SONDE_OK);
+        struct seen after = look(store, "shop");
+        CHECK(after.is_rolled);
+        /* The rollup does not know that a process is missing between two hours. */
+        after.expected = before.expected;
+        check_same(before, after);
+        after = look(store, NULL);
+        after.expected = all.expected;
+        check_same(all, after);
+    }
+    windows[7].begin_unix_s = SCENE_TIME + 3600 + 100; /* late, for an hour that is rolled up */
+    scene_put(store, windows + 7, 1);
+    struct seen late = look(store, "shop");
+    CHECK_INT(late.sum, ==, before.sum + 42);
+    CHECK(late.is_rolled); /* of the other hours */
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(store->ops->maintain(store, now + i * 1000, NULL), ==, SONDE_OK);
+        struct seen again = look(store, "shop");
+        again.expected = late.expected;
+        check_same(late, again);
+    }
+    store_close(store);
+}
