@@ -4,13 +4,14 @@
 #include "api/profile/timeline.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define BIN_NS         (SONDE_TIMELINE_BIN_MS * 1000000ull)
 #define FIRST_CAPACITY 1024u
 
 static void drop(struct time_bins *bins) {
-    free(bins->items);
-    *bins = (struct time_bins){.is_full = true};
+    time_bins_finish(bins);
+    bins->is_full = true;
 }
 
 static bool grow(struct time_bins *bins) {
@@ -27,12 +28,34 @@ static bool grow(struct time_bins *bins) {
     return true;
 }
 
+/* Where the index of the entry's newest item is. NULL when out of memory. */
+static uint32_t *last_of(struct time_bins *bins, const struct time_bin *item) {
+    if (item->part != bins->last_part && bins->last)
+        memset(bins->last, 0, bins->last_capacity * sizeof *bins->last);
+    bins->last_part = item->part;
+    if (item->entry >= bins->last_capacity) {
+        uint32_t capacity = item->entry < FIRST_CAPACITY ? FIRST_CAPACITY : item->entry * 2;
+        uint32_t *last = realloc(bins->last, capacity * sizeof *last);
+        if (!last)
+            return NULL;
+        memset(last + bins->last_capacity, 0, (capacity - bins->last_capacity) * sizeof *last);
+        bins->last = last;
+        bins->last_capacity = capacity;
+    }
+    return &bins->last[item->entry];
+}
+
+/* An entry's records arrive almost in order of time, so its newest item is mostly the one. */
 static void add(struct time_bins *bins, const struct time_bin *item) {
-    struct time_bin *last = bins->used ? &bins->items[bins->used - 1] : NULL;
-    if (last && last->part == item->part && last->entry == item->entry && last->bin == item->bin)
-        last->count += item->count;
-    else if (bins->used < bins->capacity || grow(bins))
+    uint32_t *last = last_of(bins, item);
+    if (!last) {
+        drop(bins);
+    } else if (*last && bins->items[*last - 1].bin == item->bin) {
+        bins->items[*last - 1].count += item->count;
+    } else if (bins->used < bins->capacity || grow(bins)) {
         bins->items[bins->used++] = *item;
+        *last = bins->used;
+    }
 }
 
 void time_bins_add(struct time_bins *bins, uint32_t part, uint32_t entry,
@@ -54,5 +77,6 @@ void time_bins_add(struct time_bins *bins, uint32_t part, uint32_t entry,
 
 void time_bins_finish(struct time_bins *bins) {
     free(bins->items);
+    free(bins->last);
     *bins = (struct time_bins){0};
 }

@@ -23,6 +23,8 @@ struct time_bin {
 struct time_bins {
     struct time_bin *items;
     uint32_t used, capacity;
+    uint32_t *last; /* of each entry of the last part: index of its newest item + 1; 0 = none */
+    uint32_t last_capacity, last_part;
     bool is_full; /* or out of memory: there are no items */
 };
 

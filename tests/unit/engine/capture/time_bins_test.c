@@ -44,6 +44,22 @@ TEST(a_span_that_began_before_the_window_counts_from_its_start) {
     time_bins_finish(&bins);
 }
 
+TEST(samples_of_one_entry_in_one_bin_are_one_item) {
+    struct time_bins bins = {0};
+    struct time_span early = {START + MS, 0}, late = {START + 30 * MS, 0};
+    for (int i = 0; i < 1000; i++) {
+        time_bins_add(&bins, 0, 1, &early, START, 1);
+        time_bins_add(&bins, 0, 2000, &early, START, 1);
+    }
+    time_bins_add(&bins, 0, 1, &late, START, 1);
+    time_bins_add(&bins, 1, 1, &late, START, 1); /* another part, so another stack */
+    CHECK_INT(bins.used, ==, 4);
+    CHECK_INT(bins.items[0].count, ==, 1000);
+    CHECK_INT(bins.items[1].count, ==, 1000);
+    CHECK_INT(count_of(&bins), ==, 2002);
+    time_bins_finish(&bins);
+}
+
 TEST(too_many_bins_are_dropped) {
     struct time_bins bins = {0};
     struct time_span span = {START, 0};
