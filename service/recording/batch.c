@@ -107,6 +107,19 @@ static void merge_rows(struct conversion *conversion) {
     conversion->row_count = count;
 }
 
+/* "" for the main thread, as in totals: its own name is the program's. */
+static const char *thread_name(const struct conversion *conversion,
+                               const struct sonde_sample *sample) {
+    const struct sonde_profile *profile = conversion->record->profile;
+    for (uint32_t i = 0; i < sample->label_count; i++) {
+        const struct sonde_label *label = &sample->labels[i];
+        if (!label->str && label->num == conversion->record->target->pid &&
+            strcmp(sonde_profile_text(profile, label->key), "tid") == 0)
+            return "";
+    }
+    return sonde_sample_label(profile, sample, "thread");
+}
+
 static sonde_err collect_rows(struct conversion *conversion) {
     const struct sonde_profile *profile = conversion->record->profile;
     size_t count = sonde_profile_sample_count(profile);
@@ -118,7 +131,7 @@ static sonde_err collect_rows(struct conversion *conversion) {
         int64_t value = sample.values[conversion->type];
         if (value <= 0)
             continue;
-        const char *thread = sonde_sample_label(profile, &sample, "thread");
+        const char *thread = thread_name(conversion, &sample);
         conversion->rows[conversion->row_count++] = (struct batch_row){
             conversion->ids->stacks[i], thread_number(conversion, thread), value};
     }

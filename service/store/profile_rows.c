@@ -139,6 +139,14 @@ static sonde_err add_label(struct rows *rows, uint32_t key, const char *text,
                                 &labels[sample->label_count++].str);
 }
 
+/* The main thread is named after the service. Memory has no threads. */
+static const char *thread_label(const struct rows *rows, const struct store_row *row) {
+    const char *name = rows->merge->threads[row->thread];
+    const char *event = rows->query->event ? rows->query->event : STORE_ON_CPU;
+    bool has_threads = strcmp(store_event_unit(event), "nanoseconds") == 0;
+    return name[0] || !has_threads ? name : rows->merge->services[row->service];
+}
+
 /* Number of periods, rounded. */
 static int64_t sample_count(int64_t value, uint64_t period_ns) {
     if (period_ns == 0 || period_ns > INT64_MAX / 2)
@@ -157,7 +165,7 @@ static sonde_err add_sample(struct rows *rows, const struct store_row *row, uint
         .locations = locations, .labels = labels, .values = values + 2 - types};
     sonde_err err = locate(rows, number, locations, &sample.location_count);
     if (!err)
-        err = add_label(rows, rows->thread_key, merge->threads[row->thread], &sample, labels);
+        err = add_label(rows, rows->thread_key, thread_label(rows, row), &sample, labels);
     if (!err && rows->service_key)
         err = add_label(rows, rows->service_key, merge->services[row->service], &sample, labels);
     return err ? err : sonde_profile_add_sample(rows->profile, &sample);

@@ -57,7 +57,7 @@ struct store_window {
     uint64_t samples, dropped, truncated;
     const struct store_label *labels;
     uint32_t label_count;
-    const char *const *threads; /* names */
+    const char *const *threads; /* names; "" = the main thread */
     uint32_t thread_count;
     /* Columns of row_count values. */
     const uint64_t *stack;

@@ -168,6 +168,19 @@ TEST(rows_are_summed_by_stack_and_thread_name) {
     clear(profile);
 }
 
+TEST(the_main_thread_has_no_name) {
+    struct sonde_profile *profile = cpu_profile();
+    uint32_t stack =
+        add_location(profile, add_mapping(profile, "/usr/bin/redis", "abcd"), 0x400010, "main", "");
+    add_sample(profile, &stack, 1, "redis-server", target.pid, 5 * MS);
+    add_sample(profile, &stack, 1, "redis-server", target.pid + 1, 5 * MS);
+    struct store_batch sent = add(profile);
+    CHECK_INT(sent.windows[0].thread_count, ==, 2);
+    CHECK_STR(sent.windows[0].threads[0], "");
+    CHECK_STR(sent.windows[0].threads[1], "redis-server");
+    clear(profile);
+}
+
 TEST(stacks_and_frames_are_sent_once_and_better_names_again) {
     restart();
     struct sonde_profile *profile = simple_profile("");

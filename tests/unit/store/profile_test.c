@@ -309,3 +309,19 @@ TEST(host_totals_are_processes_with_their_threads) {
     CHECK(result.profile == NULL);
     finish(store, &result, &arena);
 }
+
+TEST(the_main_thread_is_named_after_its_service_and_memory_has_no_threads) {
+    static const char *const main_thread[] = {"", "io"};
+    static const char *const events[] = {STORE_ON_CPU, STORE_MEM_ALLOC};
+    for (int i = 0; i < 2; i++) {
+        struct sonde_arena arena = {0};
+        struct store *store = fake_store_create();
+        struct store_window stored = window("redis", events[i], 0);
+        stored.threads = main_thread;
+        put(store, &stored, 1);
+        struct store_profile result = profile_of(store, query_of("redis", events[i]), &arena);
+        struct sonde_sample sample = sonde_profile_sample(result.profile, 0);
+        CHECK_STR(sonde_sample_label(result.profile, &sample, "thread"), i == 0 ? "redis" : "");
+        finish(store, &result, &arena);
+    }
+}
