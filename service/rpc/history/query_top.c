@@ -112,14 +112,18 @@ static int by_self(const void *left, const void *right) {
     const struct row *a = left, *b = right;
     if (a->self != b->self)
         return a->self < b->self ? 1 : -1;
-    return (a->total < b->total) - (a->total > b->total);
+    if (a->total != b->total)
+        return a->total < b->total ? 1 : -1;
+    return (a->name > b->name) - (a->name < b->name);
 }
 
 static int by_total(const void *left, const void *right) {
     const struct row *a = left, *b = right;
     if (a->total != b->total)
         return a->total < b->total ? 1 : -1;
-    return (a->self < b->self) - (a->self > b->self);
+    if (a->self != b->self)
+        return a->self < b->self ? 1 : -1;
+    return (a->name > b->name) - (a->name < b->name);
 }
 
 /* A frame without a name is shown as its module, as in pictures. */
