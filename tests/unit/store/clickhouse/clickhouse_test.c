@@ -323,3 +323,52 @@ TEST(of_a_state_the_last_window_of_each_process_counts) {
     selector_destroy(selector);
     store_close(store);
 }
+
+static sonde_err open_with(const char *user, const char *settings, struct store **store,
+                           struct sonde_diag *diag) {
+    char url[300];
+    snprintf(url, sizeof url, "http://%s127.0.0.1:%d/limits%s", user, scene_server()->http_port,
+             settings);
+    return clickhouse_open(url, NULL, store, diag);
+}
+
+TEST(users_without_the_right_are_refused_and_passwords_are_not_shown) {
+    struct store *store;
+    struct sonde_diag diag = {0};
+    CHECK_INT(open_with("keeper:wrong@", "", &store, &diag), ==, SONDE_PERMISSION_DENIED);
+    CHECK(strstr(diag.text, "keeper"));
+    CHECK(!strstr(diag.text, "wrong:") && !strstr(diag.text, "cret"));
+    CHECK_INT(open_with("nobody@", "", &store, NULL), ==, SONDE_PERMISSION_DENIED);
+    CHECK_INT(open_with("reader@", "", &store, NULL), ==, SONDE_PERMISSION_DENIED);
+    CHECK_INT(open_with("keeper:se%27cret%401@", "", &store, NULL), ==, SONDE_OK);
+    store_close(store);
+}
+
+static sonde_err merge_in(struct store *store, const char *selector, struct sonde_diag *diag) {
+    struct sonde_arena arena = {0};
+    struct store_merge merge;
+    struct store_query query = scene_query();
+    struct selector *parsed = NULL;
+    CHECK_INT(selector_parse(selector, NULL, NULL, &parsed, NULL), ==, SONDE_OK);
+    query.selector = parsed;
+    sonde_err err = store->ops->merge(store, &query, &arena, &merge, diag);
+    sonde_arena_finish(&arena);
+    selector_destroy(parsed);
+    return err;
+}
+
+TEST(limits_of_a_query_are_named) {
+    struct store *store;
+    struct sonde_diag diag = {0};
+    struct store_window window = scene_window(0);
+    CHECK_INT(open_with("", "?max_memory_usage=1", &store, NULL), ==, SONDE_OK);
+    scene_put(store, &window, 1);
+    CHECK_INT(merge_in(store, "", &diag), ==, SONDE_TOO_LARGE);
+    CHECK(strstr(diag.text, "max_memory_usage"));
+    store_close(store);
+    CHECK_INT(open_with("", "", &store, NULL), ==, SONDE_OK);
+    CHECK_INT(merge_in(store, "pod REGEXP 'a(?=b)'", &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK(strstr(diag.text, "RE2"));
+    CHECK_INT(merge_in(store, "pod = 'a'", &diag), ==, SONDE_OK);
+    store_close(store);
+}
