@@ -16,6 +16,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import frames as h2  # noqa: E402
+import hostile_bodies  # noqa: E402
 
 PORT, PID = int(sys.argv[1]), int(sys.argv[2])
 ADDRESS = ("127.0.0.1", PORT)
@@ -327,49 +328,6 @@ def bodies_of_a_crowd():
                                 b"0x10" + b"+" * 1999996)[:20], "one client may not send 2 MB"
 
 
-def post(path, body, kind):
-    answer = exchange(b"POST %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n" %
-                      (path.encode(), kind.encode(), len(body)) + body, 20)
-    assert answer.startswith(b"HTTP/1.1 "), answer[:100]
-    return int(answer[9:12])
-
-
-def bodies_of_history():
-    """Queries whose bodies are large, deep or random."""
-    dice = random.Random(11)
-    deep = b'{"app_service":' + b"[" * 400_000
-    for json in (b'{"a":[' + b"[]," * 340_000 + b"[]]}", b'{"a":[' + b"0," * 500_000 + b"0]}", deep,
-                 b"{" + b",".join(b'"%x":0' % number for number in range(90_000)) + b"}", b'{"tag_filter":"' + b"`" * 1_000_000 + b'"}',
-                 b'{"matchers":[' + b'"",' * 250_000 + b'""]}', b'{"left":' * 100_000, b'"' + b"\\u0041" * 170_000 + b'"'):
-        assert len(json) <= 1 << 20
-        for path in ("/v1/profile/ProfileTracing", "/querier.v1.QuerierService/Diff"):
-            status = post(path, json, "application/json")
-            assert status in (200, 400), (path, json[:40], status)
-    for method in ("Diff", "SelectSeries"):
-        for _ in range(15):
-            status = post(f"/querier.v1.QuerierService/{method}", dice.randbytes(dice.randrange(300)), "application/proto")
-            assert status in (200, 400, 501), (method, status)
-        # A million empty texts, and messages in messages.
-        for body in (b"\x0a\x00" * 500_000, b"\x2a\x00" * 500_000, b"\x0a\x80\x80\x40" * 200_000):
-            status = post(f"/querier.v1.QuerierService/{method}", body, "application/proto")
-            assert status in (200, 400, 501), (method, status)
-    assert post("/v1/profile/ProfileTracing", b" " * 1_100_000, "application/json") == 413
-    assert post("/querier.v1.QuerierService/Diff", b" " * 1_100_000, "application/json") == 413
-
-
-def slow_readers_of_history():
-    """Large trees that nobody reads."""
-    body = (b'{"app_service":"large","profile_language_type":"eBPF","profile_event_type":"on-cpu","time_start":1,"time_end":2}')
-    clients = [connect() for _ in range(30)]
-    for client in clients:
-        client.sendall(b"POST /v1/profile/ProfileTracing HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
-    for client in clients:
-        assert client.recv(300).startswith(b"HTTP/1.1 200")
-    ask()
-    for client in clients:
-        client.close()
-
-
 def pipelining():
     """Pipelined requests get complete answers, in order."""
     count = 300
@@ -458,7 +416,7 @@ def half_closed():
 TOGETHER = [slow_heads, slow_bodies, idle_connections]  # their time is spent waiting
 ALONE = [rapid_reset, budget_of_resets, rapid_reset_of_slow_bodies, stream_flood, ping_flood, settings_flood, empty_frames, priority_flood,
          continuation_flood, header_bomb, no_window, wrong_windows, random_frames, slow_body_over_http2, endless_head, large_bodies,
-         many_bodies, bodies_of_a_crowd, bodies_of_history, slow_readers_of_history, pipelining, smuggling, strange_requests, upgrades, slow_readers, half_closed]
+         many_bodies, bodies_of_a_crowd, *hostile_bodies.cases(exchange, connect, ask), pipelining, smuggling, strange_requests, upgrades, slow_readers, half_closed]
 
 
 def settle(case, before):

@@ -58,6 +58,11 @@ static const char *text_of(bool is_bad, unsigned which) {
     return is_bad ? bad[which % (sizeof bad / sizeof bad[0])] : "redis";
 }
 
+/* Columns of 32-bit numbers are mostly indices into other columns. */
+static bool is_index(const ProtobufCFieldDescriptor *field) {
+    return field->label == PROTOBUF_C_LABEL_REPEATED && field->type == PROTOBUF_C_TYPE_UINT32;
+}
+
 static void put_value(struct sonde_buf *out, const ProtobufCFieldDescriptor *field, bool is_bad,
                       unsigned which, int depth) {
     static const char eight_bad[8] = "\xff\xff\xff\xff\xff\xff\xff\x7f", eight[8] = {0};
@@ -84,7 +89,7 @@ static void put_value(struct sonde_buf *out, const ProtobufCFieldDescriptor *fie
         sonde_buf_append(out, is_bad ? eight_bad + 4 : eight, 4);
         break;
     default:
-        put_varint(out, is_bad ? UINT64_MAX >> (which % 64) : 5);
+        put_varint(out, is_bad ? UINT64_MAX >> (which % 64) : is_index(field) ? 0 : 5);
     }
 }
 
