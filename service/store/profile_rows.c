@@ -24,7 +24,11 @@ struct rows {
     uint32_t *stack_of_row;             /* numbers in stack_ids */
     const struct store_stack **stacks;  /* by number; NULL = unknown */
     struct profile_frames frames;       /* by number in frame_ids */
-    uint32_t thread_key, service_key;   /* string ids */
+    uint32_t *locations;                /* of all stacks, leaf first: frames' numbers, then ids */
+    uint32_t **locations_of;            /* of each stack */
+    size_t location_count;
+    bool are_adopted;                 /* the locations belong to the profile */
+    uint32_t thread_key, service_key; /* string ids */
     uint64_t unknown_stacks;
 };
 
@@ -89,13 +93,20 @@ static uint32_t depth_of(const struct store_stack *stack) {
     return stack->frame_count < STORE_MAX_DEPTH ? stack->frame_count : STORE_MAX_DEPTH;
 }
 
+/* Puts the frames' numbers where their locations will be. */
 static sonde_err collect_frames(struct rows *rows) {
-    sonde_err err = SONDE_OK;
-    uint32_t number;
-    for (uint32_t i = 0; i < rows->stack_ids.count; i++) {
+    size_t total = 0;
+    for (uint32_t i = 0; i < rows->stack_ids.count; i++)
+        total += rows->stacks[i] ? depth_of(rows->stacks[i]) : 0;
+    rows->locations = malloc((total + 1) * sizeof *rows->locations);
+    rows->locations_of = calloc(rows->stack_ids.count + 1, sizeof(uint32_t *));
+    sonde_err err = rows->locations && rows->locations_of ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    for (uint32_t i = 0; i < rows->stack_ids.count && !err; i++) {
         const struct store_stack *stack = rows->stacks[i];
+        rows->locations_of[i] = rows->locations + rows->location_count;
         for (uint32_t k = 0; stack && k < depth_of(stack) && !err; k++)
-            err = id_set_add(&rows->frame_ids, 0, stack->frames[k], &number);
+            err = id_set_add(&rows->frame_ids, 0, stack->frames[k],
+                             &rows->locations[rows->location_count++]);
     }
     return err;
 }
@@ -119,15 +130,31 @@ static sonde_err fetch_frames(struct rows *rows) {
     return err;
 }
 
-/* Writes the locations of a stack, leaf first. */
-static sonde_err locate(struct rows *rows, uint32_t number, uint32_t *locations, uint32_t *depth) {
-    const struct store_stack *stack = rows->stacks[number];
-    *depth = stack ? depth_of(stack) : 1;
-    if (!stack)
-        return profile_frames_note(rows->profile, "[unknown stack]", locations);
-    for (uint32_t i = 0; i < *depth; i++)
-        locations[i] = rows->frames.locations[id_set_find(&rows->frame_ids, 0, stack->frames[i])];
-    return SONDE_OK;
+/* Stacks without frames, or with frames that the store does not have. */
+static uint64_t count_unknown(const struct rows *rows) {
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < rows->stack_ids.count; i++) {
+        const struct store_stack *stack = rows->stacks[i];
+        bool is_known = stack != NULL;
+        for (uint32_t k = 0; is_known && k < depth_of(stack); k++)
+            is_known = rows->frames.frames[rows->locations_of[i][k]];
+        count += !is_known;
+    }
+    return count;
+}
+
+/* Replaces the frames' numbers by locations, which then belong to the profile. */
+static sonde_err locate(struct rows *rows) {
+    sonde_err err = profile_frames_locate(&rows->frames, rows->profile);
+    if (err)
+        return err;
+    rows->unknown_stacks = count_unknown(rows);
+    for (size_t i = 0; i < rows->location_count; i++)
+        rows->locations[i] = rows->frames.locations[rows->locations[i]];
+    err = sonde_profile_adopt(rows->profile, rows->locations,
+                              rows->location_count * sizeof *rows->locations);
+    rows->are_adopted = !err;
+    return err;
 }
 
 static sonde_err add_label(struct rows *rows, uint32_t key, const char *text,
@@ -155,33 +182,32 @@ static int64_t sample_count(int64_t value, uint64_t period_ns) {
     return value / period + (2 * rest >= period);
 }
 
+/* All unknown stacks of a thread are one sample. Known stacks are not looked up, because rows
+ * differ; those of a thread that is named like the main thread may be there twice. */
+static sonde_err add_stack(struct rows *rows, uint32_t number, struct sonde_sample *sample) {
+    const struct store_stack *stack = rows->stacks[number];
+    uint32_t note;
+    if (stack) {
+        sample->locations = rows->locations_of[number];
+        sample->location_count = depth_of(stack);
+        return sonde_profile_append_sample(rows->profile, sample);
+    }
+    sonde_err err = profile_frames_note(rows->profile, "[unknown stack]", &note);
+    sample->locations = &note;
+    sample->location_count = 1;
+    return err ? err : sonde_profile_add_sample(rows->profile, sample);
+}
+
 static sonde_err add_sample(struct rows *rows, const struct store_row *row, uint32_t number) {
     const struct store_merge *merge = rows->merge;
-    uint32_t locations[STORE_MAX_DEPTH];
     struct sonde_label labels[2] = {{0}};
     int64_t values[] = {sample_count(row->value, merge->period_ns), row->value};
     size_t types = sonde_profile_type_count(rows->profile);
-    struct sonde_sample sample = {
-        .locations = locations, .labels = labels, .values = values + 2 - types};
-    sonde_err err = locate(rows, number, locations, &sample.location_count);
-    if (!err)
-        err = add_label(rows, rows->thread_key, thread_label(rows, row), &sample, labels);
+    struct sonde_sample sample = {.labels = labels, .values = values + 2 - types};
+    sonde_err err = add_label(rows, rows->thread_key, thread_label(rows, row), &sample, labels);
     if (!err && rows->service_key)
         err = add_label(rows, rows->service_key, merge->services[row->service], &sample, labels);
-    return err ? err : sonde_profile_add_sample(rows->profile, &sample);
-}
-
-/* Stacks without frames, or with frames that the store does not have. */
-static uint64_t count_unknown(const struct rows *rows) {
-    uint64_t count = 0;
-    for (uint32_t i = 0; i < rows->stack_ids.count; i++) {
-        const struct store_stack *stack = rows->stacks[i];
-        bool is_known = stack != NULL;
-        for (uint32_t k = 0; is_known && k < depth_of(stack); k++)
-            is_known = rows->frames.frames[id_set_find(&rows->frame_ids, 0, stack->frames[k])];
-        count += !is_known;
-    }
-    return count;
+    return err ? err : add_stack(rows, number, &sample);
 }
 
 static sonde_err add_samples(struct rows *rows) {
@@ -207,16 +233,18 @@ sonde_err profile_rows_add(struct store *store, const struct store_query *query,
     if (!err)
         err = fetch_frames(&rows);
     if (!err)
-        err = profile_frames_locate(&rows.frames, profile);
+        err = locate(&rows);
     if (!err)
         err = add_samples(&rows);
-    if (!err)
-        *unknown_stacks = count_unknown(&rows);
+    *unknown_stacks = rows.unknown_stacks;
     id_set_finish(&rows.stack_ids);
     id_set_finish(&rows.frame_ids);
     profile_frames_finish(&rows.frames);
     free(rows.stack_of_row);
     free(rows.stacks);
+    free(rows.locations_of);
+    if (!rows.are_adopted)
+        free(rows.locations);
     sonde_arena_finish(&rows.arena);
     return err;
 }
