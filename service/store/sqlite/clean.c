@@ -23,7 +23,7 @@ struct clean {
     uint32_t *services; /* by stream */
     size_t stream_count;
     struct bits hosts; /* services that are hosts' totals */
-    struct bits labels, frames, texts, modules;
+    struct bits streams, labels, frames, texts, modules;
     struct chunk chunk;
     struct tally tally;
 };
@@ -76,18 +76,24 @@ static void read_streams(struct clean *clean) {
 }
 
 /* Marks what a chunk uses; the label sets of a rollup are in its tally. */
-static void mark_chunk(struct clean *clean, struct sonde_slice packed, uint32_t stream,
-                       bool is_rollup) {
+static void mark_chunk(struct clean *clean, struct sonde_slice packed, bool is_rollup) {
     struct sonde_slice raw = db_unpack(clean->db, packed);
-    struct bits *stacks = stacks_of(clean, clean->services[stream]);
-    if (!raw.data || !stacks)
-        return;
-    if (!chunk_decode(&clean->chunk, raw, true))
+    if (raw.data && !chunk_decode(&clean->chunk, raw, true))
         db_damaged(clean->db);
-    for (size_t i = 0; i < clean->chunk.row_count && !clean->db->failure; i++)
-        mark(clean, stacks, clean->chunk.rows[i].stack);
-    for (size_t i = 0; i < clean->chunk.window_count && !is_rollup && !clean->db->failure; i++)
-        mark(clean, &clean->labels, clean->chunk.windows[i].labels);
+    for (size_t i = 0; i < clean->chunk.window_count && !clean->db->failure; i++) {
+        const struct chunk_window *window = &clean->chunk.windows[i];
+        const struct chunk_row *rows = clean->chunk.rows + window->first_row;
+        if (window->stream >= clean->stream_count) {
+            db_damaged(clean->db);
+            return;
+        }
+        mark(clean, &clean->streams, window->stream);
+        if (!is_rollup)
+            mark(clean, &clean->labels, window->labels);
+        struct bits *stacks = stacks_of(clean, clean->services[window->stream]);
+        for (uint32_t row = 0; stacks && row < window->row_count && !clean->db->failure; row++)
+            mark(clean, stacks, rows[row].stack);
+    }
 }
 
 /* Whether the rollup says all that there is to know. */
@@ -100,7 +106,7 @@ static bool mark_rollup(struct clean *clean, uint32_t stream, int64_t hour) {
             db_damaged(clean->db);
         for (size_t i = 0; i < clean->tally.count && !clean->db->failure; i++)
             mark(clean, &clean->labels, clean->tally.entries[i].labels);
-        mark_chunk(clean, db_blob(row, 1), stream, true);
+        mark_chunk(clean, db_blob(row, 1), true);
         is_done = true;
     }
     db_stop(row);
@@ -112,17 +118,13 @@ static void mark_hours(struct clean *clean) {
     while (db_row(clean->db, hours)) {
         uint32_t stream = (uint32_t)sqlite3_column_int64(hours, 0);
         int64_t hour = sqlite3_column_int64(hours, 1);
-        if (stream >= clean->stream_count) {
-            db_damaged(clean->db);
-            return;
-        }
         if (!sqlite3_column_int(hours, 2) && mark_rollup(clean, stream, hour))
             continue;
         sqlite3_stmt *row =
             db_start(clean->db, CHUNK_READ, "iii", key_chunk(stream, hour * HOUR_MINUTES),
                      key_chunk(stream, (hour + 1) * HOUR_MINUTES) - 1, (int64_t)0);
         while (db_row(clean->db, row))
-            mark_chunk(clean, db_blob(row, 2), stream, false);
+            mark_chunk(clean, db_blob(row, 2), false);
     }
 }
 
@@ -184,14 +186,14 @@ void engine_clean(struct db *db) {
     sweep(&clean, ALL_TEXTS, &clean.texts, TEXT_DELETE);
     sweep(&clean, ALL_MODULES, &clean.modules, MODULE_DELETE);
     sweep(&clean, ALL_LABELS, &clean.labels, LABELS_DELETE);
-    db_run(db, STREAMS_UNUSED, "");
+    sweep(&clean, ALL_STREAMS, &clean.streams, STREAM_DELETE);
     db_run(db, SERVICES_UNUSED, "");
     for (size_t i = 0; i < clean.service_count; i++)
         free(clean.stacks[i].words);
     free(clean.stacks);
     free(clean.services);
-    struct bits *bits[] = {&clean.hosts, &clean.labels, &clean.frames, &clean.texts,
-                           &clean.modules};
+    struct bits *bits[] = {&clean.hosts,  &clean.streams, &clean.labels,
+                           &clean.frames, &clean.texts,   &clean.modules};
     for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++)
         free(bits[i]->words);
     chunk_finish(&clean.chunk);

@@ -46,6 +46,12 @@ struct chunk;
 void engine_add_chunk(struct db *db, uint32_t stream, int64_t first_minute, int64_t last_minute,
                       struct chunk *chunk, int level);
 
+/* What a chunk's windows add to their hour. */
+struct engine_counts {
+    int64_t windows, samples, dropped, first, last, last_minute;
+};
+struct engine_counts engine_count(const struct chunk *chunk);
+
 /* A batch while it is written. */
 struct put {
     struct db *db;

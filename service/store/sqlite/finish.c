@@ -132,7 +132,8 @@ static struct sonde_slice rollup_rows(struct finish *finish, int64_t hour) {
     chunk_clear(rollup);
     for (size_t i = 0; i < finish->threads.count; i++)
         text_list_number(&rollup->threads, finish->threads.texts[i]);
-    chunk_add_window(rollup, &(struct chunk_window){.begin_unix_s = hour * HOUR_S,
+    chunk_add_window(rollup, &(struct chunk_window){.stream = finish->stream,
+                                                    .begin_unix_s = hour * HOUR_S,
                                                     .length_s = HOUR_S,
                                                     .period_ns = finish->tally.period_ns,
                                                     .weight = 1});

@@ -8,6 +8,9 @@
 
 /* Merges the chunks of an hour that is over, and stores its rollup. */
 void finish_hour(struct db *db, uint32_t stream, int64_t hour);
+/* Moves the windows of some mixed chunks before this minute to chunks of their streams. Returns
+ * whether there are more. */
+bool finish_split(struct db *db, int64_t minute);
 /* Deletes an hour. */
 void finish_delete(struct db *db, uint32_t stream, int64_t hour);
 

@@ -7,6 +7,7 @@
 #include "service/store/sqlite/finish.h"
 
 #define LATE_S       120         /* windows come that late */
+#define MANY_MIXED   60          /* mixed chunks */
 #define CLEAN_S      (6 * 3600)  /* between two searches for unused stacks */
 #define LOG_BYTES    (32u << 20) /* what the write-ahead log may take */
 #define DELIVERIES_S (24 * 3600) /* deliveries are known for that much longer */
@@ -41,6 +42,21 @@ static bool find_hour(struct db *db, enum statement statement, int64_t limit, ui
     }
     db_stop(row);
     return is_found;
+}
+
+static bool split_some(struct engine *engine, int64_t minute_limit) {
+    return finish_split(&engine->writer, minute_limit);
+}
+
+/* The minute before which mixed chunks are split: those of finished hours, and all others when
+ * there are many. */
+static int64_t split_limit(struct engine *engine, int64_t now_unix_s) {
+    lock_take(&engine->write_lock);
+    int64_t count = db_number(&engine->writer, 0, CHUNK_COUNT, "ii", key_chunk(KEY_MIXED, 0),
+                              key_chunk(KEY_MIXED + 1, 0) - 1);
+    lock_drop(&engine->write_lock);
+    int64_t hour = (now_unix_s - LATE_S) / HOUR_S;
+    return count >= MANY_MIXED ? now_unix_s / MINUTE_S - 1 : hour * HOUR_MINUTES;
 }
 
 static bool finish_one(struct engine *engine, int64_t hour_limit) {
@@ -115,7 +131,9 @@ sonde_err engine_maintain(struct store *store, int64_t now_unix_s, struct sonde_
     struct engine *engine = (struct engine *)store;
     struct sonde_diag failure = {0};
     int64_t current = (now_unix_s - LATE_S) / HOUR_S, oldest = 0;
-    sonde_err err = repeat(engine, finish_one, current, &failure);
+    sonde_err err = repeat(engine, split_some, split_limit(engine, now_unix_s), &failure);
+    if (!err)
+        err = repeat(engine, finish_one, current, &failure);
     if (engine->limits.keep_s)
         oldest = (now_unix_s - (int64_t)engine->limits.keep_s) / HOUR_S;
     if (!err && oldest > 0)

@@ -178,7 +178,7 @@ sonde_err engine_merge(struct store *store, const struct store_query *query,
     return engine_read_end(engine, db, diag);
 }
 
-/* The hosts that match and have totals in the range. */
+/* The hosts that match. */
 struct hosts {
     size_t count;
     uint32_t service;
@@ -194,9 +194,7 @@ static void find_hosts(struct db *db, const struct store_query *query, struct ho
     while (db_row(db, row)) {
         char name[STORE_MAX_TEXT + 1];
         snprintf(name, sizeof name, "%s", db_text(row, 2));
-        if (!selector_matches(query->selector, host_value, name) ||
-            !db_number(db, 0, HOUR_OF_STREAM, "iii", sqlite3_column_int64(row, 0),
-                       query->from_unix_s / HOUR_S, query->until_unix_s / HOUR_S))
+        if (!selector_matches(query->selector, host_value, name))
             continue;
         if (hosts->count++ == 0) {
             hosts->service = (uint32_t)sqlite3_column_int64(row, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Writes a batch as one transaction. Its windows are sorted by stream and minute; each group
- * becomes a chunk. The totals of an interval are a window, too: of the host's stream, with the
+ * Writes a batch as one transaction. Its windows become one mixed chunk, of all streams, so that a
+ * put changes few pages; split.c sorts them out later. The totals of an interval are a window, too: of the host's stream, with the
  * numbers of (process, thread) in place of stacks. */
 #include "service/store/sqlite/delivery.h"
 #include "service/store/sqlite/engine.h"
@@ -16,15 +16,16 @@
 
 struct place {
     uint32_t stream, service;
-    int64_t minute;
+    int64_t hour;
     size_t index;
 };
 
-/* The windows that are being collected for a chunk. */
+/* The windows of an hour that are being collected for a chunk. */
 struct group {
     struct chunk chunk;
     struct sonde_buf labels;
-    struct place place;
+    int64_t hour;
+    bool is_totals;
 };
 
 void engine_add_chunk(struct db *db, uint32_t stream, int64_t first_minute, int64_t last_minute,
@@ -41,40 +42,48 @@ void engine_add_chunk(struct db *db, uint32_t stream, int64_t first_minute, int6
     db_run(db, CHUNK_ADD, "iib", key, last_minute, db_pack(db, level));
 }
 
+struct engine_counts engine_count(const struct chunk *chunk) {
+    struct engine_counts counts = {.first = INT64_MAX, .windows = (int64_t)chunk->window_count};
+    for (size_t i = 0; i < chunk->window_count; i++) {
+        const struct chunk_window *window = &chunk->windows[i];
+        int64_t begin = window->begin_unix_s, end = begin + window->length_s;
+        counts.samples += (int64_t)window->samples;
+        counts.dropped += (int64_t)window->dropped;
+        counts.first = begin < counts.first ? begin : counts.first;
+        counts.last = end > counts.last ? end : counts.last;
+        if (begin / MINUTE_S > counts.last_minute)
+            counts.last_minute = begin / MINUTE_S;
+    }
+    return counts;
+}
+
 static void flush(struct put *put, struct group *group) {
     struct chunk *chunk = &group->chunk;
     if (chunk->window_count == 0)
         return;
-    struct place place = group->place;
-    int64_t samples = 0, dropped = 0, first = INT64_MAX, last = 0;
-    for (size_t i = 0; i < chunk->window_count; i++) {
-        const struct chunk_window *window = &chunk->windows[i];
-        samples += (int64_t)window->samples;
-        dropped += (int64_t)window->dropped;
-        int64_t end = window->begin_unix_s + window->length_s;
-        first = window->begin_unix_s < first ? window->begin_unix_s : first;
-        last = end > last ? end : last;
-    }
-    engine_add_chunk(put->db, place.stream, place.minute, place.minute, chunk, PUT_LEVEL);
-    db_run(put->db, HOUR_ADD, "iiiiiii", (int64_t)place.stream, place.minute / HOUR_MINUTES,
-           (int64_t)chunk->window_count, samples, dropped, first, last);
+    struct engine_counts counts = engine_count(chunk);
+    engine_add_chunk(put->db, KEY_MIXED, counts.first / MINUTE_S, counts.last_minute, chunk,
+                     PUT_LEVEL);
+    db_run(put->db, HOUR_ADD, "iiiiiii", (int64_t)KEY_MIXED, group->hour,
+           group->is_totals ? (int64_t)0 : counts.windows, counts.samples, counts.dropped,
+           counts.first, counts.last);
     chunk_clear(chunk);
 }
 
-/* Makes the group one of this place. */
-static void enter(struct put *put, struct group *group, const struct place *place) {
-    if (group->place.stream != place->stream || group->place.minute != place->minute ||
-        chunk_bytes(&group->chunk) > CHUNK_BYTES)
+/* Makes the group one of this hour. */
+static void enter(struct put *put, struct group *group, int64_t hour) {
+    if (group->hour != hour || chunk_bytes(&group->chunk) > CHUNK_BYTES)
         flush(put, group);
-    group->place = *place;
+    group->hour = hour;
 }
 
 static void add_window(struct put *put, struct group *group, const struct place *place) {
     const struct store_window *window = &put->batch->windows[place->index];
-    enter(put, group, place);
+    enter(put, group, place->hour);
     group->labels.len = 0;
     labelset_encode(window, &group->labels);
     struct chunk_window header = {
+        .stream = place->stream,
         .labels =
             numbers_labels(put->numbers, put->db, sonde_buf_slice(&group->labels), window->host),
         .length_s = window->length_s,
@@ -99,10 +108,8 @@ static void add_window(struct put *put, struct group *group, const struct place 
 
 static int compare_places(const void *left, const void *right) {
     const struct place *a = left, *b = right;
-    if (a->stream != b->stream)
-        return a->stream < b->stream ? -1 : 1;
-    if (a->minute != b->minute)
-        return a->minute < b->minute ? -1 : 1;
+    if (a->hour != b->hour)
+        return a->hour < b->hour ? -1 : 1;
     return (a->index > b->index) - (a->index < b->index);
 }
 
@@ -122,7 +129,7 @@ static void put_windows(struct put *put, struct delivery *delivery) {
         struct stream_number number =
             numbers_stream(put->numbers, put->db, SERVICE_RECORDED, window->service, window->event);
         places[count++] =
-            (struct place){number.stream, number.service, window->begin_unix_s / MINUTE_S, i};
+            (struct place){number.stream, number.service, window->begin_unix_s / HOUR_S, i};
         put->result->stored++;
     }
     if (count)
@@ -157,29 +164,32 @@ static bool same_delivery(const struct store_total *a, const struct store_total 
     return a && a->source == b->source && a->epoch == b->epoch && a->seq == b->seq;
 }
 
-/* Begins the window of an interval. */
-static void add_interval(struct put *put, struct group *group, const struct store_total *total) {
+/* Begins the window of an interval; returns the number of its host. */
+static uint32_t add_interval(struct put *put, struct group *group,
+                             const struct store_total *total) {
     struct stream_number number =
         numbers_stream(put->numbers, put->db, SERVICE_HOST, total->host, "");
-    enter(put, group,
-          &(struct place){number.stream, number.service, total->begin_unix_s / MINUTE_S, 0});
+    enter(put, group, total->begin_unix_s / HOUR_S);
     struct store_window host = {.host = total->host, .instance = "", .clock = ""};
     group->labels.len = 0;
     labelset_encode(&host, &group->labels);
     text_list_number(&group->chunk.threads, "");
     chunk_add_window(&group->chunk,
                      &(struct chunk_window){
+                         .stream = number.stream,
                          .labels = numbers_labels(put->numbers, put->db,
                                                   sonde_buf_slice(&group->labels), total->host),
                          .begin_unix_s = total->begin_unix_s,
                          .length_s = total->length_s,
                          .weight = 1});
+    return number.service;
 }
 
 static void add_totals(struct put *put, struct delivery *delivery,
                        const struct store_total **totals) {
-    struct group group = {0};
+    struct group group = {.is_totals = true};
     const struct store_total *last = NULL;
+    uint32_t service = 0;
     bool is_new = false;
     for (size_t i = 0; i < put->batch->total_count && !put->db->failure; i++) {
         const struct store_total *total = totals[i];
@@ -189,11 +199,10 @@ static void add_totals(struct put *put, struct delivery *delivery,
                                      total->seq, total->begin_unix_s);
         if (is_new && (!is_same || strcmp(last->host, total->host) != 0 ||
                        last->begin_unix_s != total->begin_unix_s))
-            add_interval(put, &group, total);
+            service = add_interval(put, &group, total);
         last = total;
         if (is_new)
-            chunk_add_row(&group.chunk, engine_put_task(put, group.place.service, total), 0,
-                          total->cpu_ns);
+            chunk_add_row(&group.chunk, engine_put_task(put, service, total), 0, total->cpu_ns);
     }
     flush(put, &group);
     chunk_finish(&group.chunk);

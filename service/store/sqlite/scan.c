@@ -63,7 +63,8 @@ static void visit_chunk(struct scan *scan, struct sonde_slice packed) {
         return;
     for (size_t i = 0; i < scan->chunk.window_count && !scan->db->failure; i++) {
         const struct chunk_window *window = &scan->chunk.windows[i];
-        if (window->begin_unix_s < scan->from || window->begin_unix_s >= scan->until)
+        if (window->begin_unix_s < scan->from || window->begin_unix_s >= scan->until ||
+            window->stream != scan->stream)
             continue;
         struct labelset *set = labelsets_get(&scan->sets, window->labels);
         if (!set || !window_matches(scan, window, set))
@@ -80,12 +81,15 @@ static void check_stop(struct scan *scan) {
         db_fail(scan->db, err, sonde_diag_text(&diag, err));
 }
 
-static void visit_chunks(struct scan *scan) {
-    int64_t first = scan->hour * HOUR_MINUTES, end = first + HOUR_MINUTES;
+/* The chunks of a stream, or mixed ones, in some hours. */
+static void visit_chunks(struct scan *scan, uint32_t stream, int64_t first_hour,
+                         int64_t last_hour) {
+    int64_t end = (last_hour + 1) * HOUR_MINUTES;
     int64_t until = (scan->until + MINUTE_S - 1) / MINUTE_S;
     end = until < end ? until : end;
-    sqlite3_stmt *row = db_start(scan->db, CHUNK_READ, "iii", key_chunk(scan->stream, first),
-                                 key_chunk(scan->stream, end) - 1, scan->from / MINUTE_S);
+    sqlite3_stmt *row =
+        db_start(scan->db, CHUNK_READ, "iii", key_chunk(stream, first_hour * HOUR_MINUTES),
+                 key_chunk(stream, end) - 1, scan->from / MINUTE_S);
     while (db_row(scan->db, row)) {
         check_stop(scan);
         visit_chunk(scan, db_blob(row, 2));
@@ -140,9 +144,10 @@ static void visit_stream(struct scan *scan) {
         scan->hour = sqlite3_column_int64(row, 0);
         bool is_dirty = sqlite3_column_int(row, 1) != 0;
         if (is_dirty || !visit_rollup(scan))
-            visit_chunks(scan);
+            visit_chunks(scan, scan->stream, scan->hour, scan->hour);
     }
     db_stop(row);
+    visit_chunks(scan, KEY_MIXED, scan->from / HOUR_S, (scan->until - 1) / HOUR_S);
     if (scan->visitor->on_stream_end && !scan->db->failure)
         scan->visitor->on_stream_end(scan->visitor->context, scan);
 }

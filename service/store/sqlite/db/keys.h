@@ -10,6 +10,7 @@
 #define KEY_STREAM_BITS 44
 #define KEY_MAX_STREAM  ((1u << 19) - 1)
 #define KEY_MAX_STACK   UINT32_MAX
+#define KEY_MIXED       0 /* the stream of chunks with windows of several streams */
 #define MINUTE_S        60
 #define HOUR_S          3600
 #define HOUR_MINUTES    60

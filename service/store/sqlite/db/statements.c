@@ -73,15 +73,15 @@ static const char *const sql[STATEMENT_COUNT] = {
                  "first = min(first, excluded.first), last = max(last, excluded.last)",
     [HOUR_READ] = "SELECT hour, dirty FROM hour WHERE stream = ?1 AND hour BETWEEN ?2 AND ?3 "
                   "ORDER BY hour",
-    [HOUR_DIRTY] = "SELECT stream, hour FROM hour WHERE dirty AND hour < ?1 LIMIT 1",
+    [HOUR_DIRTY] = "SELECT stream, hour FROM hour WHERE dirty AND hour < ?1 AND stream > 0 LIMIT 1",
     [HOUR_CLEAN] = "UPDATE hour SET dirty = 0 WHERE stream = ?1 AND hour = ?2",
     [HOUR_OLDER] = "SELECT stream, hour FROM hour WHERE hour < ?1 LIMIT 1",
     [HOUR_OLDEST] = "SELECT min(hour) FROM hour",
     [HOUR_DELETE] = "DELETE FROM hour WHERE stream = ?1 AND hour = ?2",
-    [HOUR_TOTALS] = "SELECT min(first), max(last), total(windows), total(samples), total(dropped) "
-                    "FROM hour WHERE stream IN (SELECT t.number FROM stream t JOIN service s "
-                    "ON s.number = t.service WHERE s.kind = 0)",
-    [HOUR_OF_STREAM] = "SELECT 1 FROM hour WHERE stream = ?1 AND hour BETWEEN ?2 AND ?3 LIMIT 1",
+    [HOUR_TOTALS] =
+        "SELECT min(first), max(last), total(windows), total(samples), total(dropped) "
+        "FROM hour WHERE stream = 0 OR stream IN (SELECT t.number FROM stream t JOIN service s "
+        "ON s.number = t.service WHERE s.kind = 0)",
 
     [CHUNK_LAST_PART] = "SELECT max(key) FROM chunk WHERE key BETWEEN ?1 AND ?2",
     [CHUNK_ADD] = "INSERT INTO chunk (key, last, body) VALUES (?1, ?2, ?3)",
@@ -90,6 +90,7 @@ static const char *const sql[STATEMENT_COUNT] = {
                    "ORDER BY key",
     [CHUNK_NEXT] = "SELECT key, last, body FROM chunk WHERE key BETWEEN ?1 AND ?2 "
                    "ORDER BY key LIMIT 1",
+    [CHUNK_COUNT] = "SELECT count(*) FROM chunk WHERE key BETWEEN ?1 AND ?2",
     [CHUNK_DELETE] = "DELETE FROM chunk WHERE key BETWEEN ?1 AND ?2",
     [ROLLUP_SET] = "INSERT OR REPLACE INTO rollup (key, tally, body) VALUES (?1, ?2, ?3)",
     [ROLLUP_READ] = "SELECT tally, body FROM rollup WHERE key = ?1",
@@ -113,7 +114,7 @@ static const char *const sql[STATEMENT_COUNT] = {
     [MODULE_DELETE] = "DELETE FROM module WHERE number = ?1",
     [ALL_LABELS] = "SELECT number FROM labels",
     [LABELS_DELETE] = "DELETE FROM labels WHERE number = ?1",
-    [STREAMS_UNUSED] = "DELETE FROM stream WHERE number NOT IN (SELECT stream FROM hour)",
+    [STREAM_DELETE] = "DELETE FROM stream WHERE number = ?1",
     [SERVICES_UNUSED] = "DELETE FROM service WHERE number NOT IN (SELECT service FROM stream)",
 };
 

@@ -91,6 +91,8 @@ static int compare_rows(const void *left, const void *right) {
 
 static int compare_windows(const void *left, const void *right) {
     const struct chunk_window *a = left, *b = right;
+    if (a->stream != b->stream)
+        return a->stream < b->stream ? -1 : 1;
     if (a->labels != b->labels)
         return a->labels < b->labels ? -1 : 1;
     if (a->begin_unix_s != b->begin_unix_s)
@@ -139,6 +141,9 @@ static uint8_t *write_shape(uint8_t *at, const struct chunk_window *window) {
 
 static uint8_t *write_windows(uint8_t *at, const struct chunk *chunk) {
     const struct chunk_window *last = &(struct chunk_window){0};
+    for (size_t i = 0; i < chunk->window_count; last = &chunk->windows[i++])
+        at = varint_write(at, chunk->windows[i].stream - last->stream);
+    last = &(struct chunk_window){0};
     for (size_t i = 0; i < chunk->window_count; last = &chunk->windows[i++])
         at = varint_write(at, chunk->windows[i].labels - last->labels);
     last = &(struct chunk_window){0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A chunk: some windows of one stream as columns. On disk, before compression:
+ * A chunk: some windows as columns. On disk, before compression:
  *
  *     format, counts | names of threads | shapes (length, period, weight) | window columns |
  *     stacks (sorted per window, as differences) | threads | values (divided by the period)
@@ -16,7 +16,7 @@
 #define CHUNK_MAX_ROWS (1u << 20) /* of a window */
 
 struct chunk_window {
-    uint32_t labels; /* number of the label set */
+    uint32_t stream, labels; /* numbers of the stream and of the label set */
     uint32_t length_s;
     int64_t begin_unix_s;
     uint64_t period_ns;

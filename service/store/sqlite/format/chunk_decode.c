@@ -55,9 +55,11 @@ static void read_shapes(struct chunk *chunk, struct varint_reader *reader) {
 /* The columns before the counts; returns the number of rows. */
 static uint64_t read_columns(struct chunk *chunk, struct varint_reader *reader) {
     struct chunk_window *windows = chunk->windows;
-    uint32_t labels = 0;
+    uint32_t stream = 0, labels = 0;
     uint64_t rows = 0;
     int64_t begin = 0;
+    for (size_t i = 0; i < chunk->window_count; i++)
+        windows[i].stream = stream += (uint32_t)varint_get_max(reader, UINT32_MAX);
     for (size_t i = 0; i < chunk->window_count; i++)
         windows[i].labels = labels += (uint32_t)varint_get_max(reader, UINT32_MAX);
     for (size_t i = 0; i < chunk->window_count; i++) {
@@ -137,6 +139,7 @@ bool chunk_decode(struct chunk *chunk, struct sonde_slice bytes, bool with_rows)
     if (reader.failed ||
         !array_reserve(&chunk->windows, &chunk->window_capacity, count, sizeof *chunk->windows))
         return false;
+    memset(chunk->windows, 0, count * sizeof *chunk->windows);
     chunk->window_count = count;
     if (read_columns(chunk, &reader) != rows)
         return false;
