@@ -3,6 +3,9 @@
  * Writes a batch as one transaction. Its windows become one mixed chunk, of all streams, so that a
  * put changes few pages; split.c sorts them out later. The totals of an interval are a window, too:
  * of the host's stream, with the numbers of (process, thread) in place of stacks. */
+#include "service/store/sqlite/delivery.h"
+#include "service/store/sqlite/engine.h"
+#include "service/store/sqlite/format/chunk.h"
 #include "service/store/sqlite/labelset.h"
 
 #include <stdlib.h>
