@@ -17,6 +17,7 @@ import os, signal, sys, time
 signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
 if os.path.exists(os.environ.get("FAKE_SONDED_BROKEN", "/nowhere")):
     sys.exit("sonded: cannot do it")
+print(os.environ.get("FAKE_SONDED_SAYS", ""), file=sys.stderr, flush=True)
 addresses = [sys.argv[i + 1] for i, word in enumerate(sys.argv) if word == "--grpc"]
 for address in addresses:
     print("grpc: " + address, flush=True)
@@ -101,6 +102,14 @@ def test_history_is_recorded_by_the_private_sonded_if_asked():
     lines = lambda *flags: [line for line in run(*flags, "--", *words)[1].splitlines() if "/sonded " in line]
     assert " --history " in lines("--history")[0] + " ", lines("--history")
     assert " --history " not in lines()[0] + " ", lines()
+
+
+def test_a_history_that_cannot_be_recorded_is_reported_and_other_lines_are_not():
+    says = "sonded: nothing is recorded: another service uses it\nsonded: other"
+    status, _, err = run("--history", "--", "sh", "-c", "exit 3", env=environment(FAKE_SONDED_SAYS=says))
+    check.equal(status, 3, "status")
+    check.contains(err, "sonded: nothing is recorded: another service uses it\n")
+    assert "other\n" not in err, err
 
 
 def test_a_killed_command_exits_with_128_plus_the_signal():

@@ -61,6 +61,9 @@ sonde_err helper_start(struct helper *helper, struct sonde_diag *diag) {
     return SONDE_OK;
 }
 
+/* The user asked for --history and does not get one; everything else goes on. */
+#define NOTHING_RECORDED "sonded: nothing is recorded: "
+
 static void end_line(struct helper *helper) {
     helper->line[helper->line_len] = 0;
     helper->line_len = 0;
@@ -68,6 +71,8 @@ static void end_line(struct helper *helper) {
            HELPER_MAX_LINE);
     if (helper->verbose)
         fprintf(stderr, "%s: %s\n", helper->name, helper->line);
+    else if (strncmp(helper->line, NOTHING_RECORDED, strlen(NOTHING_RECORDED)) == 0)
+        fprintf(stderr, "%s\n", helper->line);
     helper->on_line(helper->context, helper->line);
 }
 
