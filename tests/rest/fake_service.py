@@ -52,6 +52,9 @@ REASONS = {  # name: (gRPC status, sentence[, reason if it differs from the name
     "IO": (grpc.StatusCode.INTERNAL, "no space left on the device"),
     "NOBODY_KNOWS": (grpc.StatusCode.DATA_LOSS, "\x01\x1b[31m" * 100),
     "INTERNAL": (grpc.StatusCode.INTERNAL, "a <b>mistake</b>\tinside"),
+    "STORE_IS_AWAY": (grpc.StatusCode.UNAVAILABLE, "the store does not answer", "UNAVAILABLE"),
+    "TOO_LARGE": (grpc.StatusCode.RESOURCE_EXHAUSTED, "the query needs more than 512 MiB"),
+    "QUERY_IS_SLOW": (grpc.StatusCode.DEADLINE_EXCEEDED, "the query took longer than 120 s", "DEADLINE_EXCEEDED"),
     "DEADLINE_EXCEEDED": (grpc.StatusCode.DEADLINE_EXCEEDED, "deadline exceeded"),
 }
 

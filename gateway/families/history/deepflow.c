@@ -66,7 +66,11 @@ static void refuse(struct http_request *request, sonde_err err, const struct son
     case SONDE_INVALID_ARGUMENT:
         refuse_fields(request, text);
         break;
-    case SONDE_DEADLINE_EXCEEDED:
+    case SONDE_UNAVAILABLE: /* the service itself, or, with a sentence, its store */
+        reply_status(request, FAMILY_TRACING, diag && diag->text[0] ? 500 : 503, "FAIL", text);
+        break;
+    case SONDE_DEADLINE_EXCEEDED: /* limits of the store; the service names them */
+    case SONDE_TOO_LARGE:
         reply_status(request, FAMILY_TRACING, 500, "FAIL", text);
         break;
     default:
