@@ -2,84 +2,20 @@
 """sonde-history over SQLite, called from Python: what Write acknowledges survives kill -9 and is counted once; access rules,
 options and the end on SIGTERM."""
 
-import hashlib
 import os
 import signal
-import struct
 import subprocess
-import sys
 
 import grpc
 
-SONDE_HISTORY, CLIENT = (os.path.abspath(path) for path in ("service/sonde-history", "clients/python/sonde_client.py"))
-sys.path.insert(0, os.path.dirname(CLIENT))
-from sonde_client import Service  # noqa: E402
-from tests.cli import check  # noqa: E402
-
-BEGIN = 1_700_000_000
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
-
-
-class History:
-    """One process with its store in a folder, which may be started again."""
-
-    def __init__(self, *flags):
-        self.folder = check.short_folder()
-        self.flags = flags
-        self.process = self.service = None
-
-    def command(self):
-        return [SONDE_HISTORY, "--store", f"sqlite:{self.folder}/store", "--grpc", f"unix:{self.folder}/grpc", *self.flags]
-
-    def start(self):
-        self.process = subprocess.Popen(self.command(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT)
-        check.equal(self.process.stdout.readline(), f"grpc: unix:{self.folder}/grpc\n", "the address")
-        self.service = Service(f"unix:{self.folder}/grpc")
-
-    def stop(self, number):
-        self.service.close()
-        self.process.send_signal(number)
-        status = self.process.wait(60)
-        self.process.stdout.close()
-        self.process.stderr.close()
-        return status
-
-    def __enter__(self):
-        self.start()
-        return self
-
-    def __exit__(self, *_):
-        check.equal(self.stop(signal.SIGTERM), 0, "the status after SIGTERM")
-
-
-def _id(*parts):
-    data = b"".join(part.encode() + b"\0" if isinstance(part, str) else struct.pack(">Q", part) for part in parts)
-    return int.from_bytes(hashlib.sha256(data).digest()[:8], "big")
-
-
-def _delivery(number, service="redis", value=1_000_000):
-    """One window with one stack, main;fN."""
-    frames, ids = [], []
-    for address, name in ((32 + number % 4, f"f{number % 4}"), (16, "main")):
-        ids.append(_id("frame", "/bin/redis", address))
-        frames.append({"id": ids[-1], "module": "/bin/redis", "address": address, "kind": "APPLICATION", "version": 1,
-                       "lines": [{"function": name, "file": "redis.c", "line": 3}]})
-    stack = _id("stack", service, *ids)
-    window = {"source": 5, "epoch": 1, "seq": number, "event": "on-cpu", "service": service, "host": "alpha",
-              "instance": "0" * 32, "pid": 7, "begin_unix_s": BEGIN + 10 * number, "length_s": 10, "period_ns": 1_000_000,
-              "clock": "perf", "samples": 1, "labels": [{"name": "pod", "value": "a"}], "threads": ["io"],
-              "stack": [stack], "thread": [0], "value": [value]}
-    return {"delivery": number, "windows": [window], "stacks": [{"service": service, "id": stack, "frames": ids}], "frames": frames}
-
-
-def _total(service):
-    return service.QueryTop(timeout=30).total
+from tests.cli import check
+from tests.rpc.deliveries import BEGIN, ENVIRONMENT, SONDE_HISTORY, History, Service, delivery, total
 
 
 def test_windows_are_stored_and_queried():
     with History() as history:
         service = history.service
-        answers = list(service.Write((_delivery(number) for number in range(8)), timeout=30))
+        answers = list(service.Write((delivery(number) for number in range(8)), timeout=30))
         check.equal([(answer.delivery, answer.stored, answer.rejected, len(answer.unknown_stacks)) for answer in answers],
                     [(number, 1, 0, 0) for number in range(8)], "the answers")
         events = list(service.QueryProfile(rendering={"format": "COLLAPSED", "merge_threads": True}, timeout=30))
@@ -102,20 +38,20 @@ def test_acknowledged_windows_survive_kill_and_repetitions_count_once():
     history.start()
     acknowledged = 0
     for round_number in range(3):
-        answers = history.service.Write((_delivery(number) for number in range(acknowledged, 1_000_000)), timeout=60)
+        answers = history.service.Write((delivery(number) for number in range(acknowledged, 1_000_000)), timeout=60)
         for answer in answers:
             acknowledged = answer.delivery + 1
             if acknowledged >= 15 * (round_number + 1):
                 break
         history.stop(signal.SIGKILL)
         history.start()
-        assert _total(history.service) >= acknowledged * 1_000_000, (_total(history.service), acknowledged)
-    answers = list(history.service.Write((_delivery(number) for number in range(acknowledged)), timeout=60))
+        assert total(history.service) >= acknowledged * 1_000_000, (total(history.service), acknowledged)
+    answers = list(history.service.Write((delivery(number) for number in range(acknowledged)), timeout=60))
     check.equal(sum(answer.duplicates for answer in answers), acknowledged, "the duplicates")
     check.equal(sum(answer.stored for answer in answers), 0, "what was stored again")
     stored = history.service.GetHistoryInfo(timeout=30).windows
     assert stored >= acknowledged, (stored, acknowledged)  # the last messages may be stored without an answer
-    check.equal(_total(history.service), stored * 1_000_000, "the sum")
+    check.equal(total(history.service), stored * 1_000_000, "the sum")
     check.equal(history.stop(signal.SIGTERM), 0, "the status")
 
 
@@ -141,8 +77,8 @@ def test_a_token_needs_the_scope_of_the_method():
         tokens.write("reading-token-0123456789 read\nwriting-token-0123456789 control\n")
     with History("--token-file", f"{folder}/tokens") as history:
         reader = Service(f"unix:{history.folder}/grpc", token="reading-token-0123456789")
-        check.equal(_status(lambda: list(reader.Write([_delivery(1)], timeout=10))), grpc.StatusCode.PERMISSION_DENIED)
-        check.equal(_total(reader), 0)
+        check.equal(_status(lambda: list(reader.Write([delivery(1)], timeout=10))), grpc.StatusCode.PERMISSION_DENIED)
+        check.equal(total(reader), 0)
         stranger = grpc.insecure_channel(f"unix:{history.folder}/grpc").unary_unary("/sonde.v1.History/GetHistoryInfo")
         check.equal(_status(lambda: stranger(b"", timeout=10, metadata=(("authorization", "Bearer wrong"),))),
                     grpc.StatusCode.UNAUTHENTICATED)
