@@ -50,8 +50,8 @@ def count_target(passed, lines):
 
 
 def targets(events_path):
-    """Returns the last result of every test target: {label: (passed, log lines)}."""
-    results = {}
+    """Returns the last result of every test target and shard: {(label, shard): (passed, log lines)}."""
+    results, failed = {}, []
     with open(events_path, encoding="utf-8") as events:
         for line in events:
             event = json.loads(line)
@@ -59,12 +59,14 @@ def targets(events_path):
                 result = event["testResult"]
                 logs = [o["uri"] for o in result.get("testActionOutput", []) if o["name"] == "test.log"]
                 lines = read_log(logs[0]) if logs and "uri" in result["testActionOutput"][0] else []
-                label = event["id"]["testResult"]["label"]
-                if label in results and not results[label][0]:
+                label, shard = event["id"]["testResult"]["label"], event["id"]["testResult"].get("shard", 1)
+                if (label, shard) in results and not results[label, shard][0]:
                     print(f"{label}: needed a second run")
-                results[label] = (result.get("status") == "PASSED", lines)
+                results[label, shard] = (result.get("status") == "PASSED", lines)
             elif "targetCompleted" in event.get("id", {}) and not event.get("completed", {}).get("success"):
-                results.setdefault(event["id"]["targetCompleted"]["label"], (False, []))
+                failed.append(event["id"]["targetCompleted"]["label"])
+    seen = {label for label, _ in results}
+    results.update({(label, 1): (False, []) for label in failed if label not in seen})  # not built
     return results
 
 
@@ -81,7 +83,7 @@ def judge_skips(label, counts, skips, allowed):
 
 def main():
     total, allowed = [0, 0, 0], read_allowed()
-    for label, (passed, lines) in sorted(targets(sys.argv[1]).items()):
+    for (label, _), (passed, lines) in sorted(targets(sys.argv[1]).items()):
         counts, skips = count_target(passed, lines)
         if counts[1]:
             print(f"{label}: FAILED")

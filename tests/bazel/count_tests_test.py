@@ -13,13 +13,15 @@ ALLOWED = "jemallocs_own_names_are_seen: malloc is not jemalloc's"
 
 
 def count(logs, status=0, reference="1", results=(), strays=()):
-    """Runs count_tests.py on {label: log} and returns its status and output. A log that begins with "!" is from a failed test."""
+    """Runs count_tests.py on {label: log} or {(label, shard): log} and returns its status and output. A log that begins with "!" is
+    from a failed test."""
     events = []
     for label, log in [*results, *logs.items()]:
         path = os.path.join(FOLDER, f"{len(events)}.log")
         with open(path, "w", encoding="utf-8") as file:
             file.write(log.removeprefix("!"))
-        events.append({"id": {"testResult": {"label": label}}, "testResult": {
+        name = {"label": label} if isinstance(label, str) else {"label": label[0], "shard": label[1]}
+        events.append({"id": {"testResult": name}, "testResult": {
             "status": "FAILED" if log.startswith("!") else "PASSED",
             "testActionOutput": [{"name": "test.log", "uri": f"file://{path}"}]}})
     path = os.path.join(FOLDER, "events")
@@ -33,6 +35,11 @@ def count(logs, status=0, reference="1", results=(), strays=()):
 def test_the_cases_of_all_programs_are_added_up():
     status, out = count({"//a": "ok x\n3 passed, 0 failed, 0 skipped\n", "//b": "2 passed, 0 failed\n", "//c": "fine\n"})
     check.equal((status, out), (0, "6 passed, 0 failed, 0 skipped\n"))
+
+
+def test_each_shard_of_a_program_counts():
+    status, out = count({("//a", 1): "2 passed, 0 failed\n", ("//a", 2): "!1 passed, 1 failed\n"})
+    check.equal((status, out), (1, "//a: FAILED\n3 passed, 1 failed, 0 skipped\n"))
 
 
 def test_a_program_that_fails_after_its_last_case_counts_as_failed():

@@ -116,6 +116,8 @@ def main(namespace, at_once=1):
     wanted = sys.argv[1:]
     tests = [(name, function) for name, function in namespace.items()
              if name.startswith("test_") and callable(function) and (not wanted or any(part in name for part in wanted))]
+    # Bazel divides the tests of a target with shard_count among several processes.
+    tests = tests[int(os.environ.get("TEST_SHARD_INDEX", 0))::int(os.environ.get("TEST_TOTAL_SHARDS", 0)) or 1]
     if at_once == 1:
         outcomes = list(map(run, tests))
     else:

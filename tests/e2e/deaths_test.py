@@ -91,7 +91,7 @@ def test_a_guest_attaches_when_sonded_starts_and_again_after_it_was_killed():
             sonded = start_sonded(folder)
             assert sonded.stdout.readline().startswith("grpc: ")
             check.until(lambda: "early" in ask(folder, "targets")[0], 30, "the attached target")
-            check.contains(ask(folder, "top", "early", "-d", "1", "-F", "499")[0], "match_rules")
+            check.until(lambda: "match_rules" in ask(folder, "top", "early", "-d", "1", "-F", "499")[0], 40, "a profile")
             sonded.kill()
             sonded.wait()
             assert target.poll() is None

@@ -48,6 +48,12 @@ static enum outcome run(const struct check_test *test) {
     return (enum outcome)outcome;
 }
 
+/* Bazel divides the tests of a target with shard_count among several processes. */
+static int is_in_shard(int number) {
+    const char *total = getenv("TEST_TOTAL_SHARDS"), *index = getenv("TEST_SHARD_INDEX");
+    return !total || !index || atoi(total) < 2 || number % atoi(total) == atoi(index);
+}
+
 static int wanted(const char *name, int count, char **parts) {
     for (int i = 0; i < count; i++)
         if (strstr(name, parts[i]))
@@ -56,9 +62,9 @@ static int wanted(const char *name, int count, char **parts) {
 }
 
 int main(int argc, char **argv) {
-    int counts[3] = {0};
+    int counts[3] = {0}, number = 0;
     for (const struct check_test *test = first; test; test = test->next)
-        if (wanted(test->name, argc - 1, argv + 1))
+        if (wanted(test->name, argc - 1, argv + 1) && is_in_shard(number++))
             counts[run(test)]++;
     printf("%d passed, %d failed, %d skipped\n", counts[PASSED], counts[FAILED], counts[SKIPPED]);
     return counts[FAILED] != 0 || counts[PASSED] + counts[SKIPPED] == 0;
