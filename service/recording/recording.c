@@ -79,8 +79,9 @@ static void give_up(struct recording *recording, const char *text) {
     finish_recorder(recording);
 }
 
-/* Repeats a batch that the store cannot take now; false if the store will never take another. */
-static bool put(struct recording *recording) {
+/* Repeats a batch that the store cannot take now; false if the store will never take another.
+ * item_count: the windows and the intervals of totals in it. */
+static bool put(struct recording *recording, size_t item_count) {
     struct store_batch batch = batch_get(&recording->batch);
     struct store_put_result result;
     struct sonde_diag diag = {0};
@@ -98,7 +99,7 @@ static bool put(struct recording *recording) {
         set_trouble(recording, "");
         return true;
     }
-    queue_count_lost(recording->queue, batch.window_count);
+    queue_count_lost(recording->queue, item_count);
     batch_forget(&recording->batch);
     if (err == SONDE_IO || err == SONDE_CORRUPT) {
         give_up(recording, sonde_diag_text(&diag, err));
@@ -137,9 +138,10 @@ static void add_item(struct recording *recording, const struct queue_item *item)
 
 /* False if the store has failed for good. */
 static bool write_list(struct recording *recording, struct queue_item *list) {
-    for (const struct queue_item *item = list; item; item = item->next)
+    size_t count = 0;
+    for (const struct queue_item *item = list; item; item = item->next, count++)
         add_item(recording, item);
-    bool goes_on = put(recording);
+    bool goes_on = put(recording, count);
     batch_clear(&recording->batch);
     queue_free(list);
     return goes_on;

@@ -17,7 +17,7 @@ struct fake_store {
     struct store_frame *frames;
     struct store_total *totals;
     size_t window_count, stack_count, frame_count, total_count;
-    sonde_err fail_next;
+    _Atomic sonde_err fail_next;
 };
 
 /* For arrays of any type: room for one more item, zeroed. */
