@@ -249,6 +249,9 @@ def test_grafana_gets_the_same_sums():
     check.equal(sum(point["value"] for point in series[0]["points"]), 5 * 30_000_000, "the sum of the points")
     check.equal(query("LabelValues", name="service_name")["names"], ["deepflow-agent"], "the services")
     check.equal(query("LabelValues", name="pod_ns", matchers=['{service_name=~"deep.*"}'])["names"], ["app"], "the values")
+    check.equal(query("LabelValues", name="pod_ns", matchers=[TYPE + '{service_name="deepflow-agent"}'])["names"], ["app"], "the same")
+    check.equal("pod_ns" in query("LabelNames", matchers=[TYPE + "{}"])["names"], True, "the name of a label")
+    check.equal(query("LabelValues", name="pod_ns", matchers=["a:b:c:d:e{}"])["names"], [], "the values of an unknown type")
     check.contains(query("SelectSeries", 400, labelSelector="{a=b}")["message"], "selector: byte 3:")
     side = {"profileTypeID": TYPE, "labelSelector": "{}", "start": BEGIN * 1000, "end": END * 1000}
     diff = query("Diff", left=side, right=side)["flamegraph"]

@@ -107,6 +107,23 @@ static bool selects_all(const char *matcher) {
     return !matcher[strspn(matcher, "{} \t")];
 }
 
+/* Grafana also writes the type in front, as Prometheus does with the name of a metric: ID{a="b"}.
+ * It becomes a condition on the event. */
+static char *dup_matcher(const char *matcher, struct sonde_arena *arena) {
+    const char *begin = matcher + strspn(matcher, " \t"), *brace = begin + strcspn(begin, "{");
+    struct sonde_buf text = {0};
+    if (brace == begin)
+        return sonde_arena_dup(arena, matcher, strlen(matcher));
+    const char *rest = *brace ? brace + 1 : "}";
+    bool is_alone = rest[strspn(rest, " \t")] == '}';
+    sonde_buf_printf(&text, "{event=\"%s\"%s%s",
+                     profile_type_event((struct sonde_slice){begin, (size_t)(brace - begin)}),
+                     is_alone ? "" : ",", rest);
+    char *own = text.failed ? NULL : sonde_arena_dup(arena, text.data, text.len);
+    sonde_buf_finish(&text);
+    return own;
+}
+
 sonde_err grafana_read_matchers(char *const *matchers, size_t count, struct sonde_arena *arena,
                                 Sonde__V1__Selection *selection, struct sonde_diag *diag) {
     const char *found = NULL;
@@ -122,7 +139,7 @@ sonde_err grafana_read_matchers(char *const *matchers, size_t count, struct sond
         return SONDE_OK;
     if (!grafana_is_text(found))
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "the selector is not UTF-8");
-    selection->selector = sonde_arena_dup(arena, found, strlen(found));
+    selection->selector = dup_matcher(found, arena);
     if (!selection->selector)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     grafana_translate_selector(selection->selector);

@@ -24,6 +24,13 @@ static void play_json(const uint8_t *data, size_t size) {
 /* A translated selector keeps its length. */
 static void play_selector(const uint8_t *data, size_t size) {
     char *text = strndup((const char *)data, size);
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    struct sonde_arena arena = {0};
+    struct sonde_diag diag = {0};
+    sonde_err err = grafana_read_matchers(&text, 1, &arena, &selection, &diag);
+    if (err ? !diag.text[0] : !selection.selector)
+        __builtin_trap();
+    sonde_arena_finish(&arena);
     size_t len = strlen(text);
     grafana_translate_selector(text);
     if (strlen(text) != len)

@@ -32,6 +32,27 @@ TEST(names_in_selectors_are_sondes) {
     check_selector("", "");
 }
 
+static void check_matcher(const char *matcher, const char *wanted) {
+    Sonde__V1__Selection selection = SONDE__V1__SELECTION__INIT;
+    struct sonde_arena memory = {0};
+    struct sonde_diag why = {0};
+    char *list[] = {(char *)(uintptr_t)matcher};
+    CHECK(!grafana_read_matchers(list, 1, &memory, &selection, &why));
+    CHECK_STR(selection.selector, wanted);
+    sonde_arena_finish(&memory);
+}
+
+TEST(a_matcher_may_begin_with_a_type) {
+    check_matcher("memory:inuse_space:bytes:space:bytes{pod=\"a\"}",
+                  "{event=\"mem-inuse\",pod=\"a\"}");
+    check_matcher("process_cpu:cpu:nanoseconds:cpu:nanoseconds{}", "{event=\"on-cpu\"}");
+    check_matcher("process_cpu:cpu:nanoseconds:cpu:nanoseconds", "{event=\"on-cpu\"}");
+    check_matcher("process_cpu{ }", "{event=\"none\" }");
+    check_matcher("{pod=\"a\"}", "{pod=\"a\"}");
+    check_matcher(" { } ", "");
+    check_matcher("", "");
+}
+
 TEST(every_event_has_a_type) {
     CHECK_STR(profile_type_of_event("on-cpu")->id, "process_cpu:cpu:nanoseconds:cpu:nanoseconds");
     CHECK_STR(profile_type_event(sonde_slice_of("memory:alloc_space:bytes:space:bytes")),
