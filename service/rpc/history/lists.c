@@ -35,12 +35,9 @@ static bool fill_service(struct history_query *query, const struct store_service
 
 static sonde_err add_services(struct history_query *query, const struct store_service *services,
                               size_t count) {
-    const struct store_merge nothing = {.rows = NULL};
     Sonde__V1__ListServicesResponse response = SONDE__V1__LIST_SERVICES_RESPONSE__INIT;
-    Sonde__V1__Completeness completeness = history_completeness(query, &nothing);
     Sonde__V1__ServiceInfo *infos = sonde_arena_alloc(&query->arena, (count + 1) * sizeof *infos);
     response.services = sonde_arena_alloc(&query->arena, (count + 1) * sizeof *response.services);
-    response.completeness = &completeness;
     if (!infos || !response.services)
         return SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++) {
