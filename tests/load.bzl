@@ -15,6 +15,7 @@ THIRDS = {
     "//tests/rest:heap_conversations": 2,
     "//tests/rest:heap_life_conversations": 1,
     "//tests/rest:history_conversations": 2,
+    "//tests/rest:history_test": 1,
     "//tests/rest:hostile_client_conversations": 1,
     "//tests/rest:hostile_conversations": 2,
     "//tests/rest:large_test": 1,
