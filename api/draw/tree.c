@@ -117,12 +117,10 @@ void draw_tree_add_totals(struct draw_tree *tree) {
     tree->base = draw_tree_node(tree, DRAW_TREE_ROOT)->base;
 }
 
-static int compare_nodes(const void *a, const void *b, void *context) {
+static int compare_siblings(const void *a, const void *b, void *context) {
     const struct draw_tree *tree = context;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     const struct draw_node *first = draw_tree_node(tree, x), *second = draw_tree_node(tree, y);
-    if (first->parent != second->parent)
-        return first->parent < second->parent ? -1 : 1;
     int order = strcmp(draw_tree_name(tree, x), draw_tree_name(tree, y));
     if (order == 0)
         order = strcmp(draw_tree_frame(tree, first->frame)->module,
@@ -130,23 +128,36 @@ static int compare_nodes(const void *a, const void *b, void *context) {
     return order ? order : (x < y ? -1 : 1);
 }
 
-/* Sorts siblings by name, so that captures of the same program look alike. */
-static sonde_err link_children(struct draw_tree *tree) {
-    uint32_t count = tree->nodes.count - 1;
-    uint32_t *order = calloc(count + 1, sizeof *order);
-    if (!order)
-        return SONDE_OUT_OF_MEMORY;
-    for (uint32_t i = 0; i < count; i++)
-        order[i] = i + 1;
-    qsort_r(order, count, sizeof *order, compare_nodes, tree);
+/* Sorts the children of one node by name, so that captures of the same program look alike. */
+static void link_siblings(struct draw_tree *tree, uint32_t parent, uint32_t *children,
+                          uint32_t count) {
+    if (count > 1)
+        qsort_r(children, count, sizeof *children, compare_siblings, tree);
     for (uint32_t i = count; i > 0; i--) {
-        struct draw_node *node = draw_tree_node(tree, order[i - 1]);
-        struct draw_node *parent = draw_tree_node(tree, node->parent);
-        node->next_sibling = parent->first_child;
-        parent->first_child = order[i - 1];
+        draw_tree_node(tree, children[i - 1])->next_sibling =
+            draw_tree_node(tree, parent)->first_child;
+        draw_tree_node(tree, parent)->first_child = children[i - 1];
     }
+}
+
+/* A counting sort by parent. Afterwards ends[p] is where the children of p end in `order`. */
+static sonde_err link_children(struct draw_tree *tree) {
+    uint32_t count = tree->nodes.count;
+    uint32_t *ends = calloc(count + 1, sizeof *ends), *order = calloc(count, sizeof *order);
+    if (ends && order) {
+        for (uint32_t i = 1; i < count; i++)
+            ends[draw_tree_node(tree, i)->parent + 1]++;
+        for (uint32_t i = 1; i < count; i++)
+            ends[i] += ends[i - 1];
+        for (uint32_t i = 1; i < count; i++)
+            order[ends[draw_tree_node(tree, i)->parent]++] = i;
+        for (uint32_t i = 0, start = 0; i < count; start = ends[i++])
+            link_siblings(tree, i, order + start, ends[i] - start);
+    }
+    sonde_err err = ends && order ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+    free(ends);
     free(order);
-    return SONDE_OK;
+    return err;
 }
 
 sonde_err draw_tree_create(const struct draw_frame *root, struct draw_tree **tree) {
