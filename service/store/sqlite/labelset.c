@@ -22,7 +22,8 @@ static void put_text(struct sonde_buf *buf, const char *text) {
 
 void labelset_encode(const struct store_window *window, struct sonde_buf *buf) {
     struct store_label sorted[STORE_MAX_LABELS];
-    memcpy(sorted, window->labels, window->label_count * sizeof *sorted);
+    for (uint32_t i = 0; i < window->label_count; i++)
+        sorted[i] = window->labels[i];
     qsort(sorted, window->label_count, sizeof *sorted, compare_labels);
     put_text(buf, window->host);
     put_text(buf, window->instance);
