@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gateway/families/grafana/call_tree.h"
+#include "gateway/families/grafana/dot.h"
 #include "gateway/families/grafana/grafana_select.h"
 #include "gateway/families/grafana/profile_types.h"
 #include "gateway/request/json_message.h"
@@ -139,6 +140,18 @@ TEST(a_difference_has_the_base_on_the_left) {
     CHECK_INT(graph.leftticks, ==, 3);
     CHECK_INT(graph.rightticks, ==, 20);
     CHECK_INT(graph.total, ==, 23);
+}
+
+TEST(a_graph_counts_recursion_once) {
+    struct sonde_buf out = {0};
+    CHECK(!lay_out(&example, false));
+    dot_append(&out, &tree);
+    CHECK_STR(out.data, "digraph \"profile\" {\nnode [shape=box]\n"
+                        "N0 [label=\"a\\n14 of 18 (90.00%)\"]\n"
+                        "N1 [label=\"b\\n4 of 10 (50.00%)\"]\n"
+                        "N0 -> N0 [label=\" 5\"]\nN0 -> N1 [label=\" 4\"]\n"
+                        "N1 -> N0 [label=\" 6\"]\n}\n");
+    sonde_buf_finish(&out);
 }
 
 TEST(malformed_trees_are_refused) {
