@@ -5,6 +5,7 @@
 #include "proto/sonde/v1/profiler.pb-c.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
+#include "service/rpc/history/selection.h"
 #include "service/rpc/methods/params.h"
 #include "service/rpc/symbols/symbolize_request.h"
 
@@ -80,6 +81,21 @@ static void check_selector(const void *message) {
     sonde_arena_finish(&arena);
 }
 
+static void check_selection(const void *message) {
+    const Sonde__V1__QueryProfileRequest *request = message;
+    struct history_query query = {.call = NULL};
+    struct history_selection selection;
+    struct sonde_diag diag = {0};
+    sonde_err err =
+        history_selection_read(&query, request->selection, "selection", &selection, &diag);
+    if (!err) {
+        must(selection.query.from_unix_s >= 0 && selection.query.until_unix_s >= 0);
+        must(strlen(selection.query.service) <= STORE_MAX_TEXT && selection.query.event[0]);
+    }
+    must(err == SONDE_OK || diag.text[0]);
+    history_selection_finish(&selection);
+}
+
 static void check_request(const struct rpc_method *method, const void *request) {
     const ProtobufCMessageDescriptor *type = method->request;
     if (type == &sonde__v1__capture_cpu_request__descriptor)
@@ -92,6 +108,8 @@ static void check_request(const struct rpc_method *method, const void *request) 
         check_symbolize(request);
     else if (type == &sonde__v1__get_command_line_request__descriptor)
         check_selector(request);
+    else if (type == &sonde__v1__query_profile_request__descriptor)
+        check_selection(request);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
