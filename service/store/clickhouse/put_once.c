@@ -228,7 +228,7 @@ static sonde_err put_shard(struct fleet *fleet, uint32_t shard, const struct has
         if (!err || err == SONDE_OUT_OF_MEMORY)
             return err;
         struct sonde_diag away = {0};
-        if (settle(fleet, shard, &away) == SONDE_OK)
+        if (own->unsettled[0] && settle(fleet, shard, &away) == SONDE_OK)
             continue;
         if (!fleet_next_replica(fleet, shard))
             return err;

@@ -212,8 +212,8 @@ static sonde_err read_version(struct fleet *fleet, size_t server, struct sonde_d
 }
 
 static sonde_err prepare_server(struct fleet *fleet, size_t server, struct sonde_diag *diag) {
-    sonde_err err = read_version(fleet, server, diag);
-    if (!err && fleet_is_cluster(fleet))
+    sonde_err err = SONDE_OK;
+    if (fleet_is_cluster(fleet))
         err = find_shard(fleet, server, diag);
     if (!err)
         err = create_database(fleet, server, diag);
@@ -221,7 +221,8 @@ static sonde_err prepare_server(struct fleet *fleet, size_t server, struct sonde
 }
 
 bool fleet_find_shard(struct fleet *fleet, size_t server) {
-    return prepare_server(fleet, server, NULL) == SONDE_OK;
+    return read_version(fleet, server, NULL) == SONDE_OK &&
+           prepare_server(fleet, server, NULL) == SONDE_OK;
 }
 
 /* A server that does not answer is left for later: its shard's other replicas do. */
@@ -230,12 +231,15 @@ sonde_err fleet_prepare(struct fleet *fleet, struct sonde_diag *diag) {
     fleet->shard_count = 1;
     for (size_t i = 0; i < fleet->server_count; i++) {
         fleet->servers[i].shard = fleet_is_cluster(fleet) ? FLEET_NO_SHARD : 0;
-        sonde_err err = prepare_server(fleet, i, diag);
-        if (err && err != SONDE_UNAVAILABLE)
-            return err;
+        sonde_err err = read_version(fleet, i, diag);
+        if (err == SONDE_UNAVAILABLE)
+            continue;
         if (!err)
-            fleet->read_server = i;
-        prepared += !err;
+            err = prepare_server(fleet, i, diag);
+        if (err)
+            return err;
+        fleet->read_server = i;
+        prepared++;
     }
     for (uint32_t shard = 0; shard < fleet->shard_count && prepared; shard++) {
         size_t i = 0;

@@ -202,9 +202,11 @@ sonde_err fleet_unnamed(struct store *store, size_t limit, struct sonde_arena *a
     struct sonde_buf sql = {0}, answer = {0};
     struct text_map map;
     text_map_init(&map, arena);
-    sonde_buf_printf(&sql,
-                     "SELECT frame, build_id, module, address, kind FROM frames WHERE frame NOT IN "
-                     "(SELECT frame FROM symbols%s) ORDER BY first_seen DESC, frame LIMIT %zu",
+    sonde_buf_puts(&sql,
+                   "SELECT frame, build_id, module, address, kind FROM frames WHERE frame NOT "
+                   "IN (SELECT frame FROM ");
+    sql_name(&sql, fleet->settings.database); /* other shards have another default */
+    sonde_buf_printf(&sql, ".symbols%s) ORDER BY first_seen DESC, frame LIMIT %zu",
                      fleet_local(fleet), limit);
     sonde_err err = fleet_query(fleet, &sql, NULL, &answer, diag);
     struct row_binary rows = row_binary_of(&answer);

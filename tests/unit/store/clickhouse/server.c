@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/store/clickhouse/server.h"
 
-#include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +20,14 @@
 
 bool server_is_installed(void) {
     return access(PROGRAM, X_OK) == 0;
+}
+
+/* Benches have no test that could fail. */
+static void demand(bool is_true, const struct server *server, const char *what) {
+    if (is_true)
+        return;
+    fprintf(stderr, "%s: see %s\n", what, server->folder);
+    exit(1);
 }
 
 static int bind_port(int port) {
@@ -46,7 +55,7 @@ static void write_file(const struct server *server, const char *name, const char
     va_list arguments;
     snprintf(path, sizeof path, "%s/%s", server->folder, name);
     FILE *file = fopen(path, "w");
-    CHECK(file);
+    demand(file, server, "a file cannot be written");
     va_start(arguments, format);
     vfprintf(file, format, arguments);
     va_end(arguments);
@@ -56,11 +65,11 @@ static void write_file(const struct server *server, const char *name, const char
 void server_configure(struct server *server, const char *extra) {
     char path[300];
     temporary_template(server->folder, sizeof server->folder);
-    CHECK(mkdtemp(server->folder));
+    demand(mkdtemp(server->folder), server, "a folder cannot be created");
     snprintf(path, sizeof path, "%s/tmp", server->folder);
     mkdir(path, 0700);
-    server->http_port = server_free_port();
-    server->tcp_port = server_free_port();
+    server->http_port = server->http_port ? server->http_port : server_free_port();
+    server->tcp_port = server->tcp_port ? server->tcp_port : server_free_port();
     server->interserver_port = server_free_port();
     write_file(server, "config.xml",
                "<yandex><logger><level>warning</level><log>%s/log</log><errorlog>%s/errors"
@@ -119,11 +128,10 @@ void server_start(struct server *server) {
     for (int i = 0; i < 6000 && !answers(server->http_port); i++) {
         int status;
         if (waitpid(server->pid, &status, WNOHANG) == server->pid)
-            check_fail(__FILE__, __LINE__, "clickhouse-server ended: see %s/errors",
-                       server->folder);
+            demand(false, server, "clickhouse-server ended");
         nanosleep(&pause, NULL);
     }
-    CHECK(answers(server->http_port));
+    demand(answers(server->http_port), server, "clickhouse-server does not answer");
 }
 
 void server_kill(struct server *server) {
