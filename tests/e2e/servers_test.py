@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real servers under load, sampled at 999 Hz: no sample is lost, no stack is cut short, and the sum of the samples agrees with
-the CPU clock."""
+the CPU clock. redis is recorded at the same time."""
 
+import json
 import os
 import re
 import shutil
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.request
 
@@ -64,13 +66,31 @@ def check_nothing_is_lost(said, least_seconds, least_share=97):
     assert least_share <= float(share) <= 103, said
 
 
+def tracing(server, service):
+    """DeepFlow's tree of what was recorded, root first; an empty list if that is nothing."""
+    query = {"app_service": service, "profile_language_type": "eBPF", "profile_event_type": "on-cpu", "tag_filter": "",
+             "time_start": int(time.time()) - 900, "time_end": int(time.time())}
+    status, _, body = server.get("/v1/profile/ProfileTracing", method="POST", body=json.dumps(query))
+    check.equal(status, 200, body)
+    return json.loads(body)["result"]
+
+
 def test_redis():
     need("redis-benchmark")
     port = str(free_port())
     command = (need("redis-server"), "--port", port, "--save", "", "--dir", stack.WORK)
     load = ("redis-benchmark", "-p", port, "-q", "-l", "-t", "set,get,lpush", "-c", "20", "-P", "16")
-    with stack.Server(*command, ready="Ready to accept connections") as server, stack.Load(*load):
+    with stack.Server(*command, flags=("--history",), ready="Ready to accept connections") as server, stack.Load(*load):
         check_nothing_is_lost(comments(server, "redis"), 0.3)
+        tree = check.until(lambda: tracing(server, "redis-server"), 60, "a recorded window")
+        check.equal(sum(node["self_value"] for node in tree), tree[0]["total_value"])
+        check.contains(" ".join(node["profile_location_str"] for node in tree), "processCommand")
+        host = check.until(lambda: tracing(server, "Total"), 60, "the CPU time of all processes")
+        check.contains([node["profile_location_str"] for node in host], "[p] redis-server")
+        # The command of DeepFlow's document has malformed JSON.
+        status, _, body = server.get("/v1/profile/ProfileTracing", method="POST", body='{"tag_filter: "", "time_start": 1}')
+        check.equal((status, json.loads(body)["OPT_STATUS"]), (400, "INVALID_POST_DATA"))
+        check.contains(body.decode(), "malformed JSON at byte ")
 
 
 HAPROXY = """global
