@@ -97,6 +97,8 @@ static sonde_err add_sample(struct draw_tree *tree, const struct draw_frames *fr
     if (err)
         return err;
     struct draw_node *leaf = draw_tree_node(tree, node);
+    if (options->leaves)
+        options->leaves[index] = node;
     leaf->self = draw_add(leaf->self, value_of(options, &sample, options->type_index));
     leaf->base = draw_add(leaf->base, value_of(options, &sample, options->base_index));
     if (options->memory)

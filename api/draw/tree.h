@@ -47,6 +47,7 @@ struct draw_tree_options {
     bool merge_threads;
     bool no_negatives;                      /* negative values count as 0 */
     const struct sonde_memory_pair *memory; /* NULL: leave draw_node.sampled 0 */
+    uint32_t *leaves; /* if not NULL, receives the last node of each of the profile's samples */
 };
 
 SONDE_MUST_USE sonde_err draw_tree_build(const struct sonde_profile *profile,

@@ -120,6 +120,8 @@ def test_record_writes_every_format_by_its_extension():
             body = result.read()
         assert body.startswith(start or b""), body[:40]
         assert len(body) > 100, body
+        if extension == ".firefox.json":
+            check.contains(body.decode(), "Each sample is in the 20 ms in which it was taken.")
         if extension not in (".prof", ".pb.gz"):
             assert b"match_rules" in body
     assert b"match_rules" in gzip.open(PATH + ".pb.gz").read()

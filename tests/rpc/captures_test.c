@@ -275,6 +275,21 @@ TEST(the_timeline_of_a_saved_capture_adds_up_to_its_time) {
     setup_end(&setup);
 }
 
+TEST(a_saved_capture_for_firefox_has_the_times_of_its_samples) {
+    Sonde__V1__CaptureAllocsRequest allocs = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;
+    setup_begin(&setup);
+    capture(true, "");
+    CHECK_INT(get(1, SONDE__V1__FORMAT__FIREFOX, NULL), ==, SONDE_OK);
+    CHECK(strstr(got.bytes.data, "\"time\":[0.000000,20.000000,40.000000]") != NULL);
+    CHECK(strstr(got.bytes.data, "\"weight\":[10.000000,10.000000,10.000000]") != NULL);
+    allocs.duration_ms = 10;
+    allocs.keep = true;
+    CHECK_INT(stream(&client_capture_allocs, &allocs, NULL), ==, SONDE_OK);
+    CHECK_INT(get(2, SONDE__V1__FORMAT__FIREFOX, NULL), ==, SONDE_OK);
+    CHECK(strstr(got.bytes.data, "does not have the times") != NULL);
+    setup_end(&setup);
+}
+
 TEST(timelines_that_cannot_be_are_refused) {
     Sonde__V1__CaptureTimeline *answer = NULL;
     Sonde__V1__CaptureAllocsRequest allocs = SONDE__V1__CAPTURE_ALLOCS_REQUEST__INIT;

@@ -261,7 +261,7 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
         err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
     if (!err) {
         spec.result_by_ns = rpc_call_deadline_ns(call);
-        spec.has_timeline = request->keep;
+        spec.has_timeline = request->keep || capture->rendering.format == SONDE_FORMAT_FIREFOX;
         rpc_call_note(call, " target=%s pid=%d hz=%u",
                       rpc_text(rpc_call_arena(call), spec.target.name), (int)spec.target.pid,
                       spec.frequency_hz);

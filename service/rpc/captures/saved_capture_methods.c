@@ -10,6 +10,7 @@
 
 #include "api/draw/diff.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -136,11 +137,24 @@ static void count_range(struct viewing *viewing, const struct sonde_profile *pro
     viewing->duration_ms = (uint32_t)(sonde_profile_info(profile)->duration_ns / 1000000);
 }
 
+/* Firefox's format has the times of the samples, if the capture has them. */
+static sonde_err read_capture(struct viewing *viewing, struct sonde_profile **profile) {
+    bool is_whole = !viewing->range.from_ms && !viewing->range.until_ms;
+    bool is_timed =
+        is_whole && viewing->base_fd < 0 && viewing->rendering.format == SONDE_FORMAT_FIREFOX;
+    if (is_timed && viewing->metadata->timeline_bytes &&
+        saved_capture_read_timeline(viewing->fd, profile, NULL) == SONDE_OK)
+        return SONDE_OK;
+    if (is_timed && lseek(viewing->fd, 0, SEEK_SET) < 0) /* the bins may be too many to be kept */
+        return sonde_fail_os(&viewing->diag, errno, "the capture cannot be read");
+    return saved_capture_read_range(viewing->fd, viewing->range, profile, &viewing->diag);
+}
+
 static void draw(struct rpc_job *job) {
     struct viewing *viewing = container_of(job, struct viewing, job);
     struct sonde_profile *profile;
     viewing->drawn.limit = RPC_MAX_RESULT_BYTES;
-    viewing->err = saved_capture_read_range(viewing->fd, viewing->range, &profile, &viewing->diag);
+    viewing->err = read_capture(viewing, &profile);
     if (!viewing->err)
         count_range(viewing, profile);
     if (!viewing->err)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/draw/diff.h"
+#include "api/profile/timeline.h"
 #include "tests/unit/check.h"
 #include "tests/unit/draw/fixture.h"
 
@@ -282,4 +283,37 @@ TEST(draw_difference_of_growth_or_for_other_viewers_has_one_value) {
     text = difference(SONDE_FORMAT_DEEPFLOW_TREE, false);
     CHECK_STR(text, "[]");
     free(text);
+}
+
+/* Two stacks: 3 samples of 30,000,001 ns in all in the bins 2, 4 and 4, one of 5 ms in bin 4. */
+static struct sonde_profile *timed(void) {
+    const struct sonde_value_type types[] = {{"samples", "count"}, {"cpu", "nanoseconds"}};
+    static const struct sonde_timeline_entry entries[] = {{0, 2, 1}, {0, 4, 2}, {1, 4, 1}};
+    struct sonde_profile *profile = sonde_profile_create(types, 2, 0);
+    for (uint32_t i = 0; i < 2; i++) {
+        const int64_t values[] = {i ? 1 : 3, i ? 5000000 : 30000001};
+        struct sonde_location location = {.address = 16 + i};
+        uint32_t id;
+        CHECK_INT(sonde_profile_add_location(profile, &location, &id), ==, SONDE_OK);
+        struct sonde_sample sample = {.locations = &id, .location_count = 1, .values = values};
+        CHECK_INT(sonde_profile_add_sample(profile, &sample), ==, SONDE_OK);
+    }
+    struct sonde_timeline *timeline = calloc(1, sizeof *timeline);
+    timeline->entries = malloc(sizeof entries);
+    memcpy(timeline->entries, entries, sizeof entries);
+    timeline->count = 3;
+    sonde_profile_set_timeline(profile, timeline);
+    return profile;
+}
+
+TEST(draw_firefox_places_samples_in_their_bins) {
+    struct sonde_profile *profile = timed();
+    struct sonde_buf out = {0};
+    CHECK_INT(sonde_draw(profile, SONDE_FORMAT_FIREFOX, NULL, &out, NULL), ==, SONDE_OK);
+    CHECK(strstr(out.data, "\"samples\":{\"length\":3,\"weightType\":\"tracing-ms\","
+                           "\"stack\":[0,0,1],\n\"time\":[40.000000,80.000000,90.000000],\n"
+                           "\"weight\":[10.000000,20.000001,5.000000]}") != NULL);
+    CHECK(strstr(out.data, "Each sample is in the 20 ms in which it was taken.") != NULL);
+    sonde_buf_finish(&out);
+    sonde_profile_destroy(profile);
 }
