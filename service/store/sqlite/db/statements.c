@@ -48,6 +48,9 @@ static const char *const sql[STATEMENT_COUNT] = {
     [TEXT_READ] = "SELECT body FROM text WHERE number = ?1",
     [FRAME_FIND] = "SELECT number, module, address, kind, version, lines, id FROM frame "
                    "WHERE id = ?1",
+    [FRAME_NUMBER] = "SELECT number FROM frame WHERE id = ?1",
+    [FRAME_READ] = "SELECT number, module, address, kind, version, lines, id FROM frame "
+                   "WHERE number = ?1",
     [FRAME_ADD] = "INSERT INTO frame (id) VALUES (?1)",
     [FRAME_DEFINE] = "UPDATE frame SET module = ?2, address = ?3, kind = ?4, version = ?5, "
                      "lines = ?6 WHERE number = ?1",

@@ -33,6 +33,8 @@ enum statement {
     TEXT_ADD,
     TEXT_READ,
     FRAME_FIND,
+    FRAME_NUMBER,
+    FRAME_READ,
     FRAME_ADD,
     FRAME_DEFINE,
     FRAME_RENAME,

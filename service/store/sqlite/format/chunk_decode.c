@@ -139,7 +139,8 @@ bool chunk_decode(struct chunk *chunk, struct sonde_slice bytes, bool with_rows)
     if (reader.failed ||
         !array_reserve(&chunk->windows, &chunk->window_capacity, count, sizeof *chunk->windows))
         return false;
-    memset(chunk->windows, 0, count * sizeof *chunk->windows);
+    if (count)
+        memset(chunk->windows, 0, count * sizeof *chunk->windows);
     chunk->window_count = count;
     if (read_columns(chunk, &reader) != rows)
         return false;
