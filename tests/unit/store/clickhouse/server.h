@@ -18,8 +18,8 @@ struct server {
 bool server_is_installed(void);
 /* A free port of 127.0.0.1. */
 int server_free_port(void);
-/* Writes the configuration. Ports that are 0 are chosen. extra is XML inside <yandex>, for clusters;
- * may be "". */
+/* Writes the configuration. Ports that are 0 are chosen. extra is XML inside <yandex>, for
+ * clusters; it may be "". */
 void server_configure(struct server *server, const char *extra);
 /* Starts a configured server, and returns when it answers. */
 void server_start(struct server *server);
