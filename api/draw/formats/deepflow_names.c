@@ -109,6 +109,12 @@ static void put_unnamed(struct sonde_buf *out, const struct sonde_location *loca
     sonde_buf_puts(out, has_brackets ? "" : "]");
 }
 
+/* "[redis-server]+0x64da0", the symbolizer's name for a function of a stripped file. */
+static bool is_place(const char *name) {
+    const char *offset = name[0] == '[' ? strstr(name, "]+0x") : NULL;
+    return offset && !offset[4 + strspn(offset + 4, "0123456789abcdef")];
+}
+
 void deepflow_put_line(struct sonde_buf *out, const struct sonde_profile *profile,
                        const struct sonde_location *location, uint32_t line) {
     const char *path = path_of(profile, location), *name = "";
@@ -119,7 +125,7 @@ void deepflow_put_line(struct sonde_buf *out, const struct sonde_profile *profil
         if (!name[0])
             name = sonde_profile_text(profile, function->system_name);
     }
-    if (name[0])
+    if (name[0] && !(is_place(name) && path[0]))
         deepflow_put_name(out, prefix_of(location->kind, path), name);
     else
         put_unnamed(out, location, path);

@@ -177,6 +177,8 @@ TEST(frames_are_named_as_documented) {
                         at(&build, SONDE_FRAME_LIBRARY, library, 0x7f0000000001, "read"),
                         at(&build, SONDE_FRAME_LIBRARY, library, 0x7f0000000002, NULL),
                         at(&build, SONDE_FRAME_JIT, jit, 0x7f3000000001, NULL),
+                        at(&build, SONDE_FRAME_APPLICATION, program, 0x402000, "[program]+0x64da0"),
+                        at(&build, SONDE_FRAME_UNKNOWN, 0, 0x5678, "[heap]+0x10"),
                         at(&build, SONDE_FRAME_LIBRARY, vdso, 0x7f4000000001, NULL),
                         at(&build, SONDE_FRAME_UNKNOWN, 0, 0x3932388, NULL),
                         at(&build, SONDE_FRAME_NOTE, 0, 0, "[truncated]"),
@@ -190,6 +192,8 @@ TEST(frames_are_named_as_documented) {
                                         "[l] read",
                                         "[/lib/x86_64-linux-gnu/libc.so.6]",
                                         "[/tmp/perf-29887.map]",
+                                        "[/usr/bin/program]",
+                                        "[heap]+0x10",
                                         "[vdso]",
                                         "[unknown] 0x0000000003932388",
                                         "[truncated]",
@@ -202,7 +206,7 @@ TEST(frames_are_named_as_documented) {
         snprintf(quoted, sizeof quoted, "{\"profile_location_str\":\"%s\",", names[i]);
         CHECK(strstr(document, quoted) != NULL);
     }
-    CHECK_INT(nodes_in(document), ==, 14);
+    CHECK_INT(nodes_in(document), ==, 16);
     free(document);
 }
 
