@@ -21,12 +21,19 @@ void chunk_finish(struct chunk *chunk) {
     *chunk = (struct chunk){0};
 }
 
+/* Room for one more; the arrays are then never NULL. */
+static bool reserve_one(struct chunk *chunk) {
+    chunk->failed = chunk->failed ||
+                    !array_reserve(&chunk->windows, &chunk->window_capacity,
+                                   chunk->window_count + 1, sizeof *chunk->windows) ||
+                    !array_reserve(&chunk->rows, &chunk->row_capacity, chunk->row_count + 1,
+                                   sizeof *chunk->rows);
+    return !chunk->failed;
+}
+
 void chunk_add_window(struct chunk *chunk, const struct chunk_window *window) {
-    if (chunk->failed || !array_reserve(&chunk->windows, &chunk->window_capacity,
-                                        chunk->window_count + 1, sizeof *chunk->windows)) {
-        chunk->failed = true;
+    if (!reserve_one(chunk))
         return;
-    }
     struct chunk_window *added = &chunk->windows[chunk->window_count++];
     *added = *window;
     added->first_row = (uint32_t)chunk->row_count;
@@ -35,11 +42,8 @@ void chunk_add_window(struct chunk *chunk, const struct chunk_window *window) {
 }
 
 void chunk_add_row(struct chunk *chunk, uint32_t stack, uint32_t thread, int64_t value) {
-    if (chunk->failed || !array_reserve(&chunk->rows, &chunk->row_capacity, chunk->row_count + 1,
-                                        sizeof *chunk->rows)) {
-        chunk->failed = true;
+    if (!reserve_one(chunk))
         return;
-    }
     chunk->rows[chunk->row_count++] = (struct chunk_row){stack, thread, value};
     struct chunk_window *window = &chunk->windows[chunk->window_count - 1];
     window->row_count++;

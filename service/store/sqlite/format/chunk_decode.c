@@ -46,6 +46,8 @@ static void read_shapes(struct chunk *chunk, struct varint_reader *reader) {
     for (size_t i = 0; i < chunk->window_count; i++) {
         if (varint_get_max(reader, 1))
             read_shape(reader, &shape);
+        if (!(shape.weight > 0)) /* the first window has a shape */
+            reader->failed = true;
         chunk->windows[i].length_s = shape.length_s;
         chunk->windows[i].period_ns = shape.period_ns;
         chunk->windows[i].weight = shape.weight;
@@ -112,7 +114,7 @@ static void read_values(struct chunk *chunk, struct varint_reader *reader) {
 
 static void read_rows(struct chunk *chunk, struct varint_reader *reader, uint64_t count) {
     if (reader->failed || count > (uint64_t)(reader->end - reader->at) / 3 ||
-        !array_reserve(&chunk->rows, &chunk->row_capacity, count, sizeof *chunk->rows)) {
+        !array_reserve(&chunk->rows, &chunk->row_capacity, count + 1, sizeof *chunk->rows)) {
         reader->failed = true;
         return;
     }
@@ -137,10 +139,9 @@ bool chunk_decode(struct chunk *chunk, struct sonde_slice bytes, bool with_rows)
     size_t count = varint_get_count(&reader, 8); /* a window takes 9 bytes at least */
     uint64_t rows = varint_get(&reader);
     if (reader.failed ||
-        !array_reserve(&chunk->windows, &chunk->window_capacity, count, sizeof *chunk->windows))
+        !array_reserve(&chunk->windows, &chunk->window_capacity, count + 1, sizeof *chunk->windows))
         return false;
-    if (count)
-        memset(chunk->windows, 0, count * sizeof *chunk->windows);
+    memset(chunk->windows, 0, count * sizeof *chunk->windows);
     chunk->window_count = count;
     if (read_columns(chunk, &reader) != rows)
         return false;

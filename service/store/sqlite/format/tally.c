@@ -197,7 +197,8 @@ bool tally_decode(struct tally *tally, struct sonde_slice bytes) {
 static uint64_t expected_of(const struct tally_entry *entry) {
     double mean_s = entry->windows ? (double)entry->covered_s / (double)entry->windows : 0;
     double span_s = (double)entry->last_unix_s - (double)entry->first_unix_s;
-    uint64_t expected = mean_s > 0 ? (uint64_t)(span_s / mean_s + 0.5) : 0;
+    double exact = mean_s > 0 ? span_s / mean_s + 0.5 : 0;
+    uint64_t expected = exact < 1e15 ? (uint64_t)exact : 0; /* a damaged tally */
     return expected > entry->windows ? expected : entry->windows;
 }
 
@@ -209,7 +210,9 @@ void tally_report(struct tally *tally, bool is_state, struct store_merge *merge)
         merge->windows_expected += is_state ? entry->windows : expected_of(entry);
         merge->samples += entry->samples;
         merge->dropped += entry->dropped;
-        merge->covered_ns += (int64_t)(entry->covered_s * NS_PER_S);
+        bool fits = entry->covered_s < INT64_MAX / NS_PER_S;
+        merge->covered_ns =
+            chunk_add(merge->covered_ns, fits ? (int64_t)entry->covered_s * NS_PER_S : INT64_MAX);
     }
     for (size_t i = 0; i < tally->span_count; i++)
         merge->wall_ns =
