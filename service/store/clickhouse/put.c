@@ -70,18 +70,40 @@ static size_t count_rows(const void *item) {
     return ((const struct store_window *)item)->row_count;
 }
 
+/* Appends a number of each row, ordered by thread: equal thread keys behind each other take almost
+ * no space on the server's disk. */
+static void put_by_thread(struct sonde_buf *block, const struct store_window *window,
+                          uint64_t (*number)(const struct store_window *, uint32_t row)) {
+    size_t next[STORE_MAX_THREADS + 1] = {0};
+    char *to = sonde_buf_extend(block, window->row_count * sizeof(uint64_t));
+    for (uint32_t i = 0; i < window->row_count; i++)
+        next[window->thread[i] + 1]++;
+    for (size_t i = 1; i < STORE_MAX_THREADS; i++)
+        next[i] += next[i - 1];
+    for (uint32_t i = 0; i < window->row_count && to; i++) {
+        uint64_t value = number(window, i);
+        memcpy(to + next[window->thread[i]]++ * sizeof value, &value, sizeof value);
+    }
+}
+
+static uint64_t stack_of(const struct store_window *window, uint32_t row) {
+    return window->stack[row];
+}
+
 static void put_row_stacks(struct sonde_buf *block, const void *item) {
-    const struct store_window *window = item;
-    sonde_buf_append(block, window->stack, window->row_count * sizeof *window->stack);
+    put_by_thread(block, item, stack_of);
 }
 
 static void put_row_threads(struct sonde_buf *block, const void *item) {
     const struct store_window *window = item;
-    uint64_t keys[STORE_MAX_THREADS];
-    for (uint32_t i = 0; i < window->thread_count; i++)
-        keys[i] = sql_thread_key(window->threads[i]);
+    uint32_t rows[STORE_MAX_THREADS] = {0};
     for (uint32_t i = 0; i < window->row_count; i++)
-        sonde_buf_append(block, &keys[window->thread[i]], sizeof *keys);
+        rows[window->thread[i]]++;
+    for (uint32_t i = 0; i < window->thread_count; i++) {
+        uint64_t key = sql_thread_key(window->threads[i]);
+        while (rows[i]-- > 0)
+            sonde_buf_append(block, &key, sizeof key);
+    }
 }
 
 static int64_t weighted(int64_t value, double weight) {
@@ -91,12 +113,12 @@ static int64_t weighted(int64_t value, double weight) {
     return product >= 0x1p63 ? INT64_MAX : product <= -0x1p63 ? INT64_MIN : (int64_t)product;
 }
 
+static uint64_t value_of(const struct store_window *window, uint32_t row) {
+    return (uint64_t)weighted(window->value[row], window->weight);
+}
+
 static void put_row_values(struct sonde_buf *block, const void *item) {
-    const struct store_window *window = item;
-    for (uint32_t i = 0; i < window->row_count; i++) {
-        int64_t value = weighted(window->value[i], window->weight);
-        sonde_buf_append(block, &value, sizeof value);
-    }
+    put_by_thread(block, item, value_of);
 }
 
 static const struct native_column window_columns[] = {
