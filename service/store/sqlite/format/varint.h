@@ -50,7 +50,11 @@ static inline uint64_t varint_get_max(struct varint_reader *reader, uint64_t max
 
 /* The number of items that follow, of at least item_bytes each: so many fit into the rest. */
 static inline size_t varint_get_count(struct varint_reader *reader, size_t item_bytes) {
-    return varint_get_max(reader, (size_t)(reader->end - reader->at) / item_bytes);
+    uint64_t count = varint_get(reader);
+    if (count <= (size_t)(reader->end - reader->at) / item_bytes)
+        return count;
+    reader->failed = true;
+    return 0;
 }
 
 /* Borrowed bytes that their length precedes. */
