@@ -17,11 +17,11 @@
 
 struct fleet_server {
     struct http_server *http;
-    uint32_t shard; /* from 0; FLEET_NO_SHARD = not known yet */
+    _Atomic uint32_t shard; /* from 0; FLEET_NO_SHARD = not known yet */
 };
 
 struct fleet_shard {
-    size_t server; /* that takes the inserts at the moment */
+    _Atomic size_t server; /* that takes the inserts at the moment; changed by puts only */
     /* An insert whose outcome is unknown, and that may still be running on `server`. */
     char unsettled[40];
     bool is_fresh; /* `server` has not been asked yet whether it has all that others wrote */
@@ -36,7 +36,7 @@ struct fleet {
     struct fleet_server servers[HTTP_MAX_SERVERS];
     size_t server_count;
     struct fleet_shard shards[HTTP_MAX_SERVERS];
-    uint32_t shard_count;
+    _Atomic uint32_t shard_count;
     uint32_t version; /* of the first server: 18016 = 18.16 */
     struct text_cache *cache;
     struct lock put_lock; /* one put at a time: it asks what exists, then inserts */
