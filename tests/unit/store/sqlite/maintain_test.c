@@ -4,6 +4,8 @@
 #include "tests/unit/check.h"
 #include "tests/unit/store/sqlite/scene.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -188,6 +190,46 @@ TEST(many_label_sets_are_kept_apart) {
         CHECK_INT(merge.windows, ==, 11);
         CHECK_INT(scene_total(&merge), ==, 11000);
         maintain(HOUR + 8000);
+    }
+    scene_close(&scene);
+}
+
+static _Atomic bool is_done;
+static _Atomic uint64_t acknowledged;
+
+/* Asks until the writer is done; every answer must have what was acknowledged before. */
+static void *ask(void *unused) {
+    const char *failure = NULL;
+    while (!is_done && !failure) {
+        struct sonde_arena arena = {0};
+        struct store_query query = scene_query(HOUR, HOUR + 86400);
+        struct store_merge merge;
+        uint64_t before = acknowledged;
+        if (scene.store->ops->merge(scene.store, &query, &arena, &merge, NULL))
+            failure = "a query failed";
+        else if (merge.windows < before || scene_total(&merge) != (int64_t)merge.windows * 1000000)
+            failure = "a query missed a window";
+        sonde_arena_finish(&arena);
+    }
+    return (void *)(uintptr_t)failure;
+}
+
+TEST(queries_see_what_was_acknowledged_while_others_put_and_maintain) {
+    pthread_t threads[6];
+    scene_open(&scene);
+    for (int i = 0; i < 6; i++)
+        CHECK(pthread_create(&threads[i], NULL, ask, NULL) == 0);
+    for (uint64_t seq = 0; seq < 60; seq++) {
+        scene_put(&scene, &(struct spec){.seq = seq, .begin = HOUR + 100 * (int64_t)seq});
+        acknowledged = seq + 1;
+        if (seq % 20 == 19)
+            maintain(HOUR + 100 * (int64_t)seq + 200);
+    }
+    is_done = true;
+    for (int i = 0; i < 6; i++) {
+        void *failure;
+        CHECK(pthread_join(threads[i], &failure) == 0);
+        CHECK(failure == NULL);
     }
     scene_close(&scene);
 }
