@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#define LAST_TIME    7258118400 /* the year 2200, in seconds */
 #define TALLY_FORMAT 1
 #define MANY_SPANS   65536 /* sorted and joined when there are so many */
 #define NS_PER_S     1000000000
@@ -156,9 +157,13 @@ void tally_encode(struct tally *tally, struct sonde_buf *buf) {
     }
 }
 
-/* A time up to the year 2200, in seconds. */
 static int64_t read_time(struct varint_reader *reader) {
-    return (int64_t)varint_get_max(reader, 7258118400);
+    return (int64_t)varint_get_max(reader, LAST_TIME);
+}
+
+/* The end of what begins at `begin`. */
+static int64_t read_end(struct varint_reader *reader, int64_t begin) {
+    return begin + (int64_t)varint_get_max(reader, (uint64_t)(LAST_TIME - begin));
 }
 
 static void read_entry(struct tally *tally, struct varint_reader *reader) {
@@ -168,7 +173,7 @@ static void read_entry(struct tally *tally, struct varint_reader *reader) {
     read.dropped = varint_get(reader);
     read.covered_s = varint_get(reader);
     read.first_unix_s = read_time(reader);
-    read.last_unix_s = read.first_unix_s + read_time(reader);
+    read.last_unix_s = read_end(reader, read.first_unix_s);
     read.sum = varint_get_signed(reader);
     struct tally_entry *entry = reader->failed ? NULL : entry_of(tally, 0, read.labels);
     if (entry)
@@ -185,7 +190,7 @@ bool tally_decode(struct tally *tally, struct sonde_slice bytes) {
     size_t spans = varint_get_count(&reader, 2);
     for (size_t i = 0; i < spans && !reader.failed; i++) {
         int64_t begin = read_time(&reader);
-        add_span(tally, begin, begin + read_time(&reader));
+        add_span(tally, begin, read_end(&reader, begin));
     }
     size_t count = varint_get_count(&reader, 8);
     for (size_t i = 0; i < count && !reader.failed; i++)
