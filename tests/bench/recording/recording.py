@@ -78,16 +78,17 @@ def target_cost(table, rounds, requests):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--targets", type=int, default=20)
-    parser.add_argument("--seconds", type=int, default=30)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=30, help="for which sonded is measured; 0 = not at all")
+    parser.add_argument("--rounds", type=int, default=5, help="for which a target is measured; 0 = not at all")
     parser.add_argument("--requests", type=int, default=100000, help="100,000 take about 6 s of CPU time")
     parser.add_argument("--out", default="")
     options = parser.parse_args()
     stack.install()
     table = peers.Table("recording", options.out)
-    for words in (("--history",), ("--history", "--history-off-cpu-ms", "50"), ()):
+    for words in (("--history",), ("--history", "--history-off-cpu-ms", "50"), ()) if options.seconds else ():
         service_cost(table, options.targets, options.seconds, *words)
-    target_cost(table, options.rounds, options.requests)
+    if options.rounds:
+        target_cost(peers.Table("recording", options.out), options.rounds, options.requests)
     for words in ((), ("1500", "100"), ("5000", "100")):
         subprocess.run(["tests/bench/recording/totals_bench", *words], check=True)
 
