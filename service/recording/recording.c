@@ -88,6 +88,9 @@ static bool put(struct recording *recording, size_t item_count) {
     bool goes_on = true;
     int64_t pause_s = RECORDING_RETRY_S;
     sonde_err err = store_put(recording->options.store, &batch, &result, &diag);
+    bool was_away = err == SONDE_UNAVAILABLE;
+    if (was_away)
+        log_line(recording, "history: windows wait in memory: ", sonde_diag_text(&diag, err));
     while (err == SONDE_UNAVAILABLE && goes_on) {
         set_trouble(recording, sonde_diag_text(&diag, err));
         goes_on = wait_until(recording, now_ns(CLOCK_REALTIME) + pause_s * NS_PER_S);
@@ -96,6 +99,8 @@ static bool put(struct recording *recording, size_t item_count) {
         err = store_put(recording->options.store, &batch, &result, &diag);
     }
     if (!err) {
+        if (was_away)
+            log_line(recording, "history: windows are stored again", "");
         set_trouble(recording, "");
         return true;
     }

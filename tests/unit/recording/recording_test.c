@@ -98,9 +98,11 @@ TEST(a_store_that_is_away_for_a_moment_loses_and_doubles_nothing) {
     for (int i = 0; i < 3000 && !state().trouble[0]; i++)
         pause_ms(10);
     CHECK_STR(state().trouble, "the fake store fails");
+    CHECK_STR(logged, "history: windows wait in memory: the fake store fails");
     for (int i = 0; i < 3000 && state().trouble[0]; i++)
         pause_ms(10);
     CHECK_STR(state().trouble, "");
+    CHECK_STR(logged, "history: windows are stored again");
     finish();
     CHECK_NEAR((double)stored_ns(), 1000.0 * MS, 60.0 * MS);
     CHECK_INT(state().lost_windows, ==, 0);
