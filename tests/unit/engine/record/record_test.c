@@ -138,7 +138,6 @@ TEST(a_recording_takes_no_place_and_is_not_counted) {
     CHECK_INT(counters.streams_running, ==, 0);
     free(targets);
     finish(&scene, recorder);
-    engine_counters(scene.engine, &counters);
 }
 
 TEST(a_recordings_limit_slows_the_recording_but_no_capture) {
