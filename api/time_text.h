@@ -3,8 +3,9 @@
  * Moments as people write them in options and query parameters:
  *
  *     now, -90s, -15m, -1h30m, -7d, -2w      relative to now; also now-1h
- *     1763869322, 1763869322.5               Unix seconds; from 12 digits on milli-, from 15 on
- *                                            micro-, from 18 on nanoseconds
+ *     1763869322, 1763869322.5               Unix seconds; a number of 12 to 14 digits is read as
+ *                                            milliseconds, of 15 to 17 as microseconds, and a
+ *                                            longer one as nanoseconds
  *     2025-11-23T03:42:02Z                   RFC 3339, with a fraction or an offset if need be
  *
  * Any thread. */

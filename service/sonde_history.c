@@ -1,23 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * sonde-history: the History service by itself, over a store for many machines. Signals are blocked
- * before any other thread starts, so that only the main thread receives them. */
-#include "api/confine.h"
+ * sonde-history: the History service by itself, over a store for many machines. */
 #include "api/exit_watchdog.h"
 #include "api/options.h"
 #include "api/paths.h"
 #include "service/keep_text.h"
 #include "service/maintenance.h"
 #include "service/rpc/core/server.h"
+#include "service/serve.h"
 #include "service/store/open.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-
-#define DEFAULT_GRACE_MS 200
 
 struct settings {
     const char *store, *keep, *token_file, *tls_cert, *tls_key, *tls_client_ca;
@@ -71,29 +66,8 @@ static const struct sonde_options options = {
     .count = sizeof table / sizeof table[0],
 };
 
-static void log_line(void *context, const char *line) {
-    fprintf(stderr, "%s\n", line);
-}
-
 static void log_trouble(const char *line) {
     fprintf(stderr, "sonde-history: %s\n", line);
-}
-
-static void block_signals(sigset_t *awaited) {
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(awaited);
-    sigaddset(awaited, SIGTERM);
-    sigaddset(awaited, SIGINT);
-    sigaddset(awaited, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, awaited, NULL);
-}
-
-/* A kernel or container without seccomp filters is no reason not to serve. */
-static void confine(void) {
-    struct sonde_diag diag = {0};
-    sonde_err err = confine_process(CONFINE_SERVICE, &diag);
-    if (err)
-        fprintf(stderr, "sonde-history: running unconfined: %s\n", sonde_diag_text(&diag, err));
 }
 
 static sonde_err start_server(const struct settings *settings, struct store *store,
@@ -109,23 +83,9 @@ static sonde_err start_server(const struct settings *settings, struct store *sto
         .key_file = settings->tls_key,
         .client_ca_file = settings->tls_client_ca,
         .insecure = settings->insecure,
-        .log = settings->verbose ? log_line : NULL,
+        .log = settings->verbose ? serve_log_line : NULL,
     };
     return rpc_server_create(&rpc, server, diag);
-}
-
-static void run_until_signal(const struct settings *settings, struct rpc_server *server,
-                             const sigset_t *awaited) {
-    int taken;
-    confine();
-    for (size_t i = 0; rpc_server_address(server, i); i++)
-        printf("grpc: %s\n", rpc_server_address(server, i));
-    fflush(stdout);
-    sigwait(awaited, &taken);
-    exit_watchdog_start("sonde-history", "running calls",
-                        (uint32_t)(settings->grace_ms + 999) / 1000 + EXIT_WATCHDOG_S);
-    rpc_server_stop(server, (unsigned)settings->grace_ms);
-    exit_watchdog_step("gRPC");
 }
 
 static sonde_err serve(const struct settings *settings, const struct store_limits *limits,
@@ -139,7 +99,8 @@ static sonde_err serve(const struct settings *settings, const struct store_limit
     if (!err)
         err = start_server(settings, store, &server, diag);
     if (!err)
-        run_until_signal(settings, server, awaited);
+        serve_until_signal("sonde-history", server, awaited, settings->grace_ms);
+    exit_watchdog_step("gRPC");
     rpc_server_destroy(server);
     exit_watchdog_step("the store");
     maintenance_stop(maintenance);
@@ -161,7 +122,7 @@ static sonde_err check(const struct settings *settings, int argc, char **argv,
 }
 
 int main(int argc, char **argv) {
-    struct settings settings = {.grace_ms = DEFAULT_GRACE_MS};
+    struct settings settings = {.grace_ms = SERVE_GRACE_MS};
     struct store_limits limits = {.keep_s = 0};
     struct sonde_diag diag = {0};
     sigset_t awaited;
@@ -172,7 +133,7 @@ int main(int argc, char **argv) {
         err = check(&settings, argc, argv, &limits, &diag);
     if (!err) {
         umask(077);
-        block_signals(&awaited);
+        serve_block_signals(&awaited);
         err = serve(&settings, &limits, &awaited, &diag);
     }
     if (!err)

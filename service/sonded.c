@@ -3,7 +3,6 @@
  * sonded: reads the settings, starts the engine and the RPC server, and waits for a signal. Signals
  * are blocked before any other thread starts, so that only the main thread receives them. */
 #include "api/bytes.h"
-#include "api/confine.h"
 #include "api/exit_watchdog.h"
 #include "api/options.h"
 #include "api/paths.h"
@@ -12,18 +11,15 @@
 #include "service/keep_text.h"
 #include "service/local_history.h"
 #include "service/rpc/core/server.h"
+#include "service/serve.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
 
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-
-#define DEFAULT_GRACE_MS 200
 
 struct settings {
     const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
@@ -121,10 +117,6 @@ static char *debuginfod_urls(const struct sonde_option_list *list) {
     return sonde_buf_take(&urls, &len);
 }
 
-static void log_line(void *context, const char *line) {
-    fprintf(stderr, "%s\n", line);
-}
-
 static void log_on_stderr(const char *line) {
     fprintf(stderr, "sonded: %s\n", line);
 }
@@ -136,23 +128,6 @@ static void raise_file_limit(void) {
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
     }
-}
-
-static void block_signals(sigset_t *awaited) {
-    signal(SIGPIPE, SIG_IGN);
-    sigemptyset(awaited);
-    sigaddset(awaited, SIGTERM);
-    sigaddset(awaited, SIGINT);
-    sigaddset(awaited, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, awaited, NULL);
-}
-
-/* A kernel or container without seccomp filters is no reason not to serve. */
-static void confine(void) {
-    struct sonde_diag diag = {0};
-    sonde_err err = confine_process(CONFINE_SERVICE, &diag);
-    if (err)
-        fprintf(stderr, "sonded: running unconfined: %s\n", sonde_diag_text(&diag, err));
 }
 
 static struct local_history *open_history(const struct settings *settings, struct engine *engine) {
@@ -191,7 +166,7 @@ static sonde_err start_server(const struct settings *settings, struct engine *en
         .history = local_history_store(history),
         .recorder_info = history ? local_history_info : NULL,
         .recorder_context = history,
-        .log = settings->verbose ? log_line : NULL,
+        .log = settings->verbose ? serve_log_line : NULL,
     };
     return rpc_server_create(&rpc, server, diag);
 }
@@ -218,15 +193,7 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     if (!err)
         err = start_server(settings, engine, history, &server, diag);
     if (!err) {
-        confine();
-        for (size_t i = 0; rpc_server_address(server, i); i++)
-            printf("grpc: %s\n", rpc_server_address(server, i));
-        fflush(stdout);
-        int taken;
-        sigwait(awaited, &taken);
-        exit_watchdog_start("sonded", "running calls",
-                            (uint32_t)(settings->grace_ms + 999) / 1000 + EXIT_WATCHDOG_S);
-        rpc_server_stop(server, (unsigned)settings->grace_ms);
+        serve_until_signal("sonded", server, awaited, settings->grace_ms);
         exit_watchdog_step("the history");
     }
     local_history_finish(history);
@@ -253,7 +220,7 @@ int main(int argc, char **argv) {
         .history_hz = 19,
         .history_keep = "7d",
         .history_mib = 2048,
-        .grace_ms = DEFAULT_GRACE_MS,
+        .grace_ms = SERVE_GRACE_MS,
     };
     struct sonde_diag diag = {0};
     sigset_t awaited;
@@ -269,7 +236,7 @@ int main(int argc, char **argv) {
     if (!err) {
         umask(077);
         raise_file_limit();
-        block_signals(&awaited);
+        serve_block_signals(&awaited);
         err = serve(&settings, &awaited, &diag);
     }
     if (!err)

@@ -196,6 +196,15 @@ static sonde_err fill(struct draw_tree *tree, const struct sonde_profile *profil
     return err ? err : draw_tree_complete(tree);
 }
 
+struct draw_tree_options draw_tree_options(const struct sonde_draw_options *options) {
+    bool is_diff = options->palette == SONDE_PALETTE_DIFF;
+    return (struct draw_tree_options){.type_index = options->type_index,
+                                      .base_index =
+                                          is_diff ? options->base_index : options->type_index,
+                                      .merge_threads = options->merge_threads,
+                                      .no_negatives = true};
+}
+
 sonde_err draw_tree_build(const struct sonde_profile *profile,
                           const struct draw_tree_options *options, struct draw_tree **tree,
                           struct sonde_diag *diag) {

@@ -50,6 +50,10 @@ struct draw_tree_options {
     uint32_t *leaves; /* if not NULL, receives the last node of each of the profile's samples */
 };
 
+/* The tree of one value, or with SONDE_PALETTE_DIFF of two, as the caller asked for it; negative
+ * values count as 0. */
+struct draw_tree_options draw_tree_options(const struct sonde_draw_options *options);
+
 SONDE_MUST_USE sonde_err draw_tree_build(const struct sonde_profile *profile,
                                          const struct draw_tree_options *options,
                                          struct draw_tree **tree, struct sonde_diag *diag);

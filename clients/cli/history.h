@@ -11,8 +11,8 @@
 
 #define HISTORY_TIMEOUT_MS 150000 /* a query may take 2 minutes in the service */
 
-/* Option rows that select from the history. The settings have the texts from, until, event and
- * selector. */
+/* Rows of an option table: --from, --until, --event and --selector. `type` is the verb's struct of
+ * settings; it needs a `const char *` field for each option, with the option's name. */
 #define HISTORY_OPTION(type, name, argument, field, help) \
     { name, 0, argument, NULL, SONDE_OPTION_TEXT, offsetof(type, field), 0, 0, help }
 #define HISTORY_OPTIONS(type)                                                                     \

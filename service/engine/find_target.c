@@ -157,6 +157,16 @@ sonde_err find_target(struct engine *engine, const struct engine_selector *selec
     return not_found(&missing, diag);
 }
 
+sonde_err find_target_retained(struct engine *engine, const struct engine_selector *selector,
+                               struct target **target, struct sonde_diag *diag) {
+    lock_take(&engine->targets_lock);
+    sonde_err err = find_target(engine, selector, geteuid(), target, diag);
+    if (!err)
+        target_retain(*target);
+    lock_drop(&engine->targets_lock);
+    return err;
+}
+
 sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,
                       struct engine_target *info, struct sonde_diag *diag) {
     struct target *target;

@@ -33,11 +33,7 @@ sonde_err draw_grafana(const struct sonde_profile *profile,
                        const struct sonde_draw_options *options, struct sonde_buf *out,
                        struct sonde_diag *diag) {
     bool is_diff = options->palette == SONDE_PALETTE_DIFF;
-    struct draw_tree_options tree_options = {.type_index = options->type_index,
-                                             .base_index = is_diff ? options->base_index
-                                                                   : options->type_index,
-                                             .merge_threads = options->merge_threads,
-                                             .no_negatives = true};
+    struct draw_tree_options tree_options = draw_tree_options(options);
     struct draw_tree *tree;
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);
     if (err)

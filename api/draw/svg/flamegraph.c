@@ -202,12 +202,7 @@ static sonde_err put_legend(struct draw_page *page, struct draw_tree *tree,
 sonde_err draw_flamegraph(const struct sonde_profile *profile,
                           const struct sonde_draw_options *options, struct sonde_buf *out,
                           struct sonde_diag *diag) {
-    struct draw_tree_options tree_options = {.type_index = options->type_index,
-                                             .base_index = options->palette == SONDE_PALETTE_DIFF
-                                                               ? options->base_index
-                                                               : options->type_index,
-                                             .merge_threads = options->merge_threads,
-                                             .no_negatives = true};
+    struct draw_tree_options tree_options = draw_tree_options(options);
     struct draw_tree *tree;
     struct draw_page page;
     sonde_err err = draw_tree_build(profile, &tree_options, &tree, diag);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Values of functions are summed over the tree's nodes; a function that calls itself counts once.
- * Calls that begin or end in a function that is left out are left out, too. */
+ * The graph has the functions with the largest totals, and omits the calls to and from others. */
 #include "gateway/families/grafana/dot.h"
 
 #include <stdlib.h>

@@ -51,17 +51,23 @@ static void refuse_request(const struct request_context *context, sonde_err err,
     sonde_arena_finish(arena);
 }
 
+/* False if the request was refused. */
+static bool read_selection(const struct request_context *context, struct sonde_arena *arena,
+                           Sonde__V1__Selection *selection) {
+    struct sonde_diag diag = {0};
+    sonde_err err = history_read_selection(&context->query, "", arena, selection, &diag);
+    if (err)
+        refuse_request(context, err, &diag, arena);
+    return !err;
+}
+
 void handle_history_profile(const struct request_context *context) {
     Sonde__V1__QueryProfileRequest request = SONDE__V1__QUERY_PROFILE_REQUEST__INIT;
     Sonde__V1__Selection selection = history_default_selection();
     struct sonde_arena arena = {0};
-    struct sonde_diag diag = {0};
     struct profile_format format;
-    sonde_err err = history_read_selection(&context->query, "", &arena, &selection, &diag);
-    if (err) {
-        refuse_request(context, err, &diag, &arena);
+    if (!read_selection(context, &arena, &selection))
         return;
-    }
     if (profile_format_read(context, &setup, setup.format, &format)) {
         Sonde__V1__Rendering rendering = profile_format_rendering(&format);
         request.selection = &selection;
@@ -197,12 +203,8 @@ void handle_history_services(const struct request_context *context) {
     Sonde__V1__ListServicesRequest request = SONDE__V1__LIST_SERVICES_REQUEST__INIT;
     Sonde__V1__Selection selection = history_default_selection();
     struct sonde_arena arena = {0};
-    struct sonde_diag diag = {0};
-    sonde_err err = history_read_selection(&context->query, "", &arena, &selection, &diag);
-    if (err) {
-        refuse_request(context, err, &diag, &arena);
+    if (!read_selection(context, &arena, &selection))
         return;
-    }
     request.from_unix_ns = selection.from_unix_ns;
     request.until_unix_ns = selection.until_unix_ns;
     request.selector = selection.selector;
@@ -214,12 +216,8 @@ void handle_history_labels(const struct request_context *context) {
     Sonde__V1__ListLabelsRequest request = SONDE__V1__LIST_LABELS_REQUEST__INIT;
     Sonde__V1__Selection selection = history_default_selection();
     struct sonde_arena arena = {0};
-    struct sonde_diag diag = {0};
-    sonde_err err = history_read_selection(&context->query, "", &arena, &selection, &diag);
-    if (err) {
-        refuse_request(context, err, &diag, &arena);
+    if (!read_selection(context, &arena, &selection))
         return;
-    }
     request.from_unix_ns = selection.from_unix_ns;
     request.until_unix_ns = selection.until_unix_ns;
     request.selector = selection.selector;

@@ -53,12 +53,7 @@ sonde_err capture_find_target(struct engine *engine, const struct engine_selecto
                               struct target **target, struct sonde_diag *diag) {
     if (atomic_load(&engine->is_ending))
         return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
-    lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, geteuid(), target, diag);
-    if (!err)
-        target_retain(*target);
-    lock_drop(&engine->targets_lock);
-    return err;
+    return find_target_retained(engine, selector, target, diag);
 }
 
 /* With targets_lock held. */

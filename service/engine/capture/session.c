@@ -145,21 +145,11 @@ static sonde_err start(struct session *session, const struct session_plan *plan,
     return SONDE_OK;
 }
 
-static sonde_err find_retained(struct engine *engine, const struct engine_selector *selector,
-                               struct target **target, struct sonde_diag *diag) {
-    lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, geteuid(), target, diag);
-    if (!err)
-        target_retain(*target);
-    lock_drop(&engine->targets_lock);
-    return err;
-}
-
 sonde_err session_start(struct engine *engine, const struct engine_selector *selector,
                         const struct session_plan *plan, struct engine_session_info *info,
                         struct sonde_diag *diag) {
     struct target *target;
-    sonde_err err = find_retained(engine, selector, &target, diag);
+    sonde_err err = find_target_retained(engine, selector, &target, diag);
     if (err)
         return err;
     lock_take(&engine->session_lock);
@@ -241,7 +231,7 @@ sonde_err session_stop(struct engine *engine, const struct engine_selector *sele
     struct target *target;
     if (atomic_load(&engine->is_ending))
         return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
-    sonde_err err = find_retained(engine, selector, &target, diag);
+    sonde_err err = find_target_retained(engine, selector, &target, diag);
     if (err)
         return err;
     struct session *session = &target->sessions[kind];

@@ -113,8 +113,9 @@ struct interval {
     uint64_t ns, end_ns, at_ns;
 };
 
-/* The part of the interval that the capture counts. Time is recorded when it ends, so a part of it
- * may precede the capture, above all if a recording's slow clock was running before. */
+/* How much of the interval the capture counts, in ns. A sample stands for the time since the
+ * thread's previous sample. If the clock was running before the capture started, for example at a
+ * recording's 19 Hz, the first sample also covers time before the start, which is subtracted. */
 static uint64_t weight_for(const struct cpu_capture *capture, const struct interval *interval) {
     enum engine_mode mode = capture->spec.mode;
     if (!cpu_capture_is_counting(capture) ||

@@ -28,8 +28,7 @@ bool selector_names(const struct selector *selector, const char *name) {
     return names(selector_root(selector), name);
 }
 
-/* Digits without leading zeros; NULL if the text is not a decimal integer. */
-static const char *integer(const char *text, bool *is_negative) {
+const char *selector_integer(const char *text, bool *is_negative) {
     *is_negative = *text == '-';
     text += *is_negative;
     if (!*text || text[strspn(text, "0123456789")])
@@ -42,7 +41,8 @@ static const char *integer(const char *text, bool *is_negative) {
 /* Less than, equal to or greater than 0; integers may have any length. */
 static int compare(const char *a, const char *b) {
     bool is_negative_a, is_negative_b;
-    const char *digits_a = integer(a, &is_negative_a), *digits_b = integer(b, &is_negative_b);
+    const char *digits_a = selector_integer(a, &is_negative_a),
+               *digits_b = selector_integer(b, &is_negative_b);
     if (!digits_a || !digits_b)
         return strcmp(a, b);
     if (is_negative_a != is_negative_b)

@@ -68,6 +68,11 @@ SONDE_MUST_USE sonde_err selector_parse(const char *text, selector_on_name *on_n
                                         struct selector **selector, struct sonde_diag *diag);
 void selector_destroy(struct selector *selector); /* NULL is fine */
 
+/* The digits of a decimal integer without leading zeros (those of 0: none), and its sign; 0 is not
+ * negative. NULL if the text is not one. Borrowed from the text. For engines that compare numbers.
+ */
+const char *selector_integer(const char *text, bool *is_negative);
+
 /* NULL = matches everything. selector may be NULL. */
 const struct selector_node *selector_root(const struct selector *selector);
 /* Whether some comparison names this label. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layouts of others, rebuilt on the same ClickHouse server with the same kind of data:
+ * Tables with the layouts of DeepFlow and Parca, on the same ClickHouse server with the same kind
+ * of data:
  *
  *     DeepFlow   a row per stack of a window: time, service, process, thread, value, and the folded
  *                stack (names joined by ';') compressed with zstd. A query reads all rows, expands

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The layouts of others, rebuilt in SQLite with the same settings and data:
+ * Tables with the layouts of DeepFlow and Parca, rebuilt in SQLite with the same settings and data:
  *
  *     DeepFlow   a row per stack of a window: time, service, thread, value, and the folded stack
  *                (names joined by ';') compressed with zstd

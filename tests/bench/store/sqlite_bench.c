@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Measures the SQLite store with a day of one host at 19 Hz and 8 busy cores (model.h), and the
- * layouts of others, rebuilt in SQLite, with some minutes of the same data (peers.h):
+ * Measures the SQLite store with a day of one host at 19 Hz and 8 busy cores (model.h). Beside it,
+ * 15 minutes of the same data are stored the way DeepFlow and Parca store profiles, in tables with
+ * their layouts that are rebuilt in SQLite (peers.h):
  *
  *     bazel run //tests/bench/store:sqlite_bench -- [--quick] [--hours N] [--window SECONDS]
  *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ClickHouse's answers and errors with arbitrary bytes. The first byte chooses what is read. */
+ * Reads arbitrary bytes as if ClickHouse had sent them. The first byte decides which types the
+ * values have; then the same bytes are read as an error message. */
 #include "service/store/clickhouse/http/http.h"
 #include "service/store/clickhouse/wire/row_binary.h"
 

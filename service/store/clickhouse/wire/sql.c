@@ -112,17 +112,6 @@ static void like_pattern(struct sonde_buf *sql, const char *pattern) {
     sonde_buf_finish(&normal);
 }
 
-/* Digits without leading zeros, as in selector.c; NULL if the text is not a decimal integer. */
-static const char *integer(const char *text, bool *is_negative) {
-    *is_negative = *text == '-';
-    text += *is_negative;
-    if (!*text || text[strspn(text, "0123456789")])
-        return NULL;
-    text += strspn(text, "0");
-    *is_negative = *is_negative && *text;
-    return text;
-}
-
 /* Whether an integer label is less (op '<') or greater ('>') than the number. Integers of any
  * length are compared by sign, then length, then digits. */
 static void integer_order(struct sonde_buf *sql, const char *label, const char *digits,
@@ -140,7 +129,7 @@ static void integer_order(struct sonde_buf *sql, const char *label, const char *
 
 static void order(struct sonde_buf *sql, const char *label, const char *wanted, char op) {
     bool is_negative;
-    const char *digits = integer(wanted, &is_negative);
+    const char *digits = selector_integer(wanted, &is_negative);
     if (digits) {
         sonde_buf_printf(sql, "if(match(%s, '^-?[0-9]+$'), ", label);
         integer_order(sql, label, digits, is_negative, op);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The bytes come from disk, so every number is checked before it is used. A count of items must fit
- * into the bytes that are left, which bounds the memory: a row takes 3 bytes at least. */
+ * The bytes come from disk, so every number is checked before it is used. A count of rows larger
+ * than a third of the remaining bytes is refused before memory is allocated, because each row takes
+ * at least 3 bytes. */
 #include "service/store/sqlite/format/chunk.h"
 #include "service/store/sqlite/format/pack.h"
 #include "service/store/sqlite/format/varint.h"

@@ -11,13 +11,6 @@
 
 static struct scene scene;
 
-static void maintain(int64_t now) {
-    struct sonde_diag diag = {0};
-    sonde_err err = scene.store->ops->maintain(scene.store, now, &diag);
-    CHECK_STR(diag.text, "");
-    CHECK_INT(err, ==, SONDE_OK);
-}
-
 static struct store_info info(void) {
     struct store_info result;
     CHECK_INT(scene.store->ops->info(scene.store, &result, NULL), ==, SONDE_OK);
@@ -64,7 +57,7 @@ TEST(hours_that_are_too_old_are_deleted_with_all_that_only_they_used) {
     put_stack(1, HOUR, "old");
     put_stack(2, HOUR + 3600, "new");
     put_stack(3, HOUR + 10000, "new"); /* of an hour that is not finished */
-    maintain(HOUR + 3600 * 2 + 3599);
+    scene_maintain(&scene, HOUR + 3600 * 2 + 3599);
     struct store_info before = info();
     CHECK_INT(before.windows, ==, 3);
     CHECK_INT(before.stacks, ==, 3);
@@ -75,7 +68,7 @@ TEST(hours_that_are_too_old_are_deleted_with_all_that_only_they_used) {
     CHECK_INT(before.samples, ==, 3);
     CHECK_INT(before.dropped, ==, 6);
     CHECK(has_stack(1));
-    maintain(HOUR + 3600 * 3);
+    scene_maintain(&scene, HOUR + 3600 * 3);
     struct store_info after = info();
     CHECK_INT(after.windows, ==, 2);
     CHECK_INT(after.stacks, ==, 2);
@@ -93,7 +86,7 @@ TEST(hours_that_are_too_old_are_deleted_with_all_that_only_they_used) {
     merge = scene_merge(&scene, &query);
     CHECK_INT(scene_value(&merge, 4, ""), ==, 1000000);
     /* When everything is too old, nothing is left. */
-    maintain(HOUR + 3600 * 24);
+    scene_maintain(&scene, HOUR + 3600 * 24);
     after = info();
     CHECK_INT(after.windows + after.stacks + after.frames + after.hosts, ==, 0);
     CHECK_INT(after.first_unix_s, ==, 0);
@@ -105,9 +98,9 @@ TEST(old_deliveries_are_known_for_a_day_longer) {
     scene_open(&scene);
     scene_reopen(&scene, &(struct store_limits){.keep_s = 3600});
     scene_put(&scene, &(struct spec){.seq = 1, .begin = HOUR});
-    maintain(HOUR + 3600 * 24);
+    scene_maintain(&scene, HOUR + 3600 * 24);
     CHECK_INT(scene_put(&scene, &(struct spec){.seq = 1, .begin = HOUR}).duplicates, ==, 1);
-    maintain(HOUR + 3600 * 30);
+    scene_maintain(&scene, HOUR + 3600 * 30);
     CHECK_INT(scene_put(&scene, &(struct spec){.seq = 1, .begin = HOUR}).stored, ==, 1);
     scene_close(&scene);
 }
@@ -132,9 +125,9 @@ TEST(the_oldest_hours_are_deleted_when_there_is_too_much) {
     scene_reopen(&scene, &(struct store_limits){.max_bytes = limit});
     for (int hour = 0; hour < 6; hour++) {
         fill_hour(hour);
-        maintain(HOUR + 3600 * (hour + 1) + 1000);
+        scene_maintain(&scene, HOUR + 3600 * (hour + 1) + 1000);
     }
-    maintain(HOUR + 3600 * 14);
+    scene_maintain(&scene, HOUR + 3600 * 14);
     struct store_info after = info();
     CHECK_INT(after.size_limit_bytes, ==, limit);
     struct store_query query = scene_query(HOUR, HOUR + 86400);
@@ -189,7 +182,7 @@ TEST(many_label_sets_are_kept_apart) {
             scene_select(&scene, HOUR, HOUR + 3600, "set = '17' OR set >= '1990'");
         CHECK_INT(merge.windows, ==, 11);
         CHECK_INT(scene_total(&merge), ==, 11000);
-        maintain(HOUR + 8000);
+        scene_maintain(&scene, HOUR + 8000);
     }
     scene_close(&scene);
 }
@@ -223,7 +216,7 @@ TEST(queries_see_what_was_acknowledged_while_others_put_and_maintain) {
         scene_put(&scene, &(struct spec){.seq = seq, .begin = HOUR + 100 * (int64_t)seq});
         acknowledged = seq + 1;
         if (seq % 20 == 19)
-            maintain(HOUR + 100 * (int64_t)seq + 200);
+            scene_maintain(&scene, HOUR + 100 * (int64_t)seq + 200);
     }
     is_done = true;
     for (int i = 0; i < 6; i++) {

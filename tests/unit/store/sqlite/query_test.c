@@ -10,13 +10,6 @@
 
 static struct scene scene;
 
-static void maintain(int64_t now) {
-    struct sonde_diag diag = {0};
-    sonde_err err = scene.store->ops->maintain(scene.store, now, &diag);
-    CHECK_STR(diag.text, "");
-    CHECK_INT(err, ==, SONDE_OK);
-}
-
 TEST(a_window_can_be_queried_at_once) {
     scene_open(&scene);
     struct row rows[] = {{7, "main", 3000000}, {8, "io", 1000000}, {7, "io", 500}};
@@ -115,7 +108,7 @@ TEST(rollups_equal_raw_windows) {
     struct store_merge before[7], aligned = scene_select(&scene, HOUR, HOUR + 3600, "");
     for (int i = 0; i < 7; i++)
         before[i] = scene_select(&scene, HOUR - 7, HOUR + 7205, selectors[i]);
-    maintain(HOUR + 3600 * 3);
+    scene_maintain(&scene, HOUR + 3600 * 3);
     for (int i = 0; i < 7; i++) {
         struct store_merge after = scene_select(&scene, HOUR - 7, HOUR + 7205, selectors[i]);
         check_same(&before[i], &after);
@@ -128,7 +121,7 @@ TEST(rollups_equal_raw_windows) {
     scene_put(&scene, &(struct spec){.begin = HOUR + 600, .seq = 99});
     struct store_merge late = scene_select(&scene, HOUR, HOUR + 3600, "");
     CHECK_INT(scene_total(&late), ==, scene_total(&rolled) + 1000000);
-    maintain(HOUR + 3600 * 3);
+    scene_maintain(&scene, HOUR + 3600 * 3);
     rolled = scene_select(&scene, HOUR, HOUR + 3600, "");
     check_same(&late, &rolled);
     scene_close(&scene);
@@ -155,7 +148,7 @@ TEST(of_a_state_the_last_window_of_each_process_counts) {
         query.until_unix_s = HOUR + 2001;
         merge = scene_merge(&scene, &query);
         CHECK_INT(scene_total(&merge), ==, 2000 + 3000);
-        maintain(HOUR + 3600 * 5);
+        scene_maintain(&scene, HOUR + 3600 * 5);
     }
     scene_close(&scene);
 }
@@ -193,7 +186,7 @@ TEST(series_group_by_labels_and_threads) {
             CHECK_INT(total, ==, scene_total(&all));
         CHECK_INT(result.completeness.windows, ==, 60);
         if (round == 1)
-            maintain(HOUR + 8000);
+            scene_maintain(&scene, HOUR + 8000);
     }
     scene_close(&scene);
 }
@@ -203,7 +196,7 @@ TEST(services_and_labels_are_listed) {
     scene_fill(&scene, "redis", HOUR, 6);
     scene_fill(&scene, "nginx", HOUR, 3);
     scene_put(&scene, &(struct spec){.event = STORE_OFF_CPU, .host = "b", .seq = 1, .begin = HOUR});
-    for (int i = 0; i < 2; i++, maintain(HOUR + 8000)) {
+    for (int i = 0; i < 2; i++, scene_maintain(&scene, HOUR + 8000)) {
         struct store_query query = scene_query(HOUR, HOUR + 3600);
         struct store_service *services;
         size_t count;
@@ -288,7 +281,7 @@ TEST(totals_are_kept_once_and_by_host) {
     for (int i = 0; i < 2; i++) {
         CHECK_INT(host_total("", 2), ==, 12 * 123);
         CHECK_INT(host_total("bio", 2), ==, 12 * 4567891);
-        maintain(HOUR + 8000);
+        scene_maintain(&scene, HOUR + 8000);
     }
     struct store_total other = total(50, HOUR, "", 1);
     other.host = "b";

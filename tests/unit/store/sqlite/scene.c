@@ -115,6 +115,13 @@ void scene_fill(struct scene *scene, const char *service, int64_t begin, int cou
     }
 }
 
+void scene_maintain(struct scene *scene, int64_t now) {
+    struct sonde_diag diag = {0};
+    sonde_err err = scene->store->ops->maintain(scene->store, now, &diag);
+    CHECK_STR(diag.text, "");
+    CHECK_INT(err, ==, SONDE_OK);
+}
+
 struct store_query scene_query(int64_t from, int64_t until) {
     return (struct store_query){.from_unix_s = from, .until_unix_s = until};
 }

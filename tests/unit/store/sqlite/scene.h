@@ -43,6 +43,9 @@ sonde_err scene_try(struct scene *scene, const struct spec *spec, struct store_p
 /* Puts `count` windows from `begin`, one every 10 s, with pseudo-random rows. */
 void scene_fill(struct scene *scene, const char *service, int64_t begin, int count);
 
+/* Runs the store's maintenance as if it were `now`, in Unix seconds. */
+void scene_maintain(struct scene *scene, int64_t now);
+
 struct store_query scene_query(int64_t from, int64_t until);
 struct store_merge scene_merge(struct scene *scene, const struct store_query *query);
 struct store_merge scene_select(struct scene *scene, int64_t from, int64_t until,
