@@ -7,12 +7,12 @@
 #include "gateway/reply/svg_policy.h"
 #include "gateway/routes.h"
 
-#include "api/confine.h"
 #include "api/container_of.h"
-#include "api/exit_watchdog.h"
 #include "api/options.h"
-#include "api/paths.h"
-#include "api/secret_file.h"
+#include "api/os/confine.h"
+#include "api/os/exit_watchdog.h"
+#include "api/os/paths.h"
+#include "api/os/secret_file.h"
 #include "api/tokens.h"
 #include "clients/c/client.h"
 

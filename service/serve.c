@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/serve.h"
 
-#include "api/confine.h"
-#include "api/exit_watchdog.h"
+#include "api/os/confine.h"
+#include "api/os/exit_watchdog.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * sonde-history: the History service by itself, over a store for many machines. */
-#include "api/exit_watchdog.h"
 #include "api/options.h"
-#include "api/paths.h"
+#include "api/os/exit_watchdog.h"
+#include "api/os/paths.h"
 #include "service/keep_text.h"
 #include "service/maintenance.h"
 #include "service/rpc/core/server.h"

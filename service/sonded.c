@@ -3,9 +3,9 @@
  * sonded: reads the settings, starts the engine and the RPC server, and waits for a signal. Signals
  * are blocked before any other thread starts, so that only the main thread receives them. */
 #include "api/bytes.h"
-#include "api/exit_watchdog.h"
 #include "api/options.h"
-#include "api/paths.h"
+#include "api/os/exit_watchdog.h"
+#include "api/os/paths.h"
 #include "service/engine/engine.h"
 #include "service/heap_from_start.h"
 #include "service/keep_text.h"

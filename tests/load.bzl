@@ -31,7 +31,7 @@ THIRDS = {
     "//tests/rpc:sonde_history_test": 1,
     "//tests/rpc:stream_test": 1,
     "//tests/ui:svg_test": 2,
-    "//tests/unit/api:exit_watchdog_test": 1,
+    "//tests/unit/api/os:exit_watchdog_test": 1,
     "//tests/unit/draw:devtools_test": 1,
     "//tests/unit/draw:viewers_test": 1,
     "//tests/unit/engine/capture:capture_test": 1,

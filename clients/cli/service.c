@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/service.h"
 
-#include "api/paths.h"
+#include "api/os/paths.h"
 #include "clients/cli/run/rundir.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
  * none of its requests is running, also before its first request has arrived. */
 #include "gateway/http/http_server.h"
 
-#include "api/socket_peer.h"
+#include "api/os/socket_peer.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>

@@ -211,7 +211,7 @@ static void copy(char *to, size_t size, const char *from) {
     append_text(to, size, from);
 }
 
-/* The same rule as in api/paths.c, which is not linked into targets. */
+/* The same rule as in api/os/paths.c, which is not linked into targets. */
 static void default_socket(char *path, size_t size) {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     path[0] = 0;

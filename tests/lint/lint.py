@@ -16,7 +16,7 @@ DOORS = [
     (re.compile(r"#include <jansson"), ("gateway/request/json", "tests/")),
     (re.compile(r"#include <libunwind"), ("service/unwind/", "tests/")),
     (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/store/clickhouse/http")),
-    (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/confine")),
+    (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),
     (re.compile(r"#include <pcre2"), ("service/store/selector/regexp",)),
     (re.compile(r"\bmallctl\w*\("), ("service/guest/heap", "tests/")),
     (re.compile(r'#include "service/'), ("service/", "tests/")),

@@ -5,7 +5,7 @@
  * perf_event_open whatever perf_event_paranoid says. */
 #include "clients/cli/verbs/doctor.h"
 
-#include "api/paths.h"
+#include "api/os/paths.h"
 #include "clients/cli/run/install.h"
 
 #include <errno.h>

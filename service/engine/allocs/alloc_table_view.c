@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/allocs/alloc_table_view.h"
 
-#include "api/shared_memory.h"
+#include "api/os/shared_memory.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

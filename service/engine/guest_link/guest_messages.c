@@ -4,7 +4,7 @@
  * effect. */
 #include "service/engine/heap/heap_state.h"
 
-#include "api/shared_memory.h"
+#include "api/os/shared_memory.h"
 
 #include <fcntl.h>
 #include <unistd.h>

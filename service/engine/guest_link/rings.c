@@ -3,7 +3,7 @@
  * Maps the shared rings of a target and drains them into its captures. */
 #include "service/engine/capture/cpu_capture.h"
 
-#include "api/shared_memory.h"
+#include "api/os/shared_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/heap/dump_text.h"
 
-#include "api/shared_memory.h"
+#include "api/os/shared_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  * `last_use` is the number of the last publication that held it. */
 #include "service/guest/maps/module_map.h"
 
-#include "api/shared_memory.h"
+#include "api/os/shared_memory.h"
 #include "service/guest/raw.h"
 #include "service/unwind/table/table.h"
 

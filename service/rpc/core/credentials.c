@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/credentials.h"
 
-#include "api/secret_file.h"
+#include "api/os/secret_file.h"
 
 #include <string.h>
 

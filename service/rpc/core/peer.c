@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/rpc/core/peer.h"
 
-#include "api/socket_peer.h"
+#include "api/os/socket_peer.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

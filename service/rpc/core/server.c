@@ -3,7 +3,7 @@
  * Start and shutdown of the server. Shutdown happens in this order: refuse new calls and end the
  * endless ones (on the loop), wait until gRPC has no calls left, wait for the engine's last events,
  * close the queue, join the thread. Only then is everything freed. */
-#include "api/secret_file.h"
+#include "api/os/secret_file.h"
 #include "bazel/shims/grpc_core/abseil.h"
 #include "bazel/shims/grpc_core/tsan.h"
 #include "service/rpc/captures/saved_captures.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/paths.h"
+#include "api/os/paths.h"
 #include "tests/unit/check.h"
 
 #include <stdio.h>

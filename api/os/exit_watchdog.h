@@ -7,8 +7,8 @@
  * It needs no memory and no thread, both of which may have run out: SIGALRM's handler writes one
  * line to stderr and ends the process with status 1. Thread safety: any thread; at least one thread
  * must not block SIGALRM. */
-#ifndef SONDE_API_EXIT_WATCHDOG_H
-#define SONDE_API_EXIT_WATCHDOG_H
+#ifndef SONDE_API_OS_EXIT_WATCHDOG_H
+#define SONDE_API_OS_EXIT_WATCHDOG_H
 
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Reads small configuration files: keys, certificates, tokens. Thread safety: any thread. */
-#ifndef SONDE_API_SECRET_FILE_H
-#define SONDE_API_SECRET_FILE_H
+#ifndef SONDE_API_OS_SECRET_FILE_H
+#define SONDE_API_OS_SECRET_FILE_H
 
 #include "api/bytes.h"
 #include "api/error.h"

@@ -4,8 +4,8 @@
  * cannot be used for them. Refused calls fail with EPERM. The kernel applies this to all threads
  * and to later children, for good. Neither the service nor a program it starts can gain privileges
  * by exec afterwards (PR_SET_NO_NEW_PRIVS). */
-#ifndef SONDE_API_CONFINE_H
-#define SONDE_API_CONFINE_H
+#ifndef SONDE_API_OS_CONFINE_H
+#define SONDE_API_OS_CONFINE_H
 
 #include "api/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/exit_watchdog.h"
+#include "api/os/exit_watchdog.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -4,8 +4,8 @@
  * FIFO whose read blocks, an ordinary file that it cuts once it is mapped (which is SIGBUS for us),
  * or memory whose pages do not exist yet. These functions never read from the descriptor, so they
  * do not block. They need only libc, because the guest links them. Any thread. */
-#ifndef SONDE_API_SHARED_MEMORY_H
-#define SONDE_API_SHARED_MEMORY_H
+#ifndef SONDE_API_OS_SHARED_MEMORY_H
+#define SONDE_API_OS_SHARED_MEMORY_H
 
 #include <stdbool.h>
 #include <stdint.h>

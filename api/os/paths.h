@@ -7,8 +7,8 @@
  *
  * The texts are static; "" if a path is too long for a socket. Thread safety: call each function
  * once at the start of a program; then any thread. */
-#ifndef SONDE_API_PATHS_H
-#define SONDE_API_PATHS_H
+#ifndef SONDE_API_OS_PATHS_H
+#define SONDE_API_OS_PATHS_H
 
 const char *sonde_default_guest_socket(void);    /* /run/sonde/guest.sock */
 const char *sonde_default_grpc_address(void);    /* unix:/run/sonde/grpc.sock */

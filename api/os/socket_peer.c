@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/socket_peer.h"
+#include "api/os/socket_peer.h"
 
 #include <arpa/inet.h>
 #include <linux/inet_diag.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/shared_memory.h"
+#include "api/os/shared_memory.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/confine.h"
+#include "api/os/confine.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,8 +7,8 @@
  * The kernel reports user 0 for a socket that is not open any more. Such a socket has no inode
  * either, and counts as unknown: otherwise a client could send a request, close its socket and pass
  * for root. Thread safety: any thread. */
-#ifndef SONDE_API_SOCKET_PEER_H
-#define SONDE_API_SOCKET_PEER_H
+#ifndef SONDE_API_OS_SOCKET_PEER_H
+#define SONDE_API_OS_SOCKET_PEER_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

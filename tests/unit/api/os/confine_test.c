@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/confine.h"
+#include "api/os/confine.h"
 
 #include "tests/unit/check.h"
 
