@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 /* Of "frame", the build-id (or, if that is "", the module's path), the address, and, if there is no
- * module at all, the function's name. Every text is followed by a zero byte; numbers are 8 bytes,
- * big-endian. */
+ * module at all, the name of the function that contains the code (not of one inlined into it).
+ * Every text is followed by a zero byte; numbers are 8 bytes, big-endian. */
 uint64_t store_frame_id(const char *build_id, const char *module, uint64_t address,
                         const char *function);
 /* Of "stack", the service and the ids of the frames, leaf first. */

@@ -10,9 +10,9 @@
  * quotes, where \' \" \\ and a doubled quote mean one character, or decimal numbers.
  *
  * Parsing yields a tree. Engines evaluate it (selector_matches) or translate it with the values
- * bound; nothing from the text is ever pasted into a statement. A label that does not exist equals
- * "". <, <=, > and >= compare numbers if both sides are decimal integers, else bytes. Thread
- * safety: a selector does not change after parsing; any thread. */
+ * bound or quoted; nothing from the text is ever pasted into a statement. A label that does not
+ * exist equals "". <, <=, > and >= compare numbers if both sides are decimal integers, else bytes.
+ * Thread safety: a selector does not change after parsing; any thread. */
 #ifndef SONDE_SERVICE_STORE_SELECTOR_SELECTOR_H
 #define SONDE_SERVICE_STORE_SELECTOR_SELECTOR_H
 
