@@ -1,7 +1,8 @@
 """Which layer may depend on which. Dependencies point one way (ARCHITECTURE.md):
 
     clients/cli, gateway -> clients/c -> proto, api
-    service -> service/rpc -> service/engine -> service/{guest's protocol, unwind, symbol} -> api
+    service -> service/rpc -> service/engine -> service/{guest's protocol, host, unwind, symbol} -> api
+                                                service/host -> service/unwind
                            -> service/store -> api
             service/recording -> service/engine, service/store
 
@@ -15,7 +16,10 @@ EVERYBODY = ["//visibility:public"]
 # The guest's ring layout and walker, which sonded's engine uses, too.
 GUEST = ["//service/guest:__subpackages__", "//service/engine:__subpackages__"] + _TESTS
 
-UNWIND = ["//service/unwind:__subpackages__", "//service/engine:__subpackages__", "//service/guest:__subpackages__"] + _TESTS
+# Sampling from outside. service/rpc reads the list of rights.
+HOST = ["//service/host:__subpackages__", "//service/engine:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+
+UNWIND = ["//service/unwind:__subpackages__", "//service/engine:__subpackages__", "//service/host:__subpackages__", "//service/guest:__subpackages__"] + _TESTS
 
 # The parts of ELF files that only sonded reads; api/elf is for everybody.
 ELF = ["//service:__subpackages__"] + _TESTS

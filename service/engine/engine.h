@@ -25,6 +25,9 @@
 struct engine;
 struct symbol_store;
 
+/* Where samples come from. AUTOMATIC: the cheapest that can answer. */
+enum engine_source { ENGINE_AUTOMATIC = 0, ENGINE_HOST, ENGINE_GUEST, ENGINE_SOURCES };
+
 struct engine_options {
     const char *socket_path; /* where guests connect: a path, or "@name" for an abstract socket */
     const char *data_dir;    /* unwind and symbol caches; created with mode 0700 when missing */
@@ -38,6 +41,10 @@ struct engine_options {
      * The kernel still says which user a guest belongs to, and the number of targets of a user is
      * limited. */
     bool serves_everybody;
+    /* The program that opens what needs capabilities (service/host/sampler); NULL = none, what this
+     * process may open itself is all. */
+    const char *sampler;
+    enum engine_source source; /* what ENGINE_AUTOMATIC means: ENGINE_AUTOMATIC, or always this */
 };
 
 /* Binds the socket and starts the threads. SONDE_IO, SONDE_NOT_AVAILABLE (another sonded serves
@@ -54,6 +61,9 @@ struct engine_selector {
     pid_t pid;          /* 0 */
     const char *uuid;   /* hex */
     const uid_t *owner; /* only processes of this user; NULL = of all users */
+    /* Several processes as one target: those of that name, or pid and all that it starts, or every
+     * process of the machine. For CPU captures only. */
+    bool all;
 };
 
 struct engine_target {
@@ -64,6 +74,10 @@ struct engine_target {
     int64_t start_unix_ns; /* the same each time the process attaches */
     int64_t attached_unix_ns;
     uint32_t captures_running, threads;
+    bool is_unattached;    /* has no guest: sampled from outside */
+    char container[65];    /* id, from its cgroup; "" = none */
+    uint64_t cpu_ns;       /* used since its start; 0 = unknown */
+    char unavailable[192]; /* why it cannot be sampled; "" = it can */
 };
 
 struct engine_drop {
@@ -82,6 +96,12 @@ struct engine_counters {
 void engine_counters(struct engine *engine, struct engine_counters *counters);
 /* A copy of the list, which the caller frees; NULL and *count 0 when it is empty. */
 struct engine_target *engine_targets(struct engine *engine, size_t *count);
+/* The attached processes and all others that this process can see, except kernel threads, by CPU
+ * time. Blocks for about 20 us per process: call it on a worker. The caller frees it. */
+struct engine_target *engine_processes(struct engine *engine, size_t *count);
+/* What this engine may sample from outside (service/host/rights.h). Any thread. */
+struct host_right;
+size_t engine_rights(struct engine *engine, const struct host_right **rights);
 /* The one target that matches. SONDE_TARGET_AMBIGUOUS (diag lists the matches), _NOT_FOUND,
  * _CONFLICT (each field matches some target, but not the same one). */
 SONDE_MUST_USE sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,
@@ -124,6 +144,7 @@ struct engine_cpu_spec {
      * counted as one. max_overhead is a limit of its own, which does not slow other captures.
      * Windows end when Unix time is a multiple of window_ms. */
     bool is_recording;
+    enum engine_source source;
 };
 
 struct engine_progress {
@@ -142,7 +163,7 @@ struct engine_metadata {
     struct engine_drop drops[ENGINE_DROP_CAUSES];
     size_t drop_count;
     uint64_t guest_cpu_ns, target_cpu_ns; /* the latter without the guest's control thread */
-    const char *clock;
+    const char *clock, *clock_note;
     bool target_gone;
     enum engine_mode mode;
     double frequency_hz;     /* mean rate of the capture so far; max_overhead may have lowered it */

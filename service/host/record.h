@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * One record of the kernel about a process, after it was checked: what service/host/rings (perf)
+ * and service/host/bpf (off-CPU) deliver, and service/engine/host takes.
+ *
+ * Everything in a record but its pid, tid and times may have been chosen by the process: names,
+ * paths, addresses, registers, stack. Pointers are valid during the call that delivers the
+ * record. */
+#ifndef SONDE_SERVICE_HOST_RECORD_H
+#define SONDE_SERVICE_HOST_RECORD_H
+
+#include "service/unwind/step/registers.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define HOST_MAX_STACK  65528u /* bytes copied of one stack at most; a multiple of 8 */
+#define HOST_MIN_STACK  1024u
+#define HOST_MAX_KERNEL 127u /* frames of the kernel */
+#define HOST_PATH_BYTES 4096u
+#define HOST_COMM_BYTES 16u /* with the final NUL */
+
+enum host_record_kind {
+    HOST_SAMPLE = 0, /* CPU time */
+    HOST_OFF_CPU,    /* time for which the thread was blocked or waited for a CPU, until time_ns */
+    HOST_MMAP,       /* an executable mapping */
+    HOST_COMM,       /* the thread's new name; is_exec: the process runs another program */
+    HOST_FORK,       /* a new thread (pid == parent pid) or process */
+    HOST_EXIT,       /* the thread has ended */
+    HOST_LOST,       /* `count` records did not fit into a ring; of any kind and any process */
+    HOST_RECORD_KINDS
+};
+
+enum host_abi { HOST_ABI_NONE = 0 /* a kernel thread */, HOST_ABI_32, HOST_ABI_64 };
+
+struct host_sample {
+    uint64_t weight_ns; /* the time that the sample stands for */
+    enum host_abi abi;
+    bool is_in_kernel; /* the thread was in the kernel; registers are those of its entry */
+    struct unwind_registers registers;
+    const uint8_t *stack; /* a copy of the memory from the rsp in registers on */
+    uint32_t stack_bytes; /* may be 0, for example because the page was not resident */
+    uint32_t
+        asked_bytes; /* what was asked for; with fewer in stack_bytes, the stack ends there or is
+                             not resident */
+    const uint64_t *kernel; /* pcs in the kernel, leaf first; the first is exact */
+    uint32_t kernel_count;
+};
+
+struct host_mmap {
+    uint64_t start, end, offset, inode;
+    uint32_t device_major, device_minor;
+    const char *path; /* "" = anonymous; "[vdso]", "//anon" ... as in /proc/PID/maps */
+};
+
+struct host_record {
+    enum host_record_kind kind;
+    pid_t pid, tid;   /* in sonded's pid namespace; HOST_LOST: 0 */
+    uint64_t time_ns; /* CLOCK_MONOTONIC */
+    uint32_t cpu;
+    union {
+        struct host_sample sample; /* HOST_SAMPLE, HOST_OFF_CPU */
+        struct host_mmap mmap;
+        struct {
+            const char *name;
+            bool is_exec;
+        } comm;
+        struct {
+            pid_t parent_pid, parent_tid;
+        } fork;
+        uint64_t lost;
+    };
+};
+
+typedef void host_on_record(void *context, const struct host_record *record);
+
+#endif

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Opens one perf event: a cpu-clock, with side-band records of mappings, names, forks and exits.
+ * The sampler process (service/host/sampler) opens it where a capability is needed, so the
+ * description is a plain struct of numbers that both sides check. Any thread. */
+#ifndef SONDE_SERVICE_HOST_RINGS_PERF_EVENT_H
+#define SONDE_SERVICE_HOST_RINGS_PERF_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct perf_event_spec {
+    int32_t pid;          /* a thread, whose new threads and children inherit the event; -1 = all */
+    int32_t cpu;          /* 0 and up */
+    uint64_t period_ns;   /* 100 us to 10 s; the clock of the CPU (pid -1) or of the thread */
+    uint32_t stack_bytes; /* HOST_MIN_STACK to HOST_MAX_STACK */
+    bool has_kernel;      /* samples in the kernel, with its frames; needs CAP_PERFMON */
+    bool is_exec_start;   /* disabled until the thread calls exec */
+};
+
+/* Returns a descriptor (disabled, close-on-exec) or -errno. EINVAL: the description is invalid. */
+int perf_event_create(const struct perf_event_spec *spec);
+
+#endif

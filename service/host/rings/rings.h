@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Perf rings: opens cpu-clocks for all CPUs or for a process and delivers their records in order of
+ * time.
+ *
+ *     all:      one event and one ring per CPU (needs CAP_PERFMON)
+ *     process:  one event per thread and CPU, those of a CPU redirected into one ring per CPU; threads
+ *               and children that start later inherit
+ *
+ * The rings are written by the kernel, so their framing is trusted only after it was checked; a
+ * record that breaks a rule is counted and its ring is emptied. What a ring could not take is
+ * reported as HOST_LOST. Thread safety: one thread at a time. */
+#ifndef SONDE_SERVICE_HOST_RINGS_RINGS_H
+#define SONDE_SERVICE_HOST_RINGS_RINGS_H
+
+#include "api/error.h"
+#include "service/host/record.h"
+#include "service/host/rings/perf_event.h"
+
+/* How descriptors are opened: perf_event_create, or the sampler's. Returns -errno. */
+typedef int rings_create_event(void *context, const struct perf_event_spec *spec);
+
+struct rings_options {
+    const pid_t *pids; /* processes; with pid_count 0: all processes of the machine */
+    size_t pid_count;
+    uint64_t period_ns;
+    uint32_t stack_bytes;
+    bool has_kernel;
+    bool is_exec_start; /* the one process has not called exec yet: begin there */
+    size_t
+        ring_bytes; /* of each CPU, a power of two of pages; 0 = as much as this user may lock, at
+                           most 8 MiB */
+    rings_create_event *create;
+    void *create_context;
+};
+
+struct rings;
+
+/* Opens, but does not start. Takes about 20 us per event, so call it on a worker for a process
+ * with many threads. SONDE_PERMISSION: the kernel refuses; diag says what would allow it.
+ * SONDE_NOT_AVAILABLE: the kernel has no perf, or all processes have gone. SONDE_TOO_LARGE: too
+ * many threads for the descriptors that this process may have. */
+SONDE_MUST_USE sonde_err rings_open(const struct rings_options *options, struct rings **rings,
+                                    struct sonde_diag *diag);
+void rings_close(struct rings *rings);
+/* Starts or stops all clocks, at random phases. */
+void rings_start(struct rings *rings);
+void rings_stop(struct rings *rings);
+/* Another period for all clocks. Also called with the same period every second or so: the clocks
+ * are dithered by up to a quarter, so that no rhythm of a program stays in step with them. */
+void rings_set_period(struct rings *rings, uint64_t period_ns);
+/* Adds the threads of further processes (a new worker that no watched process has forked). */
+SONDE_MUST_USE sonde_err rings_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag);
+/* Delivers the records up to until_ns in order of time over all rings; 0 = all. Records of the
+ * last moment may still be on their way on another CPU, so a caller passes a time that is a few
+ * milliseconds ago, and 0 after rings_stop. Stops when is_over (may be NULL) says so, asked
+ * every 16 records. Returns true if there are more. */
+bool rings_drain(struct rings *rings, uint64_t until_ns, host_on_record *on_record, void *context,
+                 bool (*is_over)(void *context));
+/* Readable when a ring is half full, for epoll. */
+int rings_poll_fd(const struct rings *rings);
+
+struct rings_counts {
+    uint64_t records, bytes, lost, invalid;
+    uint32_t rings, events;
+    size_t ring_bytes; /* of each */
+};
+void rings_counts(const struct rings *rings, struct rings_counts *counts);
+
+#endif
