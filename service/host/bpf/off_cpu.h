@@ -3,7 +3,7 @@
  * Off-CPU time from outside: a BPF program on sched_switch. The kernel decides which processes
  * and which waits are recorded, so others pay one look-up per switch.
  *
- *     switch out of a watched thread: copy registers and the top of its stack into the thread's slot
+ *     switch out of a watched thread: copy registers and top of stack into the thread's slot
  *     switch in: waited >= threshold? send the slot with the time : forget it
  *
  * When there are more waits than the ring takes, one in N is sent with N times its weight, and N

@@ -4,8 +4,8 @@
  * time.
  *
  *     all:      one event and one ring per CPU (needs CAP_PERFMON)
- *     process:  one event per thread and CPU, those of a CPU redirected into one ring per CPU; threads
- *               and children that start later inherit
+ *     process:  one event per thread and CPU, those of a CPU redirected into one ring per CPU;
+ *               threads and children that start later inherit
  *
  * The rings are written by the kernel, so their framing is trusted only after it was checked; a
  * record that breaks a rule is counted and its ring is emptied. What a ring could not take is
