@@ -13,7 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PAGE 4096u
+#define PAGE       4096u
+#define KERNEL_BIT (1ull << 63) /* set in every address of the kernel */
 
 /* --- life cycle ------------------------------------------------------------------------------- */
 
@@ -209,6 +210,8 @@ static const Elf64_Phdr *find_segment(const struct symbol_module *module, uint64
 bool symbol_module_bias(const struct symbol_module *module, const struct symbol_mapping *mapping,
                         uint64_t *bias) {
     *bias = module->fixed_bias;
+    if (module->kind == SYMBOL_MODULE_KERNEL)
+        *bias = mapping->start & KERNEL_BIT ? 0 : KERNEL_BIT;
     if (module->is_flat || module->has_fixed_bias)
         return true;
     const Elf64_Phdr *segment =
@@ -346,6 +349,8 @@ static sonde_err open_memory(struct symbol_module *module, const struct symbol_m
 sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
                              const struct symbol_mapping *mapping, struct symbol_module **module,
                              struct sonde_diag *diag) {
+    if (mapping->is_kernel)
+        return symbol_module_open_kernel(store, module, diag);
     bool file = names_a_file(mapping);
     enum symbol_reason reason = SYMBOL_REASON_NONE;
     int fd = file ? symbol_locate_file(pid, mapping, &reason) : -1;
@@ -379,7 +384,7 @@ sonde_err symbol_module_open(struct symbol_store *store, pid_t pid,
 
 sonde_err symbol_module_open_kernel(struct symbol_store *store, struct symbol_module **module,
                                     struct sonde_diag *diag) {
-    struct symbol_module *made = module_create(store, "[kernel]");
+    struct symbol_module *made = module_create(store, SYMBOL_KERNEL_PATH);
     *module = NULL;
     if (!made)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory for a module");

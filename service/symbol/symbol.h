@@ -42,12 +42,18 @@ SONDE_MUST_USE sonde_err symbol_store_create(const struct symbol_options *option
 void symbol_store_end(struct symbol_store *store);
 void symbol_store_destroy(struct symbol_store *store); /* after the last module was released */
 
+/* What perf and pprof call the kernel. */
+#define SYMBOL_KERNEL_PATH "[kernel.kallsyms]"
+
 /* One executable mapping, as in /proc/PID/maps. */
 struct symbol_mapping {
     uint64_t start, end, offset;
     uint32_t device_major, device_minor;
     uint64_t inode;
     const char *path; /* "" = anonymous; "[vdso]"; "/usr/bin/x (deleted)" */
+    /* The running kernel. Its addresses may lack bit 63. Never set from a process's claim: the
+     * names of addresses tell where the kernel is. */
+    bool is_kernel;
     /* A shared copy of the process's mappings (locate/proc_maps.h), which is read once for many
      * calls. NULL = they are read if they are needed. */
     struct proc_maps *maps;

@@ -44,7 +44,7 @@ struct host_target {
 /* stream.c: the source of host targets. See struct source_ops in target.h. */
 extern const struct source_ops host_source;
 
-/* choose.c, any thread, with targets_lock held: finds or creates the host target that a selector
+/* Any thread, with targets_lock held: finds or creates the host target that a selector
  * means. A created one is put on engine->newcomers and joins engine->targets on the engine thread.
  * SONDE_TARGET_NOT_FOUND, _AMBIGUOUS, SONDE_PERMISSION, SONDE_NOT_AVAILABLE with a sentence that
  * says what to do. */
@@ -52,7 +52,7 @@ SONDE_MUST_USE sonde_err host_find_target(struct engine *engine,
                                           const struct engine_selector *selector,
                                           struct target **target, struct sonde_diag *diag);
 
-/* members.c: whether a process belongs to a target. `parent` is the pid that forked it, as far as
+/* Whether a process belongs to a target. `parent` is the pid that forked it, as far as
  * the stream knows; 0 = unknown. */
 bool host_has_member(const struct host_target *host, const struct process_identity *process,
                      const char *name);

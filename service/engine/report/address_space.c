@@ -20,6 +20,15 @@ struct mapping *mapping_create(const struct symbol_mapping *from) {
     return mapping;
 }
 
+struct mapping *mapping_create_kernel(void) {
+    static const struct symbol_mapping kernel = {
+        .start = 0x7fff800000000000, .end = 0x7fffffffffffffff, .path = SYMBOL_KERNEL_PATH};
+    struct mapping *mapping = mapping_create(&kernel);
+    if (mapping)
+        mapping->is_kernel = true;
+    return mapping;
+}
+
 struct mapping *mapping_retain(struct mapping *mapping) {
     atomic_fetch_add_explicit(&mapping->refs, 1, memory_order_relaxed);
     return mapping;
@@ -51,6 +60,7 @@ struct symbol_mapping mapping_as_symbol(const struct mapping *mapping) {
         .inode = mapping->inode,
         .path = mapping->path,
         .maps = mapping->maps,
+        .is_kernel = mapping->is_kernel,
     };
 }
 

@@ -28,6 +28,7 @@ struct mapping {
     uint64_t start, end, offset, inode;
     uint32_t device_major, device_minor;
     char path[256];
+    bool is_kernel;
 
     /* Written by one worker, then published by the release store of module. */
     _Atomic(struct symbol_module *) module;
@@ -45,6 +46,9 @@ struct mapping {
 };
 
 struct mapping *mapping_create(const struct symbol_mapping *from);
+/* The kernel. Bit 63, which all its addresses have, is RING_PC_EXACT in stacks, so stacks and this
+ * mapping hold its addresses without it, and profiles show them with it. */
+struct mapping *mapping_create_kernel(void);
 struct mapping *mapping_retain(struct mapping *mapping);
 void mapping_release(struct mapping *mapping);
 /* Before a worker has opened the mapping: NULL and SYMBOL_MODULE_NONE. */

@@ -90,6 +90,11 @@ static uint64_t address_of(const struct report_frame *frame) {
     return frame->pc & RING_PC_EXACT || address == 0 ? address : address - 1;
 }
 
+/* As profiles show it: the kernel's addresses have bit 63 set. */
+static uint64_t shown(const struct mapping *mapping, uint64_t address) {
+    return mapping && mapping->is_kernel ? address | RING_PC_EXACT : address;
+}
+
 static void add_query(struct locating *locating, struct report_frame *frame) {
     if (frame->is_note || !frame->mapping)
         return;
@@ -245,8 +250,10 @@ static sonde_err add_mappings(struct locating *locating) {
     for (uint32_t i = 0; i < locating->mapping_count; i++) {
         const struct mapping *mapping = locating->mappings[i].mapping;
         locating->mappings[i].is_main = mapping_kind(mapping) == SYMBOL_MODULE_EXECUTABLE;
-        locating->mappings[i].entry = (struct sonde_mapping){
-            .start = mapping->start, .limit = mapping->end, .offset = mapping->offset};
+        locating->mappings[i].entry =
+            (struct sonde_mapping){.start = shown(mapping, mapping->start),
+                                   .limit = shown(mapping, mapping->end),
+                                   .offset = mapping->offset};
     }
     mark_answers(locating);
     describe_shortfalls(locating);
@@ -308,7 +315,7 @@ static sonde_err add_location(struct locating *locating, struct report_frame *fr
     }
     struct sonde_location location = {
         .mapping = mapping ? mapping->id : 0,
-        .address = frame->is_note ? 0 : address_of(frame),
+        .address = frame->is_note ? 0 : shown(frame->mapping, address_of(frame)),
         .line_count = count,
         .is_folded = answer->is_folded,
         .kind = kind_of(frame),

@@ -178,8 +178,13 @@ bool fixture_mapping(pid_t pid, uint64_t address, struct symbol_mapping *mapping
         if (sscanf(line, "%llx-%llx %*s %llx %x:%x %llu %n", &start, &end, &offset, &major, &minor,
                    &inode, &text) < 6)
             continue;
-        *mapping =
-            (struct symbol_mapping){start, end, offset, major, minor, inode, line + text, NULL};
+        *mapping = (struct symbol_mapping){.start = start,
+                                           .end = end,
+                                           .offset = offset,
+                                           .device_major = major,
+                                           .device_minor = minor,
+                                           .inode = inode,
+                                           .path = line + text};
         found = address >= start && address < end;
     }
     if (maps)

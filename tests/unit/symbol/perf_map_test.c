@@ -265,6 +265,34 @@ TEST(s8_the_running_kernel_is_named_or_reported_as_hidden) {
     symbol_store_destroy(store);
 }
 
+/* Stacks hold the kernel's addresses without bit 63. */
+TEST(a_mapping_without_bit_63_is_the_kernel) {
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    struct symbol_mapping mapping = {.start = 0x7fff800000000000,
+                                     .end = 0x7fffffffffffffff,
+                                     .path = SYMBOL_KERNEL_PATH,
+                                     .is_kernel = true};
+    struct symbol_module *module;
+    uint64_t bias;
+    CHECK_INT(symbol_module_open(store, 0, &mapping, &module, NULL), ==, SONDE_OK);
+    CHECK_INT(symbol_module_kind(module), ==, SYMBOL_MODULE_KERNEL);
+    CHECK(symbol_module_bias(module, &mapping, &bias));
+    CHECK_INT(0x7fffffff81001000 - bias, ==, 0xffffffff81001000);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
+
+TEST(a_process_cannot_call_its_memory_the_kernel) {
+    struct symbol_store *store = fixture_store(NULL, NULL);
+    struct symbol_mapping mapping = {
+        .start = 0x7fff800000000000, .end = 0x7fffffffffffffff, .path = SYMBOL_KERNEL_PATH};
+    struct symbol_module *module;
+    CHECK_INT(symbol_module_open(store, getpid(), &mapping, &module, NULL), ==, SONDE_OK);
+    CHECK_INT(symbol_module_kind(module), ==, SYMBOL_MODULE_NONE);
+    symbol_module_release(module);
+    symbol_store_destroy(store);
+}
+
 TEST(vsyscall_has_its_three_names) {
     struct symbol_store *store = fixture_store(NULL, NULL);
     struct symbol_mapping mapping = {
