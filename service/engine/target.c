@@ -27,6 +27,7 @@ struct target *target_create(struct engine *engine, int fd) {
         return NULL;
     target->refs = 1;
     target->engine = engine;
+    target->source = &guest_source;
     bool is_known = link_open(&target->link, fd);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = target};
     if (!is_known || is_crowded(engine, target->link.uid) ||

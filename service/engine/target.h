@@ -11,9 +11,9 @@
 
 enum clock_state {
     CLOCK_IDLE = 0,
-    CLOCK_STARTING, /* CpuConfig was sent, CpuState has not arrived */
+    CLOCK_STARTING, /* the source was asked and has not answered */
     CLOCK_RUNNING,
-    CLOCK_STOPPING, /* period 0 was sent, the last records have not arrived */
+    CLOCK_STOPPING, /* the source was asked to stop, the last records have not arrived */
 };
 
 /* A frame to be sent to the guest, with a descriptor or -1. */
@@ -85,9 +85,35 @@ struct session {
     struct session_waiter *waiters;
 };
 
+/* Where a target's samples come from: its guest (guest_link/rings.c), or the kernel
+ * (service/engine/host). */
+struct source_ops {
+    /* Asks for clocks with these periods; 0, 0 = stop. wall_period_ns 0 = no time off the CPU.
+     * Called again with the same periods, it asks for what is known of threads that are blocked.
+     * The source answers later with clock_on_answer and target->sequence. */
+    void (*set_periods)(struct target *target, uint64_t period_ns, uint64_t wall_period_ns);
+    /* Reads records and counts them in the captures: about `budget` bytes, for at most
+     * ENGINE_TURN_NS. True when there are more. */
+    bool (*drain)(struct target *target, uint64_t now_ns, uint64_t budget);
+    /* Reads all records, for at most ENGINE_LAST_NS. Drops the others as DROP_UNREAD. */
+    void (*drain_all)(struct target *target, uint64_t now_ns);
+    /* The rings fill so fast that they are drained every ENGINE_DRAIN_NS. */
+    bool (*is_busy)(const struct target *target);
+    /* Adds to totals.target_cpu_ns what the target has used since the last call. */
+    void (*read_cpu)(struct target *target);
+    /* Deadlines of its own, while the clock is not idle; returns the next one, 0 = none. NULL =
+     * never. */
+    uint64_t (*tick)(struct target *target, uint64_t now_ns);
+};
+extern const struct source_ops guest_source;
+
+struct host_target; /* host/host.h */
+
 struct target {
     _Atomic uint32_t refs;
     struct engine *engine;
+    const struct source_ops *source;
+    struct host_target *host;  /* NULL: it has a guest */
     struct target *next;       /* (list) */
     bool is_attached;          /* (list) has said Hello and is not gone */
     struct engine_target info; /* (list) */
@@ -116,9 +142,9 @@ struct target {
 
     enum clock_state clock;
     bool has_process_clock;             /* one clock for all threads: "itimer" */
-    uint32_t sequence;                  /* of the last CpuConfig */
+    uint32_t sequence;                  /* of the last request to the source */
     uint32_t start_sequence;            /* of the one that started the clock */
-    uint64_t period_ns, wall_period_ns; /* in the last CpuConfig */
+    uint64_t period_ns, wall_period_ns; /* in the last request */
     uint64_t clock_deadline_ns, next_drain_ns;
     uint64_t drain_ns;     /* when the present drain began */
     uint64_t drain_end_ns; /* thread_cpu_ns at which it must end */
@@ -210,28 +236,34 @@ void tables_open_mapping(struct engine *engine, const struct process_identity *p
 SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_module *module,
                                     int *memfd, size_t *bytes);
 
-/* rings.c */
+/* rings.c: the guest's rings. */
 SONDE_MUST_USE sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag);
 void rings_unmap(struct target *target);
-/* Reads records from the rings and counts them in the captures: about `budget` bytes, for at most
- * ENGINE_TURN_NS. True when there are more. */
+/* Ops of the guest_source. */
 bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget);
-/* Reads all records, for at most ENGINE_LAST_NS. Drops the others as DROP_UNREAD. */
 void rings_drain_all(struct target *target, uint64_t now_ns);
 
-/* If only recordings run and the stack table has grown large, starts an empty one. A recording
- * never ends, and without this its table would grow to its limit. */
-void rings_trim_stacks(struct target *target);
-
 /* clock.c: the tick stream that all captures share. */
-/* Sends the guest the periods that the captures need now, if they have changed. */
+/* Asks the source for the periods that the captures need now, if they have changed. */
 void clock_adjust(struct target *target);
-void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state);
-void clock_read_cpu(struct target *target);
+/* What a source says when it was asked for periods. */
+struct clock_answer {
+    uint32_t sequence; /* of the request */
+    bool is_running;
+    const char *clock, *note; /* "" = none */
+    int os_error;             /* not running: why; 0 = it was asked to stop */
+    uint32_t threads;         /* 0 = not known */
+};
+void clock_on_answer(struct target *target, const struct clock_answer *answer);
+/* Fails the captures that wait for the clock, and ends the others with what they have. */
+void clock_fail(struct target *target, sonde_err err, const char *text);
+static inline void target_read_cpu(struct target *target) {
+    target->source->read_cpu(target);
+}
 /* No further records will arrive: drains the rings and concludes the captures. */
 void clock_stopped(struct target *target);
 void clock_tick(struct target *target, uint64_t now_ns);
-/* Sends the same CpuConfig again. Before the guest answers, it records what it knows of blocked
+/* Asks for the same periods again. Before the source answers, it records what it knows of blocked
  * threads. */
 void clock_request_flush(struct target *target);
 

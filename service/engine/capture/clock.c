@@ -1,29 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The tick stream that all captures of a target share: as fast as the fastest capture wants, and
- * running while there is one. sonded sends CpuConfig, and the guest answers with CpuState. After a
- * stop, sonded waits up to ENGINE_STOP_NS for the answer, so that the last records count. Captures
- * that arrive meanwhile wait for the next start. */
+ * running while there is one. The target's source is asked for periods, and answers when its clocks
+ * run: a guest is sent CpuConfig and answers with CpuState. After a stop, the answer is awaited for
+ * up to ENGINE_STOP_NS, so that the last records count. Captures that arrive meanwhile wait for the
+ * next start. */
 #include "service/engine/capture/cpu_capture.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-#define NO_TICK_NS 10000000000ull /* the longest period of a guest; no capture counts CPU time */
+#define NO_TICK_NS 10000000000ull /* the longest period of a source; no capture counts CPU time */
 
 static void send_config(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
     uint64_t now_ns = now_monotonic_ns();
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next)
         cpu_capture_note_rate(capture, now_ns);
-    frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
-    message.which_message = sonde_guest_v1_ToGuest_cpu_config_tag;
-    message.message.cpu_config.sequence = ++target->sequence;
-    message.message.cpu_config.period_ns = period_ns;
-    message.message.cpu_config.wall_period_ns = wall_period_ns;
+    target->sequence++;
     target->period_ns = period_ns;
     target->wall_period_ns = wall_period_ns;
-    link_send(target, &message, -1);
+    target->source->set_periods(target, period_ns, wall_period_ns);
 }
 
 static uint64_t shorter(uint64_t a, uint64_t b) {
@@ -58,7 +54,7 @@ static struct wanted wanted_periods(const struct target *target) {
 /* At low rates the rings, which hold more than a second of ticks, need to be drained less often;
  * but not if the last drain has shown that many threads are writing. */
 static uint64_t drain_pause(const struct target *target) {
-    if (target->drain.taken > target->drain.ring_bytes / ENGINE_DRAIN_PART)
+    if (target->source->is_busy(target))
         return ENGINE_DRAIN_NS;
     uint64_t pause_ns = ENGINE_DRAIN_TICKS * shorter(target->period_ns, target->wall_period_ns);
     if (pause_ns > ENGINE_DRAIN_SLOW_NS)
@@ -68,8 +64,8 @@ static uint64_t drain_pause(const struct target *target) {
 
 static void begin_waiting(struct target *target) {
     uint64_t now_ns = now_monotonic_ns();
-    rings_drain_all(target, now_ns); /* earlier samples are not theirs */
-    clock_read_cpu(target);
+    target->source->drain_all(target, now_ns); /* earlier samples are not theirs */
+    target_read_cpu(target);
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_WAITING)
             cpu_capture_begin(capture, now_ns);
@@ -120,8 +116,8 @@ void clock_adjust(struct target *target) {
 
 void clock_stopped(struct target *target) {
     target->clock = CLOCK_IDLE;
-    clock_read_cpu(target);
-    rings_drain_all(target, now_monotonic_ns());
+    target_read_cpu(target);
+    target->source->drain_all(target, now_monotonic_ns());
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         if (capture->state == CAPTURE_CLOSING || capture->state == CAPTURE_RUNNING)
             cpu_capture_conclude(capture);
@@ -131,13 +127,15 @@ void clock_stopped(struct target *target) {
     clock_adjust(target);
 }
 
-static void publish(struct target *target, const sonde_guest_v1_CpuState *state) {
+static void publish(struct target *target, const struct clock_answer *answer) {
     struct engine *engine = target->engine;
+    struct engine_target *info = &target->info;
     lock_take(&engine->targets_lock);
-    if (state->clock[0])
-        memcpy(target->info.clock, state->clock, sizeof target->info.clock);
-    memcpy(target->info.clock_note, state->note, sizeof target->info.clock_note);
-    target->info.threads = state->threads;
+    if (answer->clock[0])
+        snprintf(info->clock, sizeof info->clock, "%s", answer->clock);
+    snprintf(info->clock_note, sizeof info->clock_note, "%s", answer->note);
+    if (answer->threads)
+        info->threads = answer->threads;
     lock_drop(&engine->targets_lock);
 }
 
@@ -151,11 +149,6 @@ static void fail_all(struct target *target, sonde_err err, const char *text) {
 static void on_running(struct target *target) {
     if (target->clock == CLOCK_RUNNING)
         return;
-    if (!target->rings) {
-        fail_all(target, SONDE_PROTOCOL, "the target's clock runs without rings to read");
-        target->link.is_broken = true;
-        return;
-    }
     if (!target->stacks)
         target->stacks = stacks_create(0);
     if (!target->stacks) {
@@ -170,18 +163,22 @@ static void on_running(struct target *target) {
     begin_waiting(target);
 }
 
-static void on_refused(struct target *target, const sonde_guest_v1_CpuState *state) {
+static void on_refused(struct target *target, const struct clock_answer *answer) {
     char text[320];
     snprintf(text, sizeof text, "no sampling clock can be armed in %s%s%s%s%s", target->info.name,
-             state->note[0] ? ": " : "", state->note, state->os_error ? ": " : "",
-             state->os_error ? strerrordesc_np(state->os_error) : "");
-    fail_all(target, SONDE_NO_CLOCK, text);
+             answer->note[0] ? ": " : "", answer->note, answer->os_error ? ": " : "",
+             answer->os_error ? strerrordesc_np(answer->os_error) : "");
+    clock_fail(target, SONDE_NO_CLOCK, text);
+}
+
+void clock_fail(struct target *target, sonde_err err, const char *text) {
+    fail_all(target, err, text);
     clock_stopped(target);
 }
 
 /* Concludes the captures whose flush the guest has answered. */
 static void conclude_flushed(struct target *target, uint32_t sequence) {
-    rings_drain_all(target, now_monotonic_ns());
+    target->source->drain_all(target, now_monotonic_ns());
     for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
         bool waits = capture->state == CAPTURE_CLOSING && capture->flush_sequence != 0;
         if (waits && (int32_t)(sequence - capture->flush_sequence) >= 0)
@@ -189,34 +186,21 @@ static void conclude_flushed(struct target *target, uint32_t sequence) {
     }
 }
 
-void clock_on_state(struct target *target, const sonde_guest_v1_CpuState *state) {
-    bool is_current = (int32_t)(state->sequence - target->start_sequence) >= 0;
+void clock_on_answer(struct target *target, const struct clock_answer *answer) {
+    bool is_current = (int32_t)(answer->sequence - target->start_sequence) >= 0;
     bool is_starting = target->clock == CLOCK_STARTING || target->clock == CLOCK_RUNNING;
-    bool is_last = !state->running && state->sequence == target->sequence;
-    target->has_process_clock = strcmp(state->clock, "itimer") == 0;
+    bool is_last = !answer->is_running && answer->sequence == target->sequence;
+    target->has_process_clock = strcmp(answer->clock, "itimer") == 0;
     target_wake_now(target);
-    if (is_starting && is_current && state->running)
+    if (is_starting && is_current && answer->is_running)
         on_running(target);
-    if (is_starting && state->running)
-        conclude_flushed(target, state->sequence);
-    publish(target, state); /* only after the waiting captures have begun */
-    if (is_starting && is_current && !state->running)
-        on_refused(target, state);
+    if (is_starting && answer->is_running)
+        conclude_flushed(target, answer->sequence);
+    publish(target, answer); /* only after the waiting captures have begun */
+    if (is_starting && is_current && !answer->is_running)
+        on_refused(target, answer);
     else if (target->clock == CLOCK_STOPPING && is_last)
         clock_stopped(target);
-}
-
-/* On Linux, the CPU clock of another process can be read by its pid. */
-void clock_read_cpu(struct target *target) {
-    clockid_t id;
-    struct timespec used;
-    if (target->link.pid <= 0 || clock_getcpuclockid(target->link.pid, &id) != 0 ||
-        clock_gettime(id, &used) != 0 || !process_identity_is_alive(&target->link.process))
-        return;
-    uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
-    if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)
-        target->totals.target_cpu_ns += now_ns - target->cpu_seen_ns;
-    target->cpu_seen_ns = now_ns;
 }
 
 /* Handles the clock's own deadlines. */
@@ -234,8 +218,8 @@ void clock_tick(struct target *target, uint64_t now_ns) {
         clock_stopped(target);
     bool is_drained = target->clock == CLOCK_RUNNING || target->clock == CLOCK_STOPPING;
     if (is_drained && now_ns >= target->next_drain_ns) {
-        clock_read_cpu(target);
-        bool has_more = rings_drain(target, now_ns, ENGINE_DRAIN_BYTES);
+        target_read_cpu(target);
+        bool has_more = target->source->drain(target, now_ns, ENGINE_DRAIN_BYTES);
         target->next_drain_ns = has_more ? now_ns + 1 : now_ns + drain_pause(target);
     }
 }

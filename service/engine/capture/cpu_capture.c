@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/engine/capture/cpu_capture.h"
+#include "service/engine/capture/samples.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static void count_drop(struct cpu_capture *capture, uint64_t n) {
 }
 
 void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
-                       const struct ring_sample *sample) {
+                       const struct spent_time *time) {
     struct window *window = &capture->window;
     uint64_t room = capture->limit_samples - capture->samples;
     uint64_t n = capture->pending < room ? capture->pending : room;
@@ -131,12 +131,11 @@ void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
     window->samples += n;
     capture->samples += n;
     atomic_fetch_add_explicit(&capture->base.engine->samples_total, n, memory_order_relaxed);
-    if (!sample)
+    if (!time->has_stack)
         return;
-    window->cut_stacks[sample->end] += n;
-    window->truncated += sample->end == RING_END_DEPTH ? n : 0;
-    if (!space_knows(&capture->base.target->space, sample->record.generation))
-        window->forgotten += n;
+    window->cut_stacks[time->end] += n;
+    window->truncated += time->end == STACK_END_DEPTH ? n : 0;
+    window->forgotten += time->is_forgotten ? n : 0;
 }
 
 void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
@@ -154,7 +153,7 @@ void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
         capture->rate.lowest_hz = hz;
 }
 
-/* Asks the guest to record what it knows of threads that are still blocked. */
+/* Asks the source to record what it knows of threads that are still blocked. */
 static void await_flush(struct cpu_capture *capture, uint64_t now_ns) {
     clock_request_flush(capture->base.target);
     capture->flush_sequence = capture->base.target->sequence;
@@ -174,8 +173,8 @@ void cpu_capture_close(struct cpu_capture *capture) {
         clock_adjust(target);
         return;
     }
-    clock_read_cpu(target);
-    rings_drain_all(target, now_ns);
+    target_read_cpu(target);
+    target->source->drain_all(target, now_ns);
     cpu_capture_note_rate(capture, now_ns);
     capture->state = CAPTURE_CLOSING;
     clock_adjust(target);
@@ -218,11 +217,12 @@ static void close_window(struct cpu_capture *capture, uint64_t now_ns) {
         capture->window_end_ns = now_ns + capture->spec.window_ms * 1000000ull;
         return;
     }
-    clock_read_cpu(capture->base.target);
-    (void)rings_drain(capture->base.target, now_ns, ENGINE_DRAIN_BYTES);
+    target_read_cpu(capture->base.target);
+    struct target *target = capture->base.target;
+    (void)target->source->drain(target, now_ns, ENGINE_DRAIN_BYTES);
     jobs_report(capture, now_ns);
     if (capture->spec.is_recording)
-        rings_trim_stacks(capture->base.target);
+        samples_trim_stacks(capture->base.target);
 }
 
 static bool is_over(const struct cpu_capture *capture, uint64_t now_ns) {

@@ -28,7 +28,7 @@ struct window {
     int64_t start_unix_ns;
     uint64_t start_ns;
     uint64_t samples, truncated;
-    uint64_t cut_stacks[RING_END_COUNT];
+    uint64_t cut_stacks[STACK_ENDS];
     uint64_t forgotten; /* samples of generations that are no longer known */
     uint64_t stacks_full;
     struct time_bins bins; /* unused without spec.has_timeline */
@@ -36,6 +36,7 @@ struct window {
 };
 
 struct capture_job;
+struct spent_time; /* samples.h */
 
 struct cpu_capture {
     struct engine_capture base;
@@ -83,10 +84,10 @@ struct cpu_capture *cpu_capture_create(struct target *target, const struct engin
 /* The clock runs: opens the first window. */
 void cpu_capture_begin(struct cpu_capture *capture, uint64_t now_ns);
 bool cpu_capture_is_counting(const struct cpu_capture *capture);
-/* Counts `pending` samples under the key, or drops them when there is no key: the tables are full.
- * sample NULL: the stack is a note. */
+/* Counts `pending` samples under the key, or drops them when there is no key: the tables are
+ * full. */
 void cpu_capture_count(struct cpu_capture *capture, const struct count_key *key,
-                       const struct ring_sample *sample);
+                       const struct spent_time *time);
 /* The target starts an empty stack table: a new part of the window counts with it. */
 bool cpu_capture_can_renew(const struct cpu_capture *capture);
 void cpu_capture_renew(struct cpu_capture *capture);

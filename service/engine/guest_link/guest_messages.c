@@ -57,7 +57,20 @@ static sonde_err on_maps(struct target *target, const frames_from_guest *message
 }
 
 static sonde_err on_cpu_state(struct target *target, const frames_from_guest *message) {
-    clock_on_state(target, &message->message.cpu_state);
+    const sonde_guest_v1_CpuState *state = &message->message.cpu_state;
+    if (state->running && target->clock != CLOCK_IDLE && !target->rings) {
+        clock_fail(target, SONDE_PROTOCOL, "the target's clock runs without rings to read");
+        return SONDE_PROTOCOL;
+    }
+    struct clock_answer answer = {
+        .sequence = state->sequence,
+        .is_running = state->running,
+        .clock = state->clock,
+        .note = state->note,
+        .os_error = state->os_error,
+        .threads = state->threads,
+    };
+    clock_on_answer(target, &answer);
     return SONDE_OK;
 }
 
@@ -70,7 +83,7 @@ static uint64_t growth(uint64_t *seen, uint64_t now) {
 
 static sonde_err on_cpu_account(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_CpuAccount *account = &message->message.cpu_account;
-    clock_read_cpu(target);
+    target_read_cpu(target);
     (void)rings_drain(target, now_monotonic_ns(),
                       ENGINE_DRAIN_BYTES); /* the handlers' sums up to now */
     target->totals.account_ns += growth(&target->account_seen_ns, account->guest_cpu_ns);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Maps the shared rings of a target and drains them into its captures. */
-#include "service/engine/capture/cpu_capture.h"
+ * The guest as a source: maps the rings that it shares, drains them into its target's captures, and
+ * sends it CpuConfig. */
+#include "service/engine/capture/samples.h"
 
 #include "api/os/shared_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <time.h>
 
 static sonde_err check_memory(int fd, uint64_t *bytes, struct sonde_diag *diag) {
     uint64_t most = drain_memory_bytes(RING_MAX_RINGS, RING_MAX_BYTES);
@@ -47,42 +49,8 @@ sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
     return SONDE_OK;
 }
 
-/* Gives the target an empty stack table, if every counting capture has room for another part. */
-static bool renew_stacks(struct target *target) {
-    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        if (cpu_capture_is_counting(capture) && !cpu_capture_can_renew(capture))
-            return false;
-    }
-    struct stacks *stacks = stacks_create(0);
-    if (!stacks)
-        return false;
-    stacks_release(target->stacks);
-    target->stacks = stacks;
-    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        if (cpu_capture_is_counting(capture))
-            cpu_capture_renew(capture);
-    }
-    return true;
-}
-
-/* Nodes of a recording's table, 4 MiB with their index. */
-#define RECORDING_MAX_NODES (1u << 17)
-
-void rings_trim_stacks(struct target *target) {
-    if (!target->stacks || target->stacks->nodes.count < RECORDING_MAX_NODES)
-        return;
-    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        if (cpu_capture_is_counting(capture) && !capture->spec.is_recording)
-            return;
-    }
-    (void)renew_stacks(target); /* out of memory: the table grows on */
-}
-
-static bool has_room(const struct count_key *key) {
-    return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL;
-}
-
-static struct count_key sample_key(struct target *target, const struct ring_sample *sample) {
+static struct count_key sample_key(void *context, struct target *target) {
+    const struct ring_sample *sample = context;
     return (struct count_key){
         .stack = stacks_add_sample(target->stacks, &target->space, sample),
         .thread = thread_names_number(&target->names, target->stacks, sample->record.tid),
@@ -91,81 +59,34 @@ static struct count_key sample_key(struct target *target, const struct ring_samp
     };
 }
 
-static struct count_key unseen_key(struct target *target, const struct ring_unseen *unseen) {
-    static const enum stack_note notes[] = {
-        [RING_UNSEEN_BLOCKED] = STACK_NOTE_BLOCKED, [RING_UNSEEN_NO_CLOCK] = STACK_NOTE_NO_CLOCK,
-        [RING_UNSEEN_SHORT] = STACK_NOTE_SHORT,     [RING_UNSEEN_ASLEEP] = STACK_NOTE_ASLEEP,
-        [RING_UNSEEN_WAITING] = STACK_NOTE_WAITING, [RING_UNSEEN_KERNEL] = STACK_NOTE_KERNEL,
-    };
-    bool is_known = unseen->cause >= RING_UNSEEN_BLOCKED && unseen->cause <= RING_UNSEEN_LAST;
-    enum stack_note note = is_known ? notes[unseen->cause] : STACK_NOTE_NO_CLOCK;
+static struct count_key unseen_key(void *context, struct target *target) {
+    const struct ring_unseen *unseen = context;
     return (struct count_key){
-        .stack = stacks_add_note(target->stacks, note),
+        .stack = stacks_add_note(target->stacks, stack_unseen_note(unseen->cause)),
         .thread = thread_names_number(&target->names, target->stacks, unseen->record.tid),
     };
 }
 
-/* Time of a thread, on or off the CPU, up to end_ns on the monotonic clock; 0 = not known. at_ns is
- * when it was recorded, for the timeline. */
-struct interval {
-    uint32_t tid;
-    bool is_off_cpu;
-    uint64_t ns, end_ns, at_ns;
-};
-
-/* How much of the interval the capture counts, in ns. A sample stands for the time since the
- * thread's previous sample. If the clock was running before the capture started, for example at a
- * recording's 19 Hz, the first sample also covers time before the start, which is subtracted. */
-static uint64_t weight_for(const struct cpu_capture *capture, const struct interval *interval) {
-    enum engine_mode mode = capture->spec.mode;
-    if (!cpu_capture_is_counting(capture) ||
-        mode == (interval->is_off_cpu ? ENGINE_CPU : ENGINE_OFF_CPU))
-        return 0;
-    if (interval->end_ns == 0)
-        return interval->ns;
-    if (interval->end_ns <= capture->start_ns)
-        return 0;
-    uint64_t most = interval->end_ns - capture->start_ns;
-    return interval->ns < most ? interval->ns : most;
-}
-
-/* Sets `pending` of each capture to the number of samples that the interval stands for; false when
- * it is 0 for all. */
-static bool thin(struct target *target, const struct interval *interval) {
-    uint64_t any = 0;
-    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        uint64_t weight_ns = weight_for(capture, interval);
-        capture->pending =
-            weight_ns ? downsampler_take(&capture->downsampler, interval->tid, weight_ns) : 0;
-        capture->pending_span = (struct time_span){interval->at_ns, weight_ns};
-        any |= capture->pending;
-    }
-    return any != 0;
-}
-
-static void count(struct target *target, const struct count_key *key,
-                  const struct ring_sample *sample) {
-    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
-        if (capture->pending > 0)
-            cpu_capture_count(capture, has_room(key) ? key : NULL, sample);
-    }
-}
-
 static void add_sample(struct target *target, const struct ring_sample *sample, bool is_off_cpu) {
-    struct interval interval = {sample->record.tid, is_off_cpu, sample->weight_ns, target->drain_ns,
-                                target->drain_ns};
-    if (sample->time_ns < interval.end_ns)
-        interval.end_ns = sample->time_ns;
-    if (interval.end_ns)
-        interval.at_ns = interval.end_ns;
+    struct spent_time time = {
+        .tid = sample->record.tid,
+        .is_off_cpu = is_off_cpu,
+        .ns = sample->weight_ns,
+        .end_ns = target->drain_ns,
+        .at_ns = target->drain_ns,
+        .has_stack = true,
+        .end = (enum stack_end)sample->end,
+        .is_forgotten = !space_knows(&target->space, sample->record.generation),
+        .key = sample_key,
+        .context = (void *)sample,
+    };
+    if (sample->time_ns < time.end_ns)
+        time.end_ns = sample->time_ns;
+    if (time.end_ns)
+        time.at_ns = time.end_ns;
     if (!is_off_cpu && target->has_process_clock)
-        interval.end_ns = 0; /* the time is that of several threads */
-    if (!thin(target, &interval))
-        return;
-    struct count_key key = sample_key(target, sample);
-    if (!has_room(&key) && renew_stacks(target))
-        key = sample_key(target, sample);
-    count(target, &key, sample);
+        time.end_ns = 0; /* the time is that of several threads */
+    samples_add(target, &time);
 }
 
 static void on_sample(void *context, const struct ring_sample *sample) {
@@ -179,14 +100,16 @@ static void on_blocked(void *context, const struct ring_sample *sample) {
 static void on_unseen(void *context, const struct ring_unseen *unseen) {
     struct target *target = context;
     bool is_off_cpu = unseen->cause == RING_UNSEEN_ASLEEP || unseen->cause == RING_UNSEEN_WAITING;
-    struct interval interval = {unseen->record.tid, is_off_cpu, unseen->cpu_ns,
-                                is_off_cpu ? target->drain_ns : 0, target->drain_ns};
-    if (!thin(target, &interval))
-        return;
-    struct count_key key = unseen_key(target, unseen);
-    if (!has_room(&key) && renew_stacks(target))
-        key = unseen_key(target, unseen);
-    count(target, &key, NULL);
+    struct spent_time time = {
+        .tid = unseen->record.tid,
+        .is_off_cpu = is_off_cpu,
+        .ns = unseen->cpu_ns,
+        .end_ns = is_off_cpu ? target->drain_ns : 0,
+        .at_ns = target->drain_ns,
+        .key = unseen_key,
+        .context = (void *)unseen,
+    };
+    samples_add(target, &time);
 }
 
 static void on_thread(void *context, const struct ring_thread *thread) {
@@ -252,3 +175,38 @@ void rings_drain_all(struct target *target, uint64_t now_ns) {
     target->totals.drops[DROP_UNREAD] += unread;
     atomic_fetch_add_explicit(&target->engine->drops[DROP_UNREAD], unread, memory_order_relaxed);
 }
+
+static void set_periods(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
+    frames_to_guest message = sonde_guest_v1_ToGuest_init_zero;
+    message.which_message = sonde_guest_v1_ToGuest_cpu_config_tag;
+    message.message.cpu_config.sequence = target->sequence;
+    message.message.cpu_config.period_ns = period_ns;
+    message.message.cpu_config.wall_period_ns = wall_period_ns;
+    link_send(target, &message, -1);
+}
+
+/* Whether the last drain has shown that many threads are writing. */
+static bool is_busy(const struct target *target) {
+    return target->drain.taken > target->drain.ring_bytes / ENGINE_DRAIN_PART;
+}
+
+/* On Linux, the CPU clock of another process can be read by its pid. */
+static void read_cpu(struct target *target) {
+    clockid_t id;
+    struct timespec used;
+    if (target->link.pid <= 0 || clock_getcpuclockid(target->link.pid, &id) != 0 ||
+        clock_gettime(id, &used) != 0 || !process_identity_is_alive(&target->link.process))
+        return;
+    uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+    if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)
+        target->totals.target_cpu_ns += now_ns - target->cpu_seen_ns;
+    target->cpu_seen_ns = now_ns;
+}
+
+const struct source_ops guest_source = {
+    .set_periods = set_periods,
+    .drain = rings_drain,
+    .drain_all = rings_drain_all,
+    .is_busy = is_busy,
+    .read_cpu = read_cpu,
+};

@@ -34,7 +34,7 @@ struct report_input {
     char target_name[64], clock[24], clock_note[192], budget_note[192]; /* "" = none */
     pid_t pid;
     uint32_t frequency_hz;
-    uint64_t cut_stacks[RING_END_COUNT];
+    uint64_t cut_stacks[STACK_ENDS];
     uint64_t forgotten;        /* samples of generations that are no longer known */
     uint32_t ignored_mappings; /* of the newest generation, beyond SPACE_MAX_MAPPINGS */
 };

@@ -25,14 +25,15 @@ static void add_drops(const struct report_input *input, struct sonde_buf *text) 
 
 /* Number of stacks that end before the root, by reason. */
 static void add_cuts(const struct report_input *input, struct sonde_buf *text) {
-    static const char *const reasons[RING_END_COUNT] = {
-        [RING_END_NO_TABLE] = "no unwind table",
-        [RING_END_RULE] = "complex rule",
-        [RING_END_BAD_STACK] = "bad stack",
+    static const char *const reasons[STACK_ENDS] = {
+        [STACK_END_NO_TABLE] = "no unwind table",
+        [STACK_END_RULE] = "complex rule",
+        [STACK_END_BAD_STACK] = "bad stack",
+        [STACK_END_SHORT] = "stack copy too short",
     };
     bool is_first = true;
     sonde_buf_puts(text, "cut stacks: ");
-    for (int i = 0; i < RING_END_COUNT; i++) {
+    for (int i = 0; i < STACK_ENDS; i++) {
         if (!reasons[i] || input->cut_stacks[i] == 0)
             continue;
         sonde_buf_printf(text, "%s%s %llu", is_first ? "" : ", ", reasons[i],

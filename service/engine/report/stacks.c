@@ -9,11 +9,34 @@ static const char *const note_texts[STACK_NOTE_COUNT] = {
     [STACK_NOTE_EMPTY] = "[no stack]",           [STACK_NOTE_BLOCKED] = "[blocked signals]",
     [STACK_NOTE_NO_CLOCK] = "[no clock]",        [STACK_NOTE_SHORT] = "[short-lived thread]",
     [STACK_NOTE_ASLEEP] = "[blocked, not seen]", [STACK_NOTE_WAITING] = "[waiting for a CPU]",
-    [STACK_NOTE_KERNEL] = "[in the kernel]",
+    [STACK_NOTE_KERNEL] = "[in the kernel]",     [STACK_NOTE_COPY_SHORT] = "[stack copy too short]",
+    [STACK_NOTE_32BIT] = "[32-bit program]",
 };
 
 const char *stack_note_text(uint64_t note) {
     return note < STACK_NOTE_COUNT ? note_texts[note] : "[unknown]";
+}
+
+enum stack_note stack_unseen_note(uint32_t cause) {
+    static const enum stack_note notes[] = {
+        [RING_UNSEEN_BLOCKED] = STACK_NOTE_BLOCKED, [RING_UNSEEN_NO_CLOCK] = STACK_NOTE_NO_CLOCK,
+        [RING_UNSEEN_SHORT] = STACK_NOTE_SHORT,     [RING_UNSEEN_ASLEEP] = STACK_NOTE_ASLEEP,
+        [RING_UNSEEN_WAITING] = STACK_NOTE_WAITING, [RING_UNSEEN_KERNEL] = STACK_NOTE_KERNEL,
+    };
+    bool is_known = cause >= RING_UNSEEN_BLOCKED && cause <= RING_UNSEEN_LAST;
+    return is_known ? notes[cause] : STACK_NOTE_NO_CLOCK;
+}
+
+int stack_end_note(enum stack_end end) {
+    static const int8_t notes[STACK_ENDS] = {
+        [STACK_END_ROOT] = -1,
+        [STACK_END_DEPTH] = STACK_NOTE_TRUNCATED,
+        [STACK_END_NO_TABLE] = STACK_NOTE_NO_TABLE,
+        [STACK_END_RULE] = STACK_NOTE_RULE,
+        [STACK_END_BAD_STACK] = STACK_NOTE_BAD_STACK,
+        [STACK_END_SHORT] = STACK_NOTE_COPY_SHORT,
+    };
+    return notes[end];
 }
 
 /* Item 0 of each table means "none", so that zeroed fields are valid. */
@@ -152,13 +175,6 @@ static uint32_t add_run(struct stacks *stacks, struct space *space,
 
 uint32_t stacks_add_sample(struct stacks *stacks, struct space *space,
                            const struct ring_sample *sample) {
-    static const int8_t cut_notes[RING_END_COUNT] = {
-        [RING_END_ROOT] = -1,
-        [RING_END_DEPTH] = STACK_NOTE_TRUNCATED,
-        [RING_END_NO_TABLE] = STACK_NOTE_NO_TABLE,
-        [RING_END_RULE] = STACK_NOTE_RULE,
-        [RING_END_BAD_STACK] = STACK_NOTE_BAD_STACK,
-    };
     uint32_t depth = sample->record.depth, gap = depth, parent = 0;
     if (depth == 0)
         return stacks_add_note(stacks, STACK_NOTE_EMPTY);
@@ -166,7 +182,7 @@ uint32_t stacks_add_sample(struct stacks *stacks, struct space *space,
         gap = sample->gap_at;
         parent = add_run(stacks, space, sample, gap, depth, parent);
     }
-    int note = cut_notes[sample->end];
+    int note = stack_end_note((enum stack_end)sample->end);
     if (note >= 0 && parent != STACKS_FULL)
         parent = stacks_add_frame(stacks, parent, STACKS_NOTE, (uint64_t)note);
     return add_run(stacks, space, sample, 0, gap, parent);

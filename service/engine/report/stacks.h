@@ -36,9 +36,26 @@ enum stack_note {
     STACK_NOTE_ASLEEP,
     STACK_NOTE_WAITING,
     STACK_NOTE_KERNEL,
+    STACK_NOTE_COPY_SHORT,
+    STACK_NOTE_32BIT,
     STACK_NOTE_COUNT
 };
 const char *stack_note_text(uint64_t note);
+/* The note for time without a stack; cause: enum ring_unseen_cause. */
+enum stack_note stack_unseen_note(uint32_t cause);
+
+/* How a stack ended. The first are enum ring_stack_end. */
+enum stack_end {
+    STACK_END_ROOT = RING_END_ROOT,
+    STACK_END_DEPTH = RING_END_DEPTH,
+    STACK_END_NO_TABLE = RING_END_NO_TABLE,
+    STACK_END_RULE = RING_END_RULE,
+    STACK_END_BAD_STACK = RING_END_BAD_STACK,
+    STACK_END_SHORT = RING_END_COUNT, /* the kernel copied too little of the stack */
+    STACK_ENDS
+};
+/* The note that stands for the missing frames; -1 = none is missing. */
+int stack_end_note(enum stack_end end);
 
 /* Node 0 is the root of the tree, not a frame. */
 struct stack_node {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "service/engine/capture/cpu_capture.h"
+#include "service/engine/capture/samples.h"
 #include "tests/unit/check.h"
 
 #include <stdlib.h>
@@ -31,14 +31,15 @@ TEST(a_sample_beyond_max_samples_counts_or_drops_only_the_rest) {
     struct engine *engine = calloc(1, sizeof *engine);
     struct cpu_capture *capture = make_capture(engine, 10);
     const struct count_key key = {.stack = 1};
+    const struct spent_time note = {0};
     capture->pending = 7;
-    cpu_capture_count(capture, &key, NULL);
+    cpu_capture_count(capture, &key, &note);
     CHECK_INT(capture->samples, ==, 7);
     cpu_capture_count(capture, NULL, NULL);
     CHECK_INT(capture->dropped, ==, 3);
-    cpu_capture_count(capture, &key, NULL);
+    cpu_capture_count(capture, &key, &note);
     CHECK_INT(capture->samples, ==, 10);
-    cpu_capture_count(capture, &key, NULL);
+    cpu_capture_count(capture, &key, &note);
     CHECK_INT(capture->samples, ==, 10);
     CHECK_INT(capture->window.parts[0].counts.total, ==, 10);
     counts_finish(&capture->window.parts[0].counts);

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/capture/samples.h"
+
+/* Gives the target an empty stack table, if every counting capture has room for another part. */
+static bool renew_stacks(struct target *target) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        if (cpu_capture_is_counting(capture) && !cpu_capture_can_renew(capture))
+            return false;
+    }
+    struct stacks *stacks = stacks_create(0);
+    if (!stacks)
+        return false;
+    stacks_release(target->stacks);
+    target->stacks = stacks;
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        if (cpu_capture_is_counting(capture))
+            cpu_capture_renew(capture);
+    }
+    return true;
+}
+
+/* Nodes of a recording's table, 4 MiB with their index. */
+#define RECORDING_MAX_NODES (1u << 17)
+
+void samples_trim_stacks(struct target *target) {
+    if (!target->stacks || target->stacks->nodes.count < RECORDING_MAX_NODES)
+        return;
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        if (cpu_capture_is_counting(capture) && !capture->spec.is_recording)
+            return;
+    }
+    (void)renew_stacks(target); /* out of memory: the table grows on */
+}
+
+static bool has_room(const struct count_key *key) {
+    return key->stack != STACKS_FULL && key->thread != STACKS_FULL && key->label != STACKS_FULL;
+}
+
+/* How much of the time the capture counts, in ns. A sample stands for the time since the
+ * thread's previous sample. If the clock was running before the capture started, for example at a
+ * recording's 19 Hz, the first sample also covers time before the start, which is subtracted. */
+static uint64_t weight_for(const struct cpu_capture *capture, const struct spent_time *time) {
+    enum engine_mode mode = capture->spec.mode;
+    if (!cpu_capture_is_counting(capture) ||
+        mode == (time->is_off_cpu ? ENGINE_CPU : ENGINE_OFF_CPU))
+        return 0;
+    if (time->end_ns == 0)
+        return time->ns;
+    if (time->end_ns <= capture->start_ns)
+        return 0;
+    uint64_t most = time->end_ns - capture->start_ns;
+    return time->ns < most ? time->ns : most;
+}
+
+/* Sets `pending` of each capture to the number of samples that the time stands for; false when
+ * it is 0 for all. */
+static bool thin(struct target *target, const struct spent_time *time) {
+    uint64_t any = 0;
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        uint64_t weight_ns = weight_for(capture, time);
+        capture->pending =
+            weight_ns ? downsampler_take(&capture->downsampler, time->tid, weight_ns) : 0;
+        capture->pending_span = (struct time_span){time->at_ns, weight_ns};
+        any |= capture->pending;
+    }
+    return any != 0;
+}
+
+static void count(struct target *target, const struct count_key *key,
+                  const struct spent_time *time) {
+    for (struct cpu_capture *capture = target->captures; capture; capture = capture->next) {
+        if (capture->pending > 0)
+            cpu_capture_count(capture, has_room(key) ? key : NULL, time);
+    }
+}
+
+void samples_add(struct target *target, const struct spent_time *time) {
+    if (!thin(target, time))
+        return;
+    struct count_key key = time->key(time->context, target);
+    if (!has_room(&key) && renew_stacks(target))
+        key = time->key(time->context, target);
+    count(target, &key, time);
+}

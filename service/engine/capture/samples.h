@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * What a source delivers: time that a thread has spent, with or without a stack. It is counted in
+ * each capture of the target, which takes its share. Thread safety: engine thread only. */
+#ifndef SONDE_SERVICE_ENGINE_CAPTURE_SAMPLES_H
+#define SONDE_SERVICE_ENGINE_CAPTURE_SAMPLES_H
+
+#include "service/engine/capture/cpu_capture.h"
+
+struct spent_time {
+    uint32_t tid;
+    bool is_off_cpu;
+    uint64_t ns;
+    uint64_t end_ns; /* on the monotonic clock; 0 = not known */
+    uint64_t at_ns;  /* when it was recorded, for the timeline */
+    bool has_stack;  /* false: a note explains why there is none */
+    enum stack_end end;
+    bool is_forgotten; /* the mappings of that moment are no longer known */
+    /* Adds the stack and the thread to target->stacks. Called only if a capture counts the time;
+     * again if the table was full and is replaced by an empty one. */
+    struct count_key (*key)(void *context, struct target *target);
+    void *context;
+};
+
+void samples_add(struct target *target, const struct spent_time *time);
+/* If only recordings run and the stack table has grown large, starts an empty one. A recording
+ * never ends, and without this its table would grow to its limit. */
+void samples_trim_stacks(struct target *target);
+
+#endif
