@@ -64,8 +64,8 @@ struct client_method {
     bool sends;     /* many requests: client_call_send */
 };
 extern const struct client_method client_get_info, client_list_targets, client_watch_targets,
-    client_capture_cpu, client_stream_cpu, client_start_cpu, client_stop_cpu, client_symbolize,
-    client_symbolize_stream, client_upload_debug_file, client_list_symbol_files,
+    client_capture_cpu, client_finish_capture, client_stream_cpu, client_start_cpu, client_stop_cpu,
+    client_symbolize, client_symbolize_stream, client_upload_debug_file, client_list_symbol_files,
     client_evict_symbols, client_get_command_line, client_heap_status, client_heap_activate,
     client_heap_deactivate, client_heap_reset, client_heap_snapshot, client_list_heap_dumps,
     client_get_heap_dump, client_get_heap_gdump, client_set_heap_gdump, client_capture_allocs,

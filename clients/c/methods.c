@@ -21,6 +21,7 @@ METHOD(get_info, "GetInfo", get_info_request, info, false);
 METHOD(list_targets, "ListTargets", list_targets_request, list_targets_response, false);
 METHOD(watch_targets, "WatchTargets", watch_targets_request, target_event, true);
 METHOD(capture_cpu, "CaptureCpu", capture_cpu_request, capture_event, true);
+METHOD(finish_capture, "FinishCapture", finish_capture_request, finish_capture_response, false);
 METHOD(stream_cpu, "StreamCpu", stream_cpu_request, cpu_window, true);
 METHOD(start_cpu, "StartCpu", start_cpu_request, cpu_session, false);
 METHOD(stop_cpu, "StopCpu", stop_cpu_request, capture_event, true);
@@ -67,6 +68,7 @@ const struct client_method *const client_methods[] = {
     &client_list_targets,
     &client_watch_targets,
     &client_capture_cpu,
+    &client_finish_capture,
     &client_stream_cpu,
     &client_start_cpu,
     &client_stop_cpu,

@@ -109,6 +109,7 @@ class Service:
         self.heaps = {target.pid: messages.HeapState(backend="JEMALLOC", available=True, sample_bytes=524288)
                       for target in self.targets}
         self.captures = []
+        self.finished = set()  # keys
         self.dumps = {target.pid: [] for target in self.targets}
 
     def find(self, selector, context):
@@ -226,7 +227,7 @@ class Service:
             if target.name == "together":
                 self.together.wait(timeout=30)
             end = time.monotonic() + request.duration_ms / 1000 / SPEED
-            while time.monotonic() < end and context.is_active():
+            while time.monotonic() < end and context.is_active() and (request.key or None) not in self.finished:
                 if not request.no_progress:
                     yield self.m.CaptureEvent(progress=self.m.Progress(duration_ms=request.duration_ms))
                 time.sleep(min(0.02, max(0, end - time.monotonic())))
@@ -241,6 +242,10 @@ class Service:
         finally:
             with self.lock:
                 self.running -= 1
+
+    def FinishCapture(self, request, context):
+        self.finished.add(request.key)
+        return self.m.FinishCaptureResponse()
 
     def StartCpu(self, request, context):
         self.find(request.target, context)
@@ -425,8 +430,8 @@ class Service:
 METHODS = {  # name: (request, streams)
     "ListCaptures": ("ListCapturesRequest", False), "GetCapture": ("GetCaptureRequest", True),
     "DiffCaptures": ("DiffCapturesRequest", True), "GetCaptureTimeline": ("GetCaptureTimelineRequest", False),
-    "CaptureCpu": ("CaptureCpuRequest", True), "StartCpu": ("StartCpuRequest", False),
-    "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
+    "CaptureCpu": ("CaptureCpuRequest", True), "FinishCapture": ("FinishCaptureRequest", False),
+    "StartCpu": ("StartCpuRequest", False), "StopCpu": ("StopCpuRequest", True), "Symbolize": ("SymbolizeRequest", False),
     "GetCommandLine": ("GetCommandLineRequest", False), "GetBacktraces": ("GetBacktracesRequest", False),
     "GetInfo": ("GetInfoRequest", False),
     "ListTargets": ("ListTargetsRequest", False), "WatchTargets": ("WatchTargetsRequest", True),

@@ -274,6 +274,51 @@ TEST(a_capture_of_a_target_that_ends_has_the_samples_until_then) {
     setup_end(&setup);
 }
 
+static sonde_err finish_capture(const char *key, struct sonde_diag *diag) {
+    Sonde__V1__FinishCaptureRequest request = SONDE__V1__FINISH_CAPTURE_REQUEST__INIT;
+    ProtobufCMessage *response = NULL;
+    request.key = (char *)key;
+    sonde_err err =
+        client_unary(setup.client, &client_finish_capture, &request.base, 10000, &response, diag);
+    if (response)
+        protobuf_c_message_free_unpacked(response, NULL);
+    return err;
+}
+
+TEST(a_capture_that_is_finished_by_its_key_sends_its_result) {
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    struct watcher watcher = {.on_message = on_event};
+    struct sonde_diag diag = {0};
+    setup_begin(&setup);
+    memset(&result, 0, sizeof result);
+    request.duration_ms = 60000;
+    request.key = "of this test";
+    watcher_start(&watcher, setup.client, &client_capture_cpu, &request.base, 0);
+    CHECK(watcher_wait(&watcher, 1));
+    CHECK_INT(finish_capture("of another", &diag), ==, SONDE_NOT_FOUND);
+    CHECK_INT(finish_capture("", &diag), ==, SONDE_NOT_FOUND);
+    CHECK_INT(finish_capture("of this test", &diag), ==, SONDE_OK);
+    CHECK_INT(watcher_end(&watcher, NULL), ==, SONDE_OK);
+    CHECK_INT(result.starts, ==, 1);
+    CHECK_INT(result.bytes, ==, result.announced);
+    CHECK_INT(finish_capture("of this test", &diag), ==, SONDE_NOT_FOUND);
+    setup_end(&setup);
+}
+
+TEST(a_key_of_more_than_64_bytes_is_refused) {
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    struct watcher watcher = {.on_message = on_event};
+    struct sonde_diag diag = {0};
+    char key[66];
+    setup_begin(&setup);
+    memset(key, 'k', 65);
+    key[65] = 0;
+    request.key = key;
+    watcher_start(&watcher, setup.client, &client_capture_cpu, &request.base, 0);
+    CHECK_INT(watcher_end(&watcher, &diag), ==, SONDE_INVALID_ARGUMENT);
+    setup_end(&setup);
+}
+
 TEST(the_65th_capture_of_a_target_is_refused_at_once) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     static struct watcher watchers[64];

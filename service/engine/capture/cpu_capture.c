@@ -86,7 +86,7 @@ void cpu_capture_begin(struct cpu_capture *capture, uint64_t now_ns) {
     if (capture->spec.duration_ms)
         capture->end_ns = now_ns + capture->spec.duration_ms * 1000000ull;
     if (capture->spec.progress_ms)
-        capture->progress_ns = now_ns + capture->spec.progress_ms * 1000000ull;
+        capture->progress_ns = now_ns; /* the first event says that sampling has begun */
     capture->first = capture->base.target->totals;
     capture->rate.since_ns = now_ns;
     window_open(capture, now_ns, now_unix_ns());

@@ -20,8 +20,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#define KIND "cpu"
+#define KIND    "cpu"
+#define MAX_KEY 64
 
 struct progress {
     struct loop_message message;
@@ -44,6 +46,7 @@ struct capture {
     struct sonde_buf drawn; /* written by the worker, then read by the loop */
     struct rpc_chunks chunks;
     bool is_drawn, start_was_sent;
+    char key[MAX_KEY + 1]; /* "" = none */
 };
 
 static void send_progress(struct capture *capture) {
@@ -248,6 +251,12 @@ struct engine_capture **rpc_capture_handle(struct capture *capture) {
     return &capture->engine_capture;
 }
 
+static sonde_err check_key(const char *key, struct sonde_diag *diag) {
+    if (strlen(key) <= MAX_KEY)
+        return SONDE_OK;
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "key: longer than %d bytes", MAX_KEY);
+}
+
 void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__CaptureCpuRequest *request = (const void *)message;
     struct engine_cpu_spec spec;
@@ -255,11 +264,14 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     struct capture *capture = NULL;
     struct sonde_diag diag = {0};
     sonde_err err = rpc_capture_spec(request, &spec, &rendering, &diag);
+    if (!err)
+        err = check_key(request->key, &diag);
     struct rpc_capture_saving saved = {&spec.target, KIND, request->keep ? request->note : NULL,
                                        false};
     if (!err)
         err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);
     if (!err) {
+        snprintf(capture->key, sizeof capture->key, "%s", request->key);
         spec.result_by_ns = rpc_call_deadline_ns(call);
         spec.has_timeline = request->keep || capture->rendering.format == SONDE_FORMAT_FIREFOX;
         rpc_call_note(call, " target=%s pid=%d hz=%u",
@@ -270,6 +282,28 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     }
     if (err)
         rpc_capture_refuse(call, err, &diag);
+}
+
+/* Whoever knows the key may end the capture. One that has already ended is still found. */
+void rpc_finish_capture(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__FinishCaptureRequest *request = (const void *)message;
+    Sonde__V1__FinishCaptureResponse response = SONDE__V1__FINISH_CAPTURE_RESPONSE__INIT;
+    struct sonde_diag diag = {0};
+    bool is_found = false;
+    struct rpc_call *other = rpc_call_server(call)->calls;
+    for (; other && request->key[0]; other = rpc_call_next(other)) {
+        struct capture *capture = rpc_call_state(other);
+        if (!rpc_call_has(other, &call_events) || strcmp(capture->key, request->key) != 0)
+            continue;
+        is_found = true;
+        if (capture->engine_capture)
+            engine_capture_finish(capture->engine_capture);
+    }
+    if (is_found)
+        rpc_reply(call, &response.base);
+    else
+        rpc_finish(call, sonde_fail(&diag, SONDE_NOT_FOUND, "no capture with this key is running"),
+                   &diag);
 }
 
 void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {

@@ -406,6 +406,10 @@ void *rpc_call_state(const struct rpc_call *call) {
     return call->state;
 }
 
+bool rpc_call_has(const struct rpc_call *call, const struct rpc_call_events *events) {
+    return call->events == events;
+}
+
 struct rpc_server *rpc_call_server(const struct rpc_call *call) {
     return call->server;
 }

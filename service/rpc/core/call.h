@@ -70,6 +70,8 @@ void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, v
  * itself. Without an on_closed the call ends. */
 void rpc_call_on_closed(struct rpc_call *call, void (*on_closed)(struct rpc_call *call));
 void *rpc_call_state(const struct rpc_call *call);
+/* Whether the handler has set these events, and so whose state the call has. */
+bool rpc_call_has(const struct rpc_call *call, const struct rpc_call_events *events);
 struct rpc_server *rpc_call_server(const struct rpc_call *call);
 /* Whether the caller may see the target. Other local users see only their own processes. */
 bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *target);

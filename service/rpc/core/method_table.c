@@ -39,6 +39,7 @@ const struct rpc_method rpc_methods[] = {
     PROFILER("ListTargets", UNARY, READ, FILTERED, list_targets_request, rpc_list_targets),
     PROFILER("WatchTargets", STREAM, READ, FILTERED, watch_targets_request, rpc_watch_targets),
     PROFILER("CaptureCpu", STREAM, READ, TARGET, capture_cpu_request, rpc_capture_cpu),
+    PROFILER("FinishCapture", UNARY, READ, FILTERED, finish_capture_request, rpc_finish_capture),
     PROFILER("StreamCpu", STREAM, READ, TARGET, stream_cpu_request, rpc_stream_cpu),
     PROFILER("StartCpu", UNARY, CONTROL, TARGET, start_cpu_request, rpc_start_cpu),
     PROFILER("StopCpu", STREAM, CONTROL, TARGET, stop_cpu_request, rpc_stop_cpu),
