@@ -180,7 +180,8 @@ sonde_err symbol_collect(const struct elf_file *elf, const struct elf_file *debu
     *collection = (struct symbol_collection){.quality = SYMBOL_NONE};
     if (collect_text(elf, collection) != SONDE_OK)
         return SONDE_OUT_OF_MEMORY;
-    if (collect_symtab(elf, collection) || (debug && collect_symtab(debug, collection))) {
+    if (collect_symtab(elf, collection) || (debug && collect_symtab(debug, collection)) ||
+        symbol_collect_go(elf, collection)) {
         collection->quality = SYMBOL_NAMES;
     } else {
         bool exports =

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Collects the function symbols of one file from its best source: .symtab of the file or of its
- * debug file, else .gnu_debugdata together with .dynsym, else .dynsym alone. PLT entries, which
- * have no symbols, get names, too. The result is an unsorted list, clipped to executable sections,
- * from which symbol_table_build.c builds a table. Thread safety: one thread per collection. */
+ * debug file, else the table of Go's runtime, else .gnu_debugdata together with .dynsym, else
+ * .dynsym alone. PLT entries, which have no symbols, get names, too. The result is an unsorted
+ * list, clipped to executable sections, from which symbol_table_build.c builds a table. Thread
+ * safety: one thread per collection. */
 #ifndef SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 #define SONDE_SERVICE_SYMBOL_SYMTAB_COLLECT_SYMBOLS_H
 
@@ -55,6 +56,8 @@ uint32_t symbol_collection_name(struct symbol_collection *collection, const char
 /* The executable section that contains the address; NULL = none. */
 const struct symbol_text *symbol_collection_text(const struct symbol_collection *collection,
                                                  uint64_t address);
+/* The functions of a Go program (go_symbols.c). False: it is none. */
+bool symbol_collect_go(const struct elf_file *elf, struct symbol_collection *collection);
 /* Unnamed symbols for the functions that .eh_frame_hdr lists (fde_starts.c). */
 void symbol_collect_fde_starts(const struct elf_file *elf, struct symbol_collection *collection);
 /* name@plt for every PLT entry that jumps through a relocated slot (plt.c). */
