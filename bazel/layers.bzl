@@ -16,8 +16,8 @@ EVERYBODY = ["//visibility:public"]
 # The guest's ring layout and walker, which sonded's engine uses, too.
 GUEST = ["//service/guest:__subpackages__", "//service/engine:__subpackages__"] + _TESTS
 
-# Sampling from outside. service/rpc reads the list of rights.
-HOST = ["//service/host:__subpackages__", "//service/engine:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
+# Sampling from outside. service/rpc reads the list of rights, service/recording the processes' CPU time.
+HOST = ["//service/host:__subpackages__", "//service/recording:__subpackages__", "//service/engine:__subpackages__", "//service/rpc:__subpackages__", "//service:__pkg__"] + _TESTS
 
 UNWIND = ["//service/unwind:__subpackages__", "//service/engine:__subpackages__", "//service/host:__subpackages__", "//service/guest:__subpackages__"] + _TESTS
 

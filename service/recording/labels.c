@@ -2,11 +2,11 @@
 #include "service/recording/labels.h"
 
 #include "api/utf8.h"
+#include "service/host/processes/cgroup.h"
 
 #include <ctype.h>
 #include <string.h>
 
-#define CONTAINER_DIGITS 64
 #define UID_BYTES        36 /* 8-4-4-4-12 */
 #define STATIC_UID_BYTES 32 /* of a pod from the node's own files */
 
@@ -20,26 +20,6 @@ static void add(struct labels *labels, struct sonde_arena *arena, const char *ke
     char *copy = is_fine ? sonde_arena_dup(arena, value, len) : NULL;
     if (copy && labels->count < LABELS_MAX)
         labels->items[labels->count++] = (struct store_label){key, copy};
-}
-
-static size_t hex_digits(const char *text) {
-    size_t count = 0;
-    while ((text[count] >= '0' && text[count] <= '9') || (text[count] >= 'a' && text[count] <= 'f'))
-        count++;
-    return count;
-}
-
-/* The last container in the path: the innermost one. */
-static void add_container(struct labels *labels, struct sonde_arena *arena, const char *cgroup) {
-    const char *found = NULL;
-    for (const char *at = cgroup; *at;) {
-        size_t digits = hex_digits(at);
-        if (digits == CONTAINER_DIGITS && (at == cgroup || strchr("/-", at[-1])))
-            found = at;
-        at += digits ? digits : 1;
-    }
-    if (found)
-        add(labels, arena, "container", found, CONTAINER_DIGITS);
 }
 
 /* systemd's cgroup driver writes the UID with underscores. */
@@ -100,10 +80,12 @@ static bool add_pair(struct labels *labels, struct sonde_arena *arena, const cha
 
 void labels_of(const char *executable, const char *cgroup, const char *declared, size_t limit,
                struct sonde_arena *arena, struct labels *labels) {
+    char container[CGROUP_CONTAINER_BYTES];
     *labels = (struct labels){0};
     add(labels, arena, "executable", executable, strlen(executable));
     add(labels, arena, "cgroup", cgroup, strlen(cgroup));
-    add_container(labels, arena, cgroup);
+    cgroup_container(cgroup, container);
+    add(labels, arena, "container", container, strlen(container));
     add_pod(labels, arena, cgroup);
     bool is_cut = strlen(declared) >= limit;
     for (const char *at = declared; *at;) {

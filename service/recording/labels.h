@@ -3,8 +3,8 @@
  * The labels of a process in history: "executable", "cgroup", "container" and "pod" as far as they
  * are known, and those that the process has in its environment, SONDE_LABELS=name=value,...
  *
- * Containers are found by the cgroup's path: a part with 64 hexadecimal digits, as Docker, Podman,
- * containerd and CRI-O write it. Pods: the kubelet's "pod" and a UID. Thread safety: any thread. */
+ * Containers are found by the cgroup's path (service/host/processes/cgroup.h), and pods, too: the
+ * kubelet's "pod" and a UID. Thread safety: any thread. */
 #ifndef SONDE_SERVICE_RECORDING_LABELS_H
 #define SONDE_SERVICE_RECORDING_LABELS_H
 

@@ -6,8 +6,8 @@
 #ifndef SONDE_SERVICE_RECORDING_QUEUE_H
 #define SONDE_SERVICE_RECORDING_QUEUE_H
 
-#include "service/engine/record/cgroup.h"
 #include "service/engine/record/record.h"
+#include "service/host/processes/cgroup.h"
 #include "service/recording/totals.h"
 
 #define QUEUE_BYTES  (64u << 20)

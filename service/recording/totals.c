@@ -4,14 +4,12 @@
  * like two sorted lists. */
 #include "service/recording/totals.h"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include "service/host/processes/process_text.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 /* A process that used less since its clock was read is left for a later scan. */
 #define MIN_NS 1000000u
@@ -41,21 +39,13 @@ struct totals {
     bool is_out_of_memory;
 };
 
-static uint64_t kernel_cpu_ns(pid_t pid) {
-    clockid_t clock;
-    struct timespec used;
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) != 0)
-        return 0;
-    return (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
-}
-
-struct totals *totals_create(const char *proc, uint64_t (*process_cpu_ns)(pid_t pid)) {
+struct totals *totals_create(const char *proc, uint64_t (*cpu_ns)(pid_t pid)) {
     struct totals *totals = calloc(1, sizeof *totals);
     if (!totals)
         return NULL;
     snprintf(totals->proc, sizeof totals->proc, "%s", proc);
     totals->max_threads = TOTALS_MAX_THREADS;
-    totals->process_cpu_ns = process_cpu_ns ? process_cpu_ns : kernel_cpu_ns;
+    totals->process_cpu_ns = cpu_ns ? cpu_ns : process_cpu_ns;
     return totals;
 }
 
@@ -79,93 +69,25 @@ void totals_destroy(struct totals *totals) {
 
 /* ---- Reading /proc ---- */
 
-static int by_number(const void *a, const void *b) {
-    pid_t left = *(const pid_t *)a, right = *(const pid_t *)b;
-    return (left > right) - (left < right);
-}
-
-/* The directory's entries that are numbers, sorted; the caller frees them. */
-static sonde_err list_numbers(const char *path, size_t limit, pid_t **numbers, size_t *count) {
-    size_t capacity = 0;
-    sonde_err err = SONDE_OK;
-    DIR *dir = opendir(path);
-    *numbers = NULL;
-    *count = 0;
-    if (!dir)
-        return SONDE_IO;
-    for (struct dirent *entry; !err && *count < limit && (entry = readdir(dir)) != NULL;) {
-        pid_t number = (pid_t)strtol(entry->d_name, NULL, 10);
-        if (number <= 0)
-            continue;
-        if (*count == capacity) {
-            capacity = capacity ? capacity * 2 : 64;
-            pid_t *larger = realloc(*numbers, capacity * sizeof *larger);
-            if (!larger)
-                err = SONDE_OUT_OF_MEMORY;
-            else
-                *numbers = larger;
-        }
-        if (!err)
-            (*numbers)[(*count)++] = number;
-    }
-    closedir(dir);
-    if (*count > 1)
-        qsort(*numbers, *count, sizeof **numbers, by_number);
-    return err;
-}
-
-/* The length of what was read, 0 if that failed. */
-static size_t read_file(const char *path, char *text, size_t size) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t len = fd >= 0 ? read(fd, text, size - 1) : 0;
-    if (fd >= 0)
-        close(fd);
-    text[len > 0 ? len : 0] = 0;
-    return len > 0 ? (size_t)len : 0;
-}
-
-struct stat_line {
-    char comm[16];
-    uint32_t threads;
-    uint64_t start_ticks;
-};
-
-static void copy_comm(char to[16], const char *from, size_t len) {
-    len = len < 15 ? len : 15;
-    for (size_t i = 0; i < len; i++)
-        to[i] = from[i] >= ' ' && from[i] < 0x7f ? from[i] : '?';
-    to[len] = 0;
-}
-
-static bool read_stat(const struct totals *totals, pid_t pid, struct stat_line *line) {
-    char path[320], text[1024];
-    snprintf(path, sizeof path, "%s/%d/stat", totals->proc, (int)pid);
-    read_file(path, text, sizeof text);
-    const char *open = strchr(text, '('), *close = strrchr(text, ')');
-    unsigned long long threads, start;
-    if (!open || !close || close < open ||
-        sscanf(close + 1,
-               " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %llu %*d %llu",
-               &threads, &start) != 2)
-        return false;
-    copy_comm(line->comm, open + 1, (size_t)(close - open - 1));
-    line->threads = (uint32_t)threads;
-    line->start_ticks = start;
-    return true;
+static bool read_stat(const struct totals *totals, pid_t pid, struct process_stat *line) {
+    char text[1024];
+    return process_file_read(totals->proc, pid, "stat", text, sizeof text) > 0 &&
+           process_stat_parse(text, line);
 }
 
 /* 0 if the thread is gone. */
 static uint64_t read_thread_ns(const struct totals *totals, pid_t pid, pid_t tid) {
-    char path[320], text[128];
-    snprintf(path, sizeof path, "%s/%d/task/%d/schedstat", totals->proc, (int)pid, (int)tid);
-    return read_file(path, text, sizeof text) ? strtoull(text, NULL, 10) : 0;
+    char leaf[64], text[128];
+    snprintf(leaf, sizeof leaf, "task/%d/schedstat", (int)tid);
+    bool is_read = process_file_read(totals->proc, pid, leaf, text, sizeof text) > 0;
+    return is_read ? strtoull(text, NULL, 10) : 0;
 }
 
 static void read_thread_name(const struct totals *totals, pid_t pid, pid_t tid, char name[16]) {
-    char path[320], text[64];
-    snprintf(path, sizeof path, "%s/%d/task/%d/comm", totals->proc, (int)pid, (int)tid);
-    read_file(path, text, sizeof text);
-    copy_comm(name, text, strcspn(text, "\n"));
+    char leaf[64], text[64];
+    snprintf(leaf, sizeof leaf, "task/%d/comm", (int)tid);
+    process_file_read(totals->proc, pid, leaf, text, sizeof text);
+    process_comm_clean(name, text, strcspn(text, "\n"));
     if (!name[0])
         strcpy(name, "(unnamed)");
 }
@@ -251,7 +173,7 @@ static uint64_t compare_threads(struct totals *totals, struct process *now,
     size_t count, at = 0;
     uint64_t sum = 0;
     snprintf(path, sizeof path, "%s/%d/task", totals->proc, (int)now->pid);
-    sonde_err err = list_numbers(path, totals->max_threads - totals->threads, &tids, &count);
+    sonde_err err = process_numbers(path, totals->max_threads - totals->threads, &tids, &count);
     now->threads = !err && count > 0 ? calloc(count, sizeof *now->threads) : NULL;
     for (size_t i = 0; now->threads && i < count; i++) {
         struct thread *thread = &now->threads[now->thread_count++];
@@ -272,7 +194,7 @@ static uint64_t compare_threads(struct totals *totals, struct process *now,
 
 /* old: what is known of the process; all zero if it is new. */
 static void compare_process(struct totals *totals, struct process *now, const struct process *old,
-                            const struct stat_line *line) {
+                            const struct process_stat *line) {
     bool is_first = !totals->has_scanned;
     bool has_threads = line->threads > 1 || old->threads;
     uint64_t used_ns = is_first ? 0 : growth(now->cpu_ns, old->cpu_ns), sum = 0;
@@ -289,7 +211,7 @@ static void compare_process(struct totals *totals, struct process *now, const st
 /* Fills in *now from *old and the process; false if it is gone. */
 static bool scan_process(struct totals *totals, struct process *now, struct process *old) {
     static const struct process unknown;
-    struct stat_line line;
+    struct process_stat line;
     now->cpu_ns = totals->process_cpu_ns(now->pid);
     if (now->cpu_ns == 0)
         return false;
@@ -315,7 +237,7 @@ sonde_err totals_scan(struct totals *totals, const struct totals_row **rows, siz
     totals->row_count = 0;
     *rows = NULL;
     *count = 0;
-    sonde_err err = list_numbers(totals->proc, TOTALS_MAX_PROCESSES, &pids, &pid_count);
+    sonde_err err = process_numbers(totals->proc, TOTALS_MAX_PROCESSES, &pids, &pid_count);
     struct process *processes = err ? NULL : calloc(pid_count ? pid_count : 1, sizeof *processes);
     if (!processes) {
         free(pids);

@@ -5,6 +5,7 @@
 #include "service/engine/heap/heap_state.h"
 
 #include "service/engine/watch.h"
+#include "service/host/processes/process_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,22 +33,6 @@ static void read_proc(pid_t pid, const char *leaf, struct sonde_buf *out, size_t
         sonde_buf_append(out, bytes, (size_t)got);
     }
     close(fd);
-}
-
-static const char *base_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-/* Names appear in URLs, logs and terminals, so every byte that is not plain ASCII becomes '_'. */
-static void sanitise(char *out, size_t size, const char *text) {
-    size_t len = 0;
-    for (; text[len] && len < size - 1; len++) {
-        unsigned char byte = (unsigned char)text[len];
-        bool is_plain = byte > ' ' && byte < 0x7f && byte != '/' && byte != '"' && byte != '\\';
-        out[len] = is_plain ? (char)byte : '_';
-    }
-    out[len] = 0;
 }
 
 static int64_t boot_s;
@@ -79,7 +64,7 @@ static void read_executable(pid_t pid, const char *told, char *out, size_t size)
     snprintf(link, sizeof link, "/proc/%d/exe", (int)pid);
     ssize_t len = readlink(link, path, sizeof path - 1);
     path[len > 0 ? len : 0] = 0;
-    sanitise(out, size, base_of(len > 0 ? path : told));
+    process_executable_name(out, size, len > 0 ? path : told);
 }
 
 static void write_hex(char *out, const uint8_t *bytes, size_t count) {
@@ -119,11 +104,12 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     info->attached_unix_ns = now_unix_ns();
     read_executable(info->pid, hello->executable, info->executable, sizeof info->executable);
     snprintf(info->labels, sizeof info->labels, "%s", hello->labels);
-    sanitise(info->guest_version, sizeof info->guest_version, hello->version);
-    const char *name = hello->name;
-    if (!name[0] && command.len > 0)
-        name = base_of(command.data);
-    sanitise(info->name, sizeof info->name, name[0] ? name : info->executable);
+    process_name_clean(info->guest_version, sizeof info->guest_version, hello->version);
+    if (hello->name[0])
+        process_name_clean(info->name, sizeof info->name, hello->name);
+    else
+        process_name(info->name, sizeof info->name, command.len > 0 ? command.data : "",
+                     info->executable, "");
     if (!info->name[0])
         snprintf(info->name, sizeof info->name, "pid-%d", (int)info->pid);
     write_hex(info->uuid, hello->uuid, sizeof hello->uuid);

@@ -6,7 +6,7 @@
 #include "service/engine/record/record.h"
 
 #include "service/engine/heap/heap.h"
-#include "service/engine/record/cgroup.h"
+#include "service/host/processes/cgroup.h"
 #include "service/locks.h"
 
 #include <stdlib.h>

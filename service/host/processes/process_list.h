@@ -32,7 +32,5 @@ struct process_entry {
 struct process_entry *process_list(size_t *count);
 /* One process. False: it is gone. */
 bool process_read(pid_t pid, struct process_entry *entry);
-/* The container's id in a cgroup path (docker, containerd, cri-o, podman, lxc, systemd-nspawn). */
-void process_container(const char *cgroup, char id[65]);
 
 #endif

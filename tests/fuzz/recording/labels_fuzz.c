@@ -2,7 +2,7 @@
  *
  * SONDE_LABELS and /proc/PID/cgroup with arbitrary contents, separated by the first zero byte. What
  * is accepted must be what a store accepts. */
-#include "service/engine/record/cgroup.h"
+#include "service/host/processes/cgroup.h"
 #include "service/recording/labels.h"
 
 #include <stdio.h>

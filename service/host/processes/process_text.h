@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Reads and parses the files of /proc that every scan of processes needs. The processes choose
+ * most of what these files contain, so reads have bounds and names become plain ASCII. proc is
+ * "/proc", or a copy of it in tests. Any thread. */
+#ifndef SONDE_SERVICE_HOST_PROCESSES_PROCESS_TEXT_H
+#define SONDE_SERVICE_HOST_PROCESSES_PROCESS_TEXT_H
+
+#include "api/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* The directory's entries that are numbers (processes of /proc, threads of a task folder), sorted,
+ * at most limit; the caller frees them. SONDE_IO, SONDE_OUT_OF_MEMORY. */
+SONDE_MUST_USE sonde_err process_numbers(const char *path, size_t limit, pid_t **numbers,
+                                         size_t *count);
+/* At most size - 1 bytes of PROC/PID/leaf and a NUL; 0 if that failed. */
+size_t process_file_read(const char *proc, pid_t pid, const char *leaf, char *text, size_t size);
+/* The CPU clock of a process; 0 = it is gone. Needs no rights. */
+uint64_t process_cpu_ns(pid_t pid);
+
+struct process_stat {
+    char comm[16]; /* plain ASCII; may contain blanks */
+    pid_t parent;
+    bool is_kernel;
+    uint32_t threads;
+    uint64_t cpu_ticks, start_ticks;
+};
+
+/* /proc/PID/stat. */
+bool process_stat_parse(const char *text, struct process_stat *stat);
+/* The effective uid in /proc/PID/status. */
+bool process_uid_parse(const char *text, uid_t *uid);
+/* /proc/PID/auxv, as far as it was read. */
+bool process_auxv_is_32bit(const char *auxv, size_t len);
+
+/* A thread's name in plain ASCII. It may contain blanks. */
+void process_comm_clean(char to[16], const char *from, size_t len);
+/* Names appear in URLs, logs and terminals: every byte that is not plain ASCII becomes '_', and so
+ * does an '@' at the start, which means a group of processes there. */
+void process_name_clean(char *out, size_t size, const char *text);
+/* The base name of a path as the link /proc/PID/exe has it. */
+void process_executable_name(char *out, size_t size, const char *link);
+/* The name of a process: the base name of argv[0] without what the process added to it (as
+ * "nginx: worker process"), else the executable's, else comm. command is /proc/PID/cmdline, with a
+ * NUL behind it. */
+void process_name(char *out, size_t size, const char *command, const char *executable,
+                  const char *comm);
+
+#endif

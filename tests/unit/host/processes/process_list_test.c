@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Real processes of this machine. */
+#include "service/host/processes/process_list.h"
+
+#include "tests/unit/check.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A process that has called itself NAME and waits for its end. */
+static pid_t start(const char *name) {
+    int ready[2];
+    char byte;
+    CHECK_INT(pipe(ready), ==, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        prctl(PR_SET_NAME, name);
+        if (write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(0);
+    }
+    CHECK_INT(read(ready[0], &byte, 1), ==, 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void end(pid_t pid) {
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
+TEST(a_process_is_described) {
+    struct process_entry entry;
+    pid_t pid = start("a) S (\n");
+    CHECK(process_read(pid, &entry));
+    CHECK_INT(entry.pid, ==, pid);
+    CHECK_INT(entry.parent, ==, getpid());
+    CHECK_INT(entry.uid, ==, geteuid());
+    CHECK_STR(entry.comm, "a) S (?");
+    CHECK_STR(entry.executable, "process_list_test");
+    CHECK_STR(entry.name, "process_list_test");
+    CHECK_INT(entry.threads, ==, 1);
+    CHECK(entry.start_ticks > 0 && entry.cpu_ns > 0 && !entry.is_kernel && !entry.is_32bit);
+    end(pid);
+    CHECK(!process_read(pid, &entry));
+    CHECK(!process_read(0, &entry));
+    CHECK(!process_read(-1, &entry));
+}
+
+TEST(the_list_has_each_process_once) {
+    size_t count, own = 0, child = 0;
+    pid_t pid = start("listed");
+    struct process_entry *list = process_list(&count);
+    for (size_t i = 0; list && i < count; i++) {
+        own += list[i].pid == getpid();
+        child += list[i].pid == pid && strcmp(list[i].comm, "listed") == 0;
+    }
+    free(list);
+    end(pid);
+    CHECK_INT(own, ==, 1);
+    CHECK_INT(child, ==, 1);
+}
