@@ -52,7 +52,7 @@ sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
 static struct count_key sample_key(void *context, struct target *target) {
     const struct ring_sample *sample = context;
     return (struct count_key){
-        .stack = stacks_add_sample(target->stacks, &target->space, sample),
+        .stack = stacks_add_sample(target->stacks, 0, &target->space, sample),
         .thread = thread_names_number(&target->names, target->stacks, sample->record.tid),
         .label = thread_names_label(&target->names, target->stacks, sample->label),
         .request = sample->request,
@@ -62,7 +62,7 @@ static struct count_key sample_key(void *context, struct target *target) {
 static struct count_key unseen_key(void *context, struct target *target) {
     const struct ring_unseen *unseen = context;
     return (struct count_key){
-        .stack = stacks_add_note(target->stacks, stack_unseen_note(unseen->cause)),
+        .stack = stacks_add_note(target->stacks, 0, stack_unseen_note(unseen->cause)),
         .thread = thread_names_number(&target->names, target->stacks, unseen->record.tid),
     };
 }

@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A stack from the ring, plus notes. */
-#define MAX_FRAMES (RING_MAX_DEPTH + 2)
+/* Frames of the kernel and of the process, notes, and the process itself. */
+#define MAX_FRAMES (2 * RING_MAX_DEPTH + 3)
+#define MAX_LABELS 5
 
 static const struct sonde_value_type types[ENGINE_MODES][2] = {
     [ENGINE_CPU] = {{"samples", "count"}, {"cpu", "nanoseconds"}},
@@ -18,7 +19,7 @@ static const struct sonde_value_type types[ENGINE_MODES][2] = {
 
 /* String ids of the label keys. */
 struct label_keys {
-    uint32_t thread, tid, label, request;
+    uint32_t thread, tid, pid, label, request;
 };
 
 struct building {
@@ -85,13 +86,14 @@ static sonde_err intern_keys(struct building *building) {
     if (!err)
         err = intern(building, "tid", &keys->tid);
     if (!err)
+        err = intern(building, "pid", &keys->pid);
+    if (!err)
         err = intern(building, "label", &keys->label);
     return err ? err : intern(building, "request", &keys->request);
 }
 
-/* At most four labels. */
 static sonde_err add_labels(struct building *building, uint32_t part, const struct count_key *key,
-                            struct sonde_label labels[4], uint32_t *count) {
+                            struct sonde_label labels[MAX_LABELS], uint32_t *count) {
     const struct stacks *stacks = building->input->parts[part].stacks;
     const struct stack_thread *thread = stable_vector_at(&stacks->threads, key->thread);
     const struct stack_label *label = stable_vector_at(&stacks->labels, key->label);
@@ -102,6 +104,8 @@ static sonde_err add_labels(struct building *building, uint32_t part, const stru
     }
     if (thread->tid != 0)
         labels[(*count)++] = (struct sonde_label){.key = building->keys.tid, .num = thread->tid};
+    if (thread->pid != 0)
+        labels[(*count)++] = (struct sonde_label){.key = building->keys.pid, .num = thread->pid};
     if (label->text[0] && !err) {
         labels[*count].key = building->keys.label;
         err = intern(building, label->text, &labels[(*count)++].str);
@@ -120,7 +124,7 @@ static sonde_err add_sample(struct building *building, uint32_t part,
     for (uint32_t id = entry->key.stack; id != 0 && depth < MAX_FRAMES;
          id = stacks_node(stacks, id)->parent)
         locations[depth++] = building->frames.items[frame_of_node[id] - 1].location;
-    struct sonde_label labels[4] = {{0}};
+    struct sonde_label labels[MAX_LABELS] = {{0}};
     sonde_err err = add_labels(building, part, &entry->key, labels, &label_count);
     if (err)
         return err;

@@ -39,7 +39,14 @@ void report_frames_finish(struct report_frames *frames) {
 }
 
 static uint32_t frame_hash(const struct hash_index *index, const struct report_frame *frame) {
-    return hash_index_words(index, frame->pc, (uintptr_t)frame->mapping + frame->is_note);
+    return frame->text ? hash_index_data(index, frame->text, strlen(frame->text))
+                       : hash_index_words(index, frame->pc, (uintptr_t)frame->mapping);
+}
+
+static bool is_same(const struct report_frame *a, const struct report_frame *b) {
+    if (a->text && b->text)
+        return strcmp(a->text, b->text) == 0;
+    return !a->text && !b->text && a->pc == b->pc && a->mapping == b->mapping;
 }
 
 static uint32_t find(const struct report_frames *frames, uint32_t hash,
@@ -47,9 +54,7 @@ static uint32_t find(const struct report_frames *frames, uint32_t hash,
     struct hash_probe probe = hash_probe(hash);
     uint32_t number;
     while ((number = hash_index_next(&frames->index, &probe)) != HASH_INDEX_NONE) {
-        const struct report_frame *frame = &frames->items[number];
-        if (frame->pc == wanted->pc && frame->mapping == wanted->mapping &&
-            frame->is_note == wanted->is_note)
+        if (is_same(&frames->items[number], wanted))
             break;
     }
     return number;
@@ -65,10 +70,20 @@ static sonde_err grow(struct report_frames *frames) {
     return SONDE_OK;
 }
 
+/* NULL: the node is code. */
+static const char *text_of(const struct stacks *stacks, const struct stack_node *node) {
+    if (node->mapping == STACKS_NOTE)
+        return stack_note_text(node->pc);
+    return node->mapping == STACKS_PROCESS ? stacks_process(stacks, node->pc) : NULL;
+}
+
 sonde_err report_frames_add(struct report_frames *frames, const struct stacks *stacks,
                             const struct stack_node *node, uint32_t *number) {
-    struct report_frame wanted = {.pc = node->pc, .is_note = node->mapping == STACKS_NOTE};
-    wanted.mapping = stacks_mapping(stacks, node->mapping);
+    struct report_frame wanted = {.text = text_of(stacks, node)};
+    if (!wanted.text) {
+        wanted.pc = node->pc;
+        wanted.mapping = stacks_mapping(stacks, node->mapping);
+    }
     uint32_t hash = frame_hash(&frames->index, &wanted);
     *number = find(frames, hash, &wanted);
     if (*number != HASH_INDEX_NONE)
@@ -96,7 +111,7 @@ static uint64_t shown(const struct mapping *mapping, uint64_t address) {
 }
 
 static void add_query(struct locating *locating, struct report_frame *frame) {
-    if (frame->is_note || !frame->mapping)
+    if (!frame->mapping)
         return;
     struct symbol_module *module = mapping_module(frame->mapping);
     if (!module || !frame->mapping->has_bias ||
@@ -280,7 +295,7 @@ enum sonde_frame_kind report_kind(const struct symbol_module *module) {
 }
 
 static enum sonde_frame_kind kind_of(const struct report_frame *frame) {
-    if (frame->is_note)
+    if (frame->text)
         return SONDE_FRAME_NOTE;
     const struct symbol_module *module = frame->mapping ? mapping_module(frame->mapping) : NULL;
     bool memory = frame->mapping && !module && frame->mapping->inode == 0; /* not opened yet */
@@ -302,7 +317,7 @@ static sonde_err add_line(struct sonde_profile *profile, const struct symbol_fra
 static sonde_err add_location(struct locating *locating, struct report_frame *frame) {
     const struct symbol_answer *answer = answer_of(locating, frame);
     const struct located_mapping *mapping = located(locating, frame->mapping);
-    struct symbol_answer note = {.place = frame->is_note ? stack_note_text(frame->pc) : NULL};
+    struct symbol_answer note = {.place = frame->text};
     struct symbol_frame unnamed;
     const struct symbol_frame *names;
     uint32_t count = symbol_answer_frames(note.place ? &note : answer, &unnamed, &names);
@@ -315,7 +330,7 @@ static sonde_err add_location(struct locating *locating, struct report_frame *fr
     }
     struct sonde_location location = {
         .mapping = mapping ? mapping->id : 0,
-        .address = frame->is_note ? 0 : shown(frame->mapping, address_of(frame)),
+        .address = frame->text ? 0 : shown(frame->mapping, address_of(frame)),
         .line_count = count,
         .is_folded = answer->is_folded,
         .kind = kind_of(frame),

@@ -8,9 +8,9 @@
 #include "service/engine/report/report.h"
 
 struct report_frame {
-    uint64_t pc; /* including RING_PC_EXACT; an enum stack_note when is_note is set */
+    uint64_t pc; /* including RING_PC_EXACT; 0 when text is set */
     struct mapping *mapping;
-    bool is_note;
+    const char *text;  /* of a note or a process; NULL: code. In the stacks, or static */
     uint32_t location; /* id in the profile */
     uint32_t query;    /* number of its symbol query + 1, 0 = none */
 };

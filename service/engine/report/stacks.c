@@ -39,6 +39,8 @@ int stack_end_note(enum stack_end end) {
     return notes[end];
 }
 
+static const char other_processes[] = "[other processes]";
+
 /* Item 0 of each table means "none", so that zeroed fields are valid. */
 static bool add_zeroth(struct stable_vector *vector, size_t item_bytes, uint32_t limit) {
     uint32_t zeroth;
@@ -56,12 +58,14 @@ struct stacks *stacks_create(uint32_t node_limit) {
     stacks->serial = ++serials;
     hash_index_init(&stacks->node_index);
     hash_index_init(&stacks->thread_index);
+    hash_index_init(&stacks->process_index);
     if (node_limit == 0 || node_limit > STACKS_MAX_NODES)
         node_limit = STACKS_MAX_NODES;
     bool ok = add_zeroth(&stacks->nodes, sizeof(struct stack_node), node_limit) &&
               add_zeroth(&stacks->threads, sizeof(struct stack_thread), STACKS_MAX_THREADS) &&
               add_zeroth(&stacks->mappings, sizeof(struct mapping *), STACKS_MAX_MAPPINGS) &&
               add_zeroth(&stacks->labels, sizeof(struct stack_label), STACKS_MAX_LABELS) &&
+              add_zeroth(&stacks->processes, sizeof(struct stack_process), STACKS_MAX_PROCESSES) &&
               hash_index_reserve(&stacks->node_index, 2048);
     if (!ok) {
         stacks_release(stacks);
@@ -84,8 +88,10 @@ void stacks_release(struct stacks *stacks) {
     stable_vector_finish(&stacks->threads);
     stable_vector_finish(&stacks->mappings);
     stable_vector_finish(&stacks->labels);
+    stable_vector_finish(&stacks->processes);
     hash_index_finish(&stacks->node_index);
     hash_index_finish(&stacks->thread_index);
+    hash_index_finish(&stacks->process_index);
     free(stacks);
 }
 
@@ -105,8 +111,8 @@ uint32_t stacks_add_frame(struct stacks *stacks, uint32_t parent, uint32_t mappi
     return id;
 }
 
-uint32_t stacks_add_thread(struct stacks *stacks, uint32_t tid, const char *name) {
-    struct stack_thread wanted = {.tid = tid};
+uint32_t stacks_add_thread(struct stacks *stacks, uint32_t pid, uint32_t tid, const char *name) {
+    struct stack_thread wanted = {.tid = tid, .pid = pid};
     struct hash_index *index = &stacks->thread_index;
     memcpy(wanted.name, name, strnlen(name, sizeof wanted.name - 1));
     uint32_t hash = hash_index_data(index, &wanted, sizeof wanted), id;
@@ -115,12 +121,39 @@ uint32_t stacks_add_thread(struct stacks *stacks, uint32_t tid, const char *name
         if (memcmp(stable_vector_at(&stacks->threads, id), &wanted, sizeof wanted) == 0)
             return id;
     if (tid != 0 && stacks->threads.count >= STACKS_MAX_THREADS - STACKS_THREAD_NAMES)
-        return stacks_add_thread(stacks, 0, name);
+        return stacks_add_thread(stacks, pid, 0, name);
     struct stack_thread *thread = stable_vector_add(&stacks->threads, &id);
     if (!thread || !hash_index_add(index, hash, id))
         return STACKS_FULL;
     *thread = wanted;
     return id;
+}
+
+static uint32_t add_process_text(struct stacks *stacks, const char *text) {
+    struct stack_process wanted = {0};
+    struct hash_index *index = &stacks->process_index;
+    memcpy(wanted.text, text, strnlen(text, sizeof wanted.text - 1));
+    uint32_t hash = hash_index_data(index, &wanted, sizeof wanted), id;
+    struct hash_probe probe = hash_probe(hash);
+    while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE)
+        if (memcmp(stable_vector_at(&stacks->processes, id), &wanted, sizeof wanted) == 0)
+            return id;
+    bool is_last = stacks->processes.count == STACKS_MAX_PROCESSES - 1;
+    if (is_last && strcmp(text, other_processes) != 0)
+        return add_process_text(stacks, other_processes);
+    struct stack_process *process = stable_vector_add(&stacks->processes, &id);
+    if (process)
+        *process = wanted;
+    /* When the table is full, its last item is that of the other processes. */
+    if (!process)
+        return stacks->processes.count == STACKS_MAX_PROCESSES ? STACKS_MAX_PROCESSES - 1
+                                                               : STACKS_FULL;
+    return hash_index_add(index, hash, id) ? id : STACKS_FULL;
+}
+
+uint32_t stacks_add_process(struct stacks *stacks, const char *text) {
+    uint32_t id = add_process_text(stacks, text);
+    return id == STACKS_FULL ? id : stacks_add_frame(stacks, 0, STACKS_PROCESS, id);
 }
 
 uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping) {
@@ -150,8 +183,8 @@ uint32_t stacks_add_label(struct stacks *stacks, uint32_t guest_id, const char *
     return id;
 }
 
-uint32_t stacks_add_note(struct stacks *stacks, enum stack_note note) {
-    return stacks_add_frame(stacks, 0, STACKS_NOTE, note);
+uint32_t stacks_add_note(struct stacks *stacks, uint32_t parent, enum stack_note note) {
+    return parent == STACKS_FULL ? parent : stacks_add_frame(stacks, parent, STACKS_NOTE, note);
 }
 
 /* Adds pcs[from..to), outermost frame first. */
@@ -173,11 +206,11 @@ static uint32_t add_run(struct stacks *stacks, struct space *space,
     return parent;
 }
 
-uint32_t stacks_add_sample(struct stacks *stacks, struct space *space,
+uint32_t stacks_add_sample(struct stacks *stacks, uint32_t parent, struct space *space,
                            const struct ring_sample *sample) {
-    uint32_t depth = sample->record.depth, gap = depth, parent = 0;
-    if (depth == 0)
-        return stacks_add_note(stacks, STACK_NOTE_EMPTY);
+    uint32_t depth = sample->record.depth, gap = depth;
+    if (parent == STACKS_FULL || depth == 0)
+        return stacks_add_note(stacks, parent, STACK_NOTE_EMPTY);
     if (sample->end == RING_END_DEPTH && sample->gap_at > 0 && sample->gap_at < depth) {
         gap = sample->gap_at;
         parent = add_run(stacks, space, sample, gap, depth, parent);

@@ -2,8 +2,9 @@
  *
  * The distinct stacks of one target: a prefix tree of frames, root first, in which equal prefixes
  * share their nodes. A stack is the number of its leaf node; following the parents yields the
- * frames leaf first. Threads and label texts are numbered, too. Everything is bounded: the caller
- * counts what does not fit as a drop, "stack_table_full".
+ * frames leaf first. A target of several processes has a node for each of them below the root, so
+ * that a process is the outermost frame. Threads and label texts are numbered, too. Everything is
+ * bounded: the caller counts what does not fit as a drop, "stack_table_full".
  *
  * Thread safety: only the engine thread adds. A report on a worker reads what was added before the
  * report was started. Reference-counted. */
@@ -15,13 +16,15 @@
 #include "service/engine/report/stable_vector.h"
 #include "service/guest/ring.h"
 
-#define STACKS_MAX_NODES    (1u << 20)
-#define STACKS_MAX_THREADS  (1u << 16)
-#define STACKS_THREAD_NAMES 4096u /* of these, reserved for entries that threads share */
-#define STACKS_MAX_MAPPINGS (1u << 16)
-#define STACKS_MAX_LABELS   4096u
-#define STACKS_FULL         UINT32_MAX
-#define STACKS_NOTE         UINT32_MAX /* instead of a mapping: pc is an enum stack_note */
+#define STACKS_MAX_NODES     (1u << 20)
+#define STACKS_MAX_THREADS   (1u << 16)
+#define STACKS_THREAD_NAMES  4096u /* of these, reserved for entries that threads share */
+#define STACKS_MAX_MAPPINGS  (1u << 16)
+#define STACKS_MAX_LABELS    4096u
+#define STACKS_MAX_PROCESSES 4096u
+#define STACKS_FULL          UINT32_MAX
+#define STACKS_NOTE          UINT32_MAX       /* instead of a mapping: pc is an enum stack_note */
+#define STACKS_PROCESS       (UINT32_MAX - 1) /* likewise: pc is a number in `processes` */
 
 /* Frames that are not code: why a stack is missing or incomplete. */
 enum stack_note {
@@ -61,12 +64,16 @@ int stack_end_note(enum stack_end end);
 struct stack_node {
     uint64_t pc; /* interrupted code if RING_PC_EXACT is set, otherwise a return address */
     uint32_t parent;
-    uint32_t mapping; /* number in `mappings`, 0 = none, or STACKS_NOTE */
+    uint32_t mapping; /* number in `mappings`, 0 = none, or STACKS_NOTE, STACKS_PROCESS */
 };
 
 struct stack_thread {
-    uint32_t tid;
+    uint32_t tid, pid; /* pid 0: the target's only process */
     char name[20];
+};
+
+struct stack_process {
+    char text[80];
 };
 
 struct stack_label {
@@ -76,8 +83,8 @@ struct stack_label {
 struct stacks {
     _Atomic uint32_t refs;
     uint32_t serial;
-    struct stable_vector nodes, threads, mappings, labels; /* item 0 means "none" */
-    struct hash_index node_index, thread_index;
+    struct stable_vector nodes, threads, mappings, labels, processes; /* item 0 means "none" */
+    struct hash_index node_index, thread_index, process_index;
     uint16_t label_of[STACKS_MAX_LABELS]; /* the guest's label id -> number, 0 = none */
 };
 
@@ -89,23 +96,32 @@ void stacks_release(struct stacks *stacks);
 /* These functions return a number, or STACKS_FULL when there is no room. */
 uint32_t stacks_add_frame(struct stacks *stacks, uint32_t parent, uint32_t mapping, uint64_t pc);
 /* When there is no room for further tids, threads with the same name share one entry. */
-uint32_t stacks_add_thread(struct stacks *stacks, uint32_t tid, const char *name);
+uint32_t stacks_add_thread(struct stacks *stacks, uint32_t pid, uint32_t tid, const char *name);
+/* The node of a process, for the functions below as `parent`. Equal texts share a node; those
+ * beyond STACKS_MAX_PROCESSES share "[other processes]". */
+uint32_t stacks_add_process(struct stacks *stacks, const char *text);
 uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping);
 /* The first text of a label id is final. */
 uint32_t stacks_add_label(struct stacks *stacks, uint32_t guest_id, const char *text);
 
-/* The stack of a sample, with notes where it was cut or where frames were left out. */
-uint32_t stacks_add_sample(struct stacks *stacks, struct space *space,
+/* The stack of a sample, with notes where it was cut or where frames were left out. Its outermost
+ * frame is below `parent`: the node of a process, or 0. */
+uint32_t stacks_add_sample(struct stacks *stacks, uint32_t parent, struct space *space,
                            const struct ring_sample *sample);
 /* A stack that consists of one note. */
-uint32_t stacks_add_note(struct stacks *stacks, enum stack_note note);
+uint32_t stacks_add_note(struct stacks *stacks, uint32_t parent, enum stack_note note);
 
 static inline const struct stack_node *stacks_node(const struct stacks *stacks, uint32_t id) {
     return stable_vector_at(&stacks->nodes, id);
 }
 
+static inline const char *stacks_process(const struct stacks *stacks, uint64_t id) {
+    const struct stack_process *process = stable_vector_at(&stacks->processes, (uint32_t)id);
+    return process->text;
+}
+
 static inline struct mapping *stacks_mapping(const struct stacks *stacks, uint32_t id) {
-    return id == 0 || id == STACKS_NOTE
+    return id == 0 || id >= STACKS_PROCESS
                ? NULL
                : *(struct mapping **)stable_vector_at(&stacks->mappings, id);
 }

@@ -51,11 +51,11 @@ void thread_names_learn(struct thread_names *names, const struct ring_thread *th
 uint32_t thread_names_number(struct thread_names *names, struct stacks *stacks, uint32_t tid) {
     struct name_slot *slot = tid ? slot_of(names, tid) : NULL;
     if (!slot || slot->tid != tid)
-        return stacks_add_thread(stacks, tid, "");
+        return stacks_add_thread(stacks, 0, tid, "");
     slot->used_at = ++names->uses;
     if (slot->stacks_serial == stacks->serial)
         return slot->stacks_id;
-    uint32_t id = stacks_add_thread(stacks, tid, slot->name);
+    uint32_t id = stacks_add_thread(stacks, 0, tid, slot->name);
     if (id != STACKS_FULL) {
         slot->stacks_serial = stacks->serial;
         slot->stacks_id = id;

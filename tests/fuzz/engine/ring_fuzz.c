@@ -19,7 +19,7 @@ struct sink {
 
 static void on_sample(void *context, const struct ring_sample *sample) {
     struct sink *sink = context;
-    uint32_t id = stacks_add_sample(sink->stacks, &sink->space, sample);
+    uint32_t id = stacks_add_sample(sink->stacks, 0, &sink->space, sample);
     for (uint32_t steps = 0; id != 0 && id != STACKS_FULL; steps++) {
         if (steps > RING_MAX_DEPTH + 1)
             abort();

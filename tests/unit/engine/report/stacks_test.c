@@ -41,11 +41,11 @@ TEST(equal_stacks_are_one_and_share_their_roots) {
     struct stacks *stacks = stacks_create(0);
     struct space space = {0};
     const uint64_t first[] = {5, 3, 2, 1}, second[] = {6, 3, 2, 1};
-    uint32_t a = stacks_add_sample(stacks, &space, sample_of(first, 4, RING_END_ROOT, 0));
+    uint32_t a = stacks_add_sample(stacks, 0, &space, sample_of(first, 4, RING_END_ROOT, 0));
     uint32_t nodes = stacks->nodes.count;
-    CHECK_INT(stacks_add_sample(stacks, &space, sample_of(first, 4, RING_END_ROOT, 0)), ==, a);
+    CHECK_INT(stacks_add_sample(stacks, 0, &space, sample_of(first, 4, RING_END_ROOT, 0)), ==, a);
     CHECK_INT(stacks->nodes.count, ==, nodes);
-    uint32_t b = stacks_add_sample(stacks, &space, sample_of(second, 4, RING_END_ROOT, 0));
+    uint32_t b = stacks_add_sample(stacks, 0, &space, sample_of(second, 4, RING_END_ROOT, 0));
     CHECK(a != b);
     CHECK_INT(stacks->nodes.count, ==, nodes + 1);
     CHECK_STR(text_of(stacks, a), "5;3;2;1");
@@ -57,7 +57,7 @@ TEST(only_the_leaf_and_marked_pcs_are_exact) {
     struct stacks *stacks = stacks_create(0);
     struct space space = {0};
     const uint64_t pcs[] = {5, 3 | RING_PC_EXACT, 1};
-    uint32_t leaf = stacks_add_sample(stacks, &space, sample_of(pcs, 3, RING_END_ROOT, 0));
+    uint32_t leaf = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 3, RING_END_ROOT, 0));
     const struct stack_node *node = stacks_node(stacks, leaf);
     CHECK(node->pc == (5 | RING_PC_EXACT));
     node = stacks_node(stacks, node->parent);
@@ -72,15 +72,15 @@ TEST(cut_stacks_say_where_and_why) {
     struct stacks *stacks = stacks_create(0);
     struct space space = {0};
     const uint64_t pcs[] = {4, 3, 2, 1};
-    uint32_t id = stacks_add_sample(stacks, &space, sample_of(pcs, 4, RING_END_DEPTH, 2));
+    uint32_t id = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 4, RING_END_DEPTH, 2));
     CHECK_STR(text_of(stacks, id), "4;3;[truncated];2;1");
-    id = stacks_add_sample(stacks, &space, sample_of(pcs, 4, RING_END_DEPTH, 0));
+    id = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 4, RING_END_DEPTH, 0));
     CHECK_STR(text_of(stacks, id), "4;3;2;1;[truncated]");
-    id = stacks_add_sample(stacks, &space, sample_of(pcs, 2, RING_END_NO_TABLE, 0));
+    id = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 2, RING_END_NO_TABLE, 0));
     CHECK_STR(text_of(stacks, id), "4;3;[no unwind table]");
-    id = stacks_add_sample(stacks, &space, sample_of(pcs, 2, RING_END_BAD_STACK, 0));
+    id = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 2, RING_END_BAD_STACK, 0));
     CHECK_STR(text_of(stacks, id), "4;3;[bad stack]");
-    id = stacks_add_sample(stacks, &space, sample_of(pcs, 0, RING_END_ROOT, 0));
+    id = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 0, RING_END_ROOT, 0));
     CHECK_STR(text_of(stacks, id), "[no stack]");
     stacks_release(stacks);
     space_finish(&space);
@@ -92,14 +92,14 @@ TEST(the_tree_ends_at_its_bound_and_known_stacks_still_fit) {
     uint32_t full = 0, first = 0;
     for (uint64_t i = 1; i < 3000; i++) {
         const uint64_t pcs[] = {i, 7};
-        uint32_t id = stacks_add_sample(stacks, &space, sample_of(pcs, 2, RING_END_ROOT, 0));
+        uint32_t id = stacks_add_sample(stacks, 0, &space, sample_of(pcs, 2, RING_END_ROOT, 0));
         first = first ? first : id;
         full += id == STACKS_FULL;
     }
     CHECK_INT(stacks->nodes.count, ==, 1000);
     CHECK_INT(full, ==, 2999 - 998);
     const uint64_t pcs[] = {1, 7};
-    CHECK_INT(stacks_add_sample(stacks, &space, sample_of(pcs, 2, RING_END_ROOT, 0)), ==, first);
+    CHECK_INT(stacks_add_sample(stacks, 0, &space, sample_of(pcs, 2, RING_END_ROOT, 0)), ==, first);
     stacks_release(stacks);
     space_finish(&space);
 }
@@ -122,6 +122,53 @@ static struct ring_thread thread_of(uint32_t tid, const char *name, uint32_t lab
     memcpy(thread.name, name, strnlen(name, sizeof thread.name));
     memcpy(thread.text, text, strnlen(text, sizeof thread.text));
     return thread;
+}
+
+TEST(a_process_is_the_outermost_frame_of_its_stacks) {
+    struct stacks *stacks = stacks_create(0);
+    struct space space = {0};
+    uint64_t pcs[] = {0x1010, 0x1020};
+    uint32_t web = stacks_add_process(stacks, "web (12)"), db = stacks_add_process(stacks, "db");
+    uint32_t below_web =
+        stacks_add_sample(stacks, web, &space, sample_of(pcs, 2, RING_END_ROOT, 0));
+    uint32_t below_db = stacks_add_sample(stacks, db, &space, sample_of(pcs, 2, RING_END_ROOT, 0));
+    CHECK_INT(web, !=, db);
+    CHECK_INT(below_web, !=, below_db);
+    CHECK_INT(stacks_add_process(stacks, "web (12)"), ==, web);
+    uint32_t root = stacks_node(stacks, stacks_node(stacks, below_web)->parent)->parent;
+    CHECK_INT(root, ==, web);
+    CHECK_STR(stacks_process(stacks, stacks_node(stacks, root)->pc), "web (12)");
+    CHECK(stacks_mapping(stacks, stacks_node(stacks, root)->mapping) == NULL);
+    uint32_t note = stacks_add_note(stacks, db, STACK_NOTE_EMPTY);
+    CHECK_INT(stacks_node(stacks, note)->parent, ==, db);
+    CHECK_INT(stacks_add_sample(stacks, db, &space, sample_of(pcs, 0, RING_END_ROOT, 0)), ==, note);
+    CHECK_INT(stacks_add_note(stacks, STACKS_FULL, STACK_NOTE_EMPTY), ==, STACKS_FULL);
+    stacks_release(stacks);
+    space_finish(&space);
+}
+
+TEST(processes_beyond_the_limit_share_a_node) {
+    struct stacks *stacks = stacks_create(0);
+    char text[32];
+    uint32_t first = stacks_add_process(stacks, "p 1"), last = 0;
+    for (uint32_t i = 2; i < STACKS_MAX_PROCESSES + 10; i++) {
+        snprintf(text, sizeof text, "p %u", i);
+        last = stacks_add_process(stacks, text);
+        CHECK(last != STACKS_FULL);
+    }
+    CHECK_STR(stacks_process(stacks, stacks_node(stacks, last)->pc), "[other processes]");
+    CHECK_INT(stacks->processes.count, ==, STACKS_MAX_PROCESSES);
+    CHECK_INT(stacks_add_process(stacks, "p 1"), ==, first);
+    stacks_release(stacks);
+}
+
+TEST(a_thread_of_several_processes_is_numbered_by_pid_and_tid) {
+    struct stacks *stacks = stacks_create(0);
+    uint32_t one = stacks_add_thread(stacks, 10, 11, "io"),
+             two = stacks_add_thread(stacks, 20, 11, "io");
+    CHECK_INT(one, !=, two);
+    CHECK_INT(stacks_add_thread(stacks, 10, 11, "io"), ==, one);
+    stacks_release(stacks);
 }
 
 static const struct stack_thread *thread_at(const struct stacks *stacks, uint32_t id) {
@@ -194,7 +241,7 @@ TEST(stacks_that_are_made_to_collide_cost_no_more_than_others) {
     CHECK_INT(stacks->nodes.count, ==, COUNT + 1);
     CHECK_INT(hash_index_distance(&stacks->node_index), <, 3 * COUNT);
     for (uint32_t tid = 1; tid < STACKS_MAX_THREADS; tid++)
-        CHECK(stacks_add_thread(stacks, tid << 16 | tid >> 16, "") != STACKS_FULL);
+        CHECK(stacks_add_thread(stacks, 0, tid << 16 | tid >> 16, "") != STACKS_FULL);
     CHECK_INT(hash_index_distance(&stacks->thread_index), <, 3 * STACKS_MAX_THREADS);
     stacks_release(stacks);
     space_finish(&space);
