@@ -72,7 +72,8 @@ static bool may_follow(void *walk, uint64_t sp, uint64_t place, enum unwind_link
     return walk_holds(walk, sp, place) || walk_change_stack(walk, place);
 }
 
-static const struct unwind_access access_of_walk = {find_rule, is_code, load, may_follow};
+static const struct unwind_access access_of_walk = {find_rule, is_code, load, may_follow,
+                                                    unwind_is_owned};
 
 static const uint8_t ends[] = {
     [UNWIND_STEP_ROOT] = RING_END_ROOT,        [UNWIND_STEP_NEEDS] = RING_END_RULE,

@@ -71,7 +71,8 @@ static bool may_follow(void *walk, uint64_t sp, uint64_t place, enum unwind_link
     return link == UNWIND_BY_SIGNAL || (place >= sp && place + 8 - sp <= LARGEST_GAP);
 }
 
-static const struct unwind_access access_of_remote = {find_rule, is_in_code, load, may_follow};
+static const struct unwind_access access_of_remote = {find_rule, is_in_code, load, may_follow,
+                                                      unwind_is_owned};
 
 static bool step(struct state *state) {
     static const enum unwind_remote_end ends[] = {

@@ -41,6 +41,8 @@ struct unwind_access {
      * of the return address (rule), the address of the saved rbp and return address (pointer), or
      * the rsp of the interrupted code (signal). */
     bool (*may_follow)(void *walk, uint64_t sp, uint64_t place, enum unwind_link link);
+    /* Whether a function whose rsp is sp may have saved a register at `place`. */
+    bool (*may_save)(void *walk, uint64_t sp, uint64_t place);
 };
 
 enum unwind_step {
@@ -67,6 +69,10 @@ static const uint8_t unwind_saved_registers[UNWIND_SAVED_COUNT] = {
 
 UNWIND_INLINE bool unwind_step_is_end(enum unwind_step step) {
     return step >= UNWIND_STEP_ROOT;
+}
+
+UNWIND_INLINE bool unwind_is_owned(void *walk, uint64_t sp, uint64_t place) {
+    return place >= sp - UNWIND_RED_ZONE;
 }
 
 UNWIND_INLINE bool unwind_is_known(const struct unwind_registers *registers, uint32_t number) {
@@ -141,7 +147,8 @@ UNWIND_INLINE enum unwind_step unwind_find_cfa(const struct unwind_access *acces
 /* Where a register is saved; 0 = it is unchanged. In epilogues compilers leave rules in place that
  * no longer apply: "saved at rbp + n" after rbp was popped and points out of this frame, or a place
  * below rsp, which the function no longer owns. The registers are restored by then. */
-UNWIND_INLINE uint64_t unwind_place_of(const struct unwind_registers *before,
+UNWIND_INLINE uint64_t unwind_place_of(const struct unwind_access *access, void *walk,
+                                       const struct unwind_registers *before,
                                        const struct unwind_rule *rule, uint32_t which,
                                        uint64_t cfa) {
     uint64_t sp = before->value[UNWIND_REG_RSP], bp = before->value[UNWIND_REG_RBP], place;
@@ -151,7 +158,7 @@ UNWIND_INLINE uint64_t unwind_place_of(const struct unwind_registers *before,
     if (from_rbp && (!unwind_is_known(before, UNWIND_REG_RBP) || bp < sp || bp >= cfa))
         return 0;
     place = (from_rbp ? bp : cfa) + (uint64_t)(int64_t)rule->saved[which];
-    return place >= sp - UNWIND_RED_ZONE ? place : 0;
+    return access->may_save(walk, sp, place) ? place : 0;
 }
 
 /* Restores the callee-saved registers; after that only they, rsp and rip can be known. */
@@ -164,7 +171,7 @@ UNWIND_INLINE bool unwind_restore(const struct unwind_access *access, void *walk
         uint8_t number = unwind_saved_registers[i];
         if (rule->saved[i] == UNWIND_LOST)
             continue;
-        uint64_t place = unwind_place_of(&before, rule, i, cfa);
+        uint64_t place = unwind_place_of(access, walk, &before, rule, i, cfa);
         if (place && !access->load(walk, place, &registers->value[number]))
             return false;
         registers->known |= place ? 1u << number : before.known & 1u << number;

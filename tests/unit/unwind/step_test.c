@@ -10,6 +10,8 @@
  * The child runs on a stack that parent and child have at the same address. The parent copies the
  * child's words to its own, where the walker then reads them. */
 #include "service/guest/ring.h"
+#include "service/unwind/copy/copy.h"
+#include "service/unwind/table/table.h"
 #include "tests/unit/check.h"
 #include "tests/unit/temporary.h"
 #include "tests/unit/unwind/modules.h"
@@ -86,6 +88,38 @@ static void check_with_memo(const struct unwind_registers *start, const struct w
     CHECK(memcmp(same, pcs, result->depth * sizeof *pcs) == 0);
 }
 
+static enum unwind_found find_range(void *context, uint64_t pc, struct unwind_range *range) {
+    const struct walk_module *module = walk_map_find(&modules.map, pc);
+    if (!module)
+        return UNWIND_NOT_CODE;
+    const struct sonde_buf *image = &modules.images[module - modules.modules];
+    range->image = module->text_bytes ? image->data : NULL;
+    if (range->image)
+        range->bias = module->text - ((const struct unwind_header *)image->data)->base;
+    return UNWIND_FOUND;
+}
+
+static struct unwind_walker *copy_walker;
+static struct { uint64_t walks, different; } copied;
+
+/* Walks the words above rsp as a copied stack. The frames must be the same. */
+static void check_copy(const struct unwind_registers *start, uint64_t high, const uint64_t *pcs,
+                       const struct walk_result *result) {
+    uint64_t same[DEPTH], low = start->value[UNWIND_REG_RSP];
+    struct unwind_copy copy = {*start, (const uint8_t *)low, high - low};
+    struct unwind_copy_walk walk = {.pcs = same, .capacity = DEPTH};
+    const struct unwind_code_map map = {NULL, find_range, modules.map.generation};
+    if (!copy_walker)
+        copy_walker = unwind_walker_create();
+    unwind_copy_walk(copy_walker, &map, &copy, &walk);
+    copied.walks++;
+    if (walk.count == result->depth && memcmp(same, pcs, walk.count * sizeof *pcs) == 0)
+        return;
+    if (copied.different++ < 4)
+        printf("at %lx: copy %u frames (end %u), ours %u (end %u)\n", (unsigned long)pcs[0],
+               walk.count, walk.end, result->depth, result->end);
+}
+
 /* Walks with our walker. False if the child is not on the shared stack. */
 static bool walk_ours(pid_t child, const struct user_regs_struct *registers, uint64_t *pcs,
                       struct walk_result *result) {
@@ -100,6 +134,7 @@ static bool walk_ours(pid_t child, const struct user_regs_struct *registers, uin
     registers_of(registers, &start);
     walk_from_registers(&start, &modules.map, &cache, &bounds, pcs, DEPTH, result);
     check_with_memo(&start, &bounds, pcs, result);
+    check_copy(&start, high, pcs, result);
     return true;
 }
 
@@ -244,6 +279,8 @@ static void step_through(bool all, uint64_t least) {
            (unsigned long)count.theirs_wrong);
     CHECK_INT(count.steps, >, least);
     CHECK_INT(count.different * 1000, <=, count.steps);
+    CHECK_INT(copied.walks, >=, count.steps);
+    CHECK_INT(copied.different, ==, 0);
 }
 
 TEST(at_every_instruction_the_walk_equals_libunwinds) {
