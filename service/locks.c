@@ -14,6 +14,7 @@ static const char *const names[LOCK_RANK_COUNT] = {
     [LOCK_MESSAGES] = "messages",
     [LOCK_POOL] = "pool",
     [LOCK_UNWIND_CACHE] = "unwind cache",
+    [LOCK_UNWIND_VIEWS] = "unwind views",
     [LOCK_SYMBOL_STORE] = "symbol store",
     [LOCK_SYMBOL_MODULE] = "symbol module",
     [LOCK_MAINTENANCE] = "maintenance",

@@ -26,6 +26,7 @@ enum lock_rank {
     LOCK_POOL,          /* engine: a worker pool's queue */
     LOCK_PROC_MAPS,     /* service/symbol: a copy of a process's mappings, while it is read */
     LOCK_UNWIND_CACHE,  /* service/unwind: tables by build-id */
+    LOCK_UNWIND_VIEWS,  /* service/unwind: tables mapped into this process */
     LOCK_SYMBOL_STORE,  /* service/symbol: modules by identity */
     LOCK_SYMBOL_MODULE, /* service/symbol: one module's tables */
     LOCK_MAINTENANCE,   /* service: the thread that maintains the store, while it pauses */

@@ -25,6 +25,7 @@ SONDE_MUST_USE sonde_err unwind_views_get_memory(struct unwind_views *views, con
                                                  const void *base, size_t size,
                                                  struct sonde_diag *diag,
                                                  const struct unwind_view **view);
+/* The last release unmaps the table; view may be NULL. */
 void unwind_views_release(struct unwind_views *views, const struct unwind_view *view);
 /* Bytes of all mapped tables. */
 size_t unwind_views_bytes(struct unwind_views *views);
