@@ -110,6 +110,22 @@ bool process_identity_of_peer(int socket, struct process_identity *identity) {
     return true;
 }
 
+/* What was read is the process's own if it is alive after that. */
+bool process_identity_of_pid(pid_t pid, struct process_identity *identity) {
+    *identity = (struct process_identity){.pid = pid, .pidfd = -1};
+    identity->pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    bool is_old = pid > 0 && identity->pidfd < 0 && (errno == ENOSYS || errno == EPERM);
+    if (identity->pidfd < 0 && !is_old)
+        return false;
+    identity->start_ticks = process_start_ticks(pid);
+    if (identity->start_ticks && read_ids(pid, &identity->ids, NULL) &&
+        process_identity_is_alive(identity))
+        return true;
+    process_identity_finish(identity);
+    errno = ESRCH;
+    return false;
+}
+
 void process_identity_of_self(struct process_identity *identity) {
     *identity = (struct process_identity){
         .pid = getpid(), .pidfd = -1, .start_ticks = process_start_ticks(getpid())};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Which process connected, and with which rights.
+ * Which process connected or is sampled, and with which rights.
  *
  * A pid is only a number: when its process has ended, another one gets it. And a process can run a
  * set-uid program over a connection that it made before. So sonded remembers the process behind a
@@ -34,6 +34,9 @@ struct process_identity {
 
 /* The process that connected this unix socket. False: the socket has no peer. */
 bool process_identity_of_peer(int socket, struct process_identity *identity);
+/* The process that has this pid now. False: there is none, or it is one thread of a process, and
+ * errno is EINVAL or ENOENT then. */
+bool process_identity_of_pid(pid_t pid, struct process_identity *identity);
 /* This process, for code that has no target. */
 void process_identity_of_self(struct process_identity *identity);
 void process_identity_finish(struct process_identity *identity);

@@ -45,7 +45,7 @@ bool process_read(pid_t pid, struct process_entry *entry) {
     struct process_stat stat, again;
     char status[4096];
     *entry = (struct process_entry){.pid = pid};
-    if (pid <= 0 || !read_stat(pid, &stat) ||
+    if (pid <= 0 || !read_stat(pid, &stat) || stat.has_ended ||
         process_file_read(PROC, pid, "status", status, sizeof status) == 0 ||
         !process_uid_parse(status, &entry->uid))
         return false;

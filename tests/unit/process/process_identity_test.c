@@ -6,10 +6,13 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -153,6 +156,66 @@ TEST(a_process_that_gave_up_root_after_it_connected_holds) {
 TEST(a_process_of_another_pid_namespace_never_holds) {
     struct process_identity identity = {.pid = 0, .pidfd = -1, .start_ticks = 1};
     CHECK(!process_identity_is_alive(&identity) && !process_identity_holds(&identity));
+}
+
+/* Has the next process get that pid. */
+static pid_t fork_with_pid(pid_t pid) {
+    uint64_t args[11] = {0}; /* struct clone_args */
+    pid_t wanted[1] = {pid};
+    args[4] = SIGCHLD;
+    args[8] = (uint64_t)(uintptr_t)wanted;
+    args[9] = 1;
+    pid_t child = (pid_t)syscall(SYS_clone3, args, sizeof args);
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
+    }
+    return child;
+}
+
+TEST(the_process_of_a_pid_is_not_the_next_one_with_that_pid) {
+    struct process_identity first, second;
+    struct peer peer = {.pid = fork()};
+    if (peer.pid == 0)
+        for (;;)
+            pause();
+    CHECK(process_identity_of_pid(peer.pid, &first));
+    CHECK_INT(first.pid, ==, peer.pid);
+    CHECK_INT(first.ids.uids[1], ==, geteuid());
+    CHECK(process_identity_holds(&first));
+    kill_peer(&peer);
+    CHECK(!process_identity_holds(&first));
+    CHECK(!process_identity_of_pid(peer.pid, &second));
+    CHECK_INT(second.pidfd, ==, -1);
+    if (fork_with_pid(peer.pid) != peer.pid)
+        check_skip("only root can choose the pid of a new process");
+    CHECK(!process_identity_is_alive(&first) && !process_identity_holds(&first));
+    CHECK(process_identity_of_pid(peer.pid, &second));
+    CHECK(process_identity_holds(&second));
+    kill_peer(&peer);
+    process_identity_finish(&first);
+    process_identity_finish(&second);
+}
+
+static void *tell_tid(void *tid) {
+    atomic_store((_Atomic pid_t *)tid, (pid_t)syscall(SYS_gettid));
+    pause();
+    return NULL;
+}
+
+TEST(a_thread_is_not_a_process) {
+    pthread_t thread;
+    _Atomic pid_t tid = 0;
+    struct process_identity identity;
+    CHECK(pthread_create(&thread, NULL, tell_tid, &tid) == 0);
+    while (atomic_load(&tid) == 0)
+        sched_yield();
+    CHECK(!process_identity_of_pid(tid, &identity));
+    CHECK(!process_identity_of_pid(0, &identity));
+    CHECK(!process_identity_of_pid(-5, &identity));
+    CHECK(process_identity_of_pid(getpid(), &identity));
+    process_identity_finish(&identity);
 }
 
 /* --- rights ----------------------------------------------------------------------------------- */

@@ -47,6 +47,10 @@ TEST(a_process_is_described) {
     CHECK_STR(entry.name, "process_list_test");
     CHECK_INT(entry.threads, ==, 1);
     CHECK(entry.start_ticks > 0 && entry.cpu_ns > 0 && !entry.is_kernel && !entry.is_32bit);
+    kill(pid, SIGKILL);
+    siginfo_t info;
+    CHECK_INT(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), ==, 0);
+    CHECK(!process_read(pid, &entry)); /* a zombie */
     end(pid);
     CHECK(!process_read(pid, &entry));
     CHECK(!process_read(0, &entry));

@@ -32,6 +32,16 @@ TEST(a_name_with_brackets_blanks_and_newlines_moves_no_field) {
     CHECK_STR(stat.comm, "012345678901234");
 }
 
+TEST(a_zombie_with_living_threads_has_not_ended) {
+    struct process_stat stat;
+    CHECK(process_stat_parse("12 (x) Z 7 1 1 0 -1 4 1 2 3 4 50 60 0 0 20 0 3 0 12 0 0", &stat));
+    CHECK(!stat.has_ended);
+    CHECK(process_stat_parse("12 (x) Z 7 1 1 0 -1 4 1 2 3 4 50 60 0 0 20 0 1 0 12 0 0", &stat));
+    CHECK(stat.has_ended);
+    CHECK(process_stat_parse("12 (x)" REST, &stat));
+    CHECK(!stat.has_ended);
+}
+
 TEST(a_malformed_stat_is_refused) {
     static const char *const texts[] = {"",         "12",         "12 (x",
                                         "12 )x(",   "12 (x)",     "12 (x) ",
