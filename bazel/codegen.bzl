@@ -42,3 +42,30 @@ def nanopb_library(name, proto, options, **kwargs):
         deps = ["@nanopb"],
         **kwargs
     )
+
+def bpf_library(name, src, hdrs, **kwargs):
+    """A library with the header X.skel.h, included as "<package>/X.skel.h": libbpf's skeleton around the compiled program.
+
+    The object runs on any kernel with BTF (CO-RE): the source declares what it needs of the kernel's structs. bpftool's linker
+    drops the debug information, which holds the sandbox's paths.
+
+    hdrs: the files that the source includes by their paths in the workspace."""
+    base = src[:-len(".bpf.c")]
+    native.genrule(
+        name = name + "_gen",
+        srcs = [src] + hdrs,
+        outs = [base + ".skel.h"],
+        cmd = " && ".join([
+            "clang -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -ffreestanding " +
+            "-I. -I/usr/include/x86_64-linux-gnu -c $(location %s) -o $(@D)/%s.full.o" % (src, base),
+            "/usr/sbin/bpftool gen object $(@D)/%s.o $(@D)/%s.full.o" % (base, base),
+            "/usr/sbin/bpftool gen skeleton $(@D)/%s.o name %s_bpf >$@" % (base, base),
+        ]),
+    )
+    native.cc_library(
+        name = name,
+        hdrs = [base + ".skel.h"],
+        linkstatic = True,
+        deps = ["@bpf"],
+        **kwargs
+    )

@@ -30,6 +30,7 @@ _LIBRARIES = {
     "seccomp": ("libseccomp", ["seccomp"], ["seccomp.h", "seccomp-syscalls.h"], [], [], []),
     "sqlite3": ("sqlite3", ["sqlite3"], ["sqlite3.h"], [], [], []),
     "unwind": ("libunwind", ["unwind", "unwind-x86_64", "unwind-ptrace"], ["libunwind.h", "libunwind-common.h", "libunwind-dynamic.h", "libunwind-ptrace.h", "libunwind-x86_64.h", "libunwind-coredump.h"], [], [], []),
+    "bpf": ("libbpf", ["bpf"], ["bpf"], [], ["elf", "zlib"], []),
     "zlib": ("zlib", ["z"], ["zlib.h", "zconf.h"], [], [], []),
     "zstd": ("libzstd", ["zstd"], ["zstd.h", "zstd_errors.h"], [], [], []),
 }

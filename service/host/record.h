@@ -38,7 +38,8 @@ enum host_abi { HOST_ABI_NONE = 0 /* a kernel thread */, HOST_ABI_32, HOST_ABI_6
 struct host_sample {
     uint64_t weight_ns; /* the time that the sample stands for */
     enum host_abi abi;
-    bool is_in_kernel; /* the thread was in the kernel; registers are those of its entry */
+    bool is_in_kernel;       /* the thread was in the kernel; registers are those of its entry */
+    bool is_waiting_for_cpu; /* HOST_OFF_CPU: the thread could have run; otherwise it blocked */
     struct unwind_registers registers;
     const uint8_t *stack; /* a copy of the memory from the rsp in registers on */
     uint32_t stack_bytes; /* may be 0, for example because the page was not resident */

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Runs in the kernel at each switch of a CPU from one thread to another. off_cpu.h says what for.
+ *
+ * The stack must be copied when the thread leaves, before anybody knows how long it will wait: at
+ * its return another thread's memory is still mapped. So every switch of a watched thread pays for
+ * a copy, and the wait's length then decides whether the copy is sent. */
+#include <linux/bpf.h>
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include <stdbool.h>
+
+#include "service/host/bpf/off_cpu_shared.h"
+
+#define TASK_DEAD  0x80
+#define PF_KTHREAD 0x00200000
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct task_struct {
+    int pid, tgid;
+    unsigned int flags;
+    unsigned int __state;
+};
+/* Before 5.14. */
+struct task_struct___old {
+    volatile long state;
+};
+#pragma clang attribute pop
+
+/* Set before the program is loaded. */
+const volatile bool is_all = false;
+const volatile uint32_t stack_bytes = OFF_CPU_MIN_STACK;
+const volatile uint32_t slot_count = OFF_CPU_SLOTS;
+const volatile uint64_t namespace_device = 0; /* of the reader's pid namespace; 0 = the first */
+const volatile uint64_t namespace_inode = 0;
+
+struct off_cpu_control control;
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __uint(max_entries, OFF_CPU_SLOTS);
+    __uint(key_size, sizeof(uint32_t));
+    __uint(value_size, sizeof(struct off_cpu_slot) + OFF_CPU_MAX_STACK);
+} slots SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 1 << 23);
+} ring SEC(".maps");
+
+char program_license[] SEC("license") = "Dual BSD/GPL";
+
+#define NONE UINT32_MAX
+
+static __always_inline struct off_cpu_counters *counters(void) {
+    return &control.cpus[bpf_get_smp_processor_id() % OFF_CPU_CPUS];
+}
+
+static __always_inline bool is_watched(uint32_t pid) {
+    return is_all || control.watched[pid % OFF_CPU_PIDS / 64] & 1ull << pid % 64;
+}
+
+static __always_inline uint32_t first_way(uint32_t tid) {
+    uint32_t set = (tid * 2654435761u >> 16) & (slot_count / OFF_CPU_WAYS - 1);
+    return set * OFF_CPU_WAYS;
+}
+
+static __always_inline uint32_t find_slot(uint32_t tid) {
+    uint32_t first = first_way(tid);
+    for (uint32_t i = 0; i < OFF_CPU_WAYS; i++) {
+        if (control.tids[(first + i) % OFF_CPU_SLOTS] == tid)
+            return first + i;
+    }
+    return NONE;
+}
+
+static __always_inline uint32_t claim_slot(uint32_t tid) {
+    uint32_t first = first_way(tid);
+    for (uint32_t i = 0; i < OFF_CPU_WAYS; i++) {
+        uint32_t *owner = &control.tids[(first + i) % OFF_CPU_SLOTS];
+        if (*owner == 0 && __sync_val_compare_and_swap(owner, 0, tid) == 0)
+            return first + i;
+    }
+    return NONE;
+}
+
+static __always_inline long state_of(struct task_struct *task) {
+    if (bpf_core_field_exists(task->__state))
+        return task->__state;
+    return BPF_CORE_READ((struct task_struct___old *)task, state);
+}
+
+/* Copies as much of the stack as is readable, to within 32 bytes: half of what is left, a quarter,
+ * and so on. The first try takes everything, which nearly always works. */
+static __always_inline uint32_t copy_stack(struct off_cpu_slot *slot, uint64_t from) {
+    uint32_t done = 0;
+    if (bpf_probe_read_user(slot->stack, stack_bytes, (void *)from) == 0)
+        return stack_bytes;
+    for (uint32_t size = OFF_CPU_MAX_STACK / 2; size >= 32; size /= 2) {
+        if (size >= stack_bytes || done + size > stack_bytes)
+            continue;
+        if (bpf_probe_read_user(slot->stack + done, size, (void *)(from + done)) == 0)
+            done += size;
+    }
+    return done;
+}
+
+struct ids {
+    uint32_t pid, tid;
+};
+
+/* As the reader's namespace has them. False if the thread is not in it. */
+static __always_inline bool current_ids(struct task_struct *task, struct ids *ids) {
+    struct bpf_pidns_info info;
+    ids->pid = task->tgid;
+    ids->tid = task->pid;
+    if (namespace_inode == 0)
+        return true;
+    if (bpf_get_ns_current_pid_tgid(namespace_device, namespace_inode, &info, sizeof info))
+        return false;
+    ids->pid = info.tgid;
+    ids->tid = info.pid;
+    return true;
+}
+
+static __always_inline void leave(struct task_struct *task, bool is_preempted) {
+    struct ids ids;
+    if (!current_ids(task, &ids) || !is_watched(ids.pid) || task->flags & PF_KTHREAD)
+        return;
+    uint32_t tid = task->pid, index = find_slot(tid);
+    long state = state_of(task);
+    if (state & TASK_DEAD) {
+        if (index != NONE)
+            control.tids[index % OFF_CPU_SLOTS] = 0;
+        return;
+    }
+    counters()->switches++;
+    if (index == NONE)
+        index = claim_slot(tid);
+    struct off_cpu_slot *slot = index == NONE ? NULL : bpf_map_lookup_elem(&slots, &index);
+    if (!slot) {
+        counters()->lost++;
+        return;
+    }
+    slot->start_ns = 0;
+    slot->index = index;
+    slot->pid = ids.pid;
+    slot->tid = ids.tid;
+    slot->cpu = bpf_get_smp_processor_id();
+    slot->is_waiting_for_cpu = is_preempted || state == 0;
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    if (bpf_probe_read_kernel(&slot->regs, sizeof slot->regs, regs))
+        return;
+    slot->stack_bytes = copy_stack(slot, slot->regs.rsp);
+    barrier();
+    slot->start_ns = bpf_ktime_get_ns();
+}
+
+/* A wait shorter than the period is sent with probability wait / period, and then stands for a
+ * period. So the records of a thread are at most one per period of waiting. */
+static __always_inline bool choose(uint64_t waited, uint64_t *weight) {
+    uint64_t period = control.period_ns;
+    *weight = waited;
+    if (waited >= period)
+        return true;
+    *weight = period;
+    return ((uint64_t)(bpf_get_prandom_u32() >> 8) * (period >> 8)) >> 16 < waited;
+}
+
+static __always_inline void send(struct off_cpu_slot *slot) {
+    uint32_t bytes = slot->stack_bytes;
+    if (bytes > stack_bytes)
+        bytes = stack_bytes;
+    bool is_half_full = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >
+                        bpf_ringbuf_query(&ring, BPF_RB_RING_SIZE) / 2;
+    uint64_t flags = is_half_full ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP;
+    if (bpf_ringbuf_output(&ring, slot, sizeof *slot + bytes, flags))
+        counters()->lost++;
+    else
+        counters()->sent++;
+}
+
+static __always_inline void arrive(struct task_struct *task) {
+    uint32_t index = find_slot(task->pid);
+    if (index == NONE)
+        return;
+    struct off_cpu_slot *slot = bpf_map_lookup_elem(&slots, &index);
+    if (!slot)
+        return;
+    uint64_t now = bpf_ktime_get_ns(), start = slot->start_ns, weight;
+    uint64_t waited = now - start;
+    slot->start_ns = 0;
+    barrier();
+    if (start == 0) {
+        /* its first switch was not seen to its end */
+    } else if (waited < control.threshold_ns) {
+        counters()->short_ns += waited;
+    } else if (choose(waited, &weight)) {
+        slot->left_ns = start;
+        slot->end_ns = now;
+        slot->weight_ns = weight;
+        send(slot);
+    }
+    if (!is_watched(slot->pid))
+        control.tids[index % OFF_CPU_SLOTS] = 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_struct *next) {
+    if (next->pid)
+        arrive(next);
+    if (prev->pid)
+        leave(prev, preempt);
+    return 0;
+}
