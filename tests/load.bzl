@@ -50,6 +50,7 @@ THIRDS = {
     "//tests/unit/guest:process_test": 2,
     "//tests/unit/guest:signals_test": 2,
     "//tests/unit/profile/jemalloc:peers_test": 2,
+    "//tests/unit/host/bpf:off_cpu_test": 1,
     "//tests/unit/recording:recording_test": 1,
     "//tests/unit/recording:totals_test": 1,
     "//tests/unit/store/clickhouse:clickhouse_test": 2,

@@ -17,6 +17,7 @@
 #define SONDE_SERVICE_HOST_SAMPLER_SAMPLER_H
 
 #include "api/error.h"
+#include "service/host/bpf/off_cpu_load.h"
 #include "service/host/rings/perf_event.h"
 
 #include <stddef.h>
@@ -50,5 +51,7 @@ int sampler_open(struct sampler *sampler, enum sampler_file file, pid_t pid, uin
                  uint64_t end);
 /* rings_create_event, with the sampler as context. */
 int sampler_create_event(void *sampler, const struct perf_event_spec *spec);
+/* off_cpu_load (an off_cpu_loader), with the sampler as context. */
+int sampler_load_off_cpu(void *sampler, const struct off_cpu_spec *spec, int fds[OFF_CPU_FDS]);
 
 #endif
