@@ -53,12 +53,12 @@ struct host_sample {
 struct host_mmap {
     uint64_t start, end, offset, inode;
     uint32_t device_major, device_minor;
-    const char *path; /* "" = anonymous; "[vdso]", "//anon" ... as in /proc/PID/maps */
+    const char *path; /* "" = anonymous; "[vdso]" ... as in /proc/PID/maps */
 };
 
 struct host_record {
     enum host_record_kind kind;
-    pid_t pid, tid;   /* in sonded's pid namespace; HOST_LOST: 0 */
+    pid_t pid, tid;   /* in sonded's pid namespace; 0 = outside of it, or unknown */
     uint64_t time_ns; /* CLOCK_MONOTONIC */
     uint32_t cpu;
     union {

@@ -8,8 +8,8 @@
  *               threads and children that start later inherit
  *
  * The rings are written by the kernel, so their framing is trusted only after it was checked; a
- * record that breaks a rule is counted and its ring is emptied. What a ring could not take is
- * reported as HOST_LOST. Thread safety: one thread at a time. */
+ * record that breaks a rule is counted and reported as HOST_LOST, and so is what a ring could not
+ * take. Thread safety: one thread at a time. */
 #ifndef SONDE_SERVICE_HOST_RINGS_RINGS_H
 #define SONDE_SERVICE_HOST_RINGS_RINGS_H
 
@@ -37,7 +37,7 @@ struct rings_options {
 struct rings;
 
 /* Opens, but does not start. Takes about 20 us per event, so call it on a worker for a process
- * with many threads. SONDE_PERMISSION: the kernel refuses; diag says what would allow it.
+ * with many threads. SONDE_PERMISSION_DENIED: the kernel refuses; diag says what would allow it.
  * SONDE_NOT_AVAILABLE: the kernel has no perf, or all processes have gone. SONDE_TOO_LARGE: too
  * many threads for the descriptors that this process may have. */
 SONDE_MUST_USE sonde_err rings_open(const struct rings_options *options, struct rings **rings,
@@ -46,8 +46,10 @@ void rings_close(struct rings *rings);
 /* Starts or stops all clocks, at random phases. */
 void rings_start(struct rings *rings);
 void rings_stop(struct rings *rings);
-/* Another period for all clocks. Also called with the same period every second or so: the clocks
- * are dithered by up to a quarter, so that no rhythm of a program stays in step with them. */
+/* Another period for all clocks. Also called with the same period every second or so: each clock
+ * gets a random period within an eighth of it, so that no rhythm of a program stays in step. Weights
+ * take it into account. Clocks of threads get theirs when they are opened, and keep it; a new period
+ * opens them again, which takes as long as rings_open. */
 void rings_set_period(struct rings *rings, uint64_t period_ns);
 /* Adds the threads of further processes (a new worker that no watched process has forked). */
 SONDE_MUST_USE sonde_err rings_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Threads that start while the events of a process are being opened: a thread whose creator has an
+ * event already inherits it, one whose creator has none does not, and nothing tells which of the
+ * two it was. So if the list of threads has a new one afterwards, all events are closed and opened
+ * again. A process that starts threads all the time is taken as it is after a few attempts. */
+#include "service/host/rings/events.h"
+
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define ATTEMPTS      4
+#define MIN_PERIOD_NS 100000u
+#define MAX_PERIOD_NS 10000000000u
+
+static uint64_t next_random(uint64_t *state) {
+    uint64_t z = *state += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+uint64_t events_dither(struct events *events, uint64_t period_ns) {
+    uint64_t period = period_ns - period_ns / 8 + next_random(&events->random) % (period_ns / 4);
+    return period < MIN_PERIOD_NS ? MIN_PERIOD_NS : period > MAX_PERIOD_NS ? MAX_PERIOD_NS : period;
+}
+
+/* Raises the soft limit of descriptors to the hard limit; false if it is there already. */
+static bool raise_descriptors(void) {
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur >= limit.rlim_max)
+        return false;
+    limit.rlim_cur = limit.rlim_max;
+    return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
+static sonde_err say_refused(const struct rings_options *options, int error,
+                             struct sonde_diag *diag) {
+    sonde_err err;
+    if (options->pid_count == 0 || options->has_kernel)
+        err = sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                         "perf refuses to sample all processes and the kernel: run sonded as root "
+                         "or with CAP_PERFMON");
+    else
+        err = sonde_fail(diag, SONDE_PERMISSION_DENIED,
+                         "perf refuses to sample this process: it must belong to sonded's user and "
+                         "kernel.perf_event_paranoid must be at most 2; or run sonded as root");
+    if (diag)
+        diag->os_error = error;
+    return err;
+}
+
+static sonde_err say(const struct rings_options *options, int error, struct sonde_diag *diag) {
+    switch (error) {
+    case EACCES:
+    case EPERM:
+        return say_refused(options, error, diag);
+    case EMFILE:
+    case ENFILE:
+        return sonde_fail(diag, SONDE_TOO_LARGE,
+                          "too many threads: perf needs a descriptor for each thread on each CPU; "
+                          "raise sonded's limit of open files (LimitNOFILE, ulimit -n)");
+    case ESRCH:
+        return sonde_fail(diag, SONDE_TARGET_GONE, "the process has ended");
+    case ENOMEM:
+    case ENOSPC:
+        return SONDE_OUT_OF_MEMORY;
+    default:
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
+                          "this kernel has no perf events that copy stacks: %s", strerror(error));
+    }
+}
+
+static int create(const struct rings_options *options, const struct perf_event_spec *spec) {
+    return options->create ? options->create(options->create_context, spec)
+                           : perf_event_create(spec);
+}
+
+sonde_err events_open_one(const struct rings_options *options, const struct perf_event_spec *spec,
+                          int *fd, struct sonde_diag *diag) {
+    *fd = create(options, spec);
+    if (*fd == -EMFILE && raise_descriptors())
+        *fd = create(options, spec);
+    if (*fd == -ENODEV)
+        *fd = -1;
+    else if (*fd < 0)
+        return say(options, -*fd, diag);
+    return SONDE_OK;
+}
+
+sonde_err events_append(struct events *events, struct event event) {
+    if (events->count == events->capacity) {
+        size_t more = events->capacity ? 2 * events->capacity : 16;
+        struct event *list = realloc(events->list, more * sizeof *list);
+        if (!list)
+            return SONDE_OUT_OF_MEMORY;
+        events->list = list;
+        events->capacity = more;
+    }
+    events->list[events->count++] = event;
+    return SONDE_OK;
+}
+
+static void close_from(struct events *events, size_t first) {
+    while (events->count > first)
+        close(events->list[--events->count].fd);
+}
+
+bool events_have(const struct events *events, pid_t tid) {
+    for (size_t i = 0; i < events->count; i++)
+        if (events->list[i].tid == tid)
+            return true;
+    return false;
+}
+
+void events_enable(const struct events *events, bool is_enabled) {
+    for (size_t i = 0; i < events->count; i++)
+        ioctl(events->list[i].fd, is_enabled ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
+}
+
+void events_close(struct events *events) {
+    close_from(events, 0);
+    free(events->list);
+    events->list = NULL;
+    events->capacity = 0;
+}
+
+/* Each event has a period of its own, so that no rhythm of a program is in step with all of them.
+ * It keeps it: changing a running event would lose what it has counted of its period, and would not
+ * change the events that threads have inherited from it. */
+static sonde_err add_event(struct events *events, const struct rings_options *options, pid_t tid,
+                           int32_t cpu, int owner, struct sonde_diag *diag) {
+    struct perf_event_spec spec = {.pid = tid,
+                                   .cpu = cpu,
+                                   .period_ns = events_dither(events, options->period_ns),
+                                   .stack_bytes = options->stack_bytes,
+                                   .has_kernel = options->has_kernel,
+                                   .is_exec_start = options->is_exec_start};
+    int fd;
+    sonde_err err = events_open_one(options, &spec, &fd, diag);
+    if (err || fd < 0)
+        return err;
+    if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner))
+        err = sonde_fail_os(diag, errno, "perf does not let several events share a ring");
+    else
+        err = events_append(events, (struct event){fd, tid});
+    if (err)
+        close(fd);
+    return err;
+}
+
+static sonde_err add_thread(struct events *events, const struct rings_options *options, pid_t tid,
+                            const struct number_list *cpus, const int *owners,
+                            struct sonde_diag *diag) {
+    sonde_err err = SONDE_OK;
+    for (size_t i = 0; !err && i < cpus->count; i++)
+        if (owners[i] >= 0)
+            err = add_event(events, options, tid, cpus->numbers[i], owners[i], diag);
+    return err == SONDE_TARGET_GONE ? SONDE_OK : err; /* this thread has ended */
+}
+
+static bool has_new(const struct number_list *now, const struct number_list *before) {
+    for (size_t i = 0; i < now->count; i++)
+        if (!number_list_has(before, now->numbers[i]))
+            return true;
+    return false;
+}
+
+/* Sets *is_complete if no thread has started since the list of threads was read. */
+static sonde_err attempt(struct events *events, const struct rings_options *options, pid_t pid,
+                         const struct number_list *cpus, const int *owners, bool *is_complete,
+                         struct sonde_diag *diag) {
+    struct number_list before = {0}, after = {0};
+    sonde_err err = number_list_read_threads(&before, pid);
+    for (size_t i = 0; !err && i < before.count; i++)
+        err = add_thread(events, options, before.numbers[i], cpus, owners, diag);
+    if (!err)
+        err = number_list_read_threads(&after, pid);
+    *is_complete = !err && !has_new(&after, &before);
+    number_list_finish(&before);
+    number_list_finish(&after);
+    if (err == SONDE_TARGET_GONE)
+        err = say(options, ESRCH, diag);
+    return err;
+}
+
+sonde_err events_add_process(struct events *events, const struct rings_options *options, pid_t pid,
+                             const struct number_list *cpus, const int *owners,
+                             struct sonde_diag *diag) {
+    size_t first = events->count;
+    bool is_complete = false;
+    sonde_err err = SONDE_OK;
+    for (int i = 0; !err && !is_complete && i < ATTEMPTS; i++) {
+        close_from(events, first);
+        err = attempt(events, options, pid, cpus, owners, &is_complete, diag);
+    }
+    if (err)
+        close_from(events, first);
+    return err;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The perf events that write into the rings of rings.c: one per CPU, or one per thread and CPU.
+ * Thread safety: one thread at a time. */
+#ifndef SONDE_SERVICE_HOST_RINGS_EVENTS_H
+#define SONDE_SERVICE_HOST_RINGS_EVENTS_H
+
+#include "api/error.h"
+#include "service/host/rings/lists.h"
+#include "service/host/rings/rings.h"
+
+struct event {
+    int fd;
+    pid_t tid; /* -1 = all */
+};
+
+struct events {
+    struct event *list;
+    size_t count, capacity;
+    uint64_t random; /* state of the generator */
+};
+
+/* Opens an event. TARGET_GONE: the thread has ended. *fd is -1 if the CPU is offline. */
+SONDE_MUST_USE sonde_err events_open_one(const struct rings_options *options,
+                                         const struct perf_event_spec *spec, int *fd,
+                                         struct sonde_diag *diag);
+/* Opens events for all threads of a process on all CPUs, which write into the rings of owners[],
+ * one descriptor per CPU. Threads that start meanwhile are neither missed nor counted twice.
+ * Nothing is left of the process's events after an error. */
+SONDE_MUST_USE sonde_err events_add_process(struct events *events,
+                                            const struct rings_options *options, pid_t pid,
+                                            const struct number_list *cpus, const int *owners,
+                                            struct sonde_diag *diag);
+SONDE_MUST_USE sonde_err events_append(struct events *events, struct event event);
+bool events_have(const struct events *events, pid_t tid);
+void events_enable(const struct events *events, bool is_enabled);
+void events_close(struct events *events);
+/* A period within an eighth of period_ns, and within the bounds of perf_event_spec. */
+uint64_t events_dither(struct events *events, uint64_t period_ns);
+
+#endif
