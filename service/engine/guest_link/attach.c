@@ -4,12 +4,12 @@
  * from the guest and is sanitised here. */
 #include "service/engine/heap/heap_state.h"
 
+#include "service/engine/start_time.h"
 #include "service/engine/watch.h"
 #include "service/host/processes/process_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,30 +33,6 @@ static void read_proc(pid_t pid, const char *leaf, struct sonde_buf *out, size_t
         sonde_buf_append(out, bytes, (size_t)got);
     }
     close(fd);
-}
-
-static int64_t boot_s;
-
-static void read_boot_time(void) {
-    char line[256];
-    long long seconds;
-    FILE *file = fopen("/proc/stat", "re");
-    while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "btime %lld", &seconds) == 1)
-            boot_s = seconds;
-    }
-    if (file)
-        fclose(file);
-}
-
-/* History identifies a process by its pid and start. So the start must be the same each time it is
- * computed: the boot time is the kernel's, in seconds, not a difference of two clocks. */
-static int64_t start_time(pid_t pid) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, read_boot_time);
-    int64_t ticks = (int64_t)process_start_ticks(pid);
-    return ticks && boot_s ? boot_s * 1000000000ll + ticks * (1000000000ll / sysconf(_SC_CLK_TCK))
-                           : now_unix_ns();
 }
 
 static void read_executable(pid_t pid, const char *told, char *out, size_t size) {
@@ -100,7 +76,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     read_proc(target->link.pid, "cmdline", &command, ENGINE_MAX_COMMAND);
     info->pid = target->link.pid;
     info->uid = target->link.uid;
-    info->start_unix_ns = start_time(info->pid);
+    info->start_unix_ns = start_time_unix_ns(process_start_ticks(info->pid));
     info->attached_unix_ns = now_unix_ns();
     read_executable(info->pid, hello->executable, info->executable, sizeof info->executable);
     snprintf(info->labels, sizeof info->labels, "%s", hello->labels);
