@@ -19,6 +19,7 @@ void setup_serve(struct setup *setup) {
         .history = setup->history,
         .captures_dir = setup->captures,
         .captures = SETUP_CAPTURES,
+        .separates_users = setup->separates_users,
     };
     struct sonde_diag diag = {0};
     if (rpc_server_create(&options, &setup->server, &diag) != SONDE_OK)
@@ -107,8 +108,8 @@ void watcher_start(struct watcher *watcher, struct client *client,
     watcher->state = calloc(1, sizeof *watcher->state);
     pthread_mutex_init(&watcher->state->lock, NULL);
     pthread_cond_init(&watcher->state->changed, NULL);
-    watcher->call =
-        client_call_start(client, method, request, deadline_ms, NULL, &callbacks, watcher);
+    watcher->call = client_call_start(client, method, request, deadline_ms, watcher->caller,
+                                      &callbacks, watcher);
     CHECK(watcher->call != NULL);
 }
 

@@ -14,6 +14,7 @@
 struct setup {
     char folder[32], address[64], captures[64];
     struct engine *engine; /* NULL = Profiler is not served */
+    bool separates_users;  /* for setup_serve */
     struct store *history; /* NULL = none; the test closes it */
     struct rpc_server *server;
     struct client *client;
@@ -30,7 +31,8 @@ void setup_end(struct setup *setup);
 struct watcher {
     struct client_call *call;
     bool (*on_message)(struct watcher *watcher, const ProtobufCMessage *message); /* may be NULL */
-    bool holds; /* reads the next message only after client_call_next */
+    const struct client_caller *caller; /* NULL = the client itself */
+    bool holds;                         /* reads the next message only after client_call_next */
     struct watcher_state *state;
 };
 

@@ -80,6 +80,7 @@ static void send_start(struct capture *capture) {
     start.truncated = metadata->truncated;
     start.duration_ms = ran_ns > 0 ? (uint32_t)((ran_ns + 500000) / 1000000) : 0;
     start.clock = capture->result->clock;
+    start.clock_note = capture->result->clock_note;
     start.target_gone = metadata->target_gone;
     start.frequency_hz = metadata->frequency_hz;
     start.budget_note = capture->result->budget_note;
@@ -263,7 +264,7 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     struct rpc_rendering rendering;
     struct capture *capture = NULL;
     struct sonde_diag diag = {0};
-    sonde_err err = rpc_capture_spec(request, &spec, &rendering, &diag);
+    sonde_err err = rpc_capture_spec(request, rpc_call_owner(call), &spec, &rendering, &diag);
     if (!err)
         err = check_key(request->key, &diag);
     struct rpc_capture_saving saved = {&spec.target, KIND, request->keep ? request->note : NULL,
@@ -274,7 +275,7 @@ void rpc_capture_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
         snprintf(capture->key, sizeof capture->key, "%s", request->key);
         spec.result_by_ns = rpc_call_deadline_ns(call);
         spec.has_timeline = request->keep || capture->rendering.format == SONDE_FORMAT_FIREFOX;
-        rpc_call_note(call, " target=%s pid=%d hz=%u",
+        rpc_call_note(call, " target=%s%s pid=%d hz=%u", spec.target.all ? "@all:" : "",
                       rpc_text(rpc_call_arena(call), spec.target.name), (int)spec.target.pid,
                       spec.frequency_hz);
         err = engine_capture_cpu(rpc_call_server(call)->engine, &spec, &rpc_capture_events, capture,
@@ -312,7 +313,7 @@ void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     struct rpc_rendering rendering;
     struct capture *capture = NULL;
     struct sonde_diag diag = {0};
-    sonde_err err = rpc_selector(request->target, &selector, &diag);
+    sonde_err err = rpc_selector_of_many(request->target, rpc_call_owner(call), &selector, &diag);
     if (!err)
         err = rpc_rendering(request->rendering, &rendering, &diag);
     struct rpc_capture_saving saved = {&selector, KIND, "session", true};

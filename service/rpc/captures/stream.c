@@ -273,11 +273,11 @@ void rpc_stream_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     struct engine_cpu_spec spec;
     struct stream *stream = NULL;
     struct sonde_diag diag = {0};
-    sonde_err err = rpc_stream_spec(request, &spec, &diag);
+    sonde_err err = rpc_stream_spec(request, rpc_call_owner(call), &spec, &diag);
     if (!err && !(stream = stream_create(call, request->max_windows)))
         err = SONDE_OUT_OF_MEMORY;
     if (!err) {
-        rpc_call_note(call, " target=%s pid=%d hz=%u",
+        rpc_call_note(call, " target=%s%s pid=%d hz=%u", spec.target.all ? "@all:" : "",
                       rpc_text(rpc_call_arena(call), spec.target.name), (int)spec.target.pid,
                       spec.frequency_hz);
         err = engine_capture_cpu(rpc_call_server(call)->engine, &spec, &events, stream,

@@ -6,8 +6,9 @@
  * ignores tokens, because a gateway in front of it may have a token file of its own.
  *
  * A gateway makes calls for other users and says so in metadata ("sonde-caller-uid"). That only
- * takes rights away, so whoever is allowed to call may send it. It means nothing to a sonded that
- * serves the processes of one user: whom the gateway admits may see them. */
+ * takes rights away, so whoever is allowed to call may send it. A sonded that serves the guests of
+ * one user shows them to whom the gateway admits, but samples only the caller's own processes from
+ * outside. */
 #include "service/rpc/core/peer.h"
 #include "service/rpc/core/server_state.h"
 
@@ -46,7 +47,7 @@ static struct sonde_slice find(const grpc_metadata_array *metadata, const char *
 static void read_caller(const grpc_metadata_array *metadata, struct rpc_caller *caller) {
     struct sonde_slice sent = find(metadata, "sonde-caller-uid");
     char digits[MAX_UID_DIGITS + 1] = "";
-    *caller = (struct rpc_caller){.is_limited = sent.data != NULL, .uid = (uid_t)-1};
+    *caller = (struct rpc_caller){.is_limited_outside = sent.data != NULL, .uid = (uid_t)-1};
     if (!sent.data || sent.len == 0 || sent.len > MAX_UID_DIGITS)
         return;
     memcpy(digits, sent.data, sent.len);
@@ -73,7 +74,7 @@ sonde_err rpc_access(const struct rpc_server *server, grpc_call *call,
                      struct rpc_caller *caller, struct sonde_diag *diag) {
     struct sonde_slice authorization = find(metadata, "authorization");
     read_caller(metadata, caller);
-    caller->is_limited = caller->is_limited && server->separates_users;
+    caller->is_limited = caller->is_limited_outside && server->separates_users;
     if (method->scope == RPC_SCOPE_NONE || server->is_open)
         return SONDE_OK;
     if (authorization.data && server->tokens)

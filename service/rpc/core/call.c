@@ -390,7 +390,13 @@ bool rpc_call_is_limited(const struct rpc_call *call) {
 }
 
 bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *target) {
-    return !call->caller.is_limited || target->uid == call->caller.uid;
+    const struct rpc_caller *caller = &call->caller;
+    return target->uid == caller->uid ||
+           !(target->is_unattached ? caller->is_limited_outside : caller->is_limited);
+}
+
+const uid_t *rpc_call_owner(const struct rpc_call *call) {
+    return call->caller.is_limited_outside ? &call->caller.uid : NULL;
 }
 
 void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, void *state) {

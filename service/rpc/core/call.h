@@ -73,10 +73,14 @@ void *rpc_call_state(const struct rpc_call *call);
 /* Whether the handler has set these events, and so whose state the call has. */
 bool rpc_call_has(const struct rpc_call *call, const struct rpc_call_events *events);
 struct rpc_server *rpc_call_server(const struct rpc_call *call);
-/* Whether the caller may see the target. Other local users see only their own processes. */
+/* Whether the caller may see the target. Other local users see only their own processes, and all
+ * guests of a sonded that serves one user. */
 bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *target);
 /* Whether the caller is such a user. */
 bool rpc_call_is_limited(const struct rpc_call *call);
+/* The user whose processes the caller may sample from outside; NULL = all users'. Valid as long as
+ * the call. */
+const uid_t *rpc_call_owner(const struct rpc_call *call);
 /* RPC_CLIENT_STREAM: the message has been handled; receives the next one. */
 void rpc_receive(struct rpc_call *call);
 /* Memory that lives as long as the call (with many requests: until the next message). */

@@ -9,7 +9,8 @@
 typedef void rpc_handler(struct rpc_call *call, const ProtobufCMessage *request);
 
 rpc_handler rpc_get_info, rpc_get_command_line;                    /* info.c */
-rpc_handler rpc_list_targets, rpc_watch_targets;                   /* targets.c */
+rpc_handler rpc_list_targets;                                      /* target_list.c */
+rpc_handler rpc_watch_targets;                                     /* targets.c */
 rpc_handler rpc_capture_cpu, rpc_finish_capture, rpc_stop_cpu;     /* capture_call.c */
 rpc_handler rpc_start_cpu;                                         /* info.c */
 rpc_handler rpc_capture_allocs, rpc_start_allocs, rpc_stop_allocs; /* allocs.c */

@@ -8,6 +8,7 @@
 #include "service/rpc/core/call.h"
 #include "service/rpc/core/listen.h"
 #include "service/rpc/core/server.h"
+#include "service/rpc/methods/user_names.h"
 
 #include <pthread.h>
 
@@ -41,6 +42,7 @@ struct rpc_server {
     struct loop_tag down_tag;
     struct loop_timer grace_timer;
     int64_t start_unix_ns;
+    struct user_names user_names;
     void (*log)(void *context, const char *line);
     void *log_context;
 };
@@ -75,6 +77,9 @@ struct rpc_call *rpc_call_next(struct rpc_call *call);
 /* On whose behalf a call is made. */
 struct rpc_caller {
     bool is_limited; /* only to processes of the user `uid` */
+    /* To these, and to the guests of any user, but only the user's own processes are sampled from
+     * outside. Set whenever is_limited is. */
+    bool is_limited_outside;
     uid_t uid;
 };
 
@@ -85,7 +90,8 @@ SONDE_MUST_USE sonde_err rpc_access(const struct rpc_server *server, grpc_call *
                                     struct sonde_diag *diag);
 
 /* caller.c: if the caller is limited, refuses what they may not do, and makes the request's
- * selector name exactly one of their processes. */
+ * selector name exactly one process that they may see. A selector of several processes stays as it
+ * is: rpc_call_owner limits it. */
 SONDE_MUST_USE sonde_err rpc_caller_limit(const struct rpc_caller *caller, struct engine *engine,
                                           const struct rpc_method *method,
                                           ProtobufCMessage *request, struct sonde_arena *arena,

@@ -98,7 +98,7 @@ void rpc_start_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     struct engine_cpu_spec spec;
     struct sonde_diag diag = {0};
     uint32_t lease_ms = 0;
-    sonde_err err = rpc_session_spec(request, &spec, &lease_ms, &diag);
+    sonde_err err = rpc_session_spec(request, rpc_call_owner(call), &spec, &lease_ms, &diag);
     if (!err)
         err = engine_session_start(rpc_call_server(call)->engine, &spec, lease_ms,
                                    rpc_text(rpc_call_arena(call), request->owner), &info, &diag);

@@ -37,8 +37,8 @@ static sonde_err check_length(const char *name, const char *text, size_t most,
                       strlen(text), most);
 }
 
-sonde_err rpc_selector(const Sonde__V1__TargetSelector *message, struct engine_selector *selector,
-                       struct sonde_diag *diag) {
+static sonde_err read_selector(const Sonde__V1__TargetSelector *message,
+                               struct engine_selector *selector, struct sonde_diag *diag) {
     *selector = (struct engine_selector){.name = "", .uuid = ""};
     if (!message)
         return SONDE_OK;
@@ -52,6 +52,31 @@ sonde_err rpc_selector(const Sonde__V1__TargetSelector *message, struct engine_s
     *selector =
         (struct engine_selector){.name = message->name, .pid = message->pid, .uuid = message->uuid};
     return err;
+}
+
+sonde_err rpc_selector(const Sonde__V1__TargetSelector *message, struct engine_selector *selector,
+                       struct sonde_diag *diag) {
+    sonde_err err = read_selector(message, selector, diag);
+    if (!err && message && message->all)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "target.all: several processes as one target have CPU profiles only");
+    return err;
+}
+
+sonde_err rpc_selector_of_many(const Sonde__V1__TargetSelector *message, const uid_t *owner,
+                               struct engine_selector *selector, struct sonde_diag *diag) {
+    sonde_err err = read_selector(message, selector, diag);
+    if (err || !message || !message->all)
+        return err;
+    if (*message->uuid)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "target.all and target.uuid exclude each other");
+    if (*message->name && message->pid)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "target.all: give a name or a pid, not both");
+    selector->all = true;
+    selector->owner = owner;
+    return SONDE_OK;
 }
 
 static bool is_cpu_format(enum sonde_format format) {
@@ -127,6 +152,20 @@ static sonde_err check_frequency(uint32_t sent, struct engine_cpu_spec *spec,
                       &spec->frequency_hz, diag);
 }
 
+static sonde_err check_source(Sonde__V1__Source source, struct engine_cpu_spec *spec,
+                              struct sonde_diag *diag) {
+    if ((unsigned)source >= ENGINE_SOURCES)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "source: \"%d\" is not one of 0 (AUTOMATIC), 1 (HOST), 2 (GUEST)",
+                          (int)source);
+    if (source == SONDE__V1__SOURCE__GUEST && spec->target.all)
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "source: several processes as one target are sampled from outside: use "
+                          "AUTOMATIC or HOST");
+    spec->source = (enum engine_source)source;
+    return SONDE_OK;
+}
+
 static sonde_err check_mode(Sonde__V1__CpuMode mode, double max_overhead,
                             struct engine_cpu_spec *spec, struct sonde_diag *diag) {
     if ((unsigned)mode >= ENGINE_MODES)
@@ -142,12 +181,12 @@ static sonde_err check_mode(Sonde__V1__CpuMode mode, double max_overhead,
     return SONDE_OK;
 }
 
-sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
+sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const uid_t *owner,
                            struct engine_cpu_spec *spec, struct rpc_rendering *rendering,
                            struct sonde_diag *diag) {
     *spec = (struct engine_cpu_spec){.max_samples = request->max_samples,
                                      .progress_ms = request->no_progress ? 0 : PROGRESS_MS};
-    sonde_err err = rpc_selector(request->target, &spec->target, diag);
+    sonde_err err = rpc_selector_of_many(request->target, owner, &spec->target, diag);
     if (!err)
         err = rpc_number("duration_ms", request->duration_ms, DEFAULT_MS, 1, RPC_MAX_DURATION_MS,
                          &spec->duration_ms, diag);
@@ -156,14 +195,16 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
     if (!err)
         err = check_mode(request->mode, request->max_overhead, spec, diag);
     if (!err)
+        err = check_source(request->source, spec, diag);
+    if (!err)
         err = rpc_rendering(request->rendering, rendering, diag);
     return err;
 }
 
-sonde_err rpc_stream_spec(const Sonde__V1__StreamCpuRequest *request, struct engine_cpu_spec *spec,
-                          struct sonde_diag *diag) {
+sonde_err rpc_stream_spec(const Sonde__V1__StreamCpuRequest *request, const uid_t *owner,
+                          struct engine_cpu_spec *spec, struct sonde_diag *diag) {
     memset(spec, 0, sizeof *spec);
-    sonde_err err = rpc_selector(request->target, &spec->target, diag);
+    sonde_err err = rpc_selector_of_many(request->target, owner, &spec->target, diag);
     if (!err)
         err = rpc_number("window_ms", request->window_ms, DEFAULT_WINDOW_MS, MIN_WINDOW_MS,
                          MAX_WINDOW_MS, &spec->window_ms, diag);
@@ -171,17 +212,22 @@ sonde_err rpc_stream_spec(const Sonde__V1__StreamCpuRequest *request, struct eng
         err = check_frequency(request->frequency_hz, spec, diag);
     if (!err)
         err = check_mode(request->mode, request->max_overhead, spec, diag);
+    if (!err)
+        err = check_source(request->source, spec, diag);
     return err;
 }
 
-sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request, struct engine_cpu_spec *spec,
-                           uint32_t *lease_ms, struct sonde_diag *diag) {
+sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request, const uid_t *owner,
+                           struct engine_cpu_spec *spec, uint32_t *lease_ms,
+                           struct sonde_diag *diag) {
     *spec = (struct engine_cpu_spec){.max_samples = request->max_samples};
-    sonde_err err = rpc_selector(request->target, &spec->target, diag);
+    sonde_err err = rpc_selector_of_many(request->target, owner, &spec->target, diag);
     if (!err)
         err = check_frequency(request->frequency_hz, spec, diag);
     if (!err)
         err = check_mode(request->mode, request->max_overhead, spec, diag);
+    if (!err)
+        err = check_source(request->source, spec, diag);
     if (!err)
         err = rpc_number("lease_ms", request->lease_ms, RPC_MAX_DURATION_MS, 1, RPC_MAX_DURATION_MS,
                          lease_ms, diag);

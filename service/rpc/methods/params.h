@@ -18,9 +18,14 @@
 SONDE_MUST_USE sonde_err rpc_number(const char *name, uint64_t sent, uint64_t fallback,
                                     uint64_t low, uint64_t high, uint32_t *value,
                                     struct sonde_diag *diag);
-/* NULL selects nothing. The selector's strings point into the message. */
+/* NULL selects nothing. The selector's strings point into the message. Refuses `all`. */
 SONDE_MUST_USE sonde_err rpc_selector(const Sonde__V1__TargetSelector *message,
                                       struct engine_selector *selector, struct sonde_diag *diag);
+/* The same for calls that may have several processes as one target. With `all`, only processes of
+ * the owner count (rpc_call_owner); NULL = everybody's. */
+SONDE_MUST_USE sonde_err rpc_selector_of_many(const Sonde__V1__TargetSelector *message,
+                                              const uid_t *owner, struct engine_selector *selector,
+                                              struct sonde_diag *diag);
 
 struct rpc_rendering {
     enum sonde_format format;
@@ -46,15 +51,16 @@ SONDE_MUST_USE sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *messag
 struct sonde_draw_options rpc_draw_options(const struct sonde_profile *profile,
                                            const struct sonde_draw_options *wanted);
 
-/* Whole requests. The results borrow the message's strings. */
+/* Whole requests. The results borrow the message's strings, and the owner. */
 SONDE_MUST_USE sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request,
-                                          struct engine_cpu_spec *spec,
+                                          const uid_t *owner, struct engine_cpu_spec *spec,
                                           struct rpc_rendering *rendering, struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err rpc_stream_spec(const Sonde__V1__StreamCpuRequest *request,
-                                         struct engine_cpu_spec *spec, struct sonde_diag *diag);
+                                         const uid_t *owner, struct engine_cpu_spec *spec,
+                                         struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err rpc_session_spec(const Sonde__V1__StartCpuRequest *request,
-                                          struct engine_cpu_spec *spec, uint32_t *lease_ms,
-                                          struct sonde_diag *diag);
+                                          const uid_t *owner, struct engine_cpu_spec *spec,
+                                          uint32_t *lease_ms, struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err rpc_allocs_spec(const Sonde__V1__CaptureAllocsRequest *request,
                                          struct engine_allocs_spec *spec,
                                          struct rpc_rendering *rendering, struct sonde_diag *diag);

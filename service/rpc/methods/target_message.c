@@ -19,6 +19,11 @@ Sonde__V1__Target *rpc_target(struct sonde_arena *arena, const struct engine_tar
     message->captures_running = target->captures_running;
     message->threads = target->threads;
     message->guest_version = (char *)rpc_text(arena, target->guest_version);
+    message->unattached = target->is_unattached;
+    message->uid = target->uid;
+    message->container = (char *)rpc_text(arena, target->container);
+    message->cpu_ns = target->cpu_ns;
+    message->unavailable = (char *)rpc_text(arena, target->unavailable);
     return message;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * ListTargets and WatchTargets.
+ * WatchTargets.
  *
  * The queue of a slow watcher stays bounded: if a target leaves before its arrival was sent, both
  * events are removed. So the queue holds at most one arrival per attached target and one
@@ -12,28 +12,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-
-void rpc_list_targets(struct rpc_call *call, const ProtobufCMessage *request) {
-    Sonde__V1__ListTargetsResponse response = SONDE__V1__LIST_TARGETS_RESPONSE__INIT;
-    struct sonde_arena *arena = rpc_call_arena(call);
-    size_t count = 0;
-    (void)request;
-    struct engine_target *targets = engine_targets(rpc_call_server(call)->engine, &count);
-    response.targets = sonde_arena_alloc(arena, (count + 1) * sizeof *response.targets);
-    bool is_complete = response.targets != NULL;
-    for (size_t i = 0; is_complete && i < count; i++) {
-        if (!rpc_call_shows(call, &targets[i]))
-            continue;
-        Sonde__V1__Target *target = rpc_target(arena, &targets[i]);
-        is_complete = target != NULL;
-        response.targets[response.n_targets++] = target;
-    }
-    if (is_complete)
-        rpc_reply(call, &response.base);
-    else
-        rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
-    free(targets);
-}
 
 struct watch;
 

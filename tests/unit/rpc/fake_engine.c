@@ -53,7 +53,6 @@ struct engine {
     uint32_t stacks, name_len, cancelled, unreleased;
     uint64_t captures_total;
     _Atomic uint64_t result_by_ns;
-    struct fake_session session;
 };
 
 static int64_t now_ns(void) {
@@ -77,6 +76,7 @@ static struct engine_metadata make_facts(const struct engine_capture *capture, i
                                     .guest_cpu_ns = 1000,
                                     .target_cpu_ns = 1000000,
                                     .clock = "fake",
+                                    .clock_note = "no clock at all",
                                     .target_gone = capture->target_gone};
 }
 
@@ -194,6 +194,7 @@ struct engine *fake_engine_create(void) {
     pthread_cond_init(&engine->work_came, NULL);
     engine->work_last = &engine->work;
     engine->stacks = 3;
+    fake_session_forget();
     fake_engine_attach(engine, "demo", FAKE_PID);
     pthread_create(&engine->ticker, NULL, run_ticker, engine);
     pthread_create(&engine->worker, NULL, run_worker, engine);
@@ -232,14 +233,22 @@ static void tell_watches(struct engine *engine, bool attached, const struct engi
         watch->on_event(watch->context, attached, target);
 }
 
-void fake_engine_attach(struct engine *engine, const char *name, pid_t pid) {
+void fake_engine_add(struct engine *engine, const char *name, pid_t pid, uid_t uid,
+                     bool has_guest) {
     pthread_mutex_lock(&engine->lock);
     if (engine->target_count < MAX_TARGETS) {
         struct engine_target *target = &engine->targets[engine->target_count++];
         fake_target(target, name, pid);
-        tell_watches(engine, true, target);
+        target->uid = uid;
+        target->is_unattached = !has_guest;
+        if (has_guest)
+            tell_watches(engine, true, target);
     }
     pthread_mutex_unlock(&engine->lock);
+}
+
+void fake_engine_attach(struct engine *engine, const char *name, pid_t pid) {
+    fake_engine_add(engine, name, pid, 0, true);
 }
 
 void fake_engine_detach(struct engine *engine, pid_t pid) {
@@ -275,18 +284,19 @@ void fake_engine_refuse_work(struct engine *engine, bool refuse) {
     pthread_mutex_unlock(&engine->lock);
 }
 
-uint32_t fake_engine_cancelled(struct engine *engine) {
+static uint32_t read_count(struct engine *engine, const uint32_t *counter) {
     pthread_mutex_lock(&engine->lock);
-    uint32_t count = engine->cancelled;
+    uint32_t count = *counter;
     pthread_mutex_unlock(&engine->lock);
     return count;
 }
 
+uint32_t fake_engine_cancelled(struct engine *engine) {
+    return read_count(engine, &engine->cancelled);
+}
+
 uint32_t fake_engine_unreleased(struct engine *engine) {
-    pthread_mutex_lock(&engine->lock);
-    uint32_t count = engine->unreleased;
-    pthread_mutex_unlock(&engine->lock);
-    return count;
+    return read_count(engine, &engine->unreleased);
 }
 
 void engine_counters(struct engine *engine, struct engine_counters *counters) {
@@ -303,14 +313,19 @@ void engine_counters(struct engine *engine, struct engine_counters *counters) {
     pthread_mutex_unlock(&engine->lock);
 }
 
-struct engine_target *engine_targets(struct engine *engine, size_t *count) {
+static struct engine_target *list(struct engine *engine, bool all, size_t *count) {
     pthread_mutex_lock(&engine->lock);
-    *count = engine->target_count;
-    struct engine_target *copy = *count ? calloc(*count, sizeof *copy) : NULL;
-    if (copy)
-        memcpy(copy, engine->targets, *count * sizeof *copy);
+    struct engine_target *copy = fake_copy(engine->targets, engine->target_count, all, count);
     pthread_mutex_unlock(&engine->lock);
     return copy;
+}
+
+struct engine_target *engine_targets(struct engine *engine, size_t *count) {
+    return list(engine, false, count);
+}
+
+struct engine_target *engine_processes(struct engine *engine, size_t *count) {
+    return list(engine, true, count);
 }
 
 sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,
@@ -406,6 +421,7 @@ sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec
                              struct engine_capture **out, struct sonde_diag *diag) {
     struct engine_capture made = {.spec = *spec, .events = *events, .context = context};
     engine->result_by_ns = spec->result_by_ns;
+    fake_note_request(&spec->target, spec->source);
     return begin_capture(engine, &made, out, diag);
 }
 
@@ -442,39 +458,6 @@ void engine_capture_release(struct engine_capture *capture) {
     engine->unreleased--;
     capture->is_released = true;
     pthread_mutex_unlock(&engine->lock);
-}
-
-sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_spec *spec,
-                               uint32_t lease_ms, const char *owner,
-                               struct engine_session_info *info, struct sonde_diag *diag) {
-    struct engine_target target;
-    sonde_err err = engine_find(engine, &spec->target, &target, diag);
-    if (err)
-        return err;
-    pthread_mutex_lock(&engine->lock);
-    err = fake_session_start(&engine->session, lease_ms, owner, now_ns(), info, diag);
-    pthread_mutex_unlock(&engine->lock);
-    return err;
-}
-
-/* The result of a session that was started has 3 stacks. */
-sonde_err engine_session_stop(struct engine *engine, const struct engine_selector *selector,
-                              const struct engine_capture_events *events, void *context,
-                              struct sonde_diag *diag) {
-    struct engine_target target;
-    sonde_err err = engine_find(engine, selector, &target, diag);
-    if (err)
-        return err;
-    pthread_mutex_lock(&engine->lock);
-    struct engine_metadata metadata = {.clock = "fake",
-                                       .samples = engine->session.was_started ? 30 : 0};
-    metadata.start_unix_ns = engine->session.info.start_unix_ns;
-    metadata.end_unix_ns = metadata.start_unix_ns ? metadata.start_unix_ns + 5000000 : 0;
-    events->on_profile(context, fake_profile(0, engine->session.was_started ? 3 : 0, 0), &metadata);
-    engine->session.is_running = false;
-    events->on_end(context, SONDE_OK, NULL);
-    pthread_mutex_unlock(&engine->lock);
-    return SONDE_OK;
 }
 
 sonde_err engine_symbolize(struct engine *engine, const struct engine_selector *selector,

@@ -16,6 +16,8 @@
 struct engine *fake_engine_create(void);
 
 void fake_engine_attach(struct engine *engine, const char *name, pid_t pid);
+/* The same for a process of that user, which has a guest or can only be sampled from outside. */
+void fake_engine_add(struct engine *engine, const char *name, pid_t pid, uid_t uid, bool has_guest);
 /* Detaches the target and ends its captures as the engine does: with a result that says
  * target_gone. */
 void fake_engine_detach(struct engine *engine, pid_t pid);
@@ -29,6 +31,13 @@ void fake_engine_stacks(struct engine *engine, uint32_t stacks, bool fresh);
 void fake_engine_name_len(struct engine *engine, uint32_t name_len);
 /* Makes engine_submit refuse all work. */
 void fake_engine_refuse_work(struct engine *engine, bool refuse);
+/* What the last capture or session was asked to be: its source and its selector. */
+struct fake_request {
+    enum engine_source source;
+    bool all, has_owner;
+    uid_t owner;
+};
+struct fake_request fake_engine_last_request(void);
 /* The result_by_ns of the last capture: when its client gives up. */
 uint64_t fake_engine_result_by_ns(struct engine *engine);
 /* Number of captures that engine_capture_cancel ended. */

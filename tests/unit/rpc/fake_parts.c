@@ -3,7 +3,9 @@
 
 #include "api/profile/timeline.h"
 #include "service/symbol/symbol.h"
+#include "tests/unit/rpc/fake_engine.h"
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,7 +139,12 @@ void fake_target(struct engine_target *target, const char *name, pid_t pid) {
 static bool fits(const struct engine_target *target, const struct engine_selector *selector) {
     bool name = !selector->name || !*selector->name || strcmp(selector->name, target->name) == 0;
     bool uuid = !selector->uuid || !*selector->uuid || strcmp(selector->uuid, target->uuid) == 0;
-    return name && uuid && (!selector->pid || selector->pid == target->pid);
+    bool owner = !selector->owner || *selector->owner == target->uid;
+    bool is_named =
+        selector->pid || (selector->name && *selector->name) || (selector->uuid && *selector->uuid);
+    if (target->is_unattached && !is_named && !selector->all)
+        return false; /* only a guest need not be named */
+    return name && uuid && owner && (!selector->pid || selector->pid == target->pid);
 }
 
 sonde_err fake_find(const struct engine_target *targets, size_t count,
@@ -153,9 +160,36 @@ sonde_err fake_find(const struct engine_target *targets, size_t count,
     if (hits == 0)
         return sonde_fail(diag, SONDE_TARGET_NOT_FOUND, "no target \"%s\" is attached",
                           selector->name ? selector->name : "");
-    if (hits > 1)
+    if (hits > 1 && !selector->all)
         return sonde_fail(diag, SONDE_TARGET_AMBIGUOUS, "%zu targets fit: say which", hits);
     return SONDE_OK;
+}
+
+struct engine_target *fake_copy(const struct engine_target *targets, size_t target_count, bool all,
+                                size_t *count) {
+    struct engine_target *copy = calloc(target_count + 1, sizeof *copy);
+    *count = 0;
+    for (size_t i = 0; i < target_count; i++)
+        if (all || !targets[i].is_unattached)
+            copy[(*count)++] = targets[i];
+    return copy;
+}
+
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct fake_request last;
+
+void fake_note_request(const struct engine_selector *selector, enum engine_source source) {
+    pthread_mutex_lock(&last_lock);
+    last = (struct fake_request){source, selector->all, selector->owner != NULL,
+                                 selector->owner ? *selector->owner : 0};
+    pthread_mutex_unlock(&last_lock);
+}
+
+struct fake_request fake_engine_last_request(void) {
+    pthread_mutex_lock(&last_lock);
+    struct fake_request request = last;
+    pthread_mutex_unlock(&last_lock);
+    return request;
 }
 
 sonde_err fake_session_start(struct fake_session *session, uint32_t lease_ms, const char *owner,

@@ -22,6 +22,12 @@ SONDE_MUST_USE sonde_err fake_find(const struct engine_target *targets, size_t c
                                    const struct engine_selector *selector,
                                    struct engine_target *found, struct sonde_diag *diag);
 
+/* The targets that have a guest, or all; the caller frees the copy. */
+struct engine_target *fake_copy(const struct engine_target *targets, size_t target_count, bool all,
+                                size_t *count);
+/* For fake_engine_last_request. */
+void fake_note_request(const struct engine_selector *selector, enum engine_source source);
+
 struct fake_session {
     bool is_running, was_started;
     struct engine_session_info info;
@@ -30,6 +36,9 @@ SONDE_MUST_USE sonde_err fake_session_start(struct fake_session *session, uint32
                                             const char *owner, int64_t now_ns,
                                             struct engine_session_info *info,
                                             struct sonde_diag *diag);
+
+/* The CPU session was never started. */
+void fake_session_forget(void);
 
 /* Resolves addresses on a worker: odd ones are "odd\xff" in "demo", even ones have no name. */
 struct fake_symbols {

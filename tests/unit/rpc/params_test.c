@@ -23,7 +23,7 @@ TEST(capture_default_is_ten_seconds_at_99_hz_as_pprof) {
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     struct engine_cpu_spec spec;
     struct rpc_rendering rendering;
-    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_OK);
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
     CHECK_INT(spec.duration_ms, ==, 10000);
     CHECK_INT(spec.frequency_hz, ==, 99);
     CHECK_INT(spec.progress_ms, ==, 500);
@@ -37,17 +37,20 @@ TEST(mode_and_maximum_overhead_have_bounds) {
     struct rpc_rendering rendering;
     request.mode = SONDE__V1__CPU_MODE__OFF_CPU;
     request.max_overhead = 0.01;
-    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_OK);
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
     CHECK_INT(spec.mode, ==, ENGINE_OFF_CPU);
     CHECK_NEAR(spec.max_overhead, 0.01, 1e-9);
     request.max_overhead = 1.5;
-    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "max_overhead: \"1.5\" is not a share from 0.0001 to 1");
     request.max_overhead = -0.5;
-    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
     request.max_overhead = 0;
     request.mode = 3;
-    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "mode: \"3\" is not one of 0 (CPU), 1 (WALL), 2 (OFF_CPU)");
 }
 
@@ -56,7 +59,7 @@ TEST(capture_without_progress_requests_none) {
     struct engine_cpu_spec spec;
     struct rpc_rendering rendering;
     request.no_progress = true;
-    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_OK);
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
     CHECK_INT(spec.progress_ms, ==, 0);
 }
 
@@ -65,7 +68,8 @@ TEST(capture_longer_than_an_hour_is_refused) {
     struct engine_cpu_spec spec;
     struct rpc_rendering rendering;
     request.duration_ms = 3600001;
-    CHECK_INT(rpc_capture_spec(&request, &spec, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "duration_ms: \"3600001\" is not a whole number from 1 to 3600000");
 }
 
@@ -122,11 +126,11 @@ TEST(selector_refuses_a_negative_pid_and_a_name_that_is_too_long) {
 TEST(stream_windows_have_bounds_and_a_default) {
     Sonde__V1__StreamCpuRequest request = SONDE__V1__STREAM_CPU_REQUEST__INIT;
     struct engine_cpu_spec spec;
-    CHECK_INT(rpc_stream_spec(&request, &spec, &diag), ==, SONDE_OK);
+    CHECK_INT(rpc_stream_spec(&request, NULL, &spec, &diag), ==, SONDE_OK);
     CHECK_INT(spec.window_ms, ==, 1000);
     CHECK_INT(spec.duration_ms, ==, 0);
     request.window_ms = 49;
-    CHECK_INT(rpc_stream_spec(&request, &spec, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(rpc_stream_spec(&request, NULL, &spec, &diag), ==, SONDE_INVALID_ARGUMENT);
     CHECK_STR(diag.text, "window_ms: \"49\" is not a whole number from 50 to 60000");
 }
 
@@ -134,10 +138,11 @@ TEST(session_has_a_lease_of_an_hour_by_default) {
     Sonde__V1__StartCpuRequest request = SONDE__V1__START_CPU_REQUEST__INIT;
     struct engine_cpu_spec spec;
     uint32_t lease_ms = 0;
-    CHECK_INT(rpc_session_spec(&request, &spec, &lease_ms, &diag), ==, SONDE_OK);
+    CHECK_INT(rpc_session_spec(&request, NULL, &spec, &lease_ms, &diag), ==, SONDE_OK);
     CHECK_INT(lease_ms, ==, 3600000);
     request.lease_ms = 3600001;
-    CHECK_INT(rpc_session_spec(&request, &spec, &lease_ms, &diag), ==, SONDE_INVALID_ARGUMENT);
+    CHECK_INT(rpc_session_spec(&request, NULL, &spec, &lease_ms, &diag), ==,
+              SONDE_INVALID_ARGUMENT);
 }
 
 TEST(symbolize_takes_65536_addresses_and_not_one_more) {
