@@ -16,6 +16,8 @@
 
 #define TASK_DEAD  0x80
 #define PF_KTHREAD 0x00200000
+#define PAGE_BYTES 4096ull
+#define SECOND_NS  1000000000ull
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct {
@@ -93,19 +95,35 @@ static __always_inline long state_of(struct task_struct *task) {
     return BPF_CORE_READ((struct task_struct___old *)task, state);
 }
 
-/* Copies as much of the stack as is readable, to within 32 bytes: half of what is left, a quarter,
- * and so on. The first try takes everything, which nearly always works. */
-static __always_inline uint32_t copy_stack(struct off_cpu_slot *slot, uint64_t from) {
-    uint32_t done = 0;
-    if (bpf_probe_read_user(slot->stack, stack_bytes, (void *)from) == 0)
-        return stack_bytes;
-    for (uint32_t size = OFF_CPU_MAX_STACK / 2; size >= 32; size /= 2) {
-        if (size >= stack_bytes || done + size > stack_bytes)
-            continue;
-        if (bpf_probe_read_user(slot->stack + done, size, (void *)(from + done)) == 0)
-            done += size;
+/* The first page above `from` that cannot be read. */
+static __always_inline uint64_t find_end(uint64_t from) {
+    uint64_t word, page = (from & -PAGE_BYTES) + PAGE_BYTES;
+    for (uint32_t i = 0; i < OFF_CPU_MAX_STACK / PAGE_BYTES; i++, page += PAGE_BYTES) {
+        if (bpf_probe_read_user(&word, sizeof word, (void *)page))
+            break;
     }
-    return done;
+    return page;
+}
+
+/* Copies as much of the stack as is readable. A read that fails costs a microsecond, so the slot
+ * remembers for a second where its stack ends. */
+static __always_inline void copy_stack(struct off_cpu_slot *slot, uint64_t now) {
+    uint64_t from = slot->regs.rsp, size = stack_bytes;
+    slot->stack_bytes = 0;
+    if (now > slot->end_until_ns)
+        slot->stack_end = 0;
+    if (slot->stack_end > from && slot->stack_end - from < size)
+        size = slot->stack_end - from;
+    if (bpf_probe_read_user(slot->stack, size, (void *)from)) {
+        slot->stack_end = find_end(from);
+        slot->end_until_ns = now + SECOND_NS;
+        size = slot->stack_end - from;
+        if (size > stack_bytes)
+            size = stack_bytes;
+        if (bpf_probe_read_user(slot->stack, size, (void *)from))
+            return;
+    }
+    slot->stack_bytes = size;
 }
 
 struct ids {
@@ -138,7 +156,8 @@ static __always_inline void leave(struct task_struct *task, bool is_preempted) {
         return;
     }
     counters()->switches++;
-    if (index == NONE)
+    bool is_new = index == NONE;
+    if (is_new)
         index = claim_slot(tid);
     struct off_cpu_slot *slot = index == NONE ? NULL : bpf_map_lookup_elem(&slots, &index);
     if (!slot) {
@@ -146,6 +165,8 @@ static __always_inline void leave(struct task_struct *task, bool is_preempted) {
         return;
     }
     slot->start_ns = 0;
+    if (is_new)
+        slot->stack_end = 0;
     slot->index = index;
     slot->pid = ids.pid;
     slot->tid = ids.tid;
@@ -154,9 +175,10 @@ static __always_inline void leave(struct task_struct *task, bool is_preempted) {
     struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
     if (bpf_probe_read_kernel(&slot->regs, sizeof slot->regs, regs))
         return;
-    slot->stack_bytes = copy_stack(slot, slot->regs.rsp);
+    uint64_t now = bpf_ktime_get_ns();
+    copy_stack(slot, now);
     barrier();
-    slot->start_ns = bpf_ktime_get_ns();
+    slot->start_ns = now;
 }
 
 /* A wait shorter than the period is sent with probability wait / period, and then stands for a

@@ -28,14 +28,15 @@ struct off_cpu_registers {
 /* One thread. start_ns is written last when the thread leaves its CPU and cleared first when it
  * returns, so a reader that sees the same start_ns before and after has read one state. */
 struct off_cpu_slot {
-    uint64_t start_ns;             /* when it left the CPU, CLOCK_MONOTONIC; 0 = it runs */
-    uint64_t left_ns, end_ns;      /* in the ring: from when to when it was off the CPU */
-    uint64_t weight_ns;            /* in the ring: the time that it stands for */
-    uint32_t index;                /* of the slot */
-    uint32_t pid, tid, cpu;        /* ids as the reader's pid namespace has them */
-    uint32_t is_waiting_for_cpu;   /* it was preempted; otherwise it blocked */
-    uint32_t stack_bytes;          /* copied from rsp on */
-    struct off_cpu_registers regs; /* of its entry into the kernel */
+    uint64_t start_ns;                /* when it left the CPU, CLOCK_MONOTONIC; 0 = it runs */
+    uint64_t left_ns, end_ns;         /* in the ring: from when to when it was off the CPU */
+    uint64_t weight_ns;               /* in the ring: the time that it stands for */
+    uint32_t index;                   /* of the slot */
+    uint32_t pid, tid, cpu;           /* ids as the reader's pid namespace has them */
+    uint32_t is_waiting_for_cpu;      /* it was preempted; otherwise it blocked */
+    uint32_t stack_bytes;             /* copied from rsp on */
+    uint64_t stack_end, end_until_ns; /* the kernel's note where the stack's mapping ends */
+    struct off_cpu_registers regs;    /* of its entry into the kernel */
     uint8_t stack[];
 };
 

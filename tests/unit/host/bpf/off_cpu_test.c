@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #define STACK_BYTES 4096u
@@ -62,6 +63,26 @@ __attribute__((noinline)) static void sleep_deep(uint64_t *slept_ns) {
     __asm__ volatile("" : : "r"(deep) : "memory");
 }
 
+static uint64_t *slept_on_small_stack;
+
+static void sleep_on_small_stack(void) {
+    sleep_long(slept_on_small_stack);
+}
+
+/* Sleeps on a stack of two pages below a page that cannot be read. */
+static void sleep_small(uint64_t *slept_ns) {
+    ucontext_t here, there;
+    uint8_t *memory = mmap(NULL, 12288, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + 8192, 4096, PROT_NONE) || getcontext(&there))
+        _exit(1);
+    there.uc_stack.ss_sp = memory;
+    there.uc_stack.ss_size = 8192;
+    there.uc_link = &here;
+    slept_on_small_stack = slept_ns;
+    makecontext(&there, sleep_on_small_stack, 0);
+    swapcontext(&here, &there);
+}
+
 static void spin(uint64_t ns) {
     for (uint64_t end = now_ns() + ns; now_ns() < end;) {
     }
@@ -78,6 +99,9 @@ static void obey(char letter, uint64_t *slept_ns) {
         break;
     case 'd':
         sleep_deep(slept_ns);
+        break;
+    case 'e':
+        sleep_small(slept_ns);
         break;
     case 's':
         spin(100 * MS);
@@ -233,6 +257,21 @@ TEST(waits_are_recorded_with_their_time_and_stack) {
     CHECK_INT(seen.records, >=, 5);
     CHECK_INT(seen.others, ==, 0);
     CHECK_INT(seen.least_stack, >, 256);
+    CHECK_NEAR(seen.in_long_ns, *child.slept_ns, 0.1 * (double)*child.slept_ns);
+    finish(off_cpu, &child);
+}
+
+TEST(a_stack_that_ends_early_is_copied_to_its_end) {
+    struct off_cpu *off_cpu = open_with(
+        (struct off_cpu_options){.threshold_ns = 10 * MS, .stack_bytes = OFF_CPU_MAX_STACK});
+    struct child child = start_child();
+    await_blocked(&child);
+    CHECK_INT(off_cpu_watch(off_cpu, child.pid, true), ==, SONDE_OK);
+    order(&child, 'e');
+    await(&child);
+    struct seen seen = drain(off_cpu, child.pid);
+    CHECK_INT(seen.least_stack, >, 64);
+    CHECK_INT(seen.least_stack, <, 8192);
     CHECK_NEAR(seen.in_long_ns, *child.slept_ns, 0.1 * (double)*child.slept_ns);
     finish(off_cpu, &child);
 }
