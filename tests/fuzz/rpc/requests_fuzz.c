@@ -27,7 +27,7 @@ static void check_capture(const void *request) {
     struct engine_cpu_spec spec;
     struct rpc_rendering rendering;
     struct sonde_diag diag = {0};
-    if (rpc_capture_spec(request, &spec, &rendering, &diag))
+    if (rpc_capture_spec(request, NULL, &spec, &rendering, &diag))
         return;
     check_spec(&spec);
     must(spec.duration_ms >= 1 && rendering.info);
@@ -36,7 +36,7 @@ static void check_capture(const void *request) {
 static void check_stream(const void *request) {
     struct engine_cpu_spec spec;
     struct sonde_diag diag = {0};
-    if (rpc_stream_spec(request, &spec, &diag))
+    if (rpc_stream_spec(request, NULL, &spec, &diag))
         return;
     check_spec(&spec);
     must(spec.window_ms >= 50 && spec.window_ms <= 60000);
@@ -47,7 +47,7 @@ static void check_session(const void *message) {
     struct engine_cpu_spec spec;
     struct sonde_diag diag = {0};
     uint32_t lease_ms = 0;
-    if (rpc_session_spec(request, &spec, &lease_ms, &diag))
+    if (rpc_session_spec(request, NULL, &spec, &lease_ms, &diag))
         return;
     check_spec(&spec);
     must(lease_ms >= 1 && lease_ms <= 3600000 && strlen(request->owner) <= 64);
