@@ -39,6 +39,7 @@ enum lock_rank {
     LOCK_STORE_NAMES,   /* service/store/sqlite: ids of frames by number */
     LOCK_RPC_LOOP,      /* service/rpc: messages to the RPC loop; events post with locks held */
     LOCK_RECORDING,     /* service/recording: records that wait for the store */
+    LOCK_SAMPLER,       /* service/host/sampler: one request at a time */
     LOCK_RANK_COUNT
 };
 

@@ -69,8 +69,6 @@ static const int never_in_frontend[] = {
     SCMP_SYS(kcmp),
     SCMP_SYS(pidfd_getfd),
     SCMP_SYS(process_madvise),
-    SCMP_SYS(perf_event_open),
-    SCMP_SYS(bpf),
     SCMP_SYS(setuid),
     SCMP_SYS(setgid),
     SCMP_SYS(setreuid),
@@ -100,8 +98,10 @@ static const int never_in_frontend[] = {
     SCMP_SYS(setxattr),
     SCMP_SYS(lsetxattr),
     SCMP_SYS(memfd_create),
-
 };
+
+/* What only the sampler does besides. */
+static const int only_in_sampler[] = {SCMP_SYS(perf_event_open), SCMP_SYS(bpf)};
 
 static bool refuse_all(scmp_filter_ctx filter, const int *calls, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -138,6 +138,9 @@ static bool add_rules(scmp_filter_ctx filter, enum confine_rights rights) {
            (rights == CONFINE_SERVICE ||
             (refuse_all(filter, never_in_frontend,
                         sizeof never_in_frontend / sizeof *never_in_frontend) &&
+             (rights == CONFINE_SAMPLER ||
+              refuse_all(filter, only_in_sampler,
+                         sizeof only_in_sampler / sizeof *only_in_sampler)) &&
              refuse_writing(filter) && refuse_processes(filter)));
 }
 

@@ -16,6 +16,8 @@ enum confine_rights {
      * creating processes, opening files for writing, changing users, and reading or tracing other
      * processes. */
     CONFINE_FRONTEND,
+    /* The same, but perf events and BPF are allowed: for what holds capabilities for sonded. */
+    CONFINE_SAMPLER,
 };
 
 /* Call this when all sockets are open. An error means that the kernel accepts no seccomp filter; a

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * sonded's side. A call sends one request and waits for the reply with its number. */
+#include "service/host/sampler/capabilities.h"
+#include "service/host/sampler/protocol.h"
+
+#include "service/locks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define END_WAIT_MS 1000
+
+struct sampler {
+    char *program; /* NULL = everything is done in this process */
+    struct lock lock;
+    int socket; /* -1 = not running */
+    pid_t pid;
+    uint32_t sequence;
+    uint64_t capabilities;
+    char problem[192];
+};
+
+/* --- the program ------------------------------------------------------------------------------ */
+
+/* The program gets no environment, and no descriptor but its socket and stderr. It is not in our
+ * process group, so that a terminal's Ctrl-C leaves it running until we end. */
+static int spawn(const char *program, int socket, pid_t *pid) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    char *argv[] = {(char *)program, NULL}, *environment[] = {NULL};
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, socket, SAMPLER_SOCKET);
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addclosefrom_np(&actions, SAMPLER_SOCKET + 1);
+    posix_spawnattr_init(&attributes);
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                              POSIX_SPAWN_SETPGROUP);
+    int error = posix_spawn(pid, program, &actions, &attributes, argv, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
+/* Closing the socket ends the program. */
+static void stop(struct sampler *sampler) {
+    if (sampler->socket < 0)
+        return;
+    close(sampler->socket);
+    sampler->socket = -1;
+    struct pollfd ended = {.fd = (int)syscall(SYS_pidfd_open, sampler->pid, 0), .events = POLLIN};
+    if (ended.fd < 0 || poll(&ended, 1, END_WAIT_MS) <= 0)
+        kill(sampler->pid, SIGKILL);
+    if (ended.fd >= 0)
+        close(ended.fd);
+    while (waitpid(sampler->pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+    sampler->pid = 0;
+}
+
+static int start_program(struct sampler *sampler) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+        return errno;
+    int error = spawn(sampler->program, pair[1], &sampler->pid);
+    close(pair[1]);
+    if (error)
+        close(pair[0]);
+    else
+        sampler->socket = pair[0];
+    return error;
+}
+
+/* --- a call ----------------------------------------------------------------------------------- */
+
+static int64_t now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000ll + now.tv_nsec / 1000000;
+}
+
+/* Receives one reply. 0, or -errno: EAGAIN = there is none, EPIPE = the program has ended. */
+static int receive(struct sampler *sampler, struct sampler_reply *reply, int fds[SAMPLER_MAX_FDS]) {
+    union {
+        char bytes[CMSG_SPACE(sizeof(int) * SAMPLER_MAX_FDS)];
+        struct cmsghdr align;
+    } control;
+    struct iovec body = {.iov_base = reply, .iov_len = sizeof *reply};
+    struct msghdr message = {.msg_iov = &body,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t len = recvmsg(sampler->socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (len < 0 && (errno == EAGAIN || errno == EINTR))
+        return -EAGAIN;
+    if (len <= 0)
+        return -EPIPE;
+    uint32_t got = 0;
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS) {
+        got = (uint32_t)((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        memcpy(fds, CMSG_DATA(header), got * sizeof(int));
+    }
+    if (len == sizeof *reply && reply->fd_count == got && (got == 0 || reply->error == 0))
+        return 0;
+    /* We have no room for more descriptors, or the program is not ours. */
+    for (uint32_t i = 0; i < got; i++)
+        close(fds[i]);
+    *reply = (struct sampler_reply){.sequence = reply->sequence, .error = -EMFILE};
+    return len == sizeof *reply ? 0 : -EPIPE;
+}
+
+static void discard(const struct sampler_reply *reply, const int *fds) {
+    for (uint32_t i = 0; i < reply->fd_count; i++)
+        close(fds[i]);
+}
+
+/* Replies to calls that had given up, and reports of deaths between calls. */
+static int discard_old(struct sampler *sampler) {
+    struct sampler_reply reply;
+    int fds[SAMPLER_MAX_FDS], error;
+    while ((error = receive(sampler, &reply, fds)) == 0)
+        discard(&reply, fds);
+    return error == -EAGAIN ? 0 : error;
+}
+
+static int await(struct sampler *sampler, struct sampler_reply *reply, int fds[SAMPLER_MAX_FDS]) {
+    int64_t until_ms = now_ms() + SAMPLER_WAIT_MS;
+    for (;;) {
+        int64_t left_ms = until_ms - now_ms();
+        struct pollfd socket = {.fd = sampler->socket, .events = POLLIN};
+        if (left_ms <= 0)
+            return -ETIMEDOUT;
+        if (poll(&socket, 1, (int)left_ms) <= 0)
+            continue;
+        int error = receive(sampler, reply, fds);
+        if (error == -EAGAIN)
+            continue;
+        if (error)
+            return error;
+        if (reply->sequence == sampler->sequence || reply->sequence == 0)
+            return reply->error;
+        discard(reply, fds);
+    }
+}
+
+/* One request and its reply. If the program has ended, it is not running afterwards. */
+static int exchange(struct sampler *sampler, struct sampler_request *request,
+                    struct sampler_reply *reply, int fds[SAMPLER_MAX_FDS]) {
+    *reply = (struct sampler_reply){0};
+    sampler->sequence += sampler->sequence == UINT32_MAX ? 2 : 1; /* never 0 */
+    request->version = SAMPLER_VERSION;
+    request->sequence = sampler->sequence;
+    int error = discard_old(sampler);
+    if (!error && send(sampler->socket, request, sizeof *request, MSG_NOSIGNAL) < 0)
+        error = -EPIPE;
+    if (error) {
+        stop(sampler);
+        return error;
+    }
+    error = await(sampler, reply, fds);
+    if (error == -EPIPE && reply->sequence != 0)
+        return error;
+    struct pollfd end = {.fd = sampler->socket};
+    if (error == -EPIPE && poll(&end, 1, 0) > 0 && (end.revents & POLLHUP))
+        stop(sampler);
+    return error;
+}
+
+/* Starts the program and asks for its capabilities. A failure is final: a second program would have
+ * no more of them. */
+static bool start(struct sampler *sampler) {
+    struct sampler_request request = {.kind = SAMPLER_HELLO};
+    struct sampler_reply reply;
+    int fds[SAMPLER_MAX_FDS];
+    int error = start_program(sampler);
+    if (!error)
+        error = -exchange(sampler, &request, &reply, fds);
+    if (!error && (reply.capabilities & capabilities_of_sampler()) != 0) {
+        sampler->capabilities = reply.capabilities;
+        return true;
+    }
+    if (sampler->socket >= 0)
+        stop(sampler);
+    snprintf(sampler->problem, sizeof sampler->problem, "%.120s: %s", sampler->program,
+             error == EPIPE ? "it has no capabilities" : strerror(error));
+    free(sampler->program);
+    sampler->program = NULL;
+    return false;
+}
+
+/* Does a request, in the program or here. */
+static int call(struct sampler *sampler, struct sampler_request *request,
+                int fds[SAMPLER_MAX_FDS]) {
+    struct sampler_reply reply;
+    uint32_t fd_count;
+    request->version = SAMPLER_VERSION;
+    if (!sampler_is_separate(sampler))
+        return sampler_work(request, fds, &fd_count);
+    lock_take(&sampler->lock);
+    bool is_running = sampler->program && (sampler->socket >= 0 || start(sampler));
+    int error = is_running ? exchange(sampler, request, &reply, fds) : 0;
+    lock_drop(&sampler->lock);
+    return is_running ? error : sampler_work(request, fds, &fd_count);
+}
+
+/* --- functions -------------------------------------------------------------------------------- */
+
+sonde_err sampler_create(const char *program, struct sampler **sampler, struct sonde_diag *diag) {
+    struct sampler *made = calloc(1, sizeof *made);
+    bool is_wanted = program && program[0];
+    if (made && is_wanted)
+        made->program = strdup(program);
+    *sampler = made;
+    if (!made || (is_wanted && !made->program)) {
+        free(made);
+        *sampler = NULL;
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    }
+    made->socket = -1;
+    lock_init(&made->lock, LOCK_SAMPLER);
+    if (is_wanted)
+        (void)start(made);
+    return SONDE_OK;
+}
+
+void sampler_destroy(struct sampler *sampler) {
+    if (!sampler)
+        return;
+    stop(sampler);
+    lock_finish(&sampler->lock);
+    free(sampler->program);
+    free(sampler);
+}
+
+bool sampler_is_separate(struct sampler *sampler) {
+    if (!sampler)
+        return false;
+    lock_take(&sampler->lock);
+    bool is_separate = sampler->program != NULL;
+    lock_drop(&sampler->lock);
+    return is_separate;
+}
+
+uint64_t sampler_capabilities(struct sampler *sampler) {
+    if (!sampler_is_separate(sampler))
+        return capabilities_held();
+    lock_take(&sampler->lock);
+    uint64_t capabilities = sampler->capabilities;
+    lock_drop(&sampler->lock);
+    return capabilities;
+}
+
+void sampler_problem(struct sampler *sampler, char text[192]) {
+    text[0] = 0;
+    if (!sampler)
+        return;
+    lock_take(&sampler->lock);
+    memcpy(text, sampler->problem, sizeof sampler->problem);
+    lock_drop(&sampler->lock);
+}
+
+pid_t sampler_pid(struct sampler *sampler) {
+    lock_take(&sampler->lock);
+    pid_t pid = sampler->pid;
+    lock_drop(&sampler->lock);
+    return pid;
+}
+
+int sampler_perf_event(struct sampler *sampler, const struct perf_event_spec *spec) {
+    struct sampler_request request = {.kind = SAMPLER_EVENT, .event = *spec};
+    int fds[SAMPLER_MAX_FDS];
+    int error = call(sampler, &request, fds);
+    return error ? error : fds[0];
+}
+
+int sampler_open(struct sampler *sampler, enum process_file file, pid_t pid, uint64_t start_address,
+                 uint64_t end) {
+    struct sampler_request request = {
+        .kind = SAMPLER_FILE, .file = file, .pid = pid, .start = start_address, .end = end};
+    int fds[SAMPLER_MAX_FDS];
+    int error = call(sampler, &request, fds);
+    return error ? error : fds[0];
+}
+
+int sampler_load_off_cpu(void *sampler, const struct off_cpu_spec *spec, int fds[OFF_CPU_FDS]) {
+    struct sampler_request request = {.kind = SAMPLER_OFF_CPU, .off_cpu = *spec};
+    int passed[SAMPLER_MAX_FDS];
+    int error = call(sampler, &request, passed);
+    if (!error)
+        memcpy(fds, passed, OFF_CPU_FDS * sizeof *fds);
+    return error;
+}
+
+int sampler_try_bpf(struct sampler *sampler) {
+    struct sampler_request request = {.kind = SAMPLER_TRY_BPF};
+    int fds[SAMPLER_MAX_FDS];
+    return call(sampler, &request, fds);
+}
+
+int sampler_create_event(void *sampler, const struct perf_event_spec *spec) {
+    return sampler_perf_event(sampler, spec);
+}
+
+int sampler_open_file(void *sampler, enum process_file file, pid_t pid, uint64_t start_address,
+                      uint64_t end) {
+    return sampler_open(sampler, file, pid, start_address, end);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/host/sampler/protocol.h"
+
+#include <errno.h>
+#include <linux/bpf.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+_Static_assert((int)OFF_CPU_FDS <= SAMPLER_MAX_FDS, "a reply has room");
+
+static int one_fd(int fd, int *fds, uint32_t *fd_count) {
+    if (fd < 0)
+        return fd;
+    fds[0] = fd;
+    *fd_count = 1;
+    return 0;
+}
+
+static int load_off_cpu(const struct off_cpu_spec *spec, int *fds, uint32_t *fd_count) {
+    int error = off_cpu_load(spec, fds);
+    *fd_count = error ? 0 : OFF_CPU_FDS;
+    return error;
+}
+
+/* Like a program, a ring buffer needs CAP_BPF, and types of the kernel have to be known. */
+static int try_bpf(void) {
+    union bpf_attr attr = {.map_type = BPF_MAP_TYPE_RINGBUF,
+                           .max_entries = (uint32_t)sysconf(_SC_PAGESIZE)};
+    int fd = (int)syscall(SYS_bpf, BPF_MAP_CREATE, &attr, sizeof attr);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return access("/sys/kernel/btf/vmlinux", F_OK) == 0 ? 0 : -ENOENT;
+}
+
+int sampler_work(const struct sampler_request *request, int fds[SAMPLER_MAX_FDS],
+                 uint32_t *fd_count) {
+    *fd_count = 0;
+    if (request->version != SAMPLER_VERSION)
+        return -EPROTO;
+    switch (request->kind) {
+    case SAMPLER_HELLO:
+        return 0;
+    case SAMPLER_EVENT:
+        return one_fd(perf_event_create(&request->event), fds, fd_count);
+    case SAMPLER_FILE:
+        return one_fd(process_file_open_own((enum process_file)request->file, request->pid,
+                                            request->start, request->end),
+                      fds, fd_count);
+    case SAMPLER_OFF_CPU:
+        return load_off_cpu(&request->off_cpu, fds, fd_count);
+    case SAMPLER_TRY_BPF:
+        return try_bpf();
+    default:
+        return -EINVAL;
+    }
+}
