@@ -55,7 +55,7 @@ struct target *target_retain(struct target *target) {
 }
 
 void target_empty(struct target *target) {
-    rings_unmap(target);
+    guest_rings_unmap(target);
     space_finish(&target->space);
     proc_maps_release(target->maps);
     target->maps = NULL;
@@ -115,7 +115,7 @@ void target_detach(struct target *target) {
     allocs_detach(target);
     heap_detach(target);
     clock_stopped(target);
-    rings_unmap(target);
+    guest_rings_unmap(target);
 }
 
 void target_tick(struct target *target, uint64_t now_ns) {

@@ -237,11 +237,11 @@ SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_m
                                     int *memfd, size_t *bytes);
 
 /* rings.c: the guest's rings. */
-SONDE_MUST_USE sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag);
-void rings_unmap(struct target *target);
+SONDE_MUST_USE sonde_err guest_rings_map(struct target *target, int fd, struct sonde_diag *diag);
+void guest_rings_unmap(struct target *target);
 /* Ops of the guest_source. */
-bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget);
-void rings_drain_all(struct target *target, uint64_t now_ns);
+bool guest_rings_drain(struct target *target, uint64_t now_ns, uint64_t budget);
+void guest_rings_drain_all(struct target *target, uint64_t now_ns);
 
 /* clock.c: the tick stream that all captures share. */
 /* Asks the source for the periods that the captures need now, if they have changed. */

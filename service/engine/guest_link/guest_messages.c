@@ -24,7 +24,7 @@ static sonde_err on_rings(struct target *target, const frames_from_guest *messag
     if (fd < 0)
         return SONDE_PROTOCOL;
     struct sonde_diag diag = {0};
-    sonde_err err = rings_map(target, fd, &diag);
+    sonde_err err = guest_rings_map(target, fd, &diag);
     close(fd);
     return err == SONDE_CORRUPT ? SONDE_PROTOCOL
                                 : SONDE_OK; /* other errors are reported at CpuState */
@@ -84,8 +84,8 @@ static uint64_t growth(uint64_t *seen, uint64_t now) {
 static sonde_err on_cpu_account(struct target *target, const frames_from_guest *message) {
     const sonde_guest_v1_CpuAccount *account = &message->message.cpu_account;
     target_read_cpu(target);
-    (void)rings_drain(target, now_monotonic_ns(),
-                      ENGINE_DRAIN_BYTES); /* the handlers' sums up to now */
+    (void)guest_rings_drain(target, now_monotonic_ns(),
+                            ENGINE_DRAIN_BYTES); /* the handlers' sums up to now */
     target->totals.account_ns += growth(&target->account_seen_ns, account->guest_cpu_ns);
     target->totals.control_ns += growth(&target->control_seen_ns, account->control_cpu_ns);
     if (target->clock == CLOCK_RUNNING && budget_on_account(target))

@@ -21,13 +21,13 @@ static sonde_err check_memory(int fd, uint64_t *bytes, struct sonde_diag *diag) 
     return SONDE_OK;
 }
 
-void rings_unmap(struct target *target) {
+void guest_rings_unmap(struct target *target) {
     if (target->rings)
         munmap(target->rings, target->rings_bytes);
     target->rings = NULL;
 }
 
-sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
+sonde_err guest_rings_map(struct target *target, int fd, struct sonde_diag *diag) {
     uint64_t bytes;
     sonde_err err = check_memory(fd, &bytes, diag);
     if (err)
@@ -36,8 +36,8 @@ sonde_err rings_map(struct target *target, int fd, struct sonde_diag *diag) {
     if (memory == MAP_FAILED)
         return sonde_fail_os(diag, errno, "cannot map the rings");
     if (target->rings)
-        rings_drain_all(target, now_monotonic_ns());
-    rings_unmap(target);
+        guest_rings_drain_all(target, now_monotonic_ns());
+    guest_rings_unmap(target);
     err = drain_init(&target->drain, memory, bytes, diag);
     if (err) {
         munmap(memory, bytes);
@@ -158,14 +158,14 @@ static void drain(struct target *target, uint64_t now_ns, uint64_t bytes, uint64
         (void)tables_load_names(target, target->stacks);
 }
 
-bool rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
+bool guest_rings_drain(struct target *target, uint64_t now_ns, uint64_t budget) {
     if (!target->rings)
         return false;
     drain(target, now_ns, budget, target->engine->turn_ns);
     return target->drain.has_more;
 }
 
-void rings_drain_all(struct target *target, uint64_t now_ns) {
+void guest_rings_drain_all(struct target *target, uint64_t now_ns) {
     if (!target->rings)
         return;
     drain(target, now_ns, 0, target->engine->last_ns);
@@ -205,8 +205,8 @@ static void read_cpu(struct target *target) {
 
 const struct source_ops guest_source = {
     .set_periods = set_periods,
-    .drain = rings_drain,
-    .drain_all = rings_drain_all,
+    .drain = guest_rings_drain,
+    .drain_all = guest_rings_drain_all,
     .is_busy = is_busy,
     .read_cpu = read_cpu,
 };

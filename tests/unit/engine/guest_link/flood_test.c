@@ -178,7 +178,7 @@ static void rings_init(struct target *target, struct fake_guest *guest, uint32_t
     struct sonde_diag diag = {0};
     *guest = (struct fake_guest){.fd = -1, .rings_fd = -1, .last_fd = -1};
     fake_make_rings(guest, 1);
-    CHECK_INT(rings_map(target, guest->rings_fd, &diag), ==, SONDE_OK);
+    CHECK_INT(guest_rings_map(target, guest->rings_fd, &diag), ==, SONDE_OK);
     for (uint32_t i = 0; i < records; i++)
         CHECK(fake_push_sample(guest, 1, 1000, pcs, 3));
 }
@@ -189,12 +189,12 @@ TEST(rings_with_a_backlog_are_read_in_turns_and_nothing_is_lost) {
     struct fake_guest guest;
     rings_init(&target, &guest, 100);
     int turns = 1;
-    while (rings_drain(&target, 1, ENGINE_DRAIN_BYTES))
+    while (guest_rings_drain(&target, 1, ENGINE_DRAIN_BYTES))
         turns++;
     CHECK_INT(turns, ==, 100 / (DRAIN_LOOK - 1) + 1);
     CHECK_INT(target.totals.drops[DROP_UNREAD], ==, 0);
     fake_wait_drained(&guest);
-    rings_unmap(&target);
+    guest_rings_unmap(&target);
     fake_close(&guest);
 }
 
@@ -203,14 +203,14 @@ TEST(last_records_that_cannot_be_read_in_time_are_dropped_and_counted) {
     static struct target target = {.engine = &engine};
     struct fake_guest guest;
     rings_init(&target, &guest, 100);
-    rings_drain_all(&target, 1);
+    guest_rings_drain_all(&target, 1);
     CHECK_INT(target.totals.drops[DROP_UNREAD], ==, 100 - (DRAIN_LOOK - 1));
     CHECK_INT(engine.drops[DROP_UNREAD], ==, 100 - (DRAIN_LOOK - 1));
     CHECK_STR(drop_cause_name(DROP_UNREAD), "unread");
     fake_wait_drained(&guest);
-    rings_drain_all(&target, 1); /* nothing is left */
+    guest_rings_drain_all(&target, 1); /* nothing is left */
     CHECK_INT(target.totals.drops[DROP_UNREAD], ==, 100 - (DRAIN_LOOK - 1));
-    rings_unmap(&target);
+    guest_rings_unmap(&target);
     fake_close(&guest);
 }
 
