@@ -111,9 +111,9 @@ static void close_from(struct events *events, size_t first) {
         close(events->list[--events->count].fd);
 }
 
-bool events_have(const struct events *events, pid_t tid) {
+bool events_have(const struct events *events, pid_t pid) {
     for (size_t i = 0; i < events->count; i++)
-        if (events->list[i].tid == tid)
+        if (events->list[i].pid == pid)
             return true;
     return false;
 }
@@ -123,6 +123,15 @@ void events_enable(const struct events *events, bool is_enabled) {
         ioctl(events->list[i].fd, is_enabled ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0);
 }
 
+uint64_t events_run_ns(const struct events *events, pid_t pid) {
+    uint64_t sum = 0, count;
+    for (size_t i = 0; i < events->count; i++)
+        if (events->list[i].pid == pid &&
+            read(events->list[i].fd, &count, sizeof count) == sizeof count)
+            sum += count;
+    return sum;
+}
+
 void events_close(struct events *events) {
     close_from(events, 0);
     free(events->list);
@@ -130,37 +139,45 @@ void events_close(struct events *events) {
     events->capacity = 0;
 }
 
+/* What the events of a process are opened with. */
+struct opening {
+    struct events *events;
+    const struct rings_options *options;
+    pid_t pid;
+    const struct number_list *cpus;
+    const int *owners;
+    struct sonde_diag *diag;
+};
+
 /* Each event has a period of its own, so that no rhythm of a program is in step with all of them.
  * It keeps it: changing a running event would lose what it has counted of its period, and would not
  * change the events that threads have inherited from it. */
-static sonde_err add_event(struct events *events, const struct rings_options *options, pid_t tid,
-                           int32_t cpu, int owner, struct sonde_diag *diag) {
+static sonde_err add_event(const struct opening *opening, pid_t tid, size_t cpu) {
+    const struct rings_options *options = opening->options;
     struct perf_event_spec spec = {.pid = tid,
-                                   .cpu = cpu,
-                                   .period_ns = events_dither(events, options->period_ns),
+                                   .cpu = opening->cpus->numbers[cpu],
+                                   .period_ns = events_dither(opening->events, options->period_ns),
                                    .stack_bytes = options->stack_bytes,
                                    .has_kernel = options->has_kernel,
                                    .is_exec_start = options->is_exec_start};
     int fd;
-    sonde_err err = events_open_one(options, &spec, &fd, diag);
+    sonde_err err = events_open_one(options, &spec, &fd, opening->diag);
     if (err || fd < 0)
         return err;
-    if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, owner))
-        err = sonde_fail_os(diag, errno, "perf does not let several events share a ring");
+    if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, opening->owners[cpu]))
+        err = sonde_fail_os(opening->diag, errno, "perf does not let events share a ring");
     else
-        err = events_append(events, (struct event){fd, tid});
+        err = events_append(opening->events, (struct event){fd, opening->pid});
     if (err)
         close(fd);
     return err;
 }
 
-static sonde_err add_thread(struct events *events, const struct rings_options *options, pid_t tid,
-                            const struct number_list *cpus, const int *owners,
-                            struct sonde_diag *diag) {
+static sonde_err add_thread(const struct opening *opening, pid_t tid) {
     sonde_err err = SONDE_OK;
-    for (size_t i = 0; !err && i < cpus->count; i++)
-        if (owners[i] >= 0)
-            err = add_event(events, options, tid, cpus->numbers[i], owners[i], diag);
+    for (size_t i = 0; !err && i < opening->cpus->count; i++)
+        if (opening->owners[i] >= 0)
+            err = add_event(opening, tid, i);
     return err == SONDE_TARGET_GONE ? SONDE_OK : err; /* this thread has ended */
 }
 
@@ -172,32 +189,31 @@ static bool has_new(const struct number_list *now, const struct number_list *bef
 }
 
 /* Sets *is_complete if no thread has started since the list of threads was read. */
-static sonde_err attempt(struct events *events, const struct rings_options *options, pid_t pid,
-                         const struct number_list *cpus, const int *owners, bool *is_complete,
-                         struct sonde_diag *diag) {
+static sonde_err attempt(const struct opening *opening, bool *is_complete) {
     struct number_list before = {0}, after = {0};
-    sonde_err err = number_list_read_threads(&before, pid);
+    sonde_err err = number_list_read_threads(&before, opening->pid);
     for (size_t i = 0; !err && i < before.count; i++)
-        err = add_thread(events, options, before.numbers[i], cpus, owners, diag);
+        err = add_thread(opening, before.numbers[i]);
     if (!err)
-        err = number_list_read_threads(&after, pid);
+        err = number_list_read_threads(&after, opening->pid);
     *is_complete = !err && !has_new(&after, &before);
     number_list_finish(&before);
     number_list_finish(&after);
     if (err == SONDE_TARGET_GONE)
-        err = say(options, ESRCH, diag);
+        err = say(opening->options, ESRCH, opening->diag);
     return err;
 }
 
 sonde_err events_add_process(struct events *events, const struct rings_options *options, pid_t pid,
                              const struct number_list *cpus, const int *owners,
                              struct sonde_diag *diag) {
+    struct opening opening = {events, options, pid, cpus, owners, diag};
     size_t first = events->count;
     bool is_complete = false;
     sonde_err err = SONDE_OK;
     for (int i = 0; !err && !is_complete && i < ATTEMPTS; i++) {
         close_from(events, first);
-        err = attempt(events, options, pid, cpus, owners, &is_complete, diag);
+        err = attempt(&opening, &is_complete);
     }
     if (err)
         close_from(events, first);

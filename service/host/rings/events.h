@@ -11,7 +11,7 @@
 
 struct event {
     int fd;
-    pid_t tid; /* -1 = all */
+    pid_t pid; /* -1 = all */
 };
 
 struct events {
@@ -32,8 +32,10 @@ SONDE_MUST_USE sonde_err events_add_process(struct events *events,
                                             const struct number_list *cpus, const int *owners,
                                             struct sonde_diag *diag);
 SONDE_MUST_USE sonde_err events_append(struct events *events, struct event event);
-bool events_have(const struct events *events, pid_t tid);
+bool events_have(const struct events *events, pid_t pid);
 void events_enable(const struct events *events, bool is_enabled);
+/* The CPU time that the events of a process have counted, with those that inherited from them. */
+uint64_t events_run_ns(const struct events *events, pid_t pid);
 void events_close(struct events *events);
 /* A period within an eighth of period_ns, and within the bounds of perf_event_spec. */
 uint64_t events_dither(struct events *events, uint64_t period_ns);

@@ -32,10 +32,15 @@
 #define DITHER_PERIODS    16u          /* between two changes of a clock at least */
 #define RECORDS_PER_LOOK  16u
 
+struct watched {
+    pid_t pid;
+    uint64_t former_run_ns; /* of events that have been replaced */
+};
+
 struct rings {
     struct rings_options options;
-    pid_t *pids;
-    size_t pid_count;
+    struct watched *processes;
+    size_t process_count;
     struct number_list cpus;
     size_t ring_count; /* = cpus.count; offline ones have no owner */
     struct ring *rings;
@@ -56,7 +61,7 @@ static uint64_t now_ns(void) {
 }
 
 static bool is_all(const struct rings *rings) {
-    return rings->options.pid_count == 0;
+    return rings->process_count == 0;
 }
 
 static sonde_err say_no_memory(size_t bytes, int error, struct sonde_diag *diag) {
@@ -130,7 +135,7 @@ static sonde_err open_poll(struct rings *rings, struct sonde_diag *diag) {
 static sonde_err allocate(struct rings *rings, const struct rings_options *options) {
     rings->options = *options;
     rings->poll_fd = -1;
-    rings->pid_count = options->pid_count;
+    rings->process_count = options->pid_count;
     sonde_err err = number_list_read_cpus(&rings->cpus);
     size_t count = rings->ring_count = rings->cpus.count;
     rings->rings = calloc(count + 1, sizeof *rings->rings);
@@ -138,15 +143,15 @@ static sonde_err allocate(struct rings *rings, const struct rings_options *optio
     rings->clocks = calloc(count + 1, sizeof *rings->clocks);
     rings->merge.heads = calloc(count + 1, sizeof *rings->merge.heads);
     rings->space = malloc(PARSE_MAX_BYTES);
-    rings->pids = malloc((options->pid_count + 1) * sizeof *rings->pids);
+    rings->processes = calloc(options->pid_count + 1, sizeof *rings->processes);
     if (!rings->rings || !rings->owners || !rings->clocks || !rings->merge.heads || !rings->space ||
-        !rings->pids)
+        !rings->processes)
         return SONDE_OUT_OF_MEMORY;
     for (size_t i = 0; i < count; i++)
         rings->owners[i] = -1;
-    if (options->pid_count)
-        memcpy(rings->pids, options->pids, options->pid_count * sizeof *rings->pids);
-    rings->options.pids = rings->pids;
+    for (size_t i = 0; i < options->pid_count; i++)
+        rings->processes[i].pid = options->pids[i];
+    rings->options.pids = NULL;
     if (getrandom(&rings->events.random, sizeof rings->events.random, 0) < 0)
         rings->events.random = now_ns();
     return err;
@@ -156,14 +161,14 @@ static sonde_err allocate(struct rings *rings, const struct rings_options *optio
 static sonde_err add_processes(struct rings *rings, struct sonde_diag *diag) {
     size_t added = 0;
     sonde_err err = SONDE_OK;
-    for (size_t i = 0; !err && i < rings->pid_count; i++) {
-        err = events_add_process(&rings->events, &rings->options, rings->pids[i], &rings->cpus,
-                                 rings->owners, diag);
+    for (size_t i = 0; !err && i < rings->process_count; i++) {
+        err = events_add_process(&rings->events, &rings->options, rings->processes[i].pid,
+                                 &rings->cpus, rings->owners, diag);
         added += !err;
         if (err == SONDE_TARGET_GONE)
             err = SONDE_OK;
     }
-    if (!err && !added && rings->pid_count)
+    if (!err && !added && rings->process_count)
         err = sonde_fail(diag, SONDE_NOT_AVAILABLE, "the process has ended");
     return err;
 }
@@ -209,7 +214,7 @@ void rings_close(struct rings *rings) {
     free(rings->clocks);
     free(rings->merge.heads);
     free(rings->space);
-    free(rings->pids);
+    free(rings->processes);
     free(rings);
 }
 
@@ -242,6 +247,8 @@ void rings_stop(struct rings *rings) {
  * rings stays. A process that cannot be opened again has ended. */
 static void reopen(struct rings *rings) {
     struct sonde_diag diag = {0};
+    for (size_t i = 0; i < rings->process_count; i++)
+        rings->processes[i].former_run_ns += events_run_ns(&rings->events, rings->processes[i].pid);
     events_close(&rings->events);
     if (add_processes(rings, &diag) == SONDE_OK && rings->is_started)
         events_enable(&rings->events, true);
@@ -267,16 +274,17 @@ void rings_set_period(struct rings *rings, uint64_t period_ns) {
 sonde_err rings_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag) {
     if (is_all(rings) || events_have(&rings->events, pid))
         return SONDE_OK;
-    pid_t *pids = realloc(rings->pids, (rings->pid_count + 1) * sizeof *pids);
-    if (!pids)
+    struct watched *more =
+        realloc(rings->processes, (rings->process_count + 1) * sizeof *rings->processes);
+    if (!more)
         return SONDE_OUT_OF_MEMORY;
-    rings->options.pids = rings->pids = pids;
+    rings->processes = more;
     size_t first = rings->events.count;
     sonde_err err =
         events_add_process(&rings->events, &rings->options, pid, &rings->cpus, rings->owners, diag);
     if (err)
         return err;
-    rings->pids[rings->pid_count++] = pid;
+    rings->processes[rings->process_count++] = (struct watched){.pid = pid};
     struct events added = {.list = rings->events.list + first,
                            .count = rings->events.count - first};
     if (rings->is_started)
@@ -355,6 +363,13 @@ bool rings_drain(struct rings *rings, uint64_t until_ns, host_on_record *on_reco
         push_next(rings, i, until_ns, on_record, context);
     }
     return false;
+}
+
+uint64_t rings_run_ns(const struct rings *rings, pid_t pid) {
+    for (size_t i = 0; i < rings->process_count; i++)
+        if (rings->processes[i].pid == pid)
+            return rings->processes[i].former_run_ns + events_run_ns(&rings->events, pid);
+    return 0;
 }
 
 int rings_poll_fd(const struct rings *rings) {

@@ -47,9 +47,9 @@ void rings_close(struct rings *rings);
 void rings_start(struct rings *rings);
 void rings_stop(struct rings *rings);
 /* Another period for all clocks. Also called with the same period every second or so: each clock
- * gets a random period within an eighth of it, so that no rhythm of a program stays in step. Weights
- * take it into account. Clocks of threads get theirs when they are opened, and keep it; a new period
- * opens them again, which takes as long as rings_open. */
+ * gets a random period within an eighth of it, so that no rhythm of a program stays in step.
+ * Weights take it into account. Clocks of threads get theirs when they are opened, and keep it;
+ * a new period opens them again, which takes as long as rings_open. */
 void rings_set_period(struct rings *rings, uint64_t period_ns);
 /* Adds the threads of further processes (a new worker that no watched process has forked). */
 SONDE_MUST_USE sonde_err rings_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag);
@@ -59,6 +59,11 @@ SONDE_MUST_USE sonde_err rings_add_process(struct rings *rings, pid_t pid, struc
  * every 16 records. Returns true if there are more. */
 bool rings_drain(struct rings *rings, uint64_t until_ns, host_on_record *on_record, void *context,
                  bool (*is_over)(void *context));
+/* The CPU time, since rings_start, of a process that rings_open or rings_add_process was given, and
+ * of all that it has started since. Samples cover less of it: neither time in the kernel without
+ * has_kernel, nor threads that end within their first period. Takes about a microsecond per event.
+ * 0 with all CPUs. */
+uint64_t rings_run_ns(const struct rings *rings, pid_t pid);
 /* Readable when a ring is half full, for epoll. */
 int rings_poll_fd(const struct rings *rings);
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Rings, merges, clocks and lists on hand-made bytes: a ring is a file here, whose first page is
- * the kernel's. */
+ * Rings, merges, clocks, lists and descriptions of events on hand-made bytes: a ring is a file
+ * here, whose first page is the kernel's. */
 #include "service/host/rings/clock.h"
 #include "service/host/rings/lists.h"
 #include "service/host/rings/merge.h"
 #include "service/host/rings/parse.h"
+#include "service/host/rings/perf_event.h"
 #include "service/host/rings/ring.h"
 #include "tests/unit/check.h"
 
@@ -179,4 +180,26 @@ TEST(a_process_that_has_ended_has_no_threads) {
     number_list_finish(&list);
     CHECK_INT(number_list_read_threads(&list, 0x7ffffff0), ==, SONDE_TARGET_GONE);
     number_list_finish(&list);
+}
+
+TEST(an_invalid_description_opens_nothing) {
+    const struct perf_event_spec good = {
+        .pid = -1, .cpu = 0, .period_ns = 1000000, .stack_bytes = HOST_MIN_STACK};
+    struct perf_event_spec bad[12];
+    for (int i = 0; i < 12; i++)
+        bad[i] = good;
+    bad[0].pid = 0;
+    bad[1].pid = -2;
+    bad[2].cpu = -1;
+    bad[3].cpu = 1 << 20;
+    bad[4].period_ns = 0;
+    bad[5].period_ns = 99999;
+    bad[6].period_ns = 10000000001;
+    bad[7].stack_bytes = 0;
+    bad[8].stack_bytes = HOST_MIN_STACK + 4;
+    bad[9].stack_bytes = HOST_MAX_STACK + 8;
+    bad[10].is_exec_start = true;
+    bad[11].stack_bytes = UINT32_MAX;
+    for (int i = 0; i < 12; i++)
+        CHECK_INT(perf_event_create(&bad[i]), ==, -EINVAL);
 }
