@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#define DEFAULT_SECONDS   10
 #define RENDER_TIMEOUT_MS 120000 /* for the service to render the result after the capture */
 
 struct capture {
@@ -16,6 +18,8 @@ struct capture {
     struct capture_result *result;
     uint64_t expected, received;
     bool on_terminal, line_shown;
+    const struct capture_settings *settings; /* NULL: not a CPU capture */
+    bool has_begun;
     sonde_err err;
     struct sonde_diag *diag;
 };
@@ -80,7 +84,15 @@ static void read_result_start(struct capture *capture, const Sonde__V1__ResultSt
     snprintf(result->budget_note, sizeof result->budget_note, "%s",
              start->budget_note ? start->budget_note : "");
     snprintf(result->clock, sizeof result->clock, "%s", start->clock ? start->clock : "");
+    snprintf(result->clock_note, sizeof result->clock_note, "%s", start->clock_note);
     result->completeness = read_completeness(start->completeness);
+}
+
+static void note_begin(struct capture *capture) {
+    const struct capture_settings *settings = capture->settings;
+    if (!capture->has_begun && settings && settings->on_begin)
+        settings->on_begin(settings->context);
+    capture->has_begun = true;
 }
 
 static bool on_event(void *context, const ProtobufCMessage *message) {
@@ -88,6 +100,7 @@ static bool on_event(void *context, const ProtobufCMessage *message) {
     const Sonde__V1__CaptureEvent *event = (const Sonde__V1__CaptureEvent *)message;
     switch (event->event_case) {
     case SONDE__V1__CAPTURE_EVENT__EVENT_PROGRESS:
+        note_begin(capture);
         show_progress(capture, event->progress);
         break;
     case SONDE__V1__CAPTURE_EVENT__EVENT_RESULT:
@@ -113,17 +126,31 @@ static sonde_err check_complete(const struct capture *capture, struct sonde_diag
     return SONDE_OK;
 }
 
+static sonde_err receive(struct service *service, const struct client_method *method,
+                         const ProtobufCMessage *request, uint32_t deadline_ms,
+                         struct capture *capture, struct sonde_diag *diag) {
+    *capture->result = (struct capture_result){0};
+    sonde_err err = service_stream(service, method, request, deadline_ms, on_event, capture, diag);
+    if (capture->line_shown)
+        fputs("\r\033[K", stderr);
+    return err ? err : check_complete(capture, diag);
+}
+
 sonde_err capture_receive(struct service *service, const struct client_method *method,
                           const ProtobufCMessage *request, uint32_t deadline_ms,
                           struct output *output, struct capture_result *result,
                           struct sonde_diag *diag) {
     struct capture capture = {
         .output = output, .result = result, .on_terminal = isatty(2), .diag = diag};
-    *result = (struct capture_result){0};
-    sonde_err err = service_stream(service, method, request, deadline_ms, on_event, &capture, diag);
-    if (capture.line_shown)
-        fputs("\r\033[K", stderr);
-    return err ? err : check_complete(&capture, diag);
+    return receive(service, method, request, deadline_ms, &capture, diag);
+}
+
+/* The index of a word; `count` if it is none of them. */
+static size_t find_word(const char *text, const char *const words[], size_t count) {
+    size_t i = 0;
+    while (i < count && strcmp(text, words[i]) != 0)
+        i++;
+    return i;
 }
 
 sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode, struct sonde_diag *diag) {
@@ -132,15 +159,27 @@ sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode, struct s
         [SONDE__V1__CPU_MODE__WALL] = "wall",
         [SONDE__V1__CPU_MODE__OFF_CPU] = "off-cpu",
     };
-    for (size_t i = 0; text && i < COUNT_OF(names); i++) {
-        *mode = (Sonde__V1__CpuMode)i;
-        if (strcmp(text, names[i]) == 0)
-            return SONDE_OK;
-    }
-    if (!text)
-        return SONDE_OK;
-    return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--mode: \"%s\" is not cpu, wall or off-cpu",
-                      text);
+    size_t i = text ? find_word(text, names, COUNT_OF(names)) : *mode;
+    if (i == COUNT_OF(names))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "--mode: \"%s\" is not cpu, wall or off-cpu", text);
+    *mode = (Sonde__V1__CpuMode)i;
+    return SONDE_OK;
+}
+
+sonde_err capture_read_source(const char *text, Sonde__V1__Source *source,
+                              struct sonde_diag *diag) {
+    static const char *const names[] = {
+        [SONDE__V1__SOURCE__AUTOMATIC] = "auto",
+        [SONDE__V1__SOURCE__HOST] = "host",
+        [SONDE__V1__SOURCE__GUEST] = "guest",
+    };
+    size_t i = text ? find_word(text, names, COUNT_OF(names)) : *source;
+    if (i == COUNT_OF(names))
+        return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                          "--source: \"%s\" is not auto, host or guest", text);
+    *source = (Sonde__V1__Source)i;
+    return SONDE_OK;
 }
 
 static sonde_err read_max_overhead(const char *text, double *share, struct sonde_diag *diag) {
@@ -159,32 +198,55 @@ static sonde_err read_max_overhead(const char *text, double *share, struct sonde
         "--max-overhead: \"%s\" is neither a fraction from 0.0001 to 1 nor a percentage", text);
 }
 
+/* Nobody else may guess it: whoever has the key can end the capture. "" if there is none. */
+static void choose_key(char *key, size_t size) {
+    unsigned char random[16];
+    key[0] = 0;
+    if (getrandom(random, sizeof random, 0) != sizeof random)
+        return;
+    for (size_t i = 0; i < sizeof random; i++)
+        snprintf(key + 2 * i, size - 2 * i, "%02x", random[i]);
+}
+
 sonde_err capture_run(struct service *service, const char *target,
                       const struct capture_settings *settings, enum sonde_format format,
                       struct output *output, struct capture_result *result,
                       struct sonde_diag *diag) {
     Sonde__V1__TargetSelector selector;
     service_select(target, &selector);
+    selector.all = settings->all;
     Sonde__V1__Rendering rendering = SONDE__V1__RENDERING__INIT;
     rendering.format = (Sonde__V1__Format)format;
     rendering.merge_threads = settings->merge_threads;
     rendering.title = settings->title ? (char *)settings->title : rendering.title;
     Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
     request.target = &selector;
-    request.duration_ms = (uint32_t)(settings->seconds * 1000 + 0.5);
+    request.duration_ms =
+        (uint32_t)((settings->seconds > 0 ? settings->seconds : DEFAULT_SECONDS) * 1000 + 0.5);
     request.frequency_hz = (uint32_t)settings->frequency;
     request.max_samples = settings->max_samples;
     request.rendering = &rendering;
-    request.no_progress = !isatty(2);
+    request.no_progress = !isatty(2) && !settings->on_begin;
     request.keep = settings->keep;
     request.note = settings->note ? (char *)settings->note : request.note;
     sonde_err err = capture_read_mode(settings->mode, &request.mode, diag);
     if (!err)
+        err = capture_read_source(settings->source, &request.source, diag);
+    if (!err)
         err = read_max_overhead(settings->max_overhead, &request.max_overhead, diag);
     if (err)
         return err;
-    return capture_receive(service, &client_capture_cpu, &request.base,
-                           request.duration_ms + RENDER_TIMEOUT_MS, output, result, diag);
+    choose_key(service->key, sizeof service->key);
+    request.key = service->key;
+    struct capture capture = {.output = output,
+                              .result = result,
+                              .on_terminal = isatty(2),
+                              .settings = settings,
+                              .diag = diag};
+    err = receive(service, &client_capture_cpu, &request.base,
+                  request.duration_ms + RENDER_TIMEOUT_MS, &capture, diag);
+    service->key[0] = 0;
+    return err;
 }
 
 bool capture_read_number(const char *word, uint64_t *id) {
@@ -208,6 +270,8 @@ void capture_print_summary(const char *path, const struct capture_result *result
             group_digits(result->samples, samples), result->duration_ms / 1000.0,
             group_digits(result->dropped, dropped), result->clock[0] ? ", clock " : "",
             result->clock, result->target_gone ? "; the target exited early" : "");
+    if (result->clock_note[0] && strcmp(result->clock, "perf-cpu") != 0)
+        fprintf(stderr, "clock: %s\n", result->clock_note);
     if (result->budget_note[0])
         fprintf(stderr, "overhead ceiling: %s\n", result->budget_note);
     if (result->samples == 0)

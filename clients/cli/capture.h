@@ -10,80 +10,46 @@
 #include "clients/cli/service.h"
 
 struct capture_settings {
-    double seconds;
+    double seconds; /* 0 = 10 */
     uint64_t frequency, max_samples;
     const char *title;
     const char *mode;         /* "cpu", "wall", "off-cpu"; NULL = cpu */
+    const char *source;       /* "auto", "host", "guest"; NULL = auto */
     const char *max_overhead; /* "0.01", "1%"; NULL = no limit */
+    bool all;                 /* several processes as one target */
     bool merge_threads;
     bool keep;        /* also save the capture in sonded */
     const char *note; /* used with keep; NULL = none */
+    /* Called once when sampling has begun, on the client's thread; NULL = nothing. */
+    void (*on_begin)(void *context);
+    void *context;
 };
 
 #define CAPTURE_DEFAULTS \
-    { .seconds = 10, .frequency = 99 }
+    { .frequency = 99 }
 
 /* Option rows for the verbs that take captures. `at` is the path from the verb's settings to a
  * struct capture_settings. */
-#define CAPTURE_OPTIONS(type, at)                                                                 \
-    {"duration",                                                                                  \
-     'd',                                                                                         \
-     "SECONDS",                                                                                   \
-     NULL,                                                                                        \
-     SONDE_OPTION_DECIMAL,                                                                        \
-     offsetof(type, at.seconds),                                                                  \
-     0.001,                                                                                       \
-     3600,                                                                                        \
-     "how long to sample (default 10)"},                                                          \
-        {"frequency",                                                                             \
-         'F',                                                                                     \
-         "HZ",                                                                                    \
-         NULL,                                                                                    \
-         SONDE_OPTION_NUMBER,                                                                     \
-         offsetof(type, at.frequency),                                                            \
-         1,                                                                                       \
-         10000,                                                                                   \
-         "samples per second of CPU time (default 99)"},                                          \
-        {"max-samples",                                                                           \
-         0,                                                                                       \
-         "N",                                                                                     \
-         NULL,                                                                                    \
-         SONDE_OPTION_NUMBER,                                                                     \
-         offsetof(type, at.max_samples),                                                          \
-         0,                                                                                       \
-         1e15,                                                                                    \
-         "stop after N samples (default 0: no limit)"},                                           \
-        {"mode",                                                                                  \
-         0,                                                                                       \
-         "MODE",                                                                                  \
-         NULL,                                                                                    \
-         SONDE_OPTION_TEXT,                                                                       \
-         offsetof(type, at.mode),                                                                 \
-         0,                                                                                       \
-         0,                                                                                       \
-         "cpu, wall (all threads, running or not) or off-cpu (only waiting)"},                    \
-        {"max-overhead",                                                                          \
-         0,                                                                                       \
-         "SHARE",                                                                                 \
-         NULL,                                                                                    \
-         SONDE_OPTION_TEXT,                                                                       \
-         offsetof(type, at.max_overhead),                                                         \
-         0,                                                                                       \
-         0,                                                                                       \
-         "limit sampling to this share of the target's CPU time: 1% or 0.01"},                    \
-        {"title",                                                                                 \
-         0,                                                                                       \
-         "TEXT",                                                                                  \
-         NULL,                                                                                    \
-         SONDE_OPTION_TEXT,                                                                       \
-         offsetof(type, at.title),                                                                \
-         0,                                                                                       \
-         0,                                                                                       \
-         "title of the picture"},                                                                 \
-    {                                                                                             \
-        "merge-threads", 'm', NULL, NULL, SONDE_OPTION_FLAG, offsetof(type, at.merge_threads), 0, \
-            0, "merge all threads"                                                                \
-    }
+#define CAPTURE_OPTION(type, at, name, letter, argument, kind, field, low, high, help) \
+    { name, letter, argument, NULL, SONDE_OPTION_##kind, offsetof(type, at.field), low, high, help }
+#define CAPTURE_OPTIONS(type, at)                                                                \
+    CAPTURE_OPTION(type, at, "duration", 'd', "SECONDS", DECIMAL, seconds, 0.001, 3600,          \
+                   "how long to sample (default 10)"),                                           \
+        CAPTURE_OPTION(type, at, "frequency", 'F', "HZ", NUMBER, frequency, 1, 10000,            \
+                       "samples per second of CPU time (default 99)"),                           \
+        CAPTURE_OPTION(type, at, "all", 'a', NULL, FLAG, all, 0, 0,                              \
+                       "the whole machine, all processes of a name, or a process tree"),         \
+        CAPTURE_OPTION(type, at, "source", 0, "SOURCE", TEXT, source, 0, 0,                      \
+                       "auto, host (sample from outside) or guest (libsonde.so)"),               \
+        CAPTURE_OPTION(type, at, "max-samples", 0, "N", NUMBER, max_samples, 0, 1e15,            \
+                       "stop after N samples (default 0: no limit)"),                            \
+        CAPTURE_OPTION(type, at, "mode", 0, "MODE", TEXT, mode, 0, 0,                            \
+                       "cpu, wall (all threads, running or not) or off-cpu (only waiting)"),     \
+        CAPTURE_OPTION(type, at, "max-overhead", 0, "SHARE", TEXT, max_overhead, 0, 0,           \
+                       "limit sampling to this share of the target's CPU time: 1% or 0.01"),     \
+        CAPTURE_OPTION(type, at, "title", 0, "TEXT", TEXT, title, 0, 0, "title of the picture"), \
+        CAPTURE_OPTION(type, at, "merge-threads", 'm', NULL, FLAG, merge_threads, 0, 0,          \
+                       "merge all threads")
 
 /* How complete an answer of the history is; see Completeness in profiler.proto. */
 struct capture_completeness {
@@ -99,11 +65,12 @@ struct capture_result {
     double frequency_hz; /* average */
     bool target_gone, complete;
     char keep_error[200];
-    char clock[32], budget_note[192];
+    char clock[32], clock_note[256], budget_note[192];
     struct capture_completeness completeness; /* answers of the history */
 };
 
-/* Takes a capture and writes it to output, which the caller opens and commits. */
+/* Takes a capture and writes it to output, which the caller opens and commits. After Ctrl-C the
+ * capture ends with what it has. */
 SONDE_MUST_USE sonde_err capture_run(struct service *service, const char *target,
                                      const struct capture_settings *settings,
                                      enum sonde_format format, struct output *output,
@@ -120,6 +87,9 @@ SONDE_MUST_USE sonde_err capture_receive(struct service *service,
 /* Reads "cpu", "wall" or "off-cpu". NULL leaves *mode unchanged. */
 SONDE_MUST_USE sonde_err capture_read_mode(const char *text, Sonde__V1__CpuMode *mode,
                                            struct sonde_diag *diag);
+/* Reads "auto", "host" or "guest". NULL leaves *source unchanged. */
+SONDE_MUST_USE sonde_err capture_read_source(const char *text, Sonde__V1__Source *source,
+                                             struct sonde_diag *diag);
 /* Reads the number of a saved capture. False if word is not a positive number. */
 bool capture_read_number(const char *word, uint64_t *id);
 

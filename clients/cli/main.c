@@ -13,7 +13,7 @@ static int print_help(FILE *out) {
           "\n"
           "Shows where a running native server spends CPU time, where it waits and what holds its "
           "memory.\n"
-          "TARGET is the name or pid of a process; omit it when only one is attached.\n"
+          "TARGET is the name or pid of any process. Nothing has to be prepared or running.\n"
           "\n",
           out);
     for (size_t i = 0; i < count; i++)
@@ -24,10 +24,10 @@ static int print_help(FILE *out) {
           "`run` exits with the status of the command (125 to 127: Sonde could not run it).\n"
           "\n"
           "examples:\n"
+          "  sonde record 4711 -o flame.svg      record a process for 10 seconds as a flame graph\n"
+          "  sonde live --all                    watch the hottest functions of the whole machine\n"
           "  sonde run -- redis-server           start a server under Sonde and print its page's "
           "URL\n"
-          "  sonde record -d 10 -o flame.svg     record 10 seconds as a flame graph\n"
-          "  sonde live redis-server             watch the hottest functions as they change\n"
           "  sonde doctor                        check this machine and suggest fixes\n",
           out);
     return out == stdout ? 0 : 2;

@@ -2,6 +2,8 @@
 #include "clients/cli/service.h"
 
 #include "api/os/paths.h"
+#include "clients/cli/cli.h"
+#include "clients/cli/run/private_sonded.h"
 #include "clients/cli/run/rundir.h"
 
 #include <errno.h>
@@ -15,7 +17,9 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #define CALL_TIMEOUT_MS 15000
@@ -26,14 +30,34 @@ static const char *socket_path(const char *address) {
     return strncmp(address, "unix:", 5) == 0 ? address + 5 : NULL;
 }
 
-/* Counts the running services of this user, and the machine's own if its socket exists. Without
- * any, root's is found if there is one: the user then learns that it may not be used. */
+enum socket_state { SOCKET_ABSENT, SOCKET_FORBIDDEN, SOCKET_SERVED };
+
+/* A file that a killed sonded left behind is not served. */
+static enum socket_state socket_state(const char *path) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int fd = path && strlen(path) < sizeof address.sun_path
+                 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)
+                 : -1;
+    if (fd < 0)
+        return SOCKET_ABSENT;
+    strcpy(address.sun_path, path);
+    int failed = connect(fd, (struct sockaddr *)&address, sizeof address);
+    enum socket_state state = SOCKET_ABSENT;
+    if (failed == 0 || errno == EAGAIN) /* EAGAIN: its queue is full */
+        state = SOCKET_SERVED;
+    else if (errno == EACCES || errno == EPERM)
+        state = SOCKET_FORBIDDEN;
+    close(fd);
+    return state;
+}
+
+/* Counts the running services that this user may use: of `sonde run`, and the machine's own. */
 static size_t find_running(char found[128]) {
     const char *own = sonde_default_grpc_address();
     size_t running = rundir_find_service(found);
-    if (socket_path(own) && access(socket_path(own), F_OK) == 0 && running++ == 0)
+    if (socket_state(socket_path(own)) == SOCKET_SERVED && running++ == 0)
         snprintf(found, 128, "%s", own);
-    if (running == 0 && (access(socket_path(roots_address), F_OK) == 0 || errno == EACCES)) {
+    if (running == 0 && socket_state(socket_path(roots_address)) == SOCKET_SERVED) {
         snprintf(found, 128, "%s", roots_address);
         running++;
     }
@@ -52,44 +76,92 @@ sonde_err service_address(const struct service_settings *settings, char address[
                 "%zu sonded services are running; choose one, for example with --service %s",
                 running, found);
         chosen = running ? found : sonde_default_grpc_address();
+        /* The user then learns that only another user may use the one that is running. */
+        if (!running && socket_state(socket_path(roots_address)) == SOCKET_FORBIDDEN)
+            chosen = roots_address;
     }
     if (snprintf(address, 512, "%s", chosen) >= 512)
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT, "--service: address too long");
     return SONDE_OK;
 }
 
+static bool is_any_running(const struct service_settings *settings) {
+    char found[128];
+    return settings->address || find_running(found) > 0;
+}
+
 /* Called before the client starts threads, so that they inherit the blocked signals. */
-static int take_signals(void) {
+static int take_signals(sigset_t *before) {
     sigset_t taken;
     sigemptyset(&taken);
     sigaddset(&taken, SIGINT);
     sigaddset(&taken, SIGTERM);
     sigaddset(&taken, SIGHUP);
-    sigprocmask(SIG_BLOCK, &taken, NULL);
+    sigprocmask(SIG_BLOCK, &taken, before);
     return signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static sonde_err start_private(struct service *service, const sigset_t *mask,
+                               struct sonde_diag *diag) {
+    service->private = calloc(1, sizeof *service->private);
+    if (!service->private)
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    sonde_err err = private_service_start(service->private, mask, service->signals, diag);
+    if (!err)
+        snprintf(service->address, sizeof service->address, "%s", service->private->sonded.address);
+    if (err) {
+        free(service->private);
+        service->private = NULL;
+    }
+    return err;
+}
+
+static sonde_err open_service(struct service *service, const struct service_settings *settings,
+                              bool starts, struct sonde_diag *diag) {
+    sigset_t before;
+    *service = (struct service){.signals = -1, .watched = -1};
+    sonde_err err = starts ? SONDE_OK : service_address(settings, service->address, diag);
+    if (err)
+        return err;
+    if (!settings->mask)
+        service->signals = take_signals(&before);
+    if (starts)
+        err = start_private(service, settings->mask ? settings->mask : &before, diag);
+    if (err)
+        return err;
+    struct client_options options = {.address = service->address,
+                                     .token = settings->token,
+                                     .ca_file = starts ? NULL : settings->ca_file,
+                                     .cert_file = starts ? NULL : settings->cert_file,
+                                     .key_file = starts ? NULL : settings->key_file};
+    return client_create(&options, &service->client, diag);
 }
 
 sonde_err service_open(struct service *service, const struct service_settings *settings,
                        struct sonde_diag *diag) {
-    *service = (struct service){.signals = -1};
-    sonde_err err = service_address(settings, service->address, diag);
-    if (err)
-        return err;
-    service->signals = take_signals();
-    struct client_options options = {.address = service->address,
-                                     .token = settings->token,
-                                     .ca_file = settings->ca_file,
-                                     .cert_file = settings->cert_file,
-                                     .key_file = settings->key_file};
-    return client_create(&options, &service->client, diag);
+    return open_service(service, settings, false, diag);
+}
+
+sonde_err service_open_or_start(struct service *service, const struct service_settings *settings,
+                                bool names_process, struct sonde_diag *diag) {
+    bool starts = !is_any_running(settings);
+    *service = (struct service){.signals = -1, .watched = -1};
+    if (starts && !names_process)
+        return sonde_fail(
+            diag, SONDE_INVALID_ARGUMENT,
+            "which process? Name it or give its pid; `sonde targets --all` lists all");
+    return open_service(service, settings, starts, diag);
 }
 
 void service_close(struct service *service) {
     if (service->client)
         client_destroy(service->client);
-    if (service->signals >= 0)
+    if (service->private)
+        private_service_stop(service->private);
+    free(service->private);
+    if (service->signals > 0)
         close(service->signals);
-    *service = (struct service){.signals = -1};
+    *service = (struct service){.signals = -1, .watched = -1};
 }
 
 /* The user who owns the socket, or the directory that hides it. */
@@ -131,7 +203,8 @@ static sonde_err name_address(const struct service *service, sonde_err err,
                       service->address, why[0] ? " (" : "", why, why[0] ? ")" : "");
 }
 
-/* A running call. The client's thread writes it; the main thread reads it after `ended`. */
+/* A running call, and the FinishCapture that ends it. The client's thread writes it; the main
+ * thread reads it after `ended`. */
 struct running_call {
     service_on_message *on_message;
     void (*each_sent)(void *context,
@@ -140,9 +213,10 @@ struct running_call {
     struct client_call *call;
     sonde_err err;
     struct sonde_diag diag;
-    int ended;            /* eventfd */
+    int ended;            /* eventfd: counts the calls that have ended */
     pthread_mutex_t lock; /* of `call`, which is NULL after on_end */
     atomic_bool refused;  /* on_message returned false */
+    bool is_finishing;    /* main thread only */
 };
 
 static bool on_message(void *context, struct client_call *call, const ProtobufCMessage *message) {
@@ -161,6 +235,12 @@ static void on_sent(void *context, struct client_call *call) {
     running->each_sent(running->context, call);
 }
 
+static void count_end(struct running_call *running) {
+    uint64_t one = 1;
+    while (write(running->ended, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
 static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) {
     struct running_call *running = context;
     pthread_mutex_lock(&running->lock);
@@ -169,9 +249,7 @@ static void on_end(void *context, sonde_err err, const struct sonde_diag *diag) 
     running->err = err;
     if (diag)
         running->diag = *diag;
-    uint64_t one = 1;
-    while (write(running->ended, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
+    count_end(running);
 }
 
 static void cancel(struct running_call *running) {
@@ -181,25 +259,78 @@ static void cancel(struct running_call *running) {
     pthread_mutex_unlock(&running->lock);
 }
 
-/* Waits for on_end. The first signal cancels the call; the next one has its usual effect. */
+static bool on_finish_message(void *context, struct client_call *call,
+                              const ProtobufCMessage *message) {
+    (void)context, (void)call, (void)message;
+    return true;
+}
+
+/* Without the service's help the capture can only be cancelled. */
+static void on_finish_end(void *context, sonde_err err, const struct sonde_diag *diag) {
+    struct running_call *running = context;
+    (void)diag;
+    if (err)
+        cancel(running);
+    count_end(running);
+}
+
+void service_finish_capture(struct service *service) {
+    static const struct client_callbacks callbacks = {.on_message = on_finish_message,
+                                                      .on_end = on_finish_end};
+    Sonde__V1__FinishCaptureRequest request = SONDE__V1__FINISH_CAPTURE_REQUEST__INIT;
+    struct running_call *running = service->running;
+    if (!running || running->is_finishing)
+        return;
+    request.key = service->key;
+    running->is_finishing =
+        client_call_start(service->client, &client_finish_capture, &request.base, CALL_TIMEOUT_MS,
+                          NULL, &callbacks, running) != NULL;
+    if (!running->is_finishing)
+        cancel(running);
+}
+
+/* True if the next signal is to have its usual effect. */
+static bool take_signal(struct service *service, struct running_call *running) {
+    struct signalfd_siginfo info;
+    if (read(service->signals, &info, sizeof info) <= 0)
+        return false;
+    bool finishes = service->key[0] && !running->is_finishing;
+    if (finishes)
+        service_finish_capture(service);
+    else
+        cancel(running);
+    return !finishes;
+}
+
+static void unblock_signals(void) {
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* Waits for the end of the call, and of the one that finishes it. */
 static void wait_for_end(struct service *service, struct running_call *running) {
-    struct pollfd waiting[2] = {{running->ended, POLLIN, 0}, {service->signals, POLLIN, 0}};
-    while (!(waiting[0].revents & POLLIN)) {
-        if (poll(waiting, 2, -1) < 0 || !(waiting[1].revents & POLLIN) ||
-            (waiting[0].revents & POLLIN))
+    struct helper *private = service->private ? &service->private->sonded.helper : NULL;
+    struct pollfd waiting[] = {{running->ended, POLLIN, 0},
+                               {service->signals, POLLIN, 0},
+                               {service->watched, POLLIN, 0},
+                               {-1, POLLIN, 0}};
+    eventfd_t ended = 0, count = 0; /* reading it orders on_end's writes before our reads */
+    while (ended < 1u + running->is_finishing) {
+        waiting[3].fd = private ? private->output : -1;
+        if (poll(waiting, COUNT_OF(waiting), -1) < 0)
             continue;
-        waiting[1].fd = -1;
-        waiting[1].revents = 0;
-        struct signalfd_siginfo info;
-        if (read(service->signals, &info, sizeof info) > 0)
-            cancel(running);
-        sigset_t none;
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
+        if ((waiting[0].revents & POLLIN) && eventfd_read(running->ended, &count) == 0)
+            ended += count;
+        if ((waiting[1].revents & POLLIN) && take_signal(service, running)) {
+            waiting[1].fd = -1;
+            unblock_signals();
+        }
+        if (waiting[2].revents & POLLIN)
+            service->on_watched(service->watched_context);
+        if (waiting[3].revents)
+            helper_read(private);
     }
-    eventfd_t count; /* orders on_end's writes before our reads */
-    while (eventfd_read(running->ended, &count) != 0 && errno == EINTR)
-        continue;
 }
 
 static sonde_err perform(struct service *service, const struct client_method *method,
@@ -216,10 +347,12 @@ static sonde_err perform(struct service *service, const struct client_method *me
                                   running->each_sent ? on_sent : NULL, running);
     bool started = running->call != NULL;
     pthread_mutex_unlock(&running->lock);
+    service->running = running;
     if (started)
         wait_for_end(service, running);
     else
         running->err = sonde_fail(&running->diag, SONDE_OUT_OF_MEMORY, "out of memory");
+    service->running = NULL;
     close(running->ended);
     if (running->err == SONDE_CANCELLED && atomic_load(&running->refused))
         return SONDE_OK;

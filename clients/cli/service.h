@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A verb's connection to sonded: finding its address, unary calls, and streams that Ctrl-C cancels
- * in the target, too. Main thread only; the messages of a stream arrive on the client's thread, one
- * at a time, while the main thread waits. */
+ * A verb's connection to sonded: finding its address or starting a private one, unary calls, and
+ * streams that Ctrl-C cancels in the target, too, or ends with a result. Main thread only; the
+ * messages of a stream arrive on the client's thread, one at a time, while the main thread waits.
+ */
 #ifndef SONDE_CLIENTS_CLI_SERVICE_H
 #define SONDE_CLIENTS_CLI_SERVICE_H
 
@@ -11,8 +12,13 @@
 #include "clients/c/client.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
+#include <signal.h>
+
 struct service_settings {
     const char *address, *token, *ca_file, *cert_file, *key_file;
+    /* Not NULL: the caller has blocked the signals and reads them (run/supervise.h); this was the
+     * mask before. */
+    const sigset_t *mask;
 };
 
 /* Option rows for every verb that calls sonded. `at` is the path from the verb's settings to a
@@ -33,7 +39,15 @@ struct service_settings {
 struct service {
     struct client *client;
     char address[512];
-    int signals; /* signalfd for SIGINT, SIGTERM and SIGHUP */
+    int signals;                     /* signalfd for SIGINT, SIGTERM and SIGHUP; -1 = none */
+    struct private_service *private; /* NULL: joined a running one */
+    char key[40];                    /* of the running capture, which a signal ends with its result,
+                                        the next one without; "" = a signal cancels the call */
+    struct running_call *running;
+    /* Called whenever the descriptor is readable while a call runs. */
+    int watched; /* -1 = none */
+    void (*on_watched)(void *context);
+    void *watched_context;
 };
 
 /* The address in the settings, otherwise that of the only running `sonde run`, otherwise that of
@@ -44,7 +58,17 @@ SONDE_MUST_USE sonde_err service_address(const struct service_settings *settings
 SONDE_MUST_USE sonde_err service_open(struct service *service,
                                       const struct service_settings *settings,
                                       struct sonde_diag *diag);
+/* The same, but if no address is set and no sonded is running that this user may use, starts a
+ * private one, which service_close ends. For verbs that can look at processes from outside.
+ * Nothing attaches to a private one: SONDE_INVALID_ARGUMENT if it would be started, but the verb
+ * names no process. */
+SONDE_MUST_USE sonde_err service_open_or_start(struct service *service,
+                                               const struct service_settings *settings,
+                                               bool names_process, struct sonde_diag *diag);
+/* Accepts a zeroed struct. */
 void service_close(struct service *service);
+/* Ends the running capture (`key`) with its result. For on_watched. */
+void service_finish_capture(struct service *service);
 
 /* Makes a unary call. The caller frees *response with protobuf_c_message_free_unpacked. */
 SONDE_MUST_USE sonde_err service_call(struct service *service, const struct client_method *method,

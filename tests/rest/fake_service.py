@@ -13,6 +13,7 @@ decides what happens:
     glibc             the heap cannot be profiled
     full              heap dumps cannot be written and captures cannot be saved
     together          captures only end when twenty of them are running
+    stubborn          captures do not end early
     any other name    everything works; a capture takes a tenth of its duration
 
 A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached. It has a
@@ -110,6 +111,7 @@ class Service:
                       for target in self.targets}
         self.captures = []
         self.finished = set()  # keys
+        self.began = None
         self.dumps = {target.pid: [] for target in self.targets}
 
     def find(self, selector, context):
@@ -118,6 +120,8 @@ class Service:
                 self.token = value
         if selector.name.startswith("error-"):
             self.fail(context, selector.name[len("error-"):])
+        if selector.all:
+            return self.targets[0]
         if not selector.name and not selector.pid:
             if len(self.targets) == 1:
                 return self.targets[0]
@@ -227,7 +231,8 @@ class Service:
             if target.name == "together":
                 self.together.wait(timeout=30)
             end = time.monotonic() + request.duration_ms / 1000 / SPEED
-            while time.monotonic() < end and context.is_active() and (request.key or None) not in self.finished:
+            self.begin()
+            while time.monotonic() < end and context.is_active() and not self.is_finished(target, request):
                 if not request.no_progress:
                     yield self.m.CaptureEvent(progress=self.m.Progress(duration_ms=request.duration_ms))
                 time.sleep(min(0.02, max(0, end - time.monotonic())))
@@ -235,6 +240,8 @@ class Service:
                 what = (f"duration_ms={request.duration_ms} frequency_hz={request.frequency_hz} "
                         f"max_samples={request.max_samples} mode={request.mode} "
                         f"max_overhead={request.max_overhead}")
+                if request.source or request.target.all:
+                    what += f" source={request.source} all={request.target.all}"
                 is_full = request.keep and target.name == "full"
                 saved = self.save(target, request) if request.keep and not is_full else None
                 yield from self.send(target, request.rendering, what, request.duration_ms, saved,
@@ -243,7 +250,18 @@ class Service:
             with self.lock:
                 self.running -= 1
 
+    def begin(self):
+        if self.began:
+            time.sleep(0.2)
+            with open(self.began, "w", encoding="ascii") as file:
+                file.write(f"{time.time():.6f}")
+
+    def is_finished(self, target, request):
+        return target.name != "stubborn" and request.key in self.finished
+
     def FinishCapture(self, request, context):
+        if not request.key:
+            self.fail(context, "NOT_FOUND")
         self.finished.add(request.key)
         return self.m.FinishCaptureResponse()
 
@@ -424,6 +442,12 @@ class Service:
             time.sleep(0.05)
 
     def ListTargets(self, request, context):
+        if request.include_unattached:
+            busy = self.m.Target(name="busy \x1b[2J", pid=11, uid=1000, user="alice", cpu_ns=90 * 10**9, threads=7,
+                                 executable="busy", container="0123456789abcdef", unattached=True)
+            init = self.m.Target(name="init", pid=1, uid=4711, cpu_ns=7200 * 10**9, threads=1, executable="systemd",
+                                 unavailable="belongs to root: sudo sonde ...", unattached=True)
+            return self.m.ListTargetsResponse(targets=[busy, *self.targets, init])
         return self.m.ListTargetsResponse(targets=self.targets)
 
 
@@ -451,9 +475,11 @@ def main():
     parser.add_argument("--grpc", required=True)
     parser.add_argument("--targets", default="redis")
     parser.add_argument("--no-history", action="store_true")
+    parser.add_argument("--began", metavar="FILE", help="captures begin after 0.2 s and write the time to FILE")
     options = parser.parse_args()
     messages, history = load_messages(options.proto)
     service = Service(messages, [name for name in options.targets.split(",") if name])
+    service.began = options.began
     handlers = {}
     for name, (request, streams) in METHODS.items():
         make = grpc.unary_stream_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler

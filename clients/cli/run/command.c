@@ -40,16 +40,29 @@ static int set_environment(const struct command *command) {
     return bad;
 }
 
+static void wait_at(const int barrier[2]) {
+    char byte;
+    close(barrier[1]); /* otherwise the end of the parent would go unnoticed */
+    ssize_t len;
+    do
+        len = read(barrier[0], &byte, 1);
+    while (len < 0 && errno == EINTR);
+    if (len != 1)
+        _exit(125);
+}
+
 static _Noreturn void exec_command(const struct command *command) {
     sigaction(SIGPIPE, &command->pipe_action, NULL);
-    if (set_environment(command) != 0) {
-        dprintf(2, "sonde run: out of memory\n");
+    if (command->barrier)
+        wait_at(command->barrier);
+    if (command->libsonde && set_environment(command) != 0) {
+        dprintf(2, "sonde %s: out of memory\n", command->verb);
         _exit(125);
     }
     sigprocmask(SIG_SETMASK, &command->mask, NULL);
     execvp(command->argv[0], command->argv);
     int os_error = errno;
-    dprintf(2, "sonde run: %s: %s\n", command->argv[0], strerror(os_error));
+    dprintf(2, "sonde %s: %s: %s\n", command->verb, command->argv[0], strerror(os_error));
     _exit(os_error == ENOENT ? 127 : 126);
 }
 

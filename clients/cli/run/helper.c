@@ -104,6 +104,11 @@ bool helper_reap(struct helper *helper, int *status) {
     return true;
 }
 
+const char *helper_last_line(const struct helper *helper) {
+    return helper->line_count ? helper->last_lines[(helper->line_count - 1) % HELPER_LAST_LINES]
+                              : "";
+}
+
 void helper_print_last_lines(const struct helper *helper) {
     size_t count = helper->line_count < HELPER_LAST_LINES ? helper->line_count : HELPER_LAST_LINES;
     for (size_t i = helper->line_count - count; i < helper->line_count; i++)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * A process that `sonde run` starts next to the command: sonded or the gateway. Its stdout and
- * stderr come through one pipe. A "grpc: ADDR" or "http: URL" line means that it is ready; the last
- * lines are kept to be printed if it exits. It leads its own process group, so Ctrl-C reaches only
- * the command, and the kernel terminates it if `sonde run` is killed. Main thread only. */
+ * A process that `sonde` starts next to the command, or for a verb: sonded or the gateway. Its
+ * stdout and stderr come through one pipe. A "grpc: ADDR" or "http: URL" line means that it is
+ * ready; the last lines are kept to be printed if it exits. It leads its own process group, so
+ * Ctrl-C reaches only the command, and the kernel terminates it if `sonde` is killed. Main
+ * thread only. */
 #ifndef SONDE_CLIENTS_CLI_RUN_HELPER_H
 #define SONDE_CLIENTS_CLI_RUN_HELPER_H
 
@@ -47,6 +48,8 @@ SONDE_MUST_USE sonde_err helper_start(struct helper *helper, struct sonde_diag *
 void helper_read(struct helper *helper);
 /* Returns true once after the process has exited; *status is that of waitpid. */
 bool helper_reap(struct helper *helper, int *status);
+/* The last line of its output; "" = none. */
+const char *helper_last_line(const struct helper *helper);
 /* Prints the last lines of its output on stderr. */
 void helper_print_last_lines(const struct helper *helper);
 /* Sends it a signal if it is running. */

@@ -25,8 +25,8 @@
 struct settings {
     struct service_settings service;
     uint64_t frequency, window_ms, windows, span;
-    const char *mode;
-    bool json;
+    const char *mode, *source;
+    bool all, json;
 };
 
 struct live {
@@ -191,14 +191,17 @@ static sonde_err follow(struct live *live, const struct settings *settings, cons
     Sonde__V1__TargetSelector selector;
     struct service service;
     service_select(target, &selector);
+    selector.all = settings->all;
     request.target = &selector;
     request.window_ms = (uint32_t)settings->window_ms;
     request.frequency_hz = (uint32_t)settings->frequency;
     request.max_windows = (uint32_t)settings->windows;
     sonde_err err = capture_read_mode(settings->mode, &request.mode, diag);
+    if (!err)
+        err = capture_read_source(settings->source, &request.source, diag);
     if (err)
         return err;
-    err = service_open(&service, &settings->service, diag);
+    err = service_open_or_start(&service, &settings->service, target || settings->all, diag);
     if (!err)
         err = service_stream(&service, &client_stream_cpu, &request.base, 0, on_window, live, diag);
     service_close(&service);
@@ -259,6 +262,10 @@ static int on_live(int argc, char **argv) {
 static const struct sonde_option table[] = {
     {"frequency", 'F', "HZ", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, frequency), 1,
      10000, "samples per second of CPU time (default 99)"},
+    {"all", 'a', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, all), 0, 0,
+     "the whole machine, all processes of a name, or a process tree"},
+    {"source", 0, "SOURCE", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, source), 0, 0,
+     "auto, host (sample from outside) or guest (libsonde.so)"},
     {"window", 0, "MS", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, window_ms), 50, 60000,
      "refresh interval in milliseconds (default 1000)"},
     {"span", 0, "N", NULL, SONDE_OPTION_NUMBER, offsetof(struct settings, span), 1, LIVE_MAX_SPAN,
@@ -273,9 +280,9 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde live [TARGET] [-F HZ] [--window MS]",
+    .usage = "sonde live PID | NAME | --all [PID | NAME] [-F HZ] [--window MS]",
     .about = "Shows the hottest functions as they change.\n" KEYS,
-    .examples = "  sonde live\n"
+    .examples = "  sonde live --all\n"
                 "  sonde live redis-server -F 999 --window 250\n"
                 "  sonde live -n 5 | cat                     print five tables and exit\n"
                 "  sonde live --json | jq -r .sequence\n",

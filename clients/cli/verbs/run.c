@@ -9,6 +9,7 @@
 #include "clients/cli/run/command.h"
 #include "clients/cli/run/executable.h"
 #include "clients/cli/run/install.h"
+#include "clients/cli/run/private_sonded.h"
 #include "clients/cli/run/rundir.h"
 #include "clients/cli/run/supervise.h"
 #include "clients/cli/verbs/verbs.h"
@@ -20,7 +21,6 @@
 #define OWN_FAILURE    125
 #define CANNOT_RUN     126
 #define NO_COMMAND     127
-#define READY_MS       20000
 #define DEFAULT_LISTEN "127.0.0.1:20180"
 
 struct settings {
@@ -33,25 +33,15 @@ struct run {
     struct settings settings;
     struct rundir dir;
     struct supervisor supervisor;
-    struct helper sonded, gateway;
+    struct private_sonded sonded;
+    struct helper gateway;
     struct command command;
-    char sonded_path[PATH_MAX], gateway_path[PATH_MAX], libsonde_path[PATH_MAX];
-    char preload[PATH_MAX]; /* value for LD_PRELOAD */
-    char guest_socket[108], service_socket[108], service[128];
+    char gateway_path[PATH_MAX], libsonde_path[PATH_MAX];
+    char preload[PATH_MAX];     /* value for LD_PRELOAD */
     char page[HELPER_MAX_LINE]; /* address of the gateway, "HOST:PORT"; "" = not known yet */
 };
 
-/* Prints "grpc: ADDR" for addresses of --grpc; on_gateway_line prints "http: URL". */
-static void on_sonded_line(void *context, const char *line) {
-    struct run *run = context;
-    if (strncmp(line, "grpc: ", 6) != 0)
-        return;
-    if (strcmp(line + 6, run->service) == 0)
-        run->sonded.ready = true;
-    else
-        fprintf(stderr, "%s\n", line);
-}
-
+/* Prints "http: URL". */
 static void on_gateway_line(void *context, const char *line) {
     struct run *run = context;
     if (strncmp(line, "http: http://", 13) != 0 || run->gateway.ready)
@@ -63,22 +53,13 @@ static void on_gateway_line(void *context, const char *line) {
     run->gateway.argv[2] = run->page; /* a restarted gateway uses the same port */
 }
 
-static void prepare_sonded(struct run *run) {
-    struct helper *sonded = &run->sonded;
-    *sonded = (struct helper){.name = "sonded",
-                              .mask = &run->supervisor.mask,
-                              .verbose = run->settings.verbose,
-                              .on_line = on_sonded_line,
-                              .context = run,
-                              .output = -1};
-    rundir_file(&run->dir, "guest.sock", run->guest_socket);
-    rundir_file(&run->dir, "service.sock", run->service_socket);
-    snprintf(run->service, sizeof run->service, "unix:%s", run->service_socket);
-    helper_add(sonded, run->sonded_path);
-    helper_add(sonded, "--socket");
-    helper_add(sonded, run->guest_socket);
-    helper_add(sonded, "--grpc");
-    helper_add(sonded, run->service);
+static sonde_err prepare_sonded(struct run *run, struct sonde_diag *diag) {
+    struct helper *sonded = &run->sonded.helper;
+    sonde_err err = private_sonded_prepare(&run->sonded, &run->dir, "service.sock",
+                                           &run->supervisor.mask, diag);
+    if (err)
+        return err;
+    sonded->verbose = run->settings.verbose;
     for (size_t i = 0; i < run->settings.grpc.count; i++) {
         helper_add(sonded, "--grpc");
         helper_add(sonded, run->settings.grpc.items[i]);
@@ -91,6 +72,7 @@ static void prepare_sonded(struct run *run) {
         helper_add(sonded, "--history");
     if (run->settings.insecure)
         helper_add(sonded, "--insecure");
+    return SONDE_OK;
 }
 
 static void prepare_gateway(struct run *run) {
@@ -105,13 +87,13 @@ static void prepare_gateway(struct run *run) {
     helper_add(gateway, "--listen");
     helper_add(gateway, run->settings.http ? run->settings.http : DEFAULT_LISTEN);
     helper_add(gateway, "--service");
-    helper_add(gateway, run->service);
+    helper_add(gateway, run->sonded.address);
     if (run->settings.insecure)
         helper_add(gateway, "--insecure");
 }
 
 static sonde_err wait_until_ready(struct run *run, struct helper *helper, struct sonde_diag *diag) {
-    uint64_t until = helper_now_ms() + READY_MS;
+    uint64_t until = helper_now_ms() + PRIVATE_SONDED_READY_MS;
     while (!helper->ready && helper->pid && !run->supervisor.stopped_by && helper_now_ms() < until)
         supervisor_step(&run->supervisor, (int)(until - helper_now_ms()));
     if (helper->ready)
@@ -137,21 +119,20 @@ static sonde_err start_gateway(struct run *run, struct sonde_diag *diag) {
 }
 
 static sonde_err start_service(struct run *run, struct sonde_diag *diag) {
-    sonde_err err = install_find(INSTALLED_SONDED, run->sonded_path, diag);
-    if (!err)
-        err = install_find(INSTALLED_GATEWAY, run->gateway_path, diag);
+    sonde_err err = install_find(INSTALLED_GATEWAY, run->gateway_path, diag);
     if (!err)
         err = rundir_create(&run->dir, diag);
+    if (!err)
+        err = prepare_sonded(run, diag);
     if (err)
         return err;
-    prepare_sonded(run);
     prepare_gateway(run);
-    run->supervisor.helpers[0] = &run->sonded;
+    run->supervisor.helpers[0] = &run->sonded.helper;
     run->supervisor.helpers[1] = &run->gateway;
     run->supervisor.helper_count = 2;
-    err = start_helper(run, &run->sonded, diag);
+    err = start_helper(run, &run->sonded.helper, diag);
     if (err) {
-        helper_print_last_lines(&run->sonded);
+        helper_print_last_lines(&run->sonded.helper);
         return err;
     }
     err = start_gateway(run, diag);
@@ -166,13 +147,14 @@ static const char *base_of(const char *path) {
 }
 
 static int run_command(struct run *run, char **argv) {
+    run->command.verb = verb_run.name;
     run->command.argv = argv;
     install_preload_path(run->libsonde_path, run->preload);
     run->command.libsonde = run->preload;
     run->command.name = run->settings.name;
     run->command.first_name = base_of(argv[0]);
     run->command.heap = run->settings.heap;
-    run->command.socket = run->settings.socket ? run->settings.socket : run->guest_socket;
+    run->command.socket = run->settings.socket ? run->settings.socket : run->sonded.guest_socket;
     run->command.mask = run->supervisor.mask;
     run->command.pipe_action = run->supervisor.pipe_action;
     run->supervisor.command = command_start(&run->command);

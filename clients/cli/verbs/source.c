@@ -137,7 +137,8 @@ static sonde_err draw_target(const char *target, const struct source_settings *s
                              enum sonde_format format, struct output *output,
                              struct capture_result *result, struct sonde_diag *diag) {
     struct service service;
-    sonde_err err = service_open(&service, &settings->service, diag);
+    sonde_err err =
+        service_open_or_start(&service, &settings->service, target || settings->capture.all, diag);
     if (!err)
         err = capture_run(&service, target, &settings->capture, format, output, result, diag);
     service_close(&service);

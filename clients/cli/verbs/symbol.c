@@ -132,7 +132,10 @@ static int perform(const struct symbol_settings *settings, symbol_action *action
                    const char *target, const struct addresses *addresses) {
     struct service service;
     struct sonde_diag diag = {0};
-    sonde_err err = service_open(&service, &settings->service, &diag);
+    sonde_err err =
+        action || settings->build_id
+            ? service_open(&service, &settings->service, &diag)
+            : service_open_or_start(&service, &settings->service, target != NULL, &diag);
     if (!err)
         err = action ? action(&service, settings, &diag)
                      : ask(&service, settings, target, addresses, &diag);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/json.h"
 #include "clients/cli/service.h"
+#include "clients/cli/verbs/targets_all.h"
 #include "clients/cli/verbs/verbs.h"
 
 #include <inttypes.h>
@@ -9,7 +10,7 @@
 
 struct settings {
     struct service_settings service;
-    bool json, watch;
+    bool json, watch, all;
 };
 
 /* Writes the time since a wall-clock time: "42 s", "3 min", "5 h", "12 d". */
@@ -39,21 +40,30 @@ static void print_target(const Sonde__V1__Target *target) {
     putchar('\n');
 }
 
-static sonde_err list(struct service *service, bool json, struct sonde_diag *diag) {
+static void print_attached(const Sonde__V1__ListTargetsResponse *response) {
+    if (response->n_targets == 0)
+        puts("no targets attached; `sonde targets --all` lists all processes");
+    else
+        printf(ROW "NAME\n", "PID", "UP", "ATTACHED", "CLOCK", "CAPTURES");
+    for (size_t i = 0; i < response->n_targets; i++)
+        print_target(response->targets[i]);
+}
+
+static sonde_err list(struct service *service, const struct settings *settings,
+                      struct sonde_diag *diag) {
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
     ProtobufCMessage *answer;
+    request.include_unattached = settings->all;
     sonde_err err = service_call(service, &client_list_targets, &request.base, &answer, diag);
     if (err)
         return err;
     const Sonde__V1__ListTargetsResponse *response = (const Sonde__V1__ListTargetsResponse *)answer;
-    if (json)
+    if (settings->json)
         json_print(answer);
-    else if (response->n_targets == 0)
-        puts("no targets attached; start one with `sonde run -- COMMAND`");
+    else if (settings->all)
+        targets_print_all(response);
     else
-        printf(ROW "NAME\n", "PID", "UP", "ATTACHED", "CLOCK", "CAPTURES");
-    for (size_t i = 0; !json && i < response->n_targets; i++)
-        print_target(response->targets[i]);
+        print_attached(response);
     protobuf_c_message_free_unpacked(answer, NULL);
     return SONDE_OK;
 }
@@ -87,15 +97,20 @@ static int on_targets(int argc, char **argv) {
         return status;
     if (argc > 1)
         return cli_usage(&verb_targets, "unexpected argument \"%s\"", argv[1]);
-    sonde_err err = service_open(&service, &settings.service, &diag);
+    if (settings.all && settings.watch)
+        return cli_usage(&verb_targets, "--watch reports only what attaches and detaches");
+    sonde_err err = settings.all ? service_open_or_start(&service, &settings.service, true, &diag)
+                                 : service_open(&service, &settings.service, &diag);
     if (!err)
         err = settings.watch ? watch(&service, settings.json, &diag)
-                             : list(&service, settings.json, &diag);
+                             : list(&service, &settings, &diag);
     service_close(&service);
     return err ? cli_fail(&verb_targets, err, &diag) : 0;
 }
 
 static const struct sonde_option table[] = {
+    {"all", 'a', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, all), 0, 0,
+     "list all processes, the most CPU time first"},
     {"watch", 'w', NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, watch), 0, 0,
      "keep running and print targets as they attach and detach"},
     {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
@@ -104,9 +119,9 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde targets [--watch] [--json]",
-    .about = "Lists the processes attached to sonded.",
-    .examples = "  sonde targets\n"
+    .usage = "sonde targets [--all] [--watch] [--json]",
+    .about = "Lists the processes attached to sonded, or all processes.",
+    .examples = "  sonde targets --all\n"
                 "  sonde targets --watch\n"
                 "  sonde targets --json | jq -r '.targets[].pid'\n"
                 "  sonde targets --service 10.0.0.7:20179\n",
@@ -114,4 +129,5 @@ static const struct sonde_options options = {
     .count = COUNT_OF(table),
 };
 
-const struct verb verb_targets = {"targets", "list attached processes", on_targets, &options};
+const struct verb verb_targets = {"targets", "list attached processes, or all", on_targets,
+                                  &options};

@@ -40,7 +40,7 @@ static int on_threads(int argc, char **argv) {
         return status;
     if (argc > 2)
         return cli_usage(&verb_threads, "unexpected argument \"%s\"", argv[2]);
-    sonde_err err = service_open(&service, &settings.service, &diag);
+    sonde_err err = service_open_or_start(&service, &settings.service, argc > 1, &diag);
     if (!err)
         err = print(&service, argc > 1 ? argv[1] : "", &settings, &diag);
     service_close(&service);

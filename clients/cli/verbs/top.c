@@ -18,11 +18,11 @@ static const struct sonde_option table[] = {
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde top [TARGET | FILE.pb.gz] [-d SECONDS] [-F HZ]",
-    .about = "Prints the hottest functions of a target or of a profile file.",
-    .examples = "  sonde top\n"
+    .usage = "sonde top PID | NAME | --all [PID | NAME] | FILE.pb.gz [-d SECONDS] [-F HZ]",
+    .about = "Prints the hottest functions of a process, of several, or of a profile file.",
+    .examples = "  sonde top 4711 -F 999\n"
                 "  sonde top redis-server -d 5\n"
-                "  sonde top 4711 -F 999\n"
+                "  sonde top --all -d 5\n"
                 "  sonde top profile.pb.gz\n",
     .table = table,
     .count = COUNT_OF(table),
