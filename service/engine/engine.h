@@ -19,7 +19,7 @@
 
 #define ENGINE_CAPTURES_PER_TARGET 64
 #define ENGINE_MAX_ADDRESSES       65536
-#define ENGINE_DROP_CAUSES         8
+#define ENGINE_DROP_CAUSES         12
 #define ENGINE_LABELS_BYTES        1024 /* of SONDE_LABELS */
 
 struct engine;

@@ -47,6 +47,8 @@
 #define ENGINE_SUBMIT_LIMIT    1024u
 #define ENGINE_MAX_COMMAND     65536u
 
+struct host; /* host/stream.h */
+struct sampler;
 struct target;
 struct unwind_cache;
 
@@ -70,6 +72,7 @@ enum drop_cause { /* the first RING_DROP_COUNT are the guest's */
                   DROP_CORRUPT = RING_DROP_COUNT,
                   DROP_STACKS_FULL,
                   DROP_UNREAD,
+                  DROP_PROCESSES,
                   DROP_CAUSES
 };
 _Static_assert(DROP_CAUSES <= ENGINE_DROP_CAUSES, "engine.h has room for every cause");
@@ -79,6 +82,8 @@ struct engine {
     char *socket_path, *data_dir;
     struct symbol_store *symbols;
     struct unwind_cache *unwind;
+    struct host *host; /* sampling from outside */
+    struct sampler *sampler;
     struct pool *builders, *reporters;
     int epoll_fd, event_fd, timer_fd, listen_fd, lock_fd;
     pthread_t thread;

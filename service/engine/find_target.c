@@ -223,6 +223,7 @@ const char *drop_cause_name(int cause) {
         [DROP_CORRUPT] = "corrupt",
         [DROP_STACKS_FULL] = "stack_table_full",
         [DROP_UNREAD] = "unread",
+        [DROP_PROCESSES] = "too_many_processes",
     };
     return names[cause];
 }

@@ -4,6 +4,7 @@
  * any target, and is off when there is none, so an idle engine is never woken. Targets are freed
  * only at the end of a round, because a later event of the same round may refer to them. */
 #include "service/engine/capture/cpu_capture.h"
+#include "service/engine/host/host.h"
 
 #include <string.h>
 #include <sys/epoll.h>
@@ -116,6 +117,8 @@ static void on_event(struct engine *engine, const struct epoll_event *event) {
         engine->timer_ns = 0;
     } else if (event->data.ptr == &engine->listen_fd) {
         link_accept(engine);
+    } else if (event->data.ptr == &engine->host) {
+        host_on_readable(engine);
     } else {
         struct target *target = event->data.ptr;
         if (event->events & EPOLLOUT)

@@ -136,6 +136,8 @@ void target_tick(struct target *target, uint64_t now_ns) {
         wake_ns = earlier(wake_ns, target->next_drain_ns);
     if (target->clock == CLOCK_STARTING || target->clock == CLOCK_STOPPING)
         wake_ns = earlier(wake_ns, target->clock_deadline_ns);
+    if (target->clock != CLOCK_IDLE && target->source->tick)
+        wake_ns = earlier(wake_ns, target->source->tick(target, now_ns));
     /* This tick may itself have called target_wake_now, for example when the clock changed. */
     target->wake_ns = earlier(target->wake_ns, wake_ns);
 }

@@ -9,6 +9,8 @@
 #include "service/engine/engine_state.h"
 #include "service/process/process_identity.h"
 
+#include <elf.h>
+
 enum clock_state {
     CLOCK_IDLE = 0,
     CLOCK_STARTING, /* the source was asked and has not answered */
@@ -101,6 +103,12 @@ struct source_ops {
     bool (*is_busy)(const struct target *target);
     /* Adds to totals.target_cpu_ns what the target has used since the last call. */
     void (*read_cpu)(struct target *target);
+    /* How long the last records are awaited after a stop or a flush. */
+    uint64_t last_wait_ns;
+    /* The records of the last moment arrive late, so that a capture which ends waits for them. */
+    bool is_late;
+    /* The clock is idle. NULL = the source need not know. */
+    void (*stopped)(struct target *target);
     /* Deadlines of its own, while the clock is not idle; returns the next one, 0 = none. NULL =
      * never. */
     uint64_t (*tick)(struct target *target, uint64_t now_ns);
@@ -153,8 +161,9 @@ struct target {
     struct cpu_capture *captures;  /* those that have not ended */
     struct heap *heap;             /* NULL until the first request */
     struct allocs_window *windows; /* allocation windows that have not ended */
-    uint32_t sampler_requests;     /* number of the last request for their sampler */
-    uint64_t wake_ns;              /* when to call target_tick; 0 = no need */
+    uint32_t ignored_mappings; /* host target: of one process at most, beyond SPACE_MAX_MAPPINGS */
+    uint32_t sampler_requests; /* number of the last request for their sampler */
+    uint64_t wake_ns;          /* when to call target_tick; 0 = no need */
 };
 
 /* Has target_tick called before the engine thread waits again. Any time in the past does that; 0 is
@@ -235,6 +244,8 @@ void tables_open_mapping(struct engine *engine, const struct process_identity *p
  * closes *memfd. SONDE_NOT_AVAILABLE: the module has no unwind information. */
 SONDE_MUST_USE sonde_err tables_get(struct engine *engine, const struct symbol_module *module,
                                     int *memfd, size_t *bytes);
+/* The size of the vdso, which starts with this header. */
+size_t tables_vdso_bytes(const Elf64_Ehdr *header);
 
 /* rings.c: the guest's rings. */
 SONDE_MUST_USE sonde_err guest_rings_map(struct target *target, int fd, struct sonde_diag *diag);

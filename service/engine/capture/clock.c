@@ -3,7 +3,7 @@
  * The tick stream that all captures of a target share: as fast as the fastest capture wants, and
  * running while there is one. The target's source is asked for periods, and answers when its clocks
  * run: a guest is sent CpuConfig and answers with CpuState. After a stop, the answer is awaited for
- * up to ENGINE_STOP_NS, so that the last records count. Captures that arrive meanwhile wait for the
+ * a moment, so that the last records count. Captures that arrive meanwhile wait for the
  * next start. */
 #include "service/engine/capture/cpu_capture.h"
 
@@ -82,7 +82,7 @@ static void start(struct target *target, const struct wanted *wanted) {
 static void stop(struct target *target) {
     send_config(target, 0, 0);
     target->clock = CLOCK_STOPPING;
-    target->clock_deadline_ns = now_monotonic_ns() + ENGINE_STOP_NS;
+    target->clock_deadline_ns = now_monotonic_ns() + target->source->last_wait_ns;
 }
 
 void clock_request_flush(struct target *target) {
@@ -124,6 +124,8 @@ void clock_stopped(struct target *target) {
     }
     stacks_release(target->stacks);
     target->stacks = NULL;
+    if (target->source->stopped)
+        target->source->stopped(target);
     clock_adjust(target);
 }
 

@@ -157,7 +157,7 @@ void cpu_capture_note_rate(struct cpu_capture *capture, uint64_t now_ns) {
 static void await_flush(struct cpu_capture *capture, uint64_t now_ns) {
     clock_request_flush(capture->base.target);
     capture->flush_sequence = capture->base.target->sequence;
-    capture->flush_deadline_ns = now_ns + ENGINE_STOP_NS;
+    capture->flush_deadline_ns = now_ns + capture->base.target->source->last_wait_ns;
 }
 
 /* Stops using the tick stream. If no other capture uses it, the guest stops its clock, and this
@@ -177,10 +177,12 @@ void cpu_capture_close(struct cpu_capture *capture) {
     target->source->drain_all(target, now_ns);
     cpu_capture_note_rate(capture, now_ns);
     capture->state = CAPTURE_CLOSING;
+    capture->closed_ns = now_ns;
     clock_adjust(target);
     if (target->clock == CLOCK_STOPPING)
         return;
-    if (capture->spec.mode != ENGINE_CPU && target->clock == CLOCK_RUNNING)
+    bool has_more = capture->spec.mode != ENGINE_CPU || target->source->is_late;
+    if (has_more && target->clock == CLOCK_RUNNING)
         await_flush(capture, now_ns);
     else
         cpu_capture_conclude(capture);

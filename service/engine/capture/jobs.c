@@ -196,7 +196,7 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     memcpy(report->cut_stacks, window->cut_stacks, sizeof report->cut_stacks);
     report->forgotten = window->forgotten;
     const struct generation *newest = capture->base.target->space.generations[0];
-    report->ignored_mappings = newest ? newest->ignored : 0;
+    report->ignored_mappings = newest ? newest->ignored : capture->base.target->ignored_mappings;
     report->no_symbols = capture->spec.no_symbols;
     report->frequency_hz = capture->spec.frequency_hz;
     report->pid = info->pid;

@@ -46,10 +46,12 @@ static uint64_t weight_for(const struct cpu_capture *capture, const struct spent
         return 0;
     if (time->end_ns == 0)
         return time->ns;
-    if (time->end_ns <= capture->start_ns)
-        return 0;
-    uint64_t most = time->end_ns - capture->start_ns;
-    return time->ns < most ? time->ns : most;
+    uint64_t end_ns = time->end_ns, begin_ns = end_ns > time->ns ? end_ns - time->ns : 0;
+    if (capture->closed_ns && end_ns > capture->closed_ns)
+        end_ns = capture->closed_ns;
+    if (begin_ns < capture->start_ns)
+        begin_ns = capture->start_ns;
+    return end_ns > begin_ns ? end_ns - begin_ns : 0;
 }
 
 /* Sets `pending` of each capture to the number of samples that the time stands for; false when

@@ -209,4 +209,5 @@ const struct source_ops guest_source = {
     .drain_all = guest_rings_drain_all,
     .is_busy = is_busy,
     .read_cpu = read_cpu,
+    .last_wait_ns = ENGINE_STOP_NS,
 };

@@ -13,7 +13,6 @@
 #include "service/symbol/locate/proc_maps.h"
 #include "service/unwind/table/table_cache.h"
 
-#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
@@ -44,7 +43,7 @@ void tables_open_mapping(struct engine *engine, const struct process_identity *p
 }
 
 /* The vdso is the same in every process, so ours is used. Its section headers are at its end. */
-static size_t vdso_bytes(const Elf64_Ehdr *header) {
+size_t tables_vdso_bytes(const Elf64_Ehdr *header) {
     size_t bytes = header->e_shoff + (size_t)header->e_shnum * header->e_shentsize;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     return (bytes + page - 1) / page * page;
@@ -59,7 +58,7 @@ sonde_err tables_get(struct engine *engine, const struct symbol_module *module, 
         if (!header)
             return SONDE_NOT_AVAILABLE;
         return unwind_cache_get_memory(engine->unwind, identity[0] ? identity : "vdso", header,
-                                       vdso_bytes(header), &diag, memfd, bytes);
+                                       tables_vdso_bytes(header), &diag, memfd, bytes);
     }
     int fd = symbol_module_fd(module);
     if (fd < 0 || !identity[0])

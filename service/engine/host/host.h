@@ -36,6 +36,10 @@ struct host_target {
     bool has_owner;             /* this sonded, or the caller, may not look at others */
     struct host_stream *stream; /* while the clock runs */
     struct target *next;        /* in the stream */
+    uint32_t answered;          /* the last request of the clock that was answered */
+    uint64_t asked_ns;          /* when the clock asked last */
+    bool is_out_of_memory;      /* its clock cannot start */
+    bool is_over;               /* the process has ended, or runs another program */
     uint64_t idle_since_ns;     /* no capture and no session's result; freed after HOST_IDLE_NS */
 };
 
@@ -52,9 +56,15 @@ SONDE_MUST_USE sonde_err host_find_target(struct engine *engine,
                                           const struct engine_selector *selector,
                                           struct target **target, struct sonde_diag *diag);
 
-/* Whether a process belongs to a target. `parent` is the pid that forked it, as far as
- * the stream knows; 0 = unknown. */
-bool host_has_member(const struct host_target *host, const struct process_identity *process,
-                     const char *name);
+/* members.c: whether a process belongs to a target. Engine thread only; may read /proc once per
+ * process. */
+struct host_process;
+bool host_has_member(const struct target *target, struct host_process *process);
+
+/* host.c: sampling from outside, as a part of the engine. */
+SONDE_MUST_USE sonde_err host_create(struct engine *engine, struct sonde_diag *diag);
+void host_destroy(struct engine *engine);
+/* A ring is half full. */
+void host_on_readable(struct engine *engine);
 
 #endif

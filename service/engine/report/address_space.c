@@ -38,6 +38,8 @@ void mapping_release(struct mapping *mapping) {
     if (!mapping || atomic_fetch_sub_explicit(&mapping->refs, 1, memory_order_acq_rel) != 1)
         return;
     symbol_module_release(mapping->module);
+    if (mapping->view)
+        unwind_views_release(mapping->views, mapping->view);
     free(mapping);
 }
 
@@ -64,7 +66,7 @@ struct symbol_mapping mapping_as_symbol(const struct mapping *mapping) {
     };
 }
 
-static bool is_same(const struct mapping *a, const struct mapping *b) {
+bool mapping_is_same(const struct mapping *a, const struct mapping *b) {
     return a->start == b->start && a->end == b->end && a->offset == b->offset &&
            a->inode == b->inode && a->device_major == b->device_major &&
            a->device_minor == b->device_minor && strcmp(a->path, b->path) == 0;
@@ -125,7 +127,7 @@ void generation_sort(struct generation *generation, const struct generation *pre
             continue;
         }
         struct mapping *old = previous ? generation_find(previous, mapping->start) : NULL;
-        if (old && is_same(old, mapping)) {
+        if (old && mapping_is_same(old, mapping)) {
             mapping_release(mapping);
             mapping = mapping_retain(old);
         } else {

@@ -12,6 +12,7 @@
 
 #include "api/error.h"
 #include "service/symbol/symbol.h"
+#include "service/unwind/table/table_view.h"
 
 #include <stdatomic.h>
 
@@ -34,7 +35,11 @@ struct mapping {
     _Atomic(struct symbol_module *) module;
     uint64_t bias;
     bool has_bias;
-    _Atomic bool has_names; /* the module's symbol table is loaded, or there is none */
+    /* Its unwind table in this process, for copied stacks; NULL = none. Written by the same worker;
+     * other threads read it when is_opened is set. */
+    const struct unwind_view *view;
+    struct unwind_views *views; /* what it is released to */
+    _Atomic bool has_names;     /* the module's symbol table is loaded, or there is none */
 
     /* Engine thread only. */
     bool is_opening;        /* a worker is opening the file */
@@ -51,6 +56,8 @@ struct mapping *mapping_create(const struct symbol_mapping *from);
 struct mapping *mapping_create_kernel(void);
 struct mapping *mapping_retain(struct mapping *mapping);
 void mapping_release(struct mapping *mapping);
+/* Whether both are the same part of the same file at the same address. */
+bool mapping_is_same(const struct mapping *a, const struct mapping *b);
 /* Before a worker has opened the mapping: NULL and SYMBOL_MODULE_NONE. */
 struct symbol_module *mapping_module(const struct mapping *mapping);
 enum symbol_module_kind mapping_kind(const struct mapping *mapping);

@@ -30,6 +30,8 @@ static void add_cuts(const struct report_input *input, struct sonde_buf *text) {
         [STACK_END_RULE] = "complex rule",
         [STACK_END_BAD_STACK] = "bad stack",
         [STACK_END_SHORT] = "stack copy too short",
+        [STACK_END_GONE] = "process ended",
+        [STACK_END_NO_TABLE_YET] = "unwind table not loaded yet",
     };
     bool is_first = true;
     sonde_buf_puts(text, "cut stacks: ");

@@ -4,13 +4,21 @@
 #include <string.h>
 
 static const char *const note_texts[STACK_NOTE_COUNT] = {
-    [STACK_NOTE_TRUNCATED] = "[truncated]",      [STACK_NOTE_NO_TABLE] = "[no unwind table]",
-    [STACK_NOTE_RULE] = "[complex unwind rule]", [STACK_NOTE_BAD_STACK] = "[bad stack]",
-    [STACK_NOTE_EMPTY] = "[no stack]",           [STACK_NOTE_BLOCKED] = "[blocked signals]",
-    [STACK_NOTE_NO_CLOCK] = "[no clock]",        [STACK_NOTE_SHORT] = "[short-lived thread]",
-    [STACK_NOTE_ASLEEP] = "[blocked, not seen]", [STACK_NOTE_WAITING] = "[waiting for a CPU]",
-    [STACK_NOTE_KERNEL] = "[in the kernel]",     [STACK_NOTE_COPY_SHORT] = "[stack copy too short]",
+    [STACK_NOTE_TRUNCATED] = "[truncated]",
+    [STACK_NOTE_NO_TABLE] = "[no unwind table]",
+    [STACK_NOTE_RULE] = "[complex unwind rule]",
+    [STACK_NOTE_BAD_STACK] = "[bad stack]",
+    [STACK_NOTE_EMPTY] = "[no stack]",
+    [STACK_NOTE_BLOCKED] = "[blocked signals]",
+    [STACK_NOTE_NO_CLOCK] = "[no clock]",
+    [STACK_NOTE_SHORT] = "[short-lived thread]",
+    [STACK_NOTE_ASLEEP] = "[blocked, not seen]",
+    [STACK_NOTE_WAITING] = "[waiting for a CPU]",
+    [STACK_NOTE_KERNEL] = "[in the kernel]",
+    [STACK_NOTE_COPY_SHORT] = "[stack copy too short]",
     [STACK_NOTE_32BIT] = "[32-bit program]",
+    [STACK_NOTE_GONE] = "[process ended]",
+    [STACK_NOTE_NO_TABLE_YET] = "[unwind table not loaded yet]",
 };
 
 const char *stack_note_text(uint64_t note) {
@@ -35,6 +43,8 @@ int stack_end_note(enum stack_end end) {
         [STACK_END_RULE] = STACK_NOTE_RULE,
         [STACK_END_BAD_STACK] = STACK_NOTE_BAD_STACK,
         [STACK_END_SHORT] = STACK_NOTE_COPY_SHORT,
+        [STACK_END_GONE] = STACK_NOTE_GONE,
+        [STACK_END_NO_TABLE_YET] = STACK_NOTE_NO_TABLE_YET,
     };
     return notes[end];
 }
@@ -59,6 +69,7 @@ struct stacks *stacks_create(uint32_t node_limit) {
     hash_index_init(&stacks->node_index);
     hash_index_init(&stacks->thread_index);
     hash_index_init(&stacks->process_index);
+    hash_index_init(&stacks->mapping_index);
     if (node_limit == 0 || node_limit > STACKS_MAX_NODES)
         node_limit = STACKS_MAX_NODES;
     bool ok = add_zeroth(&stacks->nodes, sizeof(struct stack_node), node_limit) &&
@@ -92,6 +103,7 @@ void stacks_release(struct stacks *stacks) {
     hash_index_finish(&stacks->node_index);
     hash_index_finish(&stacks->thread_index);
     hash_index_finish(&stacks->process_index);
+    hash_index_finish(&stacks->mapping_index);
     free(stacks);
 }
 
@@ -159,11 +171,21 @@ uint32_t stacks_add_process(struct stacks *stacks, const char *text) {
 uint32_t stacks_add_mapping(struct stacks *stacks, struct mapping *mapping) {
     if (mapping->stacks_serial == stacks->serial)
         return mapping->stacks_id;
-    uint32_t id;
-    struct mapping **slot = stable_vector_add(&stacks->mappings, &id);
-    if (!slot)
-        return STACKS_FULL;
-    *slot = mapping_retain(mapping);
+    /* The stacks of several targets may take turns with a mapping. */
+    struct hash_index *index = &stacks->mapping_index;
+    uint32_t hash = hash_index_words(index, (uintptr_t)mapping, 0), id;
+    struct hash_probe probe = hash_probe(hash);
+    while ((id = hash_index_next(index, &probe)) != HASH_INDEX_NONE &&
+           stacks_mapping(stacks, id) != mapping)
+        continue;
+    if (id == HASH_INDEX_NONE) {
+        struct mapping **slot = stable_vector_add(&stacks->mappings, &id);
+        if (!slot)
+            return STACKS_FULL;
+        *slot = mapping_retain(mapping);
+        if (!hash_index_add(index, hash, id))
+            return STACKS_FULL;
+    }
     mapping->stacks_serial = stacks->serial;
     mapping->stacks_id = id;
     return id;

@@ -41,6 +41,8 @@ enum stack_note {
     STACK_NOTE_KERNEL,
     STACK_NOTE_COPY_SHORT,
     STACK_NOTE_32BIT,
+    STACK_NOTE_GONE,
+    STACK_NOTE_NO_TABLE_YET,
     STACK_NOTE_COUNT
 };
 const char *stack_note_text(uint64_t note);
@@ -55,6 +57,8 @@ enum stack_end {
     STACK_END_RULE = RING_END_RULE,
     STACK_END_BAD_STACK = RING_END_BAD_STACK,
     STACK_END_SHORT = RING_END_COUNT, /* the kernel copied too little of the stack */
+    STACK_END_GONE,                   /* the process had ended before its mappings were read */
+    STACK_END_NO_TABLE_YET,           /* its tables were not loaded in time */
     STACK_ENDS
 };
 /* The note that stands for the missing frames; -1 = none is missing. */
@@ -84,7 +88,7 @@ struct stacks {
     _Atomic uint32_t refs;
     uint32_t serial;
     struct stable_vector nodes, threads, mappings, labels, processes; /* item 0 means "none" */
-    struct hash_index node_index, thread_index, process_index;
+    struct hash_index node_index, thread_index, process_index, mapping_index;
     uint16_t label_of[STACKS_MAX_LABELS]; /* the guest's label id -> number, 0 = none */
 };
 

@@ -48,6 +48,20 @@ void thread_names_learn(struct thread_names *names, const struct ring_thread *th
     memcpy(slot->name, thread->name, sizeof thread->name);
 }
 
+const char *thread_names_get(struct thread_names *names, uint32_t tid) {
+    struct name_slot *slot = tid ? slot_of(names, tid) : NULL;
+    if (!slot || slot->tid != tid)
+        return NULL;
+    slot->used_at = ++names->uses;
+    return slot->name;
+}
+
+void thread_names_forget(struct thread_names *names, uint32_t tid) {
+    struct name_slot *slot = tid ? slot_of(names, tid) : NULL;
+    if (slot && slot->tid == tid)
+        *slot = (struct name_slot){0};
+}
+
 uint32_t thread_names_number(struct thread_names *names, struct stacks *stacks, uint32_t tid) {
     struct name_slot *slot = tid ? slot_of(names, tid) : NULL;
     if (!slot || slot->tid != tid)

@@ -29,6 +29,10 @@ struct thread_names {
 void thread_names_finish(struct thread_names *names);
 /* Stores what a THREAD record says. The profile replaces bytes that are not valid UTF-8. */
 void thread_names_learn(struct thread_names *names, const struct ring_thread *thread);
+/* The name of a thread, "" if it has none; NULL = nothing is known. Valid until the next call. */
+const char *thread_names_get(struct thread_names *names, uint32_t tid);
+/* The thread has ended; another one may get its tid. */
+void thread_names_forget(struct thread_names *names, uint32_t tid);
 /* The number of the thread, or of the label, in `stacks`; STACKS_FULL when there is no room. */
 uint32_t thread_names_number(struct thread_names *names, struct stacks *stacks, uint32_t tid);
 uint32_t thread_names_label(struct thread_names *names, struct stacks *stacks, uint32_t label);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The kernel as a source of samples: what clock.c asks of a host target is passed on to its
+ * stream. */
+#include "service/engine/host/stream.h"
+
+#include <stdio.h>
+#include <time.h>
+
+static void set_periods(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
+    struct host_target *host = target->host;
+    host->asked_ns = now_monotonic_ns();
+    if (host->stream)
+        stream_set_period(host->stream);
+    else if (period_ns && !stream_join(target))
+        host->is_out_of_memory = true;
+    target_wake_now(target);
+}
+
+static bool drain(struct target *target, uint64_t now_ns, uint64_t budget) {
+    struct host_stream *stream = target->host->stream;
+    if (!stream)
+        return false;
+    /* Targets that share a stream drain it in turn. */
+    if (!stream->has_more && now_ns < stream->drained_ns + ENGINE_DRAIN_NS / 2 &&
+        !stream->park.has_news)
+        return false;
+    return stream_drain(stream, now_ns - HOST_LATE_NS, target->engine->turn_ns);
+}
+
+static void drain_all(struct target *target, uint64_t now_ns) {
+    if (target->host->stream)
+        (void)stream_drain(target->host->stream, now_ns, target->engine->last_ns);
+}
+
+static bool is_busy(const struct target *target) {
+    return target->host->stream && target->host->stream->is_busy;
+}
+
+/* Of several processes, the sum is not known. */
+static void read_cpu(struct target *target) {
+    clockid_t id;
+    struct timespec used;
+    if (target->host->members != HOST_ONE || target->host->is_over ||
+        clock_getcpuclockid(target->link.process.pid, &id) != 0 || clock_gettime(id, &used) != 0)
+        return;
+    uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+    if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)
+        target->totals.target_cpu_ns += now_ns - target->cpu_seen_ns;
+    target->cpu_seen_ns = now_ns;
+}
+
+static void answer(struct target *target, bool is_running) {
+    const struct host *host = target->engine->host;
+    char note[192] = "";
+    if (!target->host->stream->is_all)
+        snprintf(note, sizeof note, "time in the kernel has no stacks: %s", host->all_refused);
+    struct clock_answer answer = {
+        .sequence = target->sequence,
+        .is_running = is_running,
+        .clock = target->host->stream->is_all ? "perf-cpu" : "perf-task",
+        .note = note,
+    };
+    target->host->answered = target->sequence;
+    clock_on_answer(target, &answer);
+}
+
+static void fail(struct target *target, sonde_err err, const char *text) {
+    target->host->is_out_of_memory = false;
+    clock_fail(target, err, text);
+}
+
+/* Answers when all that was recorded before the request is counted. */
+static uint64_t finish_request(struct target *target, uint64_t now_ns) {
+    struct host_target *host = target->host;
+    struct host_stream *stream = host->stream;
+    uint64_t asked_ns = host->asked_ns;
+    bool is_patient = now_ns < asked_ns + HOST_STOP_NS;
+    if (now_ns < asked_ns + HOST_LATE_NS)
+        return asked_ns + HOST_LATE_NS;
+    if (is_patient && stream->drained_to_ns < asked_ns &&
+        stream_drain(stream, now_ns - 1, target->engine->turn_ns))
+        return now_ns + 1;
+    if (stream->park.has_news)
+        (void)stream_drain(stream, stream->drained_to_ns, target->engine->turn_ns);
+    if (is_patient && park_has_before(&stream->park, asked_ns))
+        return now_ns + ENGINE_NAMES_LOOK_NS;
+    if (!is_patient)
+        park_empty(stream);
+    answer(target, target->period_ns != 0);
+    return 0;
+}
+
+static uint64_t tick(struct target *target, uint64_t now_ns) {
+    struct host_target *host = target->host;
+    struct host_stream *stream = host->stream;
+    if (host->is_out_of_memory || !stream) {
+        fail(target, SONDE_OUT_OF_MEMORY, "out of memory");
+        return 0;
+    }
+    stream_tick(stream, now_ns);
+    if (stream->state == STREAM_FAILED) {
+        struct sonde_diag diag = stream->diag;
+        fail(target, diag.code, diag.text);
+        return 0;
+    }
+    if (stream->state == STREAM_OPENING && target->period_ns == 0)
+        answer(target, false);
+    else if (stream->state == STREAM_OPENING || host->answered == target->sequence)
+        return 0;
+    else if (target->clock == CLOCK_STARTING)
+        answer(target, true);
+    else
+        return finish_request(target, now_ns);
+    return 0;
+}
+
+static void stopped(struct target *target) {
+    stream_leave(target);
+}
+
+const struct source_ops host_source = {
+    .set_periods = set_periods,
+    .drain = drain,
+    .drain_all = drain_all,
+    .is_busy = is_busy,
+    .read_cpu = read_cpu,
+    .last_wait_ns = 2 * HOST_STOP_NS,
+    .is_late = true,
+    .stopped = stopped,
+    .tick = tick,
+};

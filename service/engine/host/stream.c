@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/engine/host/stream.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+static struct host *host_of(const struct host_stream *stream) {
+    return stream->engine->host;
+}
+
+/* --- life cycle ------------------------------------------------------------------------------- */
+
+static struct host_stream *create(struct engine *engine, bool is_all) {
+    struct host_stream *stream = calloc(1, sizeof *stream);
+    struct unwind_walker *walker = unwind_walker_create();
+    if (!stream || !walker) {
+        unwind_walker_destroy(walker);
+        free(stream);
+        return NULL;
+    }
+    stream->engine = engine;
+    stream->is_all = is_all;
+    stream->stack_bytes = HOST_FIRST_STACK;
+    stream->walker = walker;
+    stream->targets_serial = stream->losses = 1;
+    process_table_init(&stream->processes);
+    park_init(&stream->park);
+    stream->next = engine->host->streams;
+    engine->host->streams = stream;
+    return stream;
+}
+
+static void watch(struct host_stream *stream, struct rings *rings, bool is_watched) {
+    struct host *host = host_of(stream);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = stream};
+    int fd = host->ops->poll_fd(rings);
+    if (fd >= 0)
+        (void)epoll_ctl(host->epoll_fd, is_watched ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event);
+}
+
+static void close_rings(struct host_stream *stream, struct rings *rings) {
+    if (!rings)
+        return;
+    watch(stream, rings, false);
+    host_of(stream)->ops->stop(rings);
+    host_of(stream)->ops->close(rings);
+}
+
+void stream_free_if_over(struct host_stream *stream) {
+    if (!stream->is_over || stream->jobs > 0)
+        return;
+    struct host_stream **at = &host_of(stream)->streams;
+    while (*at != stream)
+        at = &(*at)->next;
+    *at = stream->next;
+    close_rings(stream, stream->rings);
+    park_empty(stream);
+    process_table_finish(&stream->processes);
+    thread_names_finish(&stream->names);
+    unwind_walker_destroy(stream->walker);
+    free(stream);
+}
+
+/* --- targets ---------------------------------------------------------------------------------- */
+
+static void wake_targets(struct host_stream *stream) {
+    for (struct target *target = stream->targets; target; target = target->host->next)
+        target_wake_now(target);
+}
+
+static struct host_stream *find_shared(const struct host *host) {
+    struct host_stream *stream = host->streams;
+    while (stream && (!stream->is_all || stream->is_over || stream->state == STREAM_FAILED))
+        stream = stream->next;
+    return stream;
+}
+
+static void add_target(struct host_stream *stream, struct target *target) {
+    target->host->stream = stream;
+    target->host->next = stream->targets;
+    stream->targets = target;
+    stream->target_count++;
+    stream->targets_serial++;
+}
+
+bool stream_join(struct target *target) {
+    struct host *host = target->engine->host;
+    bool is_all = !host->is_all_refused;
+    struct host_stream *stream = is_all ? find_shared(host) : NULL;
+    bool is_new = !stream;
+    if (is_new)
+        stream = create(target->engine, is_all);
+    if (!stream)
+        return false;
+    add_target(stream, target);
+    if (is_new && !rings_open_job(stream)) {
+        stream_leave(target);
+        return false;
+    }
+    return true;
+}
+
+void stream_leave(struct target *target) {
+    struct host_stream *stream = target->host->stream;
+    if (!stream)
+        return;
+    struct target **at = &stream->targets;
+    while (*at != target)
+        at = &(*at)->host->next;
+    *at = target->host->next;
+    target->host->stream = NULL;
+    target->host->next = NULL;
+    stream->target_count--;
+    stream->targets_serial++;
+    stream->is_over = stream->target_count == 0;
+    if (stream->is_over && stream->rings) {
+        close_rings(stream, stream->rings);
+        stream->rings = NULL;
+    } else {
+        stream_set_period(stream);
+    }
+    stream_free_if_over(stream);
+}
+
+/* The kernel does not allow all CPUs: gives each target a stream of its own. */
+static void split(struct host_stream *stream, const struct sonde_diag *diag) {
+    struct host *host = host_of(stream);
+    host->is_all_refused = true;
+    snprintf(host->all_refused, sizeof host->all_refused, "%s", diag->text);
+    stream->jobs++; /* until all have left */
+    while (stream->targets) {
+        struct target *target = stream->targets;
+        stream_leave(target);
+        if (!stream_join(target))
+            target->host->is_out_of_memory = true;
+        target_wake_now(target);
+    }
+    stream->jobs--;
+    stream_free_if_over(stream);
+}
+
+void stream_opened(struct host_stream *stream, sonde_err err, struct rings *rings,
+                   const struct sonde_diag *diag) {
+    if (stream->is_over) {
+        if (rings)
+            host_of(stream)->ops->close(rings);
+        stream_free_if_over(stream);
+        return;
+    }
+    if (err && stream->is_all && err != SONDE_OUT_OF_MEMORY) {
+        split(stream, diag);
+        return;
+    }
+    stream->state = err ? STREAM_FAILED : STREAM_RUNNING;
+    stream->diag = *diag;
+    stream->diag.code = err;
+    if (!err) {
+        stream->rings = rings;
+        watch(stream, rings, true);
+        host_of(stream)->ops->start(rings);
+        stream->dithered_ns = stream->use.since_ns = now_monotonic_ns();
+        stream->period_ns = 0;
+        stream_set_period(stream);
+    }
+    wake_targets(stream);
+}
+
+void stream_resized(struct host_stream *stream, struct rings *rings, uint32_t stack_bytes) {
+    struct host *host = host_of(stream);
+    struct rings *old = stream->rings;
+    stream->is_resizing = false;
+    if (stream->is_over || !rings) {
+        stream->cannot_grow |= !rings;
+        if (rings)
+            host->ops->close(rings);
+        return;
+    }
+    host->ops->set_period(rings, stream->period_ns);
+    host->ops->start(rings);
+    watch(stream, rings, true);
+    if (old) {
+        watch(stream, old, false);
+        host->ops->stop(old);
+        (void)stream_drain(stream, 0, stream->engine->last_ns);
+        stream_count_rings(stream);
+        host->ops->close(old);
+    }
+    stream->rings = rings;
+    stream->seen = (struct rings_counts){0};
+    stream->stack_bytes = stack_bytes;
+    stream->use = (struct copy_use){.since_ns = now_monotonic_ns()};
+}
+
+/* --- period ----------------------------------------------------------------------------------- */
+
+void stream_set_period(struct host_stream *stream) {
+    uint64_t period_ns = 0;
+    for (const struct target *target = stream->targets; target; target = target->host->next) {
+        if (target->period_ns && (period_ns == 0 || target->period_ns < period_ns))
+            period_ns = target->period_ns;
+    }
+    if (period_ns == 0 || period_ns == stream->period_ns)
+        return;
+    stream->period_ns = period_ns;
+    if (stream->rings)
+        host_of(stream)->ops->set_period(stream->rings, period_ns);
+}
+
+/* Doubles the copies while more than 1 % of the walks run off them; halves them when half would do
+ * for nearly all. */
+static void adapt(struct host_stream *stream, uint64_t now_ns) {
+    struct copy_use *use = &stream->use;
+    uint32_t wanted = stream->stack_bytes;
+    if (use->walks < COPY_MIN_WALKS || stream->is_resizing)
+        return;
+    if (use->cut > use->walks / 100 && !stream->cannot_grow)
+        wanted = wanted * 2 < HOST_MAX_STACK ? wanted * 2 : HOST_MAX_STACK;
+    else if (use->small >= use->walks - use->walks / 500 && now_ns - use->since_ns > COPY_SHRINK_NS)
+        wanted = (wanted + 7) / 16 * 8;
+    if (wanted < HOST_MIN_STACK)
+        wanted = HOST_MIN_STACK;
+    if (wanted != stream->stack_bytes)
+        rings_resize_job(stream, wanted);
+    if (now_ns - use->since_ns > COPY_SHRINK_NS || use->walks > COPY_MIN_WALKS)
+        *use = (struct copy_use){.since_ns = now_ns};
+}
+
+void stream_tick(struct host_stream *stream, uint64_t now_ns) {
+    if (stream->state != STREAM_RUNNING || !stream->rings)
+        return;
+    adapt(stream, now_ns);
+    if (now_ns - stream->dithered_ns < HOST_DITHER_NS)
+        return;
+    stream->dithered_ns = now_ns;
+    host_of(stream)->ops->set_period(stream->rings, stream->period_ns);
+}
+
+/* --- draining --------------------------------------------------------------------------------- */
+
+static bool is_over(void *context) {
+    const struct host_stream *stream = context;
+    return thread_cpu_ns() >= stream->drain_end_ns;
+}
+
+void stream_count_drop(struct host_stream *stream, int cause, uint64_t count) {
+    if (count == 0)
+        return;
+    for (struct target *target = stream->targets; target; target = target->host->next)
+        target->totals.drops[cause] += count;
+    atomic_fetch_add_explicit(&stream->engine->drops[cause], count, memory_order_relaxed);
+}
+
+void stream_count_rings(struct host_stream *stream) {
+    struct rings_counts now = {0}, *seen = &stream->seen;
+    host_of(stream)->ops->counts(stream->rings, &now);
+    stream_count_drop(stream, DROP_CORRUPT, now.invalid - seen->invalid);
+    stream->is_busy = now.bytes - seen->bytes > now.ring_bytes * now.rings / ENGINE_DRAIN_PART;
+    *seen = now;
+}
+
+/* The drain's own time counts as the cost of the targets' samples. */
+static void share_cost(struct host_stream *stream, uint64_t spent_ns) {
+    if (stream->target_count == 0)
+        return;
+    for (struct target *target = stream->targets; target; target = target->host->next) {
+        target->totals.handler_ns += spent_ns / stream->target_count;
+        if (target->stacks)
+            (void)tables_load_names(target, target->stacks);
+    }
+}
+
+bool stream_drain(struct host_stream *stream, uint64_t until_ns, uint64_t limit_ns) {
+    if (!stream->rings || stream->state != STREAM_RUNNING)
+        return false;
+    uint64_t began_ns = thread_cpu_ns();
+    stream->drain_end_ns = began_ns + limit_ns;
+    stream->drained_ns = now_monotonic_ns();
+    stream->has_more =
+        host_of(stream)->ops->drain(stream->rings, until_ns, stream_on_record, stream, is_over);
+    if (!stream->has_more && until_ns > stream->drained_to_ns)
+        stream->drained_to_ns = until_ns;
+    park_retry(stream, is_over);
+    stream_count_rings(stream);
+    share_cost(stream, thread_cpu_ns() - began_ns);
+    return stream->has_more;
+}
+
+void host_on_readable(struct engine *engine) {
+    struct epoll_event events[16];
+    int count = epoll_wait(engine->host->epoll_fd, events, 16, 0);
+    for (int i = 0; i < count; i++)
+        (void)stream_drain(events[i].data.ptr, now_monotonic_ns(), engine->turn_ns);
+}
