@@ -47,16 +47,19 @@ def read(name):
         return file.read()
 
 
-def wait_for_temporary():
-    """Waits until the capture runs: its output has been opened, and the service has had time for a progress event."""
-    check.until(lambda: any(name.startswith(".sonde-") for name in os.listdir(FOLDER)), what="the output file")
-    time.sleep(0.3)
+def start_sampling(*words):
+    """Starts `sonde record` and waits until it samples."""
+    for name in ("sampling", "sampling.end"):
+        if os.path.exists(path(name)):
+            os.remove(path(name))
+    process = start("record", "-d", "3000", *words)
+    check.until(lambda: os.path.exists(path("sampling")), what="the capture")
+    return process
 
 
 def test_a_signal_ends_the_capture_and_keeps_the_result():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        process = start("record", "redis", "-d", "3000", "-o", "early.svg")
-        wait_for_temporary()
+        process = start_sampling("redis", "-o", "early.svg")
         process.send_signal(number)
         err = process.communicate(timeout=30)[1]
         check.equal(process.returncode, 0, f"status after signal {number} ({err})")
@@ -66,10 +69,9 @@ def test_a_signal_ends_the_capture_and_keeps_the_result():
 
 
 def test_the_second_signal_gives_up():
-    process = start("record", "stubborn", "-d", "3000", "-o", "never.svg")
-    wait_for_temporary()
+    process = start_sampling("stubborn", "-o", "never.svg")
     process.send_signal(signal.SIGINT)
-    time.sleep(0.3)
+    check.until(lambda: os.path.exists(path("sampling.end")), what="the request to end the capture")
     check.equal(process.poll(), None)
     process.send_signal(signal.SIGINT)
     err = process.communicate(timeout=30)[1]

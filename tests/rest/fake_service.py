@@ -22,6 +22,7 @@ history (fake_history.py) unless `--no-history` is given. Prints "grpc: ADDR".""
 import argparse
 import gzip
 import os
+import pathlib
 import subprocess
 import sys
 import tempfile
@@ -110,8 +111,7 @@ class Service:
         self.heaps = {target.pid: messages.HeapState(backend="JEMALLOC", available=True, sample_bytes=524288)
                       for target in self.targets}
         self.captures = []
-        self.finished = set()  # keys
-        self.began = None
+        self.finished, self.began = set(), None  # keys of captures; a file
         self.dumps = {target.pid: [] for target in self.targets}
 
     def find(self, selector, context):
@@ -238,8 +238,7 @@ class Service:
                 time.sleep(min(0.02, max(0, end - time.monotonic())))
             if context.is_active():
                 what = (f"duration_ms={request.duration_ms} frequency_hz={request.frequency_hz} "
-                        f"max_samples={request.max_samples} mode={request.mode} "
-                        f"max_overhead={request.max_overhead}")
+                        f"max_samples={request.max_samples} mode={request.mode} max_overhead={request.max_overhead}")
                 if request.source or request.target.all:
                     what += f" source={request.source} all={request.target.all}"
                 is_full = request.keep and target.name == "full"
@@ -252,9 +251,8 @@ class Service:
 
     def begin(self):
         if self.began:
-            time.sleep(0.2)
-            with open(self.began, "w", encoding="ascii") as file:
-                file.write(f"{time.time():.6f}")
+            time.sleep(0.05)
+            pathlib.Path(self.began).write_text(f"{time.time():.6f}")
 
     def is_finished(self, target, request):
         return target.name != "stubborn" and request.key in self.finished
@@ -263,6 +261,8 @@ class Service:
         if not request.key:
             self.fail(context, "NOT_FOUND")
         self.finished.add(request.key)
+        if self.began:
+            pathlib.Path(self.began + ".end").touch()
         return self.m.FinishCaptureResponse()
 
     def StartCpu(self, request, context):
@@ -475,7 +475,7 @@ def main():
     parser.add_argument("--grpc", required=True)
     parser.add_argument("--targets", default="redis")
     parser.add_argument("--no-history", action="store_true")
-    parser.add_argument("--began", metavar="FILE", help="captures begin after 0.2 s and write the time to FILE")
+    parser.add_argument("--began", metavar="FILE", help="captures write the time to FILE when they begin, and FILE.end is written when one is to end")
     options = parser.parse_args()
     messages, history = load_messages(options.proto)
     service = Service(messages, [name for name in options.targets.split(",") if name])
