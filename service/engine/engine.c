@@ -119,6 +119,7 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     engine->listen_fd = engine->lock_fd = -1;
     engine->turn_ns = ENGINE_TURN_NS;
     engine->user_ns = ENGINE_USER_NS;
+    engine->source = options->source;
     engine->last_ns = ENGINE_LAST_NS;
     init_locks(engine);
     engine->socket_path = strdup(options->socket_path ? options->socket_path : "");

@@ -95,8 +95,11 @@ struct engine {
     /* Guards the list of targets and the fields of struct target marked (list). Only the engine
      * thread changes them. */
     struct lock targets_lock;
-    struct target *targets; /* also those that are gone but still have captures */
-    uint32_t target_count;  /* attached ones */
+    struct target *targets;      /* also those that are gone but still have captures */
+    uint32_t target_count;       /* attached ones: those with a guest */
+    struct target *newcomers;    /* host targets that the engine thread has not seen yet */
+    _Atomic uint32_t host_count; /* host targets that have not ended, with the newcomers */
+    enum engine_source source;   /* what ENGINE_AUTOMATIC means */
     struct lock session_lock;
     struct lock watch_lock;
     struct engine_watch *watches;

@@ -38,7 +38,8 @@ static struct owner owner_for(uid_t caller) {
 }
 
 static bool counts(const struct target *target, const struct owner *owner) {
-    return target->is_attached && (!owner->is_only || target->link.uid == owner->uid);
+    return target->is_attached && !target->host &&
+           (!owner->is_only || target->link.uid == owner->uid);
 }
 
 static void append_targets(struct engine *engine, const struct engine_selector *selector,
@@ -69,8 +70,10 @@ static void append_targets(struct engine *engine, const struct engine_selector *
 static sonde_err ambiguous(struct engine *engine, const struct engine_selector *selector,
                            const struct owner *owner, uint32_t count, struct sonde_diag *diag) {
     if (count == 0)
-        return sonde_fail(diag, SONDE_TARGET_AMBIGUOUS,
-                          "no process is attached; start one with: sonde run -- COMMAND");
+        return sonde_fail(
+            diag, SONDE_TARGET_AMBIGUOUS,
+            "no process is attached: say which process by its pid or name, or start one "
+            "with: sonde run -- COMMAND");
     if (is_given(selector->name))
         (void)sonde_fail(diag, SONDE_TARGET_AMBIGUOUS,
                          "%u processes are called %s; choose one by its pid:", count,
@@ -157,40 +160,6 @@ sonde_err find_target(struct engine *engine, const struct engine_selector *selec
     return not_found(&missing, diag);
 }
 
-sonde_err find_target_retained(struct engine *engine, const struct engine_selector *selector,
-                               struct target **target, struct sonde_diag *diag) {
-    lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, geteuid(), target, diag);
-    if (!err)
-        target_retain(*target);
-    lock_drop(&engine->targets_lock);
-    return err;
-}
-
-sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,
-                      struct engine_target *info, struct sonde_diag *diag) {
-    struct target *target;
-    lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, geteuid(), &target, diag);
-    if (!err)
-        *info = target->info;
-    lock_drop(&engine->targets_lock);
-    return err;
-}
-
-sonde_err engine_command_line(struct engine *engine, const struct engine_selector *selector,
-                              struct sonde_buf *out, struct sonde_diag *diag) {
-    struct target *target;
-    lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, geteuid(), &target, diag);
-    if (!err && target->command_len > 0)
-        sonde_buf_append(out, target->command, target->command_len);
-    lock_drop(&engine->targets_lock);
-    if (!err && out->failed)
-        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    return err;
-}
-
 static int by_start(const void *a, const void *b) {
     const struct engine_target *left = a, *right = b;
     if (left->start_unix_ns != right->start_unix_ns)
@@ -205,7 +174,7 @@ struct engine_target *engine_targets(struct engine *engine, size_t *count) {
     if (engine->target_count > 0)
         list = calloc(engine->target_count, sizeof *list);
     for (struct target *target = engine->targets; target && list; target = target->next) {
-        if (target->is_attached)
+        if (target->is_attached && !target->host)
             list[(*count)++] = target->info;
     }
     lock_drop(&engine->targets_lock);

@@ -13,9 +13,26 @@
  * *target is valid while the lock is held; retain it to use it longer. Errors as engine_find. */
 SONDE_MUST_USE sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
                                      uid_t caller, struct target **target, struct sonde_diag *diag);
-/* The same for sonded's own user, with the target retained. Any thread; takes the lock. */
-SONDE_MUST_USE sonde_err find_target_retained(struct engine *engine,
-                                              const struct engine_selector *selector,
-                                              struct target **target, struct sonde_diag *diag);
+/* choose_target.c: these retain the target for the caller. Any thread; they take targets_lock, and
+ * read /proc if no attached process matches. `what` says in refusals what is asked for, for example
+ * "heap profiles". */
+/* For what only a guest can do. SONDE_NOT_AVAILABLE: the process runs without one. */
+SONDE_MUST_USE sonde_err find_guest(struct engine *engine, const struct engine_selector *selector,
+                                    const char *what, struct target **target,
+                                    struct sonde_diag *diag);
+/* One process, attached or not. */
+SONDE_MUST_USE sonde_err find_process(struct engine *engine, const struct engine_selector *selector,
+                                      const char *what, struct target **target,
+                                      struct sonde_diag *diag);
+/* For a CPU capture. *note says why its source was chosen; static text, "" = nothing to say. */
+SONDE_MUST_USE sonde_err find_for_cpu(struct engine *engine, const struct engine_cpu_spec *spec,
+                                      struct target **target, const char **note,
+                                      struct sonde_diag *diag);
+/* The target with the last CPU session of a process, of whatever source. */
+SONDE_MUST_USE sonde_err find_cpu_session(struct engine *engine,
+                                          const struct engine_selector *selector,
+                                          struct target **target, struct sonde_diag *diag);
+/* The same process with the other source, retained; NULL = there is none. */
+struct target *find_twin(struct target *target);
 
 #endif

@@ -57,6 +57,7 @@ static void run_messages(struct engine *engine) {
     engine->first_message = NULL;
     engine->last_message = &engine->first_message;
     lock_drop(&engine->messages_lock);
+    host_adopt(engine); /* a message may be about a newcomer */
     while (message) {
         struct message *next = message->next;
         message->run(engine, message);
@@ -121,6 +122,10 @@ static void on_event(struct engine *engine, const struct epoll_event *event) {
         host_on_readable(engine);
     } else {
         struct target *target = event->data.ptr;
+        if (target->host) {
+            host_on_exit(target);
+            return;
+        }
         if (event->events & EPOLLOUT)
             link_write(target);
         /* If frames are left of its last turn, the next one is in target_tick. */
@@ -138,13 +143,19 @@ static void begin_end(struct engine *engine) {
     }
 }
 
-/* Frees the targets whose connection and captures have ended. */
+/* Whether the target's connection, or its process, and its captures have ended. */
+static bool is_dead(const struct target *target) {
+    bool is_here = target->host ? target->is_attached : target->link.fd >= 0;
+    return !is_here && !target->captures && !target->windows;
+}
+
+/* Frees the dead targets. */
 static void sweep(struct engine *engine) {
     struct target *dead = NULL;
     lock_take(&engine->targets_lock);
     for (struct target **at = &engine->targets; *at;) {
         struct target *target = *at;
-        if (target->link.fd >= 0 || target->captures || target->windows) {
+        if (!is_dead(target)) {
             at = &target->next;
             continue;
         }
@@ -174,7 +185,7 @@ static uint64_t tick_targets(struct engine *engine, uint64_t now_ns) {
             target_detach(target);
         if (target->wake_ns != 0 && (earliest == 0 || target->wake_ns < earliest))
             earliest = target->wake_ns;
-        has_dead |= target->link.fd < 0 && !target->captures;
+        has_dead |= is_dead(target);
     }
     if (has_dead)
         sweep(engine);

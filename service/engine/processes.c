@@ -3,26 +3,16 @@
  * The list of everything that could be profiled: the attached targets, completed with what /proc
  * says about their processes, and all other processes. */
 #include "service/engine/engine_state.h"
-#include "service/engine/start_time.h"
-#include "service/host/processes/process_list.h"
+#include "service/engine/host/host.h"
+#include "service/engine/host/process_info.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void describe(const struct process_entry *entry, struct engine_target *target) {
-    snprintf(target->name, sizeof target->name, "%s", entry->name);
-    if (target->name[0] == '@') /* a guest's name does not begin with it either */
-        target->name[0] = '_';
-    snprintf(target->executable, sizeof target->executable, "%s", entry->executable);
-    target->pid = entry->pid;
-    target->uid = entry->uid;
-    target->start_unix_ns = start_time_unix_ns(entry->start_ticks);
-    target->is_unattached = true;
-    target->threads = entry->threads;
-    if (entry->is_32bit)
-        snprintf(target->unavailable, sizeof target->unavailable,
-                 "a 32-bit program: only 64-bit programs can be profiled");
+static void describe(struct engine *engine, const struct process_entry *entry,
+                     struct engine_target *target) {
+    process_info_fill(entry, target);
+    host_explain(engine, entry, target->unavailable);
 }
 
 static void complete(const struct process_entry *entry, struct engine_target *target) {
@@ -43,7 +33,7 @@ static int by_cpu_time(const void *a, const void *b) {
 }
 
 /* Adds the processes to the attached targets, which come first, sorted by pid. */
-static size_t merge(const struct process_entry *entries, size_t entry_count,
+static size_t merge(struct engine *engine, const struct process_entry *entries, size_t entry_count,
                     struct engine_target *list, size_t attached) {
     size_t count = attached;
     for (size_t i = 0; i < entry_count; i++) {
@@ -53,7 +43,7 @@ static size_t merge(const struct process_entry *entries, size_t entry_count,
             continue;
         if (!target) {
             target = &list[count++];
-            describe(&entries[i], target);
+            describe(engine, &entries[i], target);
         }
         complete(&entries[i], target);
     }
@@ -70,7 +60,7 @@ struct engine_target *engine_processes(struct engine *engine, size_t *count) {
         memcpy(list, targets, attached * sizeof *list);
     if (list) {
         qsort(list, attached, sizeof *list, by_pid);
-        *count = merge(entries, entry_count, list, attached);
+        *count = merge(engine, entries, entry_count, list, attached);
         qsort(list, *count, sizeof *list, by_cpu_time);
     }
     free(entries);

@@ -243,13 +243,8 @@ sonde_err engine_symbolize(struct engine *engine, const struct engine_selector *
     uint64_t *copy = calloc(count + 1, sizeof *copy);
     struct target *target = NULL;
     sonde_err err = SONDE_OUT_OF_MEMORY;
-    if (job && copy) {
-        lock_take(&engine->targets_lock);
-        err = find_target(engine, selector, geteuid(), &target, diag);
-        if (!err)
-            target_retain(target);
-        lock_drop(&engine->targets_lock);
-    }
+    if (job && copy)
+        err = find_process(engine, selector, "names of addresses", &target, diag);
     if (err) {
         free(job);
         free(copy);

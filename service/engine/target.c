@@ -4,6 +4,7 @@
 #include "service/engine/allocs/allocs.h"
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/heap/heap_state.h"
+#include "service/engine/host/host.h"
 #include "service/engine/watch.h"
 #include "service/symbol/locate/proc_maps.h"
 
@@ -72,6 +73,7 @@ void target_release(struct target *target) {
         sonde_profile_destroy(target->sessions[i].result);
     heap_destroy(target->heap);
     process_identity_finish(&target->link.process);
+    free(target->host);
     free(target->command);
     free(target);
 }
@@ -81,9 +83,10 @@ static void leave_registry(struct target *target) {
     lock_take(&engine->targets_lock);
     bool was_attached = target->is_attached;
     target->is_attached = false;
-    engine->target_count -= was_attached;
+    engine->target_count -= was_attached && !target->host;
+    engine->host_count -= was_attached && target->host;
     lock_drop(&engine->targets_lock);
-    if (was_attached)
+    if (was_attached && !target->host)
         watch_notify(engine, false, &target->info);
 }
 
@@ -102,7 +105,7 @@ void target_relist(struct target *target) {
 
 void target_detach(struct target *target) {
     target->link.is_broken = false;
-    if (target->link.fd < 0)
+    if (target->host ? !target->is_attached : target->link.fd < 0)
         return;
     link_close(target);
     leave_registry(target);
@@ -138,6 +141,8 @@ void target_tick(struct target *target, uint64_t now_ns) {
         wake_ns = earlier(wake_ns, target->clock_deadline_ns);
     if (target->clock != CLOCK_IDLE && target->source->tick)
         wake_ns = earlier(wake_ns, target->source->tick(target, now_ns));
+    if (target->host)
+        wake_ns = earlier(wake_ns, host_tick(target, now_ns));
     /* This tick may itself have called target_wake_now, for example when the clock changed. */
     target->wake_ns = earlier(target->wake_ns, wake_ns);
 }

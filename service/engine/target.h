@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * One attached process: its connection, rings, address space and clock, and the captures of it.
+ * One attached process: its connection, rings, address space and clock, and the captures of it. Or
+ * a host target (host/host.h): one or several processes that are sampled from outside.
  * Thread safety: engine thread only, except the fields marked (list), which other threads read
  * under the engine's targets_lock, and `sessions`, which is guarded by session_lock. */
 #ifndef SONDE_SERVICE_ENGINE_TARGET_H
@@ -83,7 +84,7 @@ struct session {
     struct engine_session_info info;
     struct sonde_profile *result; /* of the last session */
     struct engine_metadata metadata;
-    char clock[24], budget_note[192]; /* the texts of metadata */
+    char clock[24], clock_note[CLOCK_NOTE_BYTES], budget_note[192]; /* the texts of metadata */
     struct session_waiter *waiters;
 };
 
@@ -123,7 +124,7 @@ struct target {
     const struct source_ops *source;
     struct host_target *host;  /* NULL: it has a guest */
     struct target *next;       /* (list) */
-    bool is_attached;          /* (list) has said Hello and is not gone */
+    bool is_attached;          /* (list) has said Hello, or is a host target, and is not gone */
     struct engine_target info; /* (list) */
     char *command;             /* (list) argv, separated by NULs */
     size_t command_len;        /* (list) */
@@ -136,6 +137,7 @@ struct target {
 
     struct space space;
     struct thread_names names;
+    _Atomic bool uses_labels; /* its guest has sent labels or request numbers */
     struct drain drain;
     void *rings; /* mapped memory, NULL = none yet */
     size_t rings_bytes;
@@ -173,6 +175,7 @@ static inline void target_wake_now(struct target *target) {
 }
 
 /* session.c: a session runs until it is stopped or its lease ends. */
+/* session_start and session_stop release the target. */
 struct session_plan {
     enum session_kind kind;
     const void *spec;
@@ -183,23 +186,20 @@ struct session_plan {
                        const struct engine_capture_events *events, void *context,
                        struct engine_capture **capture, struct sonde_diag *diag);
 };
-SONDE_MUST_USE sonde_err session_start(struct engine *engine,
-                                       const struct engine_selector *selector,
-                                       const struct session_plan *plan,
+SONDE_MUST_USE sonde_err session_start(struct target *target, const struct session_plan *plan,
                                        struct engine_session_info *info, struct sonde_diag *diag);
-SONDE_MUST_USE sonde_err session_stop(struct engine *engine, const struct engine_selector *selector,
-                                      enum session_kind kind,
+SONDE_MUST_USE sonde_err session_stop(struct target *target, enum session_kind kind,
                                       const struct engine_capture_events *events, void *context,
                                       struct sonde_diag *diag);
 
 /* target.c */
-struct target *target_create(struct engine *engine, int fd);
+struct target *target_create(struct engine *engine, int fd); /* with a guest */
 struct target *target_retain(struct target *target);
 void target_release(struct target *target);
 /* Frees what needs the engine's symbol store. A capture's handle, which retains the target, may
  * outlive the engine. */
 void target_empty(struct target *target);
-/* Closes the connection; the captures end with what they have sampled. */
+/* Closes the connection, if there is one; the captures end with what they have sampled. */
 void target_detach(struct target *target);
 /* Puts a target that went meanwhile back on the engine's list, until the capture that was just
  * enlisted has ended. */

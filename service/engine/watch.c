@@ -25,7 +25,7 @@ static void sync_watches(struct engine *engine, struct message *message) {
             continue;
         watch->is_synced = true;
         for (struct target *target = engine->targets; target; target = target->next) {
-            if (target->is_attached)
+            if (target->is_attached && !target->host)
                 watch->on_event(watch->context, true, &target->info);
         }
         watch->on_event(watch->context, true, NULL);

@@ -2,6 +2,7 @@
 #include "service/engine/allocs/allocs.h"
 
 #include "service/engine/allocs/alloc_report.h"
+#include "service/engine/find_target.h"
 #include "service/engine/heap/heap_state.h"
 
 #include <math.h>
@@ -403,14 +404,13 @@ static void init_window(struct allocs_window *window, const struct engine_allocs
     window->dumps[0] = window->dumps[1] = -1;
 }
 
-static sonde_err create(struct engine *engine, const struct engine_allocs_spec *spec,
+static sonde_err create(struct target *target, const struct engine_allocs_spec *spec,
                         const struct engine_capture_events *events, void *context,
                         struct engine_capture **capture, struct sonde_diag *diag) {
-    struct target *target;
     *capture = NULL;
     sonde_err err = check(spec, diag);
     if (!err)
-        err = capture_reserve(engine, &spec->target, &target, diag);
+        err = capture_reserve(target, diag);
     if (err)
         return err;
     struct allocs_window *window = calloc(1, sizeof *window);
@@ -422,14 +422,28 @@ static sonde_err create(struct engine *engine, const struct engine_allocs_spec *
         capture_unreserve(target);
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     }
-    target_release(target);
     return err;
+}
+
+static sonde_err find(struct engine *engine, const struct engine_selector *selector,
+                      struct target **target, struct sonde_diag *diag) {
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    return find_guest(engine, selector, "allocation profiles", target, diag);
 }
 
 sonde_err engine_capture_allocs(struct engine *engine, const struct engine_allocs_spec *spec,
                                 const struct engine_capture_events *events, void *context,
                                 struct engine_capture **capture, struct sonde_diag *diag) {
-    sonde_err err = create(engine, spec, events, context, capture, diag);
+    struct target *target;
+    *capture = NULL;
+    sonde_err err = check(spec, diag);
+    if (!err)
+        err = find(engine, &spec->target, &target, diag);
+    if (err)
+        return err;
+    err = create(target, spec, events, context, capture, diag);
+    target_release(target);
     if (!err)
         capture_launch(*capture);
     return err;
@@ -439,10 +453,9 @@ static sonde_err begin_session(struct target *target, const struct session_plan 
                                const struct engine_capture_events *events, void *context,
                                struct engine_capture **capture, struct sonde_diag *diag) {
     struct engine_allocs_spec spec = *(const struct engine_allocs_spec *)plan->spec;
-    spec.target = (struct engine_selector){.uuid = target->info.uuid};
     spec.duration_ms = plan->lease_ms;
     spec.progress_ms = 0;
-    return create(target->engine, &spec, events, context, capture, diag);
+    return create(target, &spec, events, context, capture, diag);
 }
 
 sonde_err engine_allocs_start(struct engine *engine, const struct engine_allocs_spec *spec,
@@ -455,11 +468,15 @@ sonde_err engine_allocs_start(struct engine *engine, const struct engine_allocs_
                                 .lease_ms = lease_ms ? lease_ms : default_ms,
                                 .owner = owner,
                                 .begin = begin_session};
-    return session_start(engine, &spec->target, &plan, info, diag);
+    struct target *target;
+    sonde_err err = find(engine, &spec->target, &target, diag);
+    return err ? err : session_start(target, &plan, info, diag);
 }
 
 sonde_err engine_allocs_stop(struct engine *engine, const struct engine_selector *selector,
                              const struct engine_capture_events *events, void *context,
                              struct sonde_diag *diag) {
-    return session_stop(engine, selector, SESSION_ALLOCS, events, context, diag);
+    struct target *target;
+    sonde_err err = find(engine, selector, &target, diag);
+    return err ? err : session_stop(target, SESSION_ALLOCS, events, context, diag);
 }

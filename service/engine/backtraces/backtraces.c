@@ -231,12 +231,8 @@ sonde_err engine_backtraces(struct engine *engine, const struct engine_backtrace
     job->on_answer = on_answer;
     job->context = context;
     sonde_err err = check_spec(&job->spec, diag);
-    lock_take(&engine->targets_lock);
     if (!err)
-        err = find_target(engine, &spec->target, geteuid(), &job->target, diag);
-    if (!err)
-        target_retain(job->target);
-    lock_drop(&engine->targets_lock);
+        err = find_process(engine, &spec->target, "stacks", &job->target, diag);
     if (err) {
         free(job);
         return err;

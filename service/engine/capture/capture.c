@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/capture/capture.h"
 
-#include "service/engine/find_target.h"
-
-#include <unistd.h>
-
 void capture_init(struct engine_capture *capture, const struct capture_ops *ops,
                   struct target *target, const struct engine_capture_events *events,
                   void *context) {
@@ -49,35 +45,17 @@ void capture_launch(struct engine_capture *capture) {
     engine_post(capture->engine, &capture->start);
 }
 
-sonde_err capture_find_target(struct engine *engine, const struct engine_selector *selector,
-                              struct target **target, struct sonde_diag *diag) {
-    if (atomic_load(&engine->is_ending))
-        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
-    return find_target_retained(engine, selector, target, diag);
-}
-
-/* With targets_lock held. */
-static sonde_err reserve(struct engine *engine, const struct engine_selector *selector,
-                         struct target **target, struct sonde_diag *diag) {
-    sonde_err err = find_target(engine, selector, geteuid(), target, diag);
-    if (err)
-        return err;
-    struct engine_target *info = &(*target)->info;
-    if (info->captures_running >= ENGINE_CAPTURES_PER_TARGET)
-        return sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
-                          "%u captures of %s are running; the limit is %u", info->captures_running,
-                          info->name, ENGINE_CAPTURES_PER_TARGET);
-    info->captures_running++;
-    target_retain(*target);
-    return SONDE_OK;
-}
-
-sonde_err capture_reserve(struct engine *engine, const struct engine_selector *selector,
-                          struct target **target, struct sonde_diag *diag) {
-    if (atomic_load(&engine->is_ending))
-        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+sonde_err capture_reserve(struct target *target, struct sonde_diag *diag) {
+    struct engine *engine = target->engine;
+    struct engine_target *info = &target->info;
+    sonde_err err = SONDE_OK;
     lock_take(&engine->targets_lock);
-    sonde_err err = reserve(engine, selector, target, diag);
+    if (info->captures_running >= ENGINE_CAPTURES_PER_TARGET)
+        err = sonde_fail(diag, SONDE_TOO_MANY_CAPTURES,
+                         "%u captures of %s are running; the limit is %u", info->captures_running,
+                         info->name, ENGINE_CAPTURES_PER_TARGET);
+    else
+        info->captures_running++;
     lock_drop(&engine->targets_lock);
     if (err)
         return err;

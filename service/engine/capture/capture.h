@@ -42,15 +42,8 @@ void capture_release(struct engine_capture *capture);
  * has ended meanwhile. */
 void capture_launch(struct engine_capture *capture);
 
-/* Finds the target and takes one of its ENGINE_CAPTURES_PER_TARGET places. *target is retained for
- * the caller. Any thread. */
-SONDE_MUST_USE sonde_err capture_reserve(struct engine *engine,
-                                         const struct engine_selector *selector,
-                                         struct target **target, struct sonde_diag *diag);
-/* The same without a place, for recordings. */
-SONDE_MUST_USE sonde_err capture_find_target(struct engine *engine,
-                                             const struct engine_selector *selector,
-                                             struct target **target, struct sonde_diag *diag);
+/* Takes one of the target's ENGINE_CAPTURES_PER_TARGET places. Any thread. */
+SONDE_MUST_USE sonde_err capture_reserve(struct target *target, struct sonde_diag *diag);
 /* Gives the place back. Any thread. */
 void capture_unreserve(struct target *target);
 

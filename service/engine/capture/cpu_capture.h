@@ -42,6 +42,7 @@ struct cpu_capture {
     struct engine_capture base;
     struct cpu_capture *next;    /* on its target */
     struct engine_cpu_spec spec; /* without its selector, whose strings were the caller's */
+    const char *source_note;     /* why its source was chosen; "" = nothing to say */
 
     enum capture_state state;
     uint64_t period_ns, limit_samples;
@@ -72,9 +73,9 @@ struct cpu_capture {
 };
 
 /* cpu_capture_request.c. Any thread: checks the spec, takes a place on the target and creates the
- * capture, for capture_launch. */
-SONDE_MUST_USE sonde_err cpu_capture_request(struct engine *engine,
-                                             const struct engine_cpu_spec *spec,
+ * capture, for capture_launch. The note is static text, as of find_for_cpu. */
+SONDE_MUST_USE sonde_err cpu_capture_request(struct target *target,
+                                             const struct engine_cpu_spec *spec, const char *note,
                                              const struct engine_capture_events *events,
                                              void *context, struct engine_capture **capture,
                                              struct sonde_diag *diag);

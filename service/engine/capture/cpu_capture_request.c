@@ -2,6 +2,7 @@
  *
  * CPU captures as callers see them: any thread, refusals at once, the rest by message. */
 #include "service/engine/capture/cpu_capture.h"
+#include "service/engine/find_target.h"
 
 #define MAX_FREQUENCY 10000u
 #define MAX_MS        3600000u
@@ -30,36 +31,45 @@ static struct cpu_capture *create(struct target *target, const struct engine_cpu
     return NULL;
 }
 
-sonde_err cpu_capture_request(struct engine *engine, const struct engine_cpu_spec *spec,
-                              const struct engine_capture_events *events, void *context,
-                              struct engine_capture **created, struct sonde_diag *diag) {
-    struct target *target;
+sonde_err cpu_capture_request(struct target *target, const struct engine_cpu_spec *spec,
+                              const char *note, const struct engine_capture_events *events,
+                              void *context, struct engine_capture **created,
+                              struct sonde_diag *diag) {
+    struct engine *engine = target->engine;
+    bool is_counted = !spec->is_recording;
     *created = NULL;
     sonde_err err = check_spec(spec, diag);
-    if (!err && spec->is_recording)
-        err = capture_find_target(engine, &spec->target, &target, diag);
-    else if (!err)
-        err = capture_reserve(engine, &spec->target, &target, diag);
+    if (!err && is_counted)
+        err = capture_reserve(target, diag);
     if (err)
         return err;
     struct cpu_capture *capture = create(target, spec, events, context);
-    bool is_counted = !spec->is_recording;
     if (!capture) {
         if (is_counted)
             capture_unreserve(target);
-        err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    } else {
-        atomic_fetch_add(&engine->streams_running, is_counted && spec->window_ms ? 1 : 0);
-        *created = &capture->base;
+        return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     }
-    target_release(target);
-    return err;
+    capture->source_note = note;
+    atomic_fetch_add(&engine->streams_running, is_counted && spec->window_ms ? 1 : 0);
+    *created = &capture->base;
+    return SONDE_OK;
 }
 
 sonde_err engine_capture_cpu(struct engine *engine, const struct engine_cpu_spec *spec,
                              const struct engine_capture_events *events, void *context,
                              struct engine_capture **capture, struct sonde_diag *diag) {
-    sonde_err err = cpu_capture_request(engine, spec, events, context, capture, diag);
+    struct target *target;
+    const char *note;
+    *capture = NULL;
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    sonde_err err = check_spec(spec, diag);
+    if (!err)
+        err = find_for_cpu(engine, spec, &target, &note, diag);
+    if (err)
+        return err;
+    err = cpu_capture_request(target, spec, note, events, context, capture, diag);
+    target_release(target);
     if (!err)
         capture_launch(*capture);
     return err;

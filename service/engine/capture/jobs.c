@@ -6,6 +6,7 @@
  * on. */
 #include "service/engine/capture/jobs.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,6 +139,7 @@ static void perform_report(struct job *base) {
     struct cpu_capture *capture = job->capture;
     struct sonde_profile *profile = NULL;
     job->report.metadata.clock = job->report.clock;
+    job->report.metadata.clock_note = job->report.clock_note;
     job->report.metadata.budget_note = job->report.budget_note;
     sonde_err err =
         report_build(&job->report, capture->base.engine->symbols, &profile, &capture->report_diag);
@@ -202,7 +204,9 @@ static void take_window(struct cpu_capture *capture, struct report_input *report
     report->pid = info->pid;
     memcpy(report->target_name, info->name, sizeof report->target_name);
     memcpy(report->clock, info->clock, sizeof report->clock);
-    memcpy(report->clock_note, info->clock_note, sizeof report->clock_note);
+    const char *note = capture->source_note;
+    snprintf(report->clock_note, sizeof report->clock_note, "%s%s%s", note,
+             note[0] && info->clock_note[0] ? "; " : "", info->clock_note);
 }
 
 /* The mean rate is that of the whole capture so far. */

@@ -8,6 +8,7 @@
 #include "service/engine/capture/cpu_capture.h"
 #include "service/engine/find_target.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -33,6 +34,7 @@ static void save_result(void *context, struct sonde_profile *profile,
     session->metadata = *metadata;
     memset(session->clock, 0, sizeof session->clock);
     memcpy(session->clock, metadata->clock, strnlen(metadata->clock, sizeof session->clock - 1));
+    snprintf(session->clock_note, sizeof session->clock_note, "%s", metadata->clock_note);
     memset(session->budget_note, 0, sizeof session->budget_note);
     memcpy(session->budget_note, metadata->budget_note,
            strnlen(metadata->budget_note, sizeof session->budget_note - 1));
@@ -41,7 +43,7 @@ static void save_result(void *context, struct sonde_profile *profile,
 }
 
 struct texts {
-    char clock[24], budget_note[192];
+    char clock[24], clock_note[CLOCK_NOTE_BYTES], budget_note[192];
 };
 
 /* Copies the last result, or returns an empty profile if there never was one. */
@@ -53,6 +55,7 @@ static sonde_err copy_result(struct session *session, struct sonde_profile **pro
     lock_take(&engine->session_lock);
     *metadata = session->metadata;
     memcpy(texts->clock, session->clock, sizeof texts->clock);
+    memcpy(texts->clock_note, session->clock_note, sizeof texts->clock_note);
     memcpy(texts->budget_note, session->budget_note, sizeof texts->budget_note);
     if (session->result) {
         err = report_dup(session->result, profile, diag);
@@ -62,6 +65,7 @@ static sonde_err copy_result(struct session *session, struct sonde_profile **pro
     }
     lock_drop(&engine->session_lock);
     metadata->clock = texts->clock;
+    metadata->clock_note = texts->clock_note;
     metadata->budget_note = texts->budget_note;
     if (!err && !*profile)
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
@@ -118,13 +122,13 @@ static sonde_err refuse_second(const struct session *session, struct sonde_diag 
 }
 
 /* With session_lock held. */
-static sonde_err start(struct session *session, const struct session_plan *plan,
-                       struct sonde_diag *diag) {
+static sonde_err start(struct session *session, const struct session *twin,
+                       const struct session_plan *plan, struct sonde_diag *diag) {
     static const struct engine_capture_events events = {.on_profile = save_result,
                                                         .on_end = on_session_end};
     struct engine_capture *capture;
-    if (session->is_running)
-        return refuse_second(session, diag);
+    if (session->is_running || (twin && twin->is_running))
+        return refuse_second(session->is_running ? session : twin, diag);
     sonde_err err = plan->begin(session->target, plan, &events, session, &capture, diag);
     if (err)
         return err;
@@ -145,42 +149,51 @@ static sonde_err start(struct session *session, const struct session_plan *plan,
     return SONDE_OK;
 }
 
-sonde_err session_start(struct engine *engine, const struct engine_selector *selector,
-                        const struct session_plan *plan, struct engine_session_info *info,
-                        struct sonde_diag *diag) {
-    struct target *target;
-    sonde_err err = find_target_retained(engine, selector, &target, diag);
-    if (err)
-        return err;
+sonde_err session_start(struct target *target, const struct session_plan *plan,
+                        struct engine_session_info *info, struct sonde_diag *diag) {
+    struct engine *engine = target->engine;
+    struct target *twin = plan->kind == SESSION_CPU ? find_twin(target) : NULL;
     lock_take(&engine->session_lock);
-    err = start(&target->sessions[plan->kind], plan, diag);
+    sonde_err err =
+        start(&target->sessions[plan->kind], twin ? &twin->sessions[plan->kind] : NULL, plan, diag);
     if (!err && info)
         *info = target->sessions[plan->kind].info;
     lock_drop(&engine->session_lock);
+    target_release(twin);
     target_release(target);
     return err;
 }
 
+struct cpu_session {
+    struct engine_cpu_spec spec;
+    const char *note;
+};
+
 static sonde_err begin_cpu(struct target *target, const struct session_plan *plan,
                            const struct engine_capture_events *events, void *context,
                            struct engine_capture **capture, struct sonde_diag *diag) {
-    struct engine_cpu_spec spec = *(const struct engine_cpu_spec *)plan->spec;
-    spec.target = (struct engine_selector){.uuid = target->info.uuid};
+    const struct cpu_session *session = plan->spec;
+    struct engine_cpu_spec spec = session->spec;
     spec.duration_ms = plan->lease_ms;
     spec.window_ms = spec.progress_ms = 0;
     spec.has_timeline = true; /* the result is saved */
-    return cpu_capture_request(target->engine, &spec, events, context, capture, diag);
+    return cpu_capture_request(target, &spec, session->note, events, context, capture, diag);
 }
 
 sonde_err engine_session_start(struct engine *engine, const struct engine_cpu_spec *spec,
                                uint32_t lease_ms, const char *owner,
                                struct engine_session_info *info, struct sonde_diag *diag) {
+    struct cpu_session session = {.spec = *spec};
     struct session_plan plan = {.kind = SESSION_CPU,
-                                .spec = spec,
+                                .spec = &session,
                                 .lease_ms = lease_ms ? lease_ms : DEFAULT_LEASE_MS,
                                 .owner = owner,
                                 .begin = begin_cpu};
-    return session_start(engine, &spec->target, &plan, info, diag);
+    struct target *target;
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    sonde_err err = find_for_cpu(engine, spec, &target, &session.note, diag);
+    return err ? err : session_start(target, &plan, info, diag);
 }
 
 static void perform_delivery(struct job *base) {
@@ -225,16 +238,12 @@ static sonde_err await_result(struct session *session, const struct engine_captu
     return SONDE_OK;
 }
 
-sonde_err session_stop(struct engine *engine, const struct engine_selector *selector,
-                       enum session_kind kind, const struct engine_capture_events *events,
-                       void *context, struct sonde_diag *diag) {
-    struct target *target;
-    if (atomic_load(&engine->is_ending))
-        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
-    sonde_err err = find_target_retained(engine, selector, &target, diag);
-    if (err)
-        return err;
+sonde_err session_stop(struct target *target, enum session_kind kind,
+                       const struct engine_capture_events *events, void *context,
+                       struct sonde_diag *diag) {
+    struct engine *engine = target->engine;
     struct session *session = &target->sessions[kind];
+    sonde_err err;
     lock_take(&engine->session_lock);
     if (session->is_running)
         err = await_result(session, events, context, diag);
@@ -248,5 +257,9 @@ sonde_err session_stop(struct engine *engine, const struct engine_selector *sele
 sonde_err engine_session_stop(struct engine *engine, const struct engine_selector *selector,
                               const struct engine_capture_events *events, void *context,
                               struct sonde_diag *diag) {
-    return session_stop(engine, selector, SESSION_CPU, events, context, diag);
+    struct target *target;
+    if (atomic_load(&engine->is_ending))
+        return sonde_fail(diag, SONDE_UNAVAILABLE, "the service is shutting down");
+    sonde_err err = find_cpu_session(engine, selector, &target, diag);
+    return err ? err : session_stop(target, SESSION_CPU, events, context, diag);
 }

@@ -6,6 +6,7 @@
 
 #include "service/engine/start_time.h"
 #include "service/engine/watch.h"
+#include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
 
 #include <errno.h>
@@ -43,6 +44,12 @@ static void read_executable(pid_t pid, const char *told, char *out, size_t size)
     process_executable_name(out, size, len > 0 ? path : told);
 }
 
+static void read_container(struct engine_target *info) {
+    char cgroup[CGROUP_BYTES];
+    cgroup_read(info->pid, cgroup);
+    cgroup_container(cgroup, info->container);
+}
+
 static void write_hex(char *out, const uint8_t *bytes, size_t count) {
     for (size_t i = 0; i < count; i++)
         snprintf(out + 2 * i, 3, "%02x", bytes[i]);
@@ -60,7 +67,7 @@ static struct target *find_uuid(struct engine *engine, const char *uuid) {
  * different process with the same uuid gets a new uuid. */
 static void make_unique(struct target *target) {
     struct target *other = find_uuid(target->engine, target->info.uuid);
-    if (other && other->link.pid == target->link.pid) {
+    if (other && !other->host && other->link.pid == target->link.pid) {
         target_detach(other);
         return;
     }
@@ -78,6 +85,7 @@ static void describe(struct target *target, const sonde_guest_v1_Hello *hello) {
     info->uid = target->link.uid;
     info->start_unix_ns = start_time_unix_ns(process_start_ticks(info->pid));
     info->attached_unix_ns = now_unix_ns();
+    read_container(info);
     read_executable(info->pid, hello->executable, info->executable, sizeof info->executable);
     snprintf(info->labels, sizeof info->labels, "%s", hello->labels);
     process_name_clean(info->guest_version, sizeof info->guest_version, hello->version);

@@ -49,6 +49,12 @@ sonde_err guest_rings_map(struct target *target, int fd, struct sonde_diag *diag
     return SONDE_OK;
 }
 
+/* Only the guest knows labels, so a target that uses them keeps it as its source (find_for_cpu). */
+static void note_labels(struct target *target, bool has_labels) {
+    if (has_labels)
+        atomic_store_explicit(&target->uses_labels, true, memory_order_relaxed);
+}
+
 static struct count_key sample_key(void *context, struct target *target) {
     const struct ring_sample *sample = context;
     return (struct count_key){
@@ -90,10 +96,12 @@ static void add_sample(struct target *target, const struct ring_sample *sample, 
 }
 
 static void on_sample(void *context, const struct ring_sample *sample) {
+    note_labels(context, sample->label != 0 || sample->request != 0);
     add_sample(context, sample, false);
 }
 
 static void on_blocked(void *context, const struct ring_sample *sample) {
+    note_labels(context, sample->label != 0 || sample->request != 0);
     add_sample(context, sample, true);
 }
 
@@ -114,6 +122,7 @@ static void on_unseen(void *context, const struct ring_unseen *unseen) {
 
 static void on_thread(void *context, const struct ring_thread *thread) {
     struct target *target = context;
+    note_labels(target, thread->label != 0);
     thread_names_learn(&target->names, thread);
 }
 

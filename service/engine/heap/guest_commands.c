@@ -51,11 +51,8 @@ sonde_err heap_call_create(struct engine *engine, const struct engine_selector *
     struct heap_call *call = calloc(1, sizeof *call);
     if (!call)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
-    lock_take(&engine->targets_lock);
-    sonde_err err = find_target(engine, selector, geteuid(), &target, diag);
-    if (!err)
-        call->target = target_retain(target);
-    lock_drop(&engine->targets_lock);
+    sonde_err err = find_guest(engine, selector, "heap profiles", &target, diag);
+    call->target = target;
     if (err)
         free(call);
     *created = err ? NULL : call;

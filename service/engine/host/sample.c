@@ -91,8 +91,15 @@ static uint32_t add_kernel_frames(struct stacks *stacks, const struct walked *wa
     return parent;
 }
 
-static uint32_t add_stack(struct stacks *stacks, const struct walked *walked) {
-    uint32_t parent = walked->is_shared ? stacks_add_process(stacks, walked->process->name) : 0;
+static uint32_t add_process(const struct target *target, const struct host_process *process) {
+    char text[80];
+    host_process_text(target->host, process->name, process->pid, text);
+    return stacks_add_process(target->stacks, text);
+}
+
+static uint32_t add_stack(const struct target *target, const struct walked *walked) {
+    struct stacks *stacks = target->stacks;
+    uint32_t parent = walked->is_shared ? add_process(target, walked->process) : 0;
     if (walked->note >= 0 && parent != STACKS_FULL)
         parent = stacks_add_frame(stacks, parent, STACKS_NOTE, (uint64_t)walked->note);
     if (parent != STACKS_FULL && walked->count > 0)
@@ -127,7 +134,7 @@ static struct count_key key_of(void *context, struct target *target) {
     struct host_stream *stream = walked->process->stream;
     uint32_t pid = walked->is_shared ? (uint32_t)record->pid : 0;
     return (struct count_key){
-        .stack = add_stack(target->stacks, walked),
+        .stack = add_stack(target, walked),
         .thread = stacks_add_thread(target->stacks, pid, (uint32_t)record->tid,
                                     thread_name(stream, record)),
     };

@@ -87,8 +87,11 @@ static void add_guest_cost(const struct report_input *input, struct sonde_buf *t
 }
 
 static void add_target(const struct report_input *input, struct sonde_buf *text) {
-    sonde_buf_printf(text, "target: %s, pid %d%s", input->target_name, (int)input->pid,
-                     input->metadata.target_gone ? ", ended during the capture" : "");
+    sonde_buf_printf(text, "target: %s", input->target_name);
+    if (input->pid) /* otherwise several processes */
+        sonde_buf_printf(text, ", pid %d", (int)input->pid);
+    if (input->metadata.target_gone)
+        sonde_buf_puts(text, ", ended during the capture");
 }
 
 static void add_clock(const struct report_input *input, struct sonde_buf *text) {

@@ -43,7 +43,8 @@ static void stage_init(struct stage *stage) {
     stage->engine = place_engine(&stage->place);
     launch(stage);
     for (int i = 0; i < 1000; i++) {
-        if (engine_find(stage->engine, &selector, &target, NULL) == SONDE_OK)
+        if (engine_find(stage->engine, &selector, &target, NULL) == SONDE_OK &&
+            !target.is_unattached)
             break;
         usleep(10000);
     }
@@ -164,7 +165,8 @@ TEST(a_guest_reconnects_when_sonded_restarts) {
     engine_destroy(stage.engine);
     stage.engine = place_engine(&stage.place);
     for (int i = 0; i < 1000; i++) {
-        if (engine_find(stage.engine, &selector, &target, NULL) == SONDE_OK)
+        if (engine_find(stage.engine, &selector, &target, NULL) == SONDE_OK &&
+            !target.is_unattached)
             break;
         usleep(10000);
     }

@@ -87,7 +87,7 @@ static void *call(void *context) {
         if (i % 7 == 0 && engine_symbolize(storm->engine, &steady, &address, 1, true, on_symbols,
                                            storm, NULL) == SONDE_OK)
             atomic_fetch_add(&storm->asked, 1);
-        if (engine_find(storm->engine, &steady, &target, NULL) == SONDE_OK)
+        if (engine_find(storm->engine, &steady, &target, NULL) == SONDE_OK && !target.is_unattached)
             engine_counters(storm->engine, &counters);
         free(engine_targets(storm->engine, &count));
         if (engine_watch(storm->engine, on_target, NULL, &watch) == SONDE_OK)

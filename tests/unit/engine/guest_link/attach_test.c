@@ -104,9 +104,9 @@ TEST(a_target_is_found_by_name_pid_and_uuid) {
     selector = (struct engine_selector){.name = "apache"};
     CHECK_INT(engine_find(engine, &selector, &target, &diag), ==, SONDE_TARGET_NOT_FOUND);
     CHECK(strstr(diag.text, "apache") != NULL);
-    selector = (struct engine_selector){.name = "redis", .pid = 1};
+    selector = (struct engine_selector){.name = "redis", .pid = 4194304};
     CHECK_INT(engine_find(engine, &selector, &target, &diag), ==, SONDE_TARGET_NOT_FOUND);
-    CHECK(strstr(diag.text, "pid 1 ") != NULL);
+    CHECK(strstr(diag.text, "pid 4194304 ") != NULL);
     fake_close(&first);
     fake_close(&second);
     fake_close(&third);

@@ -50,7 +50,8 @@ static void launch(struct stage *stage, const char *conf, const char *const *com
 void stage_wait_attached(struct stage *stage) {
     struct engine_target target = {0};
     for (int i = 0; i < 2000; i++) {
-        if (engine_find(stage->engine, &stage->target, &target, NULL) == SONDE_OK)
+        if (engine_find(stage->engine, &stage->target, &target, NULL) == SONDE_OK &&
+            !target.is_unattached)
             break;
         usleep(10000);
     }
