@@ -9,45 +9,14 @@
 
 #include "api/hash_index.h"
 #include "service/engine/backtraces/backtraces.h"
+#include "service/engine/backtraces/blocked_walk.h"
 #include "service/engine/target.h"
-#include "service/unwind/remote/tracee.h"
 
-#define BACKTRACES_STACK (1u << 20)   /* of a blocked thread, read on demand */
-#define BACKTRACES_COPY  (128u << 10) /* of a stopped thread, read at once */
+#define BACKTRACES_COPY (128u << 10) /* of a stopped thread, read at once */
 /* Marks an entry that is not a pc: the low bits hold an enum stack_note, or the number of frames
  * left out. */
 #define BACKTRACES_NOTE (1ull << 62)
 #define BACKTRACES_GAP  (1ull << 61)
-
-/* One executable mapping with its unwind table. */
-struct backtraces_region {
-    struct mapping *mapping;
-    const void *image; /* NULL = none */
-    size_t bytes;
-    bool is_open;
-};
-
-/* The code of a process, and the stack memory of the current thread. */
-struct backtraces_code {
-    struct engine *engine;
-    const struct process_identity *process;
-    struct generation *generation;
-    struct backtraces_region *regions;
-    uint32_t last;      /* the mapping found last */
-    uint8_t *stack;     /* BACKTRACES_STACK bytes */
-    uint64_t stack_at;  /* address of the first byte */
-    size_t stack_bytes; /* number of bytes read so far */
-    bool is_live;       /* more may be read from the live process */
-};
-SONDE_MUST_USE sonde_err backtraces_code_init(struct backtraces_code *code, struct engine *engine,
-                                              const struct process_identity *process);
-void backtraces_code_finish(struct backtraces_code *code);
-/* Uses the memory of a blocked thread, read on demand. */
-void backtraces_code_live(struct backtraces_code *code, uint64_t sp);
-/* The callbacks of service/unwind/remote/remote.h. */
-struct unwind_remote backtraces_code_remote(struct backtraces_code *code);
-/* The mapping that contains pc, or NULL. */
-struct backtraces_region *backtraces_code_at(struct backtraces_code *code, uint64_t pc);
 
 /* A distinct stack. */
 struct backtraces_stack {

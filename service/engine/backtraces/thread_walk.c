@@ -89,16 +89,6 @@ static struct unwind_remote_walk new_walk(const struct backtraces *all) {
     return (struct unwind_remote_walk){.pcs = all->scratch, .capacity = UNWIND_REMOTE_FRAMES};
 }
 
-static void walk_snapshot(struct backtraces *all, const struct tracee_snapshot *snapshot,
-                          struct unwind_remote_walk *walk) {
-    struct unwind_remote remote = backtraces_code_remote(&all->code);
-    struct unwind_registers registers = {.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RIP};
-    registers.value[UNWIND_REG_RSP] = snapshot->sp;
-    registers.value[UNWIND_REG_RIP] = snapshot->pc;
-    backtraces_code_live(&all->code, snapshot->sp);
-    unwind_remote_walk(&remote, &registers, walk);
-}
-
 static void refuse(struct backtraces *all, struct engine_thread *thread, pid_t tracer) {
     all->refused++;
     all->other_tracer = tracer ? tracer : all->other_tracer;
@@ -127,40 +117,32 @@ static bool walk_stopped(struct backtraces *all, struct engine_thread *thread) {
     return true;
 }
 
-/* The result of a walk without a stop. */
-enum outcome { WALKED, MOVED, WANTS_STOP };
-
-static enum outcome walk_blocked(struct backtraces *all, struct engine_thread *thread,
-                                 const struct tracee_snapshot *before) {
-    struct unwind_remote remote = backtraces_code_remote(&all->code);
+static enum blocked_outcome walk_blocked(struct backtraces *all, struct engine_thread *thread,
+                                         const struct tracee_snapshot *before) {
     struct unwind_remote_walk walk = new_walk(all);
-    struct tracee_snapshot after;
-    walk_snapshot(all, before, &walk);
-    bool wants = walk.end == UNWIND_REMOTE_REGISTER;
-    bool may_stop =
-        wants && !all->is_ticking && thread->state != 'D' && tracee_may_stop(all->pid, before);
-    bool is_guess = wants && !may_stop && unwind_remote_search(&remote, &walk);
-    if (tracee_take_snapshot(all->task_dir, thread->tid, &after) != TRACEE_BLOCKED ||
-        !tracee_did_not_run(before, &after))
-        return MOVED;
-    if (may_stop)
-        return WANTS_STOP;
-    if (is_guess)
+    struct blocked_thread blocked = {.process = all->pid,
+                                     .task_dir = all->task_dir,
+                                     .tid = thread->tid,
+                                     .may_stop = !all->is_ticking && thread->state != 'D'};
+    enum blocked_outcome outcome = blocked_walk(&all->code, &blocked, before, &walk);
+    if (outcome != BLOCKED_WALKED)
+        return outcome;
+    if (walk.guessed > 0)
         thread->error = FROM_SEARCH;
-    all->guessed += is_guess;
+    all->guessed += walk.guessed > 0;
     thread->stack = store_walk(all, &walk);
-    return WALKED;
+    return BLOCKED_WALKED;
 }
 
 enum backtraces_outcome backtraces_walk(struct backtraces *all, struct engine_thread *thread,
                                         bool may_stop) {
     struct tracee_snapshot snapshot;
-    enum outcome outcome = MOVED;
+    enum blocked_outcome outcome = BLOCKED_MOVED;
     if (thread->state == 'Z' || thread->state == 'X') {
         thread->error = "it has ended";
         return BACKTRACES_WALKED;
     }
-    for (int i = 0; i < TRIES && outcome == MOVED; i++) {
+    for (int i = 0; i < TRIES && outcome == BLOCKED_MOVED; i++) {
         enum tracee_state state = tracee_take_snapshot(all->task_dir, thread->tid, &snapshot);
         if (state == TRACEE_GONE)
             return BACKTRACES_GONE;
@@ -172,9 +154,9 @@ enum backtraces_outcome backtraces_walk(struct backtraces *all, struct engine_th
             break;
         outcome = walk_blocked(all, thread, &snapshot);
     }
-    if (outcome == WALKED)
+    if (outcome == BLOCKED_WALKED)
         return BACKTRACES_WALKED;
-    if (!may_stop && outcome != WANTS_STOP)
+    if (!may_stop && outcome != BLOCKED_WANTS_STOP)
         return BACKTRACES_RUNNING;
     return walk_stopped(all, thread) ? BACKTRACES_WALKED : BACKTRACES_GONE;
 }

@@ -51,7 +51,7 @@ static void read_slices(int task_dir, pid_t tid, struct tracee_snapshot *snapsho
     if (read_file(task_dir, tid, "schedstat", text, sizeof text) <= 0)
         return;
     snapshot->cpu_ns = strtoull(at, &at, 10);
-    strtoull(at, &at, 10);
+    snapshot->waited_ns = strtoull(at, &at, 10);
     snapshot->slices = strtoull(at, &at, 10);
 }
 

@@ -43,8 +43,9 @@ struct tracee_snapshot {
     long call; /* the system call; -1 = none */
     uint64_t arguments[6];
     uint64_t sp, pc;
-    uint64_t slices; /* how often it was scheduled; 0 = the kernel does not count */
-    uint64_t cpu_ns; /* CPU time used; 0 likewise */
+    uint64_t slices;    /* how often it was scheduled; 0 = the kernel does not count */
+    uint64_t cpu_ns;    /* CPU time used; 0 likewise */
+    uint64_t waited_ns; /* time for which it could have run, but had no CPU; 0 likewise */
 };
 
 /* task_dir: /proc/PID/task, open. */
