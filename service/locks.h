@@ -24,6 +24,7 @@ enum lock_rank {
     LOCK_TARGETS,       /* engine: the list of targets, and what callers see of each */
     LOCK_MESSAGES,      /* engine: messages to the engine thread */
     LOCK_POOL,          /* engine: a worker pool's queue */
+    LOCK_RIGHTS,        /* engine: which rights it had when they were last tried */
     LOCK_PROC_MAPS,     /* service/symbol: a copy of a process's mappings, while it is read */
     LOCK_UNWIND_CACHE,  /* service/unwind: tables by build-id */
     LOCK_UNWIND_VIEWS,  /* service/unwind: tables mapped into this process */

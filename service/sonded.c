@@ -12,6 +12,7 @@
 #include "service/local_history.h"
 #include "service/rpc/core/server.h"
 #include "service/serve.h"
+#include "service/start_sampler.h"
 #include "service/symbol/debuginfod/debuginfod.h"
 #include "service/symbol/worker/worker.h"
 
@@ -22,7 +23,7 @@
 #include <sys/stat.h>
 
 struct settings {
-    const char *socket, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
+    const char *socket, *sampler, *data_dir, *token_file, *tls_cert, *tls_key, *tls_client_ca;
     struct sonde_option_list grpc;
     struct sonde_option_list debuginfod;
     bool insecure, token_everywhere, redact, verbose, enable_heap_profiling, everybody, history;
@@ -47,6 +48,9 @@ static const struct sonde_option table[] = {
            "gRPC address: unix:PATH or HOST:PORT (default unix:RUN/grpc.sock)"),
     OPTION("data-dir", 'd', "DIR", "SONDE_DATA_DIR", TEXT, data_dir, 0, 0,
            "data directory (default /var/lib/sonde for root, else ~/.cache/sonde)"),
+    OPTION(
+        "sampler", 0, "PATH", "SONDE_SAMPLER", TEXT, sampler, 0, 0,
+        "program that holds the capabilities (default: sonde-sampler beside sonded); \"\" = none"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
            "access tokens for remote clients, one per line: TOKEN [read,control]"),
     OPTION("token-everywhere", 0, NULL, "SONDE_TOKEN_EVERYWHERE", FLAG, token_everywhere, 0, 0,
@@ -186,7 +190,9 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     struct engine *engine = NULL;
     struct rpc_server *server = NULL;
     struct engine_watch *from_start = NULL;
-    sonde_err err = engine_create(&engine_settings, &engine, diag);
+    sonde_err err = start_sampler(settings->sampler, &engine_settings.sampler, diag);
+    if (!err)
+        err = engine_create(&engine_settings, &engine, diag);
     if (!err && settings->enable_heap_profiling)
         err = heap_from_start(engine, log_on_stderr, &from_start);
     struct local_history *history = err ? NULL : open_history(settings, engine);
@@ -204,6 +210,7 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
         engine_unwatch(engine, from_start);
     engine_destroy(engine);
     local_history_close(history);
+    stop_sampler(engine_settings.sampler);
     free(debuginfod);
     return err;
 }
@@ -216,6 +223,7 @@ int main(int argc, char **argv) {
     struct settings settings = {
         .socket = sonde_default_guest_socket(),
         .data_dir = sonde_default_data_dir(),
+        .sampler = default_sampler(),
         .workers = 2,
         .history_hz = 19,
         .history_keep = "7d",

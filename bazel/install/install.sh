@@ -30,6 +30,7 @@ put() { # mode, source, destination below the prefix; /usr/bin/install because t
 
 put 755 clients/cli/sonde bin/sonde
 put 755 service/sonded bin/sonded
+put 755 service/host/sampler/sonde-sampler bin/sonde-sampler
 put 755 service/sonde-history bin/sonde-history
 put 755 gateway/sonde-gateway bin/sonde-gateway
 put 755 service/guest/libsonde.so lib/libsonde.so

@@ -90,6 +90,7 @@ static void init_locks(struct engine *engine) {
     lock_init(&engine->targets_lock, LOCK_TARGETS);
     lock_init(&engine->session_lock, LOCK_SESSION);
     lock_init(&engine->watch_lock, LOCK_WATCH);
+    lock_init(&engine->rights_lock, LOCK_RIGHTS);
     engine->last_message = &engine->first_message;
 }
 
@@ -121,6 +122,7 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     engine->user_ns = ENGINE_USER_NS;
     engine->source = options->source;
     engine->last_ns = ENGINE_LAST_NS;
+    engine->sampler = options->sampler;
     init_locks(engine);
     engine->socket_path = strdup(options->socket_path ? options->socket_path : "");
     uint32_t workers = options->workers ? options->workers : DEFAULT_WORKERS;
@@ -175,6 +177,7 @@ void engine_close(struct engine *engine) {
     lock_finish(&engine->targets_lock);
     lock_finish(&engine->session_lock);
     lock_finish(&engine->watch_lock);
+    lock_finish(&engine->rights_lock);
     free(engine->scratch);
     free(engine->socket_path);
     free(engine->data_dir);

@@ -23,6 +23,7 @@
 #define ENGINE_LABELS_BYTES        1024 /* of SONDE_LABELS */
 
 struct engine;
+struct sampler;
 struct symbol_store;
 
 /* Where samples come from. AUTOMATIC: the cheapest that can answer. */
@@ -41,9 +42,9 @@ struct engine_options {
      * The kernel still says which user a guest belongs to, and the number of targets of a user is
      * limited. */
     bool serves_everybody;
-    /* The program that opens what needs capabilities (service/host/sampler); NULL = none, what this
-     * process may open itself is all. */
-    const char *sampler;
+    /* Opens what needs capabilities (service/host/sampler); it must outlive the engine. NULL = what
+     * this process may open itself is all. */
+    struct sampler *sampler;
     enum engine_source source; /* what ENGINE_AUTOMATIC means: ENGINE_AUTOMATIC, or always this */
 };
 
@@ -99,9 +100,10 @@ struct engine_target *engine_targets(struct engine *engine, size_t *count);
 /* The attached processes and all others that this process can see, except kernel threads, by CPU
  * time. Blocks for about 20 us per process: call it on a worker. The caller frees it. */
 struct engine_target *engine_processes(struct engine *engine, size_t *count);
-/* What this engine may sample from outside (service/host/rights.h). Any thread. */
+/* What this engine may sample from outside: RIGHT_KINDS rows (service/host/rights.h), each tried
+ * now. Blocks for some milliseconds: call it on a worker. */
 struct host_right;
-size_t engine_rights(struct engine *engine, const struct host_right **rights);
+void engine_rights(struct engine *engine, struct host_right *rights);
 /* The one target that matches. SONDE_TARGET_AMBIGUOUS (diag lists the matches), _NOT_FOUND,
  * _CONFLICT (each field matches some target, but not the same one). */
 SONDE_MUST_USE sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,

@@ -20,6 +20,7 @@
 #include "service/engine/report/address_space.h"
 #include "service/engine/report/report.h"
 #include "service/engine/report/thread_names.h"
+#include "service/host/rights.h"
 #include "service/locks.h"
 
 #define ENGINE_MAX_TARGETS   4096u
@@ -85,6 +86,10 @@ struct engine {
     struct host *host; /* sampling from outside */
     struct sampler *sampler;
     struct pool *builders, *reporters;
+    struct sampler *sampler; /* not owned; NULL = this process */
+    struct lock rights_lock;
+    uint32_t rights;         /* those granted, a bit each of enum host_right_kind */
+    uint64_t rights_read_ns; /* 0 = never */
     int epoll_fd, event_fd, timer_fd, listen_fd, lock_fd;
     pthread_t thread;
     bool has_thread, has_locks;
@@ -147,6 +152,11 @@ uint64_t engine_random(struct engine *engine);
 SONDE_MUST_USE sonde_err engine_open(const struct engine_options *options, struct engine **engine,
                                      struct sonde_diag *diag);
 void engine_close(struct engine *engine);
+
+/* rights.c. The row of engine_rights, up to ENGINE_RIGHTS_NS old. Any thread; may block for some
+ * milliseconds. */
+#define ENGINE_RIGHTS_NS 5000000000ull
+bool engine_has_right(struct engine *engine, enum host_right_kind kind);
 
 /* listen.c */
 SONDE_MUST_USE sonde_err listen_open(const char *path, bool for_everybody, int *listen_fd,

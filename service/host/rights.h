@@ -13,7 +13,8 @@ enum host_right_kind {
     RIGHT_PERF_OWN,     /* cpu-clocks of own processes: perf_event_paranoid <= 2 */
     RIGHT_BPF,          /* off-CPU by BPF: CAP_BPF, CAP_PERFMON, BTF */
     RIGHT_MEMORY,       /* maps and memory of other users' processes: CAP_SYS_PTRACE */
-    RIGHT_FILES,        /* files of containers and other users: CAP_DAC_READ_SEARCH */
+    RIGHT_FILES,        /* files of other users and of containers: CAP_DAC_READ_SEARCH and
+                           CAP_CHECKPOINT_RESTORE */
     RIGHT_KERNEL_NAMES, /* addresses in /proc/kallsyms: CAP_SYSLOG */
     RIGHT_KINDS
 };
@@ -21,15 +22,15 @@ enum host_right_kind {
 struct host_right {
     const char *name;
     bool is_granted;
-    const char *lost;    /* what does not work without it, one sentence */
-    const char *command; /* grants it: a setcap, a sysctl or a unit setting */
-    char reason[128];    /* what the kernel said; "" = granted */
+    const char *lost;  /* what does not work without it, one sentence; "" = granted */
+    char command[384]; /* grants it: a setcap, a sysctl or a unit setting; "" = nothing does */
+    char reason[128];  /* what the kernel said; "" = granted */
 };
 
 struct sampler;
 
-/* RIGHT_KINDS rows, tried anew; with the sampler's capabilities if there is one. Takes a
- * millisecond; any thread. */
+/* RIGHT_KINDS rows, each tried now; with the sampler's capabilities if there is one. Takes some
+ * milliseconds; any thread. */
 void host_rights_read(struct sampler *sampler, struct host_right rights[RIGHT_KINDS]);
 
 #endif

@@ -48,6 +48,8 @@ uint64_t capabilities_of_sampler(void) {
 }
 
 uint64_t capabilities_of_sonded(void) {
+    if (geteuid() != 0)
+        return BIT(CAP_NET_BIND_SERVICE) | BIT(CAP_IPC_LOCK);
     uint64_t map_files = newest() & (BIT(CAP_CHECKPOINT_RESTORE) | BIT(CAP_SYS_ADMIN));
     return map_files | BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_DAC_READ_SEARCH) |
            BIT(CAP_FOWNER) | BIT(CAP_KILL) | BIT(CAP_SETGID) | BIT(CAP_SETUID) |

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The capabilities of the calling thread, a bit each (CAP_... of linux/capability.h). A thread
- * passes its own on to those it starts, so sonded and the sampler limit them before they start any.
- */
+ * The capabilities of the calling thread, a bit each (CAP_... of <linux/capability.h>). A thread
+ * passes its own on to those it starts, so sonded and the sampler limit them before they start
+ * any. */
 #ifndef SONDE_SERVICE_HOST_SAMPLER_CAPABILITIES_H
 #define SONDE_SERVICE_HOST_SAMPLER_CAPABILITIES_H
 
@@ -14,8 +14,8 @@ uint64_t capabilities_held(void);
  * process may lower its bounding set (CAP_SETPCAP). False: the kernel refused. */
 bool capabilities_keep(uint64_t kept);
 
-/* What the sampler needs, and what root's sonded needs when a sampler does the rest: to open files
- * as other users, to read the memory of targets, to own its sockets and data. */
+/* What the sampler needs, and what sonded needs when a sampler does the rest. Root's sonded opens
+ * files as other users, reads and stops targets, and gives sockets away. */
 uint64_t capabilities_of_sampler(void);
 uint64_t capabilities_of_sonded(void);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What sonded and the sampler say to each other over their SOCK_SEQPACKET socket, and the work
- * itself. Both are built together, so requests are plain structs; the sampler checks every field. */
+ * itself. Both are built together, so requests are plain structs; the sampler checks every
+ * field. */
 #ifndef SONDE_SERVICE_HOST_SAMPLER_PROTOCOL_H
 #define SONDE_SERVICE_HOST_SAMPLER_PROTOCOL_H
 

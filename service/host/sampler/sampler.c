@@ -23,7 +23,8 @@
 #define END_WAIT_MS 1000
 
 struct sampler {
-    char *program; /* NULL = everything is done in this process */
+    char *program;
+    bool is_separate; /* otherwise everything is done in this process */
     struct lock lock;
     int socket; /* -1 = not running */
     pid_t pid;
@@ -201,8 +202,7 @@ static bool start(struct sampler *sampler) {
         stop(sampler);
     snprintf(sampler->problem, sizeof sampler->problem, "%.120s: %s", sampler->program,
              error == EPIPE ? "it has no capabilities" : strerror(error));
-    free(sampler->program);
-    sampler->program = NULL;
+    sampler->is_separate = false;
     return false;
 }
 
@@ -215,7 +215,7 @@ static int call(struct sampler *sampler, struct sampler_request *request,
     if (!sampler_is_separate(sampler))
         return sampler_work(request, fds, &fd_count);
     lock_take(&sampler->lock);
-    bool is_running = sampler->program && (sampler->socket >= 0 || start(sampler));
+    bool is_running = sampler->is_separate && (sampler->socket >= 0 || start(sampler));
     int error = is_running ? exchange(sampler, request, &reply, fds) : 0;
     lock_drop(&sampler->lock);
     return is_running ? error : sampler_work(request, fds, &fd_count);
@@ -226,16 +226,17 @@ static int call(struct sampler *sampler, struct sampler_request *request,
 sonde_err sampler_create(const char *program, struct sampler **sampler, struct sonde_diag *diag) {
     struct sampler *made = calloc(1, sizeof *made);
     bool is_wanted = program && program[0];
-    if (made && is_wanted)
-        made->program = strdup(program);
+    if (made)
+        made->program = strdup(is_wanted ? program : "");
     *sampler = made;
-    if (!made || (is_wanted && !made->program)) {
+    if (!made || !made->program) {
         free(made);
         *sampler = NULL;
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     }
     made->socket = -1;
     lock_init(&made->lock, LOCK_SAMPLER);
+    made->is_separate = is_wanted;
     if (is_wanted)
         (void)start(made);
     return SONDE_OK;
@@ -254,7 +255,7 @@ bool sampler_is_separate(struct sampler *sampler) {
     if (!sampler)
         return false;
     lock_take(&sampler->lock);
-    bool is_separate = sampler->program != NULL;
+    bool is_separate = sampler->is_separate;
     lock_drop(&sampler->lock);
     return is_separate;
 }
@@ -275,6 +276,10 @@ void sampler_problem(struct sampler *sampler, char text[192]) {
     lock_take(&sampler->lock);
     memcpy(text, sampler->problem, sizeof sampler->problem);
     lock_drop(&sampler->lock);
+}
+
+const char *sampler_program(const struct sampler *sampler) {
+    return sampler ? sampler->program : "";
 }
 
 pid_t sampler_pid(struct sampler *sampler) {

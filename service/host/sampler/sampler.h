@@ -60,6 +60,8 @@ int sampler_open_file(void *sampler, enum process_file file, pid_t pid, uint64_t
 int sampler_load_off_cpu(void *sampler, const struct off_cpu_spec *spec, int fds[OFF_CPU_FDS]);
 /* 0 if BPF programs may be loaded, else -errno. */
 int sampler_try_bpf(struct sampler *sampler);
+/* The path with which it was created, also if that program does not run; "" = none. */
+const char *sampler_program(const struct sampler *sampler);
 /* For tests: the pid of the started program, 0 = none. */
 pid_t sampler_pid(struct sampler *sampler);
 

@@ -3,6 +3,7 @@
  * GetInfo, GetCommandLine and StartCpu. */
 #include "api/options.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
+#include "service/host/rights.h"
 #include "service/rpc/core/handlers.h"
 #include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
@@ -10,6 +11,7 @@
 #include "service/rpc/methods/target_message.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,12 +32,41 @@ static uint64_t resident_bytes(void) {
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *request) {
+/* The rights are tried on a worker. */
+struct info_job {
+    struct rpc_job job;
+    struct host_right rights[RIGHT_KINDS];
+};
+
+static void fill_rights(struct sonde_arena *arena, const struct host_right *rights,
+                        Sonde__V1__Info *info) {
+    info->rights = sonde_arena_alloc(arena, RIGHT_KINDS * sizeof *info->rights);
+    for (size_t i = 0; info->rights && i < RIGHT_KINDS; i++) {
+        Sonde__V1__Right *right = sonde_arena_alloc(arena, sizeof *right);
+        if (!right)
+            return;
+        sonde__v1__right__init(right);
+        right->name = (char *)rights[i].name;
+        right->is_granted = rights[i].is_granted;
+        right->lost = (char *)rights[i].lost;
+        right->command = (char *)rpc_text(arena, rights[i].command);
+        right->reason = (char *)rpc_text(arena, rights[i].reason);
+        info->rights[info->n_rights++] = right;
+    }
+}
+
+static void try_rights(struct rpc_job *job) {
+    struct info_job *own = container_of(job, struct info_job, job);
+    engine_rights(rpc_call_server(job->call)->engine, own->rights);
+}
+
+static void on_rights(struct rpc_job *job) {
+    struct info_job *own = container_of(job, struct info_job, job);
+    struct rpc_call *call = job->call;
     struct rpc_server *server = rpc_call_server(call);
     struct engine_counters counters = {0};
     char host[256] = "";
     Sonde__V1__Info info = SONDE__V1__INFO__INIT;
-    (void)request;
     gethostname(host, sizeof host - 1);
     engine_counters(server->engine, &counters);
     info.version = (char *)SONDE_VERSION;
@@ -52,7 +83,22 @@ void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *request) {
     info.streams_running = counters.streams_running;
     info.cpu_ns = cpu_ns();
     info.resident_bytes = resident_bytes();
+    fill_rights(rpc_call_arena(call), own->rights, &info);
     rpc_reply(call, &info.base);
+    free(own);
+    rpc_call_drop(call);
+}
+
+void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *request) {
+    struct info_job *own = calloc(1, sizeof *own);
+    (void)request;
+    if (!own) {
+        rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
+        return;
+    }
+    own->job = (struct rpc_job){.call = call, .run = try_rights, .on_done = on_rights};
+    rpc_call_take(call);
+    rpc_job_start(&own->job);
 }
 
 /* Splits the engine's NUL-separated argv into a list. */

@@ -26,7 +26,27 @@ wait_for_line() { # file: until it holds a line
     return 1
 }
 
-settings=(--socket "$dir/run/guest.sock" --data-dir "$dir/data")
+sampler=$PWD/service/host/sampler/sonde-sampler
+sampler_of() { # the sampler's pids, as far as there are any
+    local child
+    for child in $(pgrep -P "$1" -f "^$sampler"); do echo "$child" && sampler_of "$child"; done
+}
+has_given_up() { # pid: no thread has CAP_NET_ADMIN, _NET_RAW, _SYS_MODULE, _RAWIO, _ADMIN, _BOOT, CAP_SYSLOG, _PERFMON or _BPF
+    local set
+    for set in $(sed -n 's/^Cap\(Prm\|Eff\|Bnd\):\t//p' "/proc/$1/task/"*/status); do
+        ((0x$set & 0xc400633000)) && return 1
+    done
+    return 0
+}
+has_little() { # pid: nothing but what the sampler's header names
+    local set
+    for set in $(sed -n 's/^Cap\(Prm\|Eff\|Bnd\|Amb\|Inh\):\t//p' "/proc/$1/status"); do
+        ((0x$set & ~0x1c400080004)) && return 1
+    done
+    return 0
+}
+
+settings=(--sampler "$sampler" --socket "$dir/run/guest.sock" --data-dir "$dir/data")
 "$sonded" "${settings[@]}" --grpc 127.0.0.1:0 --grpc "unix:$dir/grpc.sock" >"$dir/out" 2>"$dir/err" &
 first=$!
 pids+=("$first")
@@ -40,6 +60,15 @@ timeout 60 "$sonded" "${settings[@]}" --grpc "unix:$dir/other.sock" >"$dir/out2"
 check "a second one is refused by exit code" test $? -ne 0
 check "and in words" grep -q "another sonded serves $dir/run/guest.sock" "$dir/err2"
 
+samplers=$(sampler_of "$first")
+if [[ $samplers ]]; then
+    check "has given up what its sampler holds" has_given_up "$first"
+    for pid in $samplers; do check "its sampler holds little" has_little "$pid"; done
+    kill -KILL $(tail -1 <<<"$samplers")
+else
+    echo "SKIP: sonded_test: no capabilities"
+fi
+
 kill -PIPE "$first"
 sleep 0.2
 check "SIGPIPE is nothing" kill -0 "$first"
@@ -47,6 +76,7 @@ kill -TERM "$first"
 wait "$first"
 check "SIGTERM ends it cleanly" test $? -eq 0
 check "and its sockets are gone" test ! -e "$dir/run/guest.sock" -a ! -e "$dir/grpc.sock"
+for pid in $samplers; do check "its sampler ends with it" test ! -e "/proc/$pid"; done
 check "it complains of nothing" test ! -s "$dir/err"
 
 "$sonded" "${settings[@]}" --grpc "unix:$dir/grpc.sock" >"$dir/out3" 2>"$dir/err3" &

@@ -5,6 +5,7 @@
  * post. */
 #include "tests/unit/rpc/fake_engine.h"
 
+#include "service/host/rights.h"
 #include "service/symbol/symbol.h"
 #include "tests/unit/rpc/fake_parts.h"
 
@@ -326,6 +327,13 @@ struct engine_target *engine_targets(struct engine *engine, size_t *count) {
 
 struct engine_target *engine_processes(struct engine *engine, size_t *count) {
     return list(engine, true, count);
+}
+
+void engine_rights(struct engine *engine, struct host_right *rights) {
+    for (int i = 0; i < RIGHT_KINDS; i++)
+        rights[i] = (struct host_right){.name = "a right", .is_granted = true, .lost = ""};
+    rights[RIGHT_BPF] = (struct host_right){
+        .name = "refused", .lost = "a loss", .command = "a command", .reason = "a reason"};
 }
 
 sonde_err engine_find(struct engine *engine, const struct engine_selector *selector,

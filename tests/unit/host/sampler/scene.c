@@ -41,6 +41,7 @@ int scene_in_child(bool as_nobody, int (*run)(const char *program), const char *
         if (as_nobody && (setgroups(0, NULL) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
                           setresuid(NOBODY, NOBODY, NOBODY) != 0))
             _exit(99);
+        prctl(PR_SET_DUMPABLE, 1); /* it may look at itself, as after an exec */
         _exit(run(program));
     }
     CHECK_INT(waitpid(pid, &status, 0), ==, pid);

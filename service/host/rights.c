@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A row of the table tries one right. It returns 0 or -errno. */
+#include "service/host/rights.h"
+
+#include "service/host/record.h"
+#include "service/host/sampler/capabilities.h"
+#include "service/host/sampler/sampler.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TRIAL_PERIOD_NS 1000000000ull
+
+/* --- trials ----------------------------------------------------------------------------------- */
+
+static int closed(int fd) {
+    if (fd < 0)
+        return fd;
+    close(fd);
+    return 0;
+}
+
+static int try_perf_all(struct sampler *sampler) {
+    const struct perf_event_spec spec = {
+        .pid = -1, .period_ns = TRIAL_PERIOD_NS, .stack_bytes = HOST_MIN_STACK, .has_kernel = true};
+    return closed(sampler_perf_event(sampler, &spec));
+}
+
+static int try_perf_own(struct sampler *sampler) {
+    const struct perf_event_spec spec = {
+        .pid = getpid(), .period_ns = TRIAL_PERIOD_NS, .stack_bytes = HOST_MIN_STACK};
+    int error = closed(perf_event_create(&spec));
+    return error ? closed(sampler_perf_event(sampler, &spec)) : 0;
+}
+
+/* There may be no process of another user to try it with. The first one belongs to root, but a
+ * security module or a container can hide it even from those who see all others. */
+static int try_memory(struct sampler *sampler) {
+    if (sampler_capabilities(sampler) & 1ull << CAP_SYS_PTRACE)
+        return 0;
+    return closed(sampler_open(sampler, PROCESS_MEMORY, 1, 0, 0));
+}
+
+/* A mapping of this process itself: CAP_CHECKPOINT_RESTORE is asked for even there. */
+static int try_files(struct sampler *sampler) {
+    unsigned long long start = 0, end = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    if (maps && fscanf(maps, "%llx-%llx", &start, &end) != 2)
+        end = 0;
+    if (maps)
+        fclose(maps);
+    int error = closed(sampler_open(sampler, PROCESS_MAPPED, getpid(), start, end));
+    bool may_read =
+        sampler_capabilities(sampler) & (1ull << CAP_DAC_READ_SEARCH | 1ull << CAP_DAC_OVERRIDE);
+    return error ? error : may_read ? 0 : -EACCES;
+}
+
+static int try_kernel_names(struct sampler *sampler) {
+    char text[4096];
+    int fd = sampler_open(sampler, PROCESS_KALLSYMS, 0, 0, 0);
+    ssize_t len = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
+    text[len > 0 ? len : 0] = 0;
+    if (fd >= 0)
+        close(fd);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1) {
+        if (strtoull(line, NULL, 16) != 0)
+            return 0;
+        if (!strchr(line, '\n'))
+            break;
+    }
+    return fd < 0 ? fd : -EACCES;
+}
+
+/* --- commands --------------------------------------------------------------------------------- */
+
+static int read_setting(const char *name) {
+    char path[96];
+    int value = 0;
+    snprintf(path, sizeof path, "/proc/sys/kernel/%s", name);
+    FILE *file = fopen(path, "re");
+    if (file && fscanf(file, "%d", &value) != 1)
+        value = 0;
+    if (file)
+        fclose(file);
+    return value;
+}
+
+/* The group whose members may run the sampler: sonded's. */
+static void own_group(char name[64]) {
+    struct group group, *found = NULL;
+    char text[1024];
+    if (getgrgid_r(getegid(), &group, text, sizeof text, &found) == 0 && found)
+        snprintf(name, 64, "%s", group.gr_name);
+    else
+        snprintf(name, 64, "%u", (unsigned)getegid());
+}
+
+#define UNIT_LINE                                                                            \
+    "AmbientCapabilities=CAP_PERFMON CAP_BPF CAP_SYS_PTRACE CAP_SYSLOG CAP_DAC_READ_SEARCH " \
+    "CAP_CHECKPOINT_RESTORE"
+
+/* chown removes capabilities, so setcap is last. */
+static void grant_capabilities(const char *program, char *command, size_t size) {
+    char group[64];
+    if (getuid() == 0)
+        snprintf(command, size,
+                 "in a container: --cap-add PERFMON,BPF,SYS_PTRACE,SYSLOG,DAC_READ_SEARCH,"
+                 "CHECKPOINT_RESTORE; in a unit: the same in CapabilityBoundingSet=");
+    else if (getenv("INVOCATION_ID")) /* systemd has started it */
+        snprintf(command, size, "systemctl edit the unit of sonded: [Service] " UNIT_LINE);
+    else if (access(program, F_OK) == 0) {
+        own_group(group);
+        snprintf(command, size,
+                 "sudo sh -c 'chown root:%s \"$0\" && chmod 0750 \"$0\" && "
+                 "setcap " CAPABILITIES_OF_SAMPLER "+ep \"$0\"' %.128s  (and restart sonded)",
+                 group, program);
+    } else
+        snprintf(command, size, "run sonded as root");
+}
+
+static void grant_perf_own(const char *program, char *command, size_t size) {
+    int paranoid = read_setting("perf_event_paranoid");
+    (void)program;
+    if (paranoid > 2) /* Debian's default is 3 */
+        snprintf(command, size, "sudo sysctl kernel.perf_event_paranoid=2");
+    else
+        snprintf(command, size, "in a container: a seccomp profile that allows perf_event_open");
+}
+
+static void grant_kernel_names(const char *program, char *command, size_t size) {
+    if (read_setting("kptr_restrict") > 1)
+        snprintf(command, size, "sudo sysctl kernel.kptr_restrict=1");
+    else
+        grant_capabilities(program, command, size);
+}
+
+/* --- table ------------------------------------------------------------------------------------ */
+
+static const struct right {
+    const char *name, *lost;
+    int (*try)(struct sampler *sampler);
+    void (*grant)(const char *program, char *command, size_t size);
+} table[RIGHT_KINDS] = {
+    [RIGHT_PERF_ALL] = {"perf, all processes",
+                        "no profiles of the whole machine or of other users' processes, no "
+                        "kernel frames, and threads shorter than a period are missed",
+                        try_perf_all, grant_capabilities},
+    [RIGHT_PERF_OWN] = {"perf, own processes",
+                        "only programs started under `sonde run` can be profiled", try_perf_own,
+                        grant_perf_own},
+    [RIGHT_BPF] = {"off-CPU by BPF",
+                   "off-CPU time is found by looking at threads from time to time; short waits "
+                   "are missed",
+                   sampler_try_bpf, grant_capabilities},
+    [RIGHT_MEMORY] = {"memory of other users",
+                      "other users' processes cannot be profiled from outside", try_memory,
+                      grant_capabilities},
+    [RIGHT_FILES] = {"files of other users",
+                     "no names of functions in files that are deleted, in containers, or that only "
+                     "other users may read",
+                     try_files, grant_capabilities},
+    [RIGHT_KERNEL_NAMES] = {"names in the kernel", "kernel frames have addresses but no names",
+                            try_kernel_names, grant_kernel_names},
+};
+
+static void explain(int error, char reason[128]) {
+    const char *text = strerrordesc_np(-error);
+    snprintf(reason, 128, "%s", text ? text : "unknown error");
+}
+
+void host_rights_read(struct sampler *sampler, struct host_right rights[RIGHT_KINDS]) {
+    const char *program = sampler_program(sampler);
+    for (int i = 0; i < RIGHT_KINDS; i++) {
+        struct host_right *right = &rights[i];
+        int error = table[i].try(sampler);
+        *right = (struct host_right){.name = table[i].name, .is_granted = error == 0, .lost = ""};
+        if (error == 0)
+            continue;
+        right->lost = table[i].lost;
+        explain(error, right->reason);
+        if (error == -EACCES || error == -EPERM)
+            table[i].grant(program, right->command, sizeof right->command);
+    }
+}
