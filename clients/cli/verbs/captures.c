@@ -120,7 +120,7 @@ static int get(const struct settings *settings, const char *word) {
         return cli_usage(&verb_captures, "\"%.60s\" is not a capture number", word);
     if (!format)
         return format_refuse(&verb_captures, settings->format, path, SAVED);
-    sonde_err err = service_open(&service, &settings->service, &diag);
+    sonde_err err = service_open_or_start(&service, &settings->service, true, &diag);
     if (!err)
         err = fetch(&service, settings, id, format->format, path, &diag);
     service_close(&service);
@@ -162,7 +162,7 @@ static int show_timeline(const struct settings *settings, const char *word) {
     uint64_t id;
     if (!capture_read_number(word, &id))
         return cli_usage(&verb_captures, "\"%.60s\" is not a capture number", word);
-    sonde_err err = service_open(&service, &settings->service, &diag);
+    sonde_err err = service_open_or_start(&service, &settings->service, true, &diag);
     if (!err)
         err = fetch_timeline(&service, settings, id, &diag);
     service_close(&service);
@@ -182,7 +182,7 @@ static int on_captures(int argc, char **argv) {
         return settings.timeline ? show_timeline(&settings, argv[1]) : get(&settings, argv[1]);
     if (settings.timeline || settings.from_s > 0 || settings.until_s > 0)
         return cli_usage(&verb_captures, "--timeline, --from and --until need a capture number");
-    sonde_err err = service_open(&service, &settings.service, &diag);
+    sonde_err err = service_open_or_start(&service, &settings.service, true, &diag);
     if (!err)
         err = list(&service, &settings, &diag);
     service_close(&service);

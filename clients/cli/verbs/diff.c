@@ -41,7 +41,7 @@ static sonde_err fetch(const struct settings *settings, uint64_t id, struct sond
     rendering.format = SONDE__V1__FORMAT__PPROF;
     request.id = id;
     request.rendering = &rendering;
-    sonde_err err = service_open(&service, &settings->service, diag);
+    sonde_err err = service_open_or_start(&service, &settings->service, true, diag);
     if (!err)
         err = service_stream(&service, &client_get_capture, &request.base, FETCH_TIMEOUT_MS,
                              on_event, &bytes, diag);

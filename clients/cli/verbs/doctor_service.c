@@ -67,8 +67,13 @@ static void check_targets(struct doctor *doctor, struct service *service) {
 
 static void check_info(struct doctor *doctor, const struct service *service,
                        const Sonde__V1__Info *info) {
-    doctor_report(doctor, FINDING_OK, "service", NULL, "sonded %.20s, pid %d, is running at %.200s",
-                  info->version, info->pid, service->address);
+    if (service->private)
+        doctor_report(doctor, FINDING_OK, "service", NULL,
+                      "no sonded is running; `sonde record` and others start one for their time");
+    else
+        doctor_report(doctor, FINDING_OK, "service", NULL,
+                      "sonded %.20s, pid %d, is running at %.200s", info->version, info->pid,
+                      service->address);
     if (strcmp(info->version, SONDE_VERSION) != 0)
         doctor_report(doctor, FINDING_NOTE, "service", NULL,
                       "sonded is version %.20s, this is %s; install both from the same build",
@@ -86,7 +91,7 @@ void doctor_check_service(struct doctor *doctor) {
     struct sonde_diag diag = {0};
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
     ProtobufCMessage *answer = NULL;
-    sonde_err err = service_open(&service, doctor->settings, &diag);
+    sonde_err err = service_open_or_start(&service, doctor->settings, true, &diag);
     if (!err)
         err = service_call(&service, &client_get_info, &request.base, &answer, &diag);
     if (err == SONDE_UNAUTHENTICATED || err == SONDE_PERMISSION_DENIED)
@@ -98,8 +103,10 @@ void doctor_check_service(struct doctor *doctor) {
     if (answer) {
         check_info(doctor, &service, (const Sonde__V1__Info *)answer);
         protobuf_c_message_free_unpacked(answer, NULL);
-        check_targets(doctor, &service);
-        doctor_check_history(doctor, &service);
+        if (!service.private) {
+            check_targets(doctor, &service);
+            doctor_check_history(doctor, &service);
+        }
     }
     service_close(&service);
 }
