@@ -177,45 +177,63 @@ static bool check_site(struct request_context *context) {
 static sonde_err no_such_target(struct sonde_diag *diag, struct sonde_slice name) {
     char quoted[QUERY_QUOTED_SIZE];
     return sonde_fail(diag, SONDE_TARGET_NOT_FOUND,
-                      "no target \"%s\" is attached; /v1/targets lists those that are",
+                      "no process is called \"%s\"; /v1/targets?all=true lists all processes",
                       query_quote(name, quoted));
 }
 
-static sonde_err conflict(struct sonde_diag *diag) {
-    return sonde_fail(diag, SONDE_TARGET_CONFLICT,
-                      "the path and the query name different targets: leave one out");
+static bool contradict(const struct target_choice *a, const struct target_choice *b) {
+    if (a->all != b->all)
+        return true;
+    if (a->all)
+        return strcmp(a->name, b->name) != 0 || a->pid != b->pid;
+    return (a->name[0] && b->name[0] && strcmp(a->name, b->name) != 0) ||
+           (a->pid && b->pid && a->pid != b->pid);
 }
 
-static sonde_err add_name(struct target_choice *target, struct sonde_slice name,
-                          struct sonde_diag *diag) {
-    if (!path_is_name(name))
-        return no_such_target(diag, name);
-    if (target->name[0] && !sonde_slice_equals(name, target->name))
-        return conflict(diag);
-    memcpy(target->name, name.data, name.len);
-    target->name[name.len] = 0;
+static sonde_err add(struct target_choice *target, const struct target_choice *more,
+                     struct sonde_diag *diag) {
+    if (path_is_said(target) && path_is_said(more) && contradict(target, more))
+        return sonde_fail(diag, SONDE_TARGET_CONFLICT,
+                          "the path and the query name different targets: leave one out");
+    target->all = target->all || more->all;
+    if (more->pid)
+        target->pid = more->pid;
+    if (more->name[0])
+        memcpy(target->name, more->name, sizeof target->name);
     return SONDE_OK;
+}
+
+static sonde_err add_query(struct target_choice *target, const struct query *query,
+                           struct sonde_diag *diag) {
+    struct target_choice by_name = {.pid = 0}, by_pid = {.pid = 0};
+    struct sonde_slice name;
+    uint64_t pid = 0;
+    if (query_get(query, "target", &name) && !path_read_name(name, &by_name))
+        return no_such_target(diag, name);
+    sonde_err err = query_whole(query, "pid", 1, INT32_MAX, &pid, diag);
+    by_pid.pid = (int32_t)pid;
+    if (!err)
+        err = add(target, &by_name, diag);
+    return err ? err : add(target, &by_pid, diag);
+}
+
+static sonde_err refuse_many(struct sonde_diag *diag) {
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "several processes together have CPU profiles only: name one process, "
+                      "/t/PID or /t/NAME");
 }
 
 /* The order is path prefix, query, --target. A name from one and a pid from the other are both sent
  * to the service, which knows whether they are the same process. */
 static sonde_err choose_target(struct request_context *context, struct sonde_diag *diag) {
-    struct sonde_slice name;
-    uint64_t pid = 0;
-    sonde_err err = SONDE_OK;
-    memcpy(context->target.name, context->path.name, sizeof context->target.name);
-    context->target.pid = context->path.pid;
-    if (query_get(&context->query, "target", &name))
-        err = add_name(&context->target, name, diag);
-    if (!err)
-        err = query_whole(&context->query, "pid", 1, INT32_MAX, &pid, diag);
-    if (!err && pid && context->target.pid && context->target.pid != (int32_t)pid)
-        err = conflict(diag);
-    if (!err && pid)
-        context->target.pid = (int32_t)pid;
     const char *fallback = context->gateway->default_target;
-    if (!err && fallback && !context->target.name[0] && !context->target.pid)
-        snprintf(context->target.name, sizeof context->target.name, "%s", fallback);
+    struct target_choice *target = &context->target;
+    *target = context->path.target;
+    sonde_err err = add_query(target, &context->query, diag);
+    if (!err && fallback && !path_is_said(target))
+        (void)path_read_name(sonde_slice_of(fallback), target);
+    if (!err && target->all && !(context->route->flags & ROUTE_MANY))
+        err = refuse_many(diag);
     return err;
 }
 

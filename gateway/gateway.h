@@ -53,6 +53,7 @@ enum {
     ROUTE_TAIL = 32,         /* the handler reads what matches the path's {...} */
     ROUTE_SCOPE_READ = 64,   /* with ROUTE_CHANGES_STATE: the scope read is enough */
     ROUTE_WORKS = 128,       /* costs the target something; refused to pages of other sites */
+    ROUTE_MANY = 256,        /* several processes can be its target: /t/@all */
 };
 
 #define SMALL_BODY (1u << 20)
@@ -69,12 +70,6 @@ struct route {
     const char *parameters; /* "seconds frequency output", without the target's */
     const char *link;       /* example query for the index page; NULL = not on the page */
     const char *summary;
-};
-
-/* The target as far as the request names it. name "" or pid 0 = not said. */
-struct target_choice {
-    char name[PATH_MAX_NAME + 1];
-    int32_t pid;
 };
 
 /* A request whose access, method, size and target have been checked. Valid until the handler

@@ -83,19 +83,23 @@ static void ask_heap(struct index *index) {
 
 /* ---- Targets ---- */
 
-/* Returns the pid of the only target that fits the prefix, or 0; counts all that fit. */
+/* Returns the pid of the only target that fits the prefix, or 0; counts all that fit. Without a
+ * prefix the attached ones fit. */
 static int32_t find_pid(const struct index *index, const Sonde__V1__ListTargetsResponse *list,
                         size_t *fitting) {
-    const struct target_choice *target = &index->relay.target;
+    const struct target_choice *choice = &index->relay.target;
     int32_t pid = 0;
     *fitting = 0;
     for (size_t i = 0; i < list->n_targets; i++) {
-        bool fits = !index->named || (target->pid ? list->targets[i]->pid == target->pid
-                                                  : !strcmp(list->targets[i]->name, target->name));
+        const Sonde__V1__Target *target = list->targets[i];
+        bool fits = !index->named   ? !target->unattached
+                    : choice->pid   ? target->pid == choice->pid
+                    : *choice->name ? !strcmp(target->name, choice->name)
+                                    : choice->all;
         *fitting += fits;
-        pid = fits ? list->targets[i]->pid : pid;
+        pid = fits ? target->pid : pid;
     }
-    return *fitting == 1 ? pid : 0;
+    return *fitting == 1 && !choice->all ? pid : 0;
 }
 
 static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
@@ -124,15 +128,12 @@ static void set_prefix(struct index *index, const struct request_context *contex
     if (!context->path.named)
         return;
     sonde_buf_puts(&prefix, "/t/");
-    if (context->path.pid)
-        sonde_buf_printf(&prefix, "%d", context->path.pid);
-    else
-        path_append_encoded(&prefix, sonde_slice_of(context->path.name));
+    path_append_target(&prefix, &context->path.target);
     snprintf(index->page.prefix, sizeof index->page.prefix, "%s", prefix.data);
     sonde_buf_finish(&prefix);
     index->named = true;
-    index->relay.target.pid = context->path.pid;
-    memcpy(index->relay.target.name, context->path.name, sizeof context->path.name);
+    index->page.is_of_many = context->path.target.all;
+    index->relay.target = context->path.target;
 }
 
 void handle_index(const struct request_context *context) {
@@ -143,6 +144,7 @@ void handle_index(const struct request_context *context) {
     index->page.route_count = context->gateway->route_count;
     index->page.html = negotiate_wants_html(&context->headers);
     set_prefix(index, context);
+    request.include_unattached = index->named;
     relay_call(&index->relay, &client_list_targets, &request.base, DEADLINE_MS);
 }
 

@@ -79,12 +79,10 @@ static void append_prefix(struct sonde_buf *out, const Sonde__V1__ListTargetsRes
 
 void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTargetsResponse *list) {
     struct sonde_buf *out = &page->targets;
-    if (list->n_targets == 0)
-        sonde_buf_puts(out, page->html ? "<p>none; start one with <code>sonde run -- COMMAND</code>"
-                                         "</p>\n"
-                                       : "  none; start one with `sonde run -- COMMAND`\n");
     for (size_t i = 0; i < list->n_targets; i++) {
         const Sonde__V1__Target *target = list->targets[i];
+        if (target->unattached)
+            continue;
         sonde_buf_puts(out, page->html ? "<li><a href=\"" : "  ");
         append_prefix(out, list, target);
         if (page->html) {
@@ -97,6 +95,16 @@ void index_page_add_targets(struct index_page *page, const Sonde__V1__ListTarget
             sonde_buf_printf(out, " pid %d\n", target->pid);
         }
     }
+}
+
+/* What needs no preparation. */
+static void append_unattached(const struct index_page *page, struct sonde_buf *out) {
+    sonde_buf_puts(out, page->html
+                            ? "<li><a href=\"/t/@all/\">@all</a> every process together</li>\n"
+                              "<li>any other process by its pid, /t/&lt;pid&gt;: <a "
+                              "href=\"/v1/targets?all=true\">list</a></li>\n"
+                            : "  /t/@all every process together\n"
+                              "  /t/<pid> any other process; /v1/targets?all=true lists them\n");
 }
 
 void index_page_add_heap(struct index_page *page, const Sonde__V1__HeapState *state) {
@@ -159,6 +167,8 @@ static void append_route(const struct index_page *page, const struct route *rout
     const char *prefix = (route->flags & ROUTE_NO_TARGET) ? "" : page->prefix;
     bool has_get = route->methods & METHOD_GET;
     bool reads = !(route->flags & ROUTE_CHANGES_STATE) || (route->flags & ROUTE_GET_READS);
+    if (page->is_of_many && !(route->flags & (ROUTE_MANY | ROUTE_NO_TARGET)))
+        return;
     if (!page->html)
         sonde_buf_printf(out, "  %s%s%s%s\n      %s\n", has_get ? "" : "POST ", prefix, route->path,
                          route->link, route->summary);
@@ -199,6 +209,7 @@ static void append_page(const struct index_page *page, struct sonde_buf *out) {
                         "<title>Sonde</title><link rel=\"stylesheet\" href=\"/style.css\"></head>\n"
                         "<body><h1>Sonde</h1>\n<h2>Targets</h2>\n<ul>\n");
     sonde_buf_append(out, page->targets.data, page->targets.len);
+    append_unattached(page, out);
     sonde_buf_puts(out, "</ul>\n");
     append_chapters(page, out);
     sonde_buf_printf(out, "<p>version %s</p></body></html>\n", SONDE_VERSION);
@@ -207,6 +218,7 @@ static void append_page(const struct index_page *page, struct sonde_buf *out) {
 static void append_text(const struct index_page *page, struct sonde_buf *out) {
     sonde_buf_puts(out, "Sonde " SONDE_VERSION "\n\nTargets:\n");
     sonde_buf_append(out, page->targets.data, page->targets.len);
+    append_unattached(page, out);
     append_chapters(page, out);
 }
 

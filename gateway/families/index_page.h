@@ -9,12 +9,13 @@
 #include "gateway/gateway.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
 
-/* Zeroed, then the first four fields set by the caller. */
+/* Zeroed, then the first five fields set by the caller. */
 struct index_page {
     const struct route *routes;
     size_t route_count;
     bool html;
-    char prefix[PATH_MAX_NAME * 3 + 8];       /* of links that are about a target; "" = none */
+    bool is_of_many;                          /* the prefix means several processes */
+    char prefix[PATH_MAX_NAME * 3 + 16];      /* of links that are about a target; "" = none */
     struct sonde_buf targets, heap, captures; /* rendered; heap is plain text */
 };
 

@@ -66,6 +66,7 @@ void handle_julia_profile(const struct request_context *context) {
     request.duration_ms = (uint32_t)lround(duration * 1000);
     request.frequency_hz = sampling.frequency_hz;
     request.mode = sampling.mode.mode;
+    request.source = sampling.mode.source;
     request.max_overhead = sampling.mode.max_overhead;
     request.max_samples = sampling.samples;
     request.no_progress = true;
@@ -104,6 +105,7 @@ void handle_julia_start(const struct request_context *context) {
     request.target = &selector;
     request.frequency_hz = sampling.frequency_hz;
     request.mode = sampling.mode.mode;
+    request.source = sampling.mode.source;
     request.max_overhead = sampling.mode.max_overhead;
     request.max_samples = sampling.samples;
     request.lease_ms = LEASE_MS;

@@ -31,6 +31,7 @@ void handle_profile(const struct request_context *context) {
     request.duration_ms = (uint32_t)seconds * 1000;
     request.frequency_hz = (uint32_t)frequency;
     request.mode = mode.mode;
+    request.source = mode.source;
     request.max_overhead = mode.max_overhead;
     request.no_progress = true;
     profile_reply_start(profile_reply_create(context, sizeof(struct profile_reply), &format),

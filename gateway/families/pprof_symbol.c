@@ -3,12 +3,18 @@
  * Names for addresses, one line each in the order of the request: /debug/pprof/symbol and its
  * aliases. The body is split into batches, each of which is one call. One batch is answered as a
  * whole. More are streamed, and the next call starts when the reader has taken the last batch, so
- * memory is bounded however many addresses a request has. */
+ * memory is bounded however many addresses a request has.
+ *
+ * An address means nothing without its process, so of several processes (/t/@all) every address is
+ * unknown. That is not an error: go tool pprof asks beside each profile for the functions that have
+ * no name, and gives up on the profile when it is refused. */
 #include "gateway/handlers.h"
 #include "gateway/reply/relay.h"
 #include "gateway/reply/reply.h"
 #include "gateway/reply/symbol_lines.h"
 #include "gateway/request/symbol_body.h"
+
+#include <inttypes.h>
 
 #define BATCH       4096
 #define DEADLINE_MS 60000
@@ -96,6 +102,15 @@ static void answer_nothing(struct relay *relay) {
     reply_text(relay_take_request(relay), 200, "");
 }
 
+/* Answers for several processes. */
+static void answer_unknown(struct relay *relay) {
+    struct symbols *symbols = (struct symbols *)relay;
+    struct http_answer answer = {.status = 200, .content_type = REPLY_TEXT};
+    for (uint64_t address; symbol_body_next(&symbols->body, &address);)
+        sonde_buf_printf(&symbols->text, "0x%" PRIx64 " ??\n", address);
+    http_answer_take(relay_take_request(relay), &answer, &symbols->text);
+}
+
 static bool has_address(struct sonde_slice body) {
     uint64_t address;
     return symbol_body_next(&body, &address);
@@ -111,6 +126,8 @@ void handle_symbol(const struct request_context *context) {
         relay_check_target(&symbols->relay, answer_count);
     else if (!has_address(symbols->body))
         relay_check_target(&symbols->relay, answer_nothing);
+    else if (context->target.all)
+        relay_check_target(&symbols->relay, answer_unknown);
     else
         ask_next(symbols);
 }

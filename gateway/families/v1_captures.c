@@ -160,6 +160,7 @@ static void take_cpu(struct new_capture *capture, struct capture_options *option
     request.duration_ms = (uint32_t)options->seconds * 1000;
     request.frequency_hz = (uint32_t)options->frequency;
     request.mode = options->mode.mode;
+    request.source = options->mode.source;
     request.max_overhead = options->mode.max_overhead;
     request.keep = true;
     request.note = options->note;

@@ -34,6 +34,7 @@ static sonde_err read_request(const struct query *query, Sonde__V1__StreamCpuReq
     if (err)
         return err;
     request->mode = mode.mode;
+    request->source = mode.source;
     request->max_overhead = mode.max_overhead;
     request->window_ms = (uint32_t)window_ms;
     request->frequency_hz = (uint32_t)frequency_hz;

@@ -126,6 +126,24 @@ static void on_ready(void *context) {
     relay_pull(&reply->relay);
 }
 
+/* Copies the service's text as the value of a header. */
+static void copy_value(char *out, size_t size, const char *text) {
+    size_t len = 0;
+    for (; text[len] && len + 1 < size; len++)
+        out[len] = text[len] >= ' ' && text[len] <= '~' ? text[len] : '?';
+    out[len] = 0;
+}
+
+static void add_clock(struct profile_reply *reply, const Sonde__V1__ResultStart *result,
+                      struct http_answer *answer) {
+    copy_value(reply->clock, sizeof reply->clock, result->clock);
+    copy_value(reply->clock_note, sizeof reply->clock_note, result->clock_note);
+    if (reply->clock[0])
+        add_header(answer, "sonde-clock", reply->clock);
+    if (reply->clock_note[0])
+        add_header(answer, "sonde-clock-note", reply->clock_note);
+}
+
 static void begin_body(struct profile_reply *reply, const Sonde__V1__ResultStart *result) {
     struct http_answer answer = answer_of(&reply->format);
     uint64_t size = result->size_bytes, around;
@@ -135,6 +153,7 @@ static void begin_body(struct profile_reply *reply, const Sonde__V1__ResultStart
         reply->on_result(reply, result);
     if (reply->completeness[0])
         add_header(&answer, "sonde-completeness", reply->completeness);
+    add_clock(reply, result, &answer);
     around = reply->before.len + reply->after.len;
     size = size < HTTP_UNKNOWN - around ? size + around : HTTP_UNKNOWN;
     http_request_note(reply->relay.request, "samples=%llu dropped=%llu truncated=%llu",

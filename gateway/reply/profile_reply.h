@@ -40,10 +40,11 @@ struct profile_reply {
     void (*refuse)(struct profile_reply *reply, sonde_err err, const struct sonde_diag *diag);
     /* When the service announces its result, before the headers: may fill before and after. */
     void (*on_result)(struct profile_reply *reply, const Sonde__V1__ResultStart *result);
-    struct sonde_buf before, after; /* sent around the result */
-    char completeness[200];         /* header sonde-completeness; "" = none */
-    bool started;                   /* the headers have been sent */
-    uint64_t size, sent;            /* bytes announced, bytes received */
+    struct sonde_buf before, after;  /* sent around the result */
+    char completeness[200];          /* header sonde-completeness; "" = none */
+    char clock[32], clock_note[256]; /* headers sonde-clock and sonde-clock-note; "" = none */
+    bool started;                    /* the headers have been sent */
+    uint64_t size, sent;             /* bytes announced, bytes received */
 };
 
 /* size is that of the zeroed state. Never NULL: the process ends when memory runs out. */

@@ -155,24 +155,30 @@ Sonde__V1__TargetSelector relay_selector(const struct target_choice *target) {
     Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
     selector.name = (char *)(uintptr_t)target->name;
     selector.pid = target->pid;
+    selector.all = target->all;
     return selector;
 }
 
-/* Answers with the service's sentence and the list of targets. */
+static void append_target(struct sonde_buf *text, const Sonde__V1__Target *target) {
+    time_t start = (time_t)(target->start_unix_ns / 1000000000);
+    char since[40], quoted[QUERY_QUOTED_SIZE];
+    struct tm parts;
+    strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&start, &parts));
+    sonde_buf_printf(text, "\n%s %d %s", query_quote(sonde_slice_of(target->name), quoted),
+                     target->pid, since);
+}
+
+/* Answers with the service's sentence and the list of targets, of which only those of the name
+ * count if there is one. */
 static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
     const Sonde__V1__ListTargetsResponse *list = (const void *)message;
     struct sonde_buf text = {.limit = MAX_LIST};
     const char *sentence = sonde_diag_text(&relay->diag, SONDE_TARGET_AMBIGUOUS);
+    const char *name = relay->target.name;
     sonde_buf_append(&text, sentence, strcspn(sentence, "\n"));
-    for (size_t i = 0; i < list->n_targets; i++) {
-        const Sonde__V1__Target *target = list->targets[i];
-        time_t start = (time_t)(target->start_unix_ns / 1000000000);
-        char since[40], quoted[QUERY_QUOTED_SIZE];
-        struct tm parts;
-        strftime(since, sizeof since, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&start, &parts));
-        sonde_buf_printf(&text, "\n%s %d %s", query_quote(sonde_slice_of(target->name), quoted),
-                         target->pid, since);
-    }
+    for (size_t i = 0; i < list->n_targets; i++)
+        if (!*name || strcmp(list->targets[i]->name, name) == 0)
+            append_target(&text, list->targets[i]);
     reply_status(relay_take_request(relay), relay->family, 400, "TARGET_AMBIGUOUS", text.data);
     sonde_buf_finish(&text);
 }
@@ -180,6 +186,7 @@ static void on_targets(struct relay *relay, const ProtobufCMessage *message) {
 static void list_targets(struct relay *relay) {
     static const struct relay_events events = {.on_message = on_targets};
     Sonde__V1__ListTargetsRequest request = SONDE__V1__LIST_TARGETS_REQUEST__INIT;
+    request.include_unattached = relay->target.name[0] != 0;
     relay->events = &events;
     relay_call(relay, &client_list_targets, &request.base, UNARY_DEADLINE_MS);
 }
@@ -189,12 +196,11 @@ static void refuse_target(struct relay *relay) {
     const struct target_choice *target = &relay->target;
     if (target->name[0])
         snprintf(text, sizeof text,
-                 "no target \"%s\" is attached; /v1/targets lists those that are",
+                 "no process is called \"%s\"; /v1/targets?all=true lists all processes",
                  query_quote(sonde_slice_of(target->name), quoted));
     else
         snprintf(text, sizeof text,
-                 "no target with pid %d is attached; /v1/targets lists those that are",
-                 target->pid);
+                 "no process has pid %d; /v1/targets?all=true lists all processes", target->pid);
     reply_status(relay_take_request(relay), relay->family, 404, "TARGET_NOT_FOUND", text);
 }
 
@@ -230,19 +236,29 @@ const char *relay_owner(const struct request_context *context, char owner[RELAY_
 static void ignore_message(struct relay *relay, const ProtobufCMessage *message) {
 }
 
+/* Several processes of a name are no error if several may be the target. */
 static void on_checked(struct relay *relay, sonde_err err, const struct sonde_diag *diag) {
-    if (err)
+    if (err && !(err == SONDE_TARGET_AMBIGUOUS && relay->target.all))
         relay_refuse(relay, err, diag);
     else
         relay->on_found(relay);
+}
+
+static void check_service(struct relay *relay) {
+    Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
+    relay_call(relay, &client_get_info, &request.base, UNARY_DEADLINE_MS);
 }
 
 void relay_check_target(struct relay *relay, void (*on_found)(struct relay *relay)) {
     static const struct relay_events events = {ignore_message, on_checked, NULL};
     Sonde__V1__GetCommandLineRequest request = SONDE__V1__GET_COMMAND_LINE_REQUEST__INIT;
     Sonde__V1__TargetSelector selector = relay_selector(&relay->target);
+    selector.all = false;
     request.target = &selector;
     relay->events = &events;
     relay->on_found = on_found;
-    relay_call(relay, &client_get_command_line, &request.base, UNARY_DEADLINE_MS);
+    if (relay->target.all && !*selector.name && !selector.pid)
+        check_service(relay);
+    else
+        relay_call(relay, &client_get_command_line, &request.base, UNARY_DEADLINE_MS);
 }

@@ -13,9 +13,10 @@ SONDE_MUST_USE sonde_err cpu_params_read_times(const struct query *query, uint64
 
 struct cpu_mode {
     int mode;            /* sonde.v1.CpuMode */
+    int source;          /* sonde.v1.Source */
     double max_overhead; /* share of the target's CPU time, 0.0001 to 1; 0 = no limit */
 };
-/* Reads `mode` and `max_overhead` (0.01 or 1%). */
+/* Reads `mode`, `source` and `max_overhead` (0.01 or 1%). */
 SONDE_MUST_USE sonde_err cpu_params_read_mode(const struct query *query, struct cpu_mode *mode,
                                               struct sonde_diag *diag);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SEGMENT (PATH_MAX_NAME * 3) /* every byte percent-encoded */
+#define MAX_SEGMENT ((PATH_MAX_NAME + 5) * 3) /* every byte percent-encoded, after "@all:" */
 
 bool path_is_name(struct sonde_slice name) {
     return name.len > 0 && name.len <= PATH_MAX_NAME && !memchr(name.data, 0, name.len) &&
@@ -32,18 +32,36 @@ bool path_is_pid(struct sonde_slice text, int32_t *pid) {
     return *pid > 0;
 }
 
-static bool read_segment(struct sonde_slice segment, struct path_parts *parts) {
+static bool copy_name(struct sonde_slice name, struct target_choice *target) {
+    if (!path_is_name(name))
+        return false;
+    memcpy(target->name, name.data, name.len);
+    target->name[name.len] = 0;
+    return true;
+}
+
+/* No guest's name begins with '@'. */
+bool path_read_name(struct sonde_slice text, struct target_choice *target) {
+    static const char all[] = "@all";
+    size_t len = sizeof all - 1;
+    *target = (struct target_choice){.all = sonde_slice_equals(text, all)};
+    if (target->all)
+        return true;
+    if (text.len <= len || memcmp(text.data, "@all:", len + 1) != 0)
+        return copy_name(text, target);
+    struct sonde_slice rest = {text.data + len + 1, text.len - len - 1};
+    target->all = true;
+    return all_digits(rest) ? path_is_pid(rest, &target->pid) : copy_name(rest, target);
+}
+
+static bool read_segment(struct sonde_slice segment, struct target_choice *target) {
     char decoded[MAX_SEGMENT];
     if (segment.len > MAX_SEGMENT)
         return false;
     struct sonde_slice name = {decoded, query_decode_path(segment, decoded)};
     if (all_digits(name))
-        return path_is_pid(name, &parts->pid);
-    if (!path_is_name(name))
-        return false;
-    memcpy(parts->name, name.data, name.len);
-    parts->name[name.len] = 0;
-    return true;
+        return path_is_pid(name, &target->pid);
+    return path_read_name(name, target);
 }
 
 bool path_split(struct sonde_slice path, struct path_parts *parts) {
@@ -57,7 +75,7 @@ bool path_split(struct sonde_slice path, struct path_parts *parts) {
     if (parts->rest.len == 0)
         parts->rest = sonde_slice_of("/");
     parts->named = true;
-    return read_segment((struct sonde_slice){path.data + 3, end - 3}, parts);
+    return read_segment((struct sonde_slice){path.data + 3, end - 3}, &parts->target);
 }
 
 void path_append_encoded(struct sonde_buf *out, struct sonde_slice name) {
@@ -68,4 +86,14 @@ void path_append_encoded(struct sonde_buf *out, struct sonde_slice name) {
         else
             sonde_buf_printf(out, "%%%02X", byte);
     }
+}
+
+void path_append_target(struct sonde_buf *out, const struct target_choice *target) {
+    bool is_one = target->pid || target->name[0];
+    if (target->all)
+        sonde_buf_puts(out, is_one ? "@all:" : "@all");
+    if (target->pid)
+        sonde_buf_printf(out, "%d", target->pid);
+    else
+        path_append_encoded(out, sonde_slice_of(target->name));
 }

@@ -16,8 +16,9 @@ decides what happens:
     stubborn          captures do not end early
     any other name    everything works; a capture takes a tenth of its duration
 
-A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached. It has a
-history (fake_history.py) unless `--no-history` is given. Prints "grpc: ADDR"."""
+A collapsed or top result repeats the request, so that tests can check what arrived. `--targets a,b` are attached;
+`--unattached c,d` can only be sampled from outside. It has a history (fake_history.py) unless `--no-history` is given.
+Prints "grpc: ADDR"."""
 
 import argparse
 import gzip
@@ -49,6 +50,8 @@ REASONS = {  # name: (gRPC status, sentence[, reason if it differs from the name
     "NOT_ACTIVE": (grpc.StatusCode.FAILED_PRECONDITION, "heap profiling is off"),
     "NOT_AVAILABLE": (grpc.StatusCode.FAILED_PRECONDITION, "start it with MALLOC_CONF=prof:true,prof_active:false"),
     "NO_HEAP": (grpc.StatusCode.FAILED_PRECONDITION, "it does not use jemalloc", "NOT_AVAILABLE"),
+    "NO_GUEST": (grpc.StatusCode.FAILED_PRECONDITION, "memory profiles need the guest: start it with `sonde run -- COMMAND`",
+                 "NOT_AVAILABLE"),
     "NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "there is no such dump"),
     "NO_CAPTURE": (grpc.StatusCode.NOT_FOUND, "capture 9 not found; run `sonde captures` for a list", "NOT_FOUND"),
     "IO": (grpc.StatusCode.INTERNAL, "no space left on the device"),
@@ -98,11 +101,15 @@ def tiny_profile():
 
 
 class Service:
-    def __init__(self, messages, names):
+    def __init__(self, messages, names, unattached=()):
         self.m = messages
         self.targets = [messages.Target(name=name, pid=1000 + i, uuid=f"{i:032x}", executable=name,
                                         start_unix_ns=1_700_000_000_000_000_000)
                         for i, name in enumerate(names)]
+        self.unattached = [messages.Target(name=name, pid=2000 + i, executable=name, unattached=True, uid=1000, user="mary",
+                                           container="0123456789ab", cpu_ns=5_000_000_000,
+                                           start_unix_ns=1_700_000_000_000_000_000)
+                           for i, name in enumerate(unattached)]
         self.lock = threading.Lock()
         self.running = self.total = 0
         self.together = threading.Barrier(TOGETHER)
@@ -120,17 +127,22 @@ class Service:
                 self.token = value
         if selector.name.startswith("error-"):
             self.fail(context, selector.name[len("error-"):])
-        if selector.all:
-            return self.targets[0]
-        if not selector.name and not selector.pid:
+        if not selector.name and not selector.pid and not selector.all:
             if len(self.targets) == 1:
                 return self.targets[0]
             self.fail(context, "TARGET_AMBIGUOUS")
-        found = [t for t in self.targets if selector.name in ("", t.name) and selector.pid in (0, t.pid)]
-        by_name = [t for t in self.targets if t.name == selector.name]
-        by_pid = [t for t in self.targets if t.pid == selector.pid]
+        if selector.all and not selector.name:
+            return self.m.Target(name=f"@all:{selector.pid}" if selector.pid else "@all")
+        targets = self.targets
+        if not [t for t in targets if selector.name in ("", t.name) and selector.pid in (0, t.pid)]:
+            targets = targets + self.unattached
+        found = [t for t in targets if selector.name in ("", t.name) and selector.pid in (0, t.pid)]
+        by_name = [t for t in targets if t.name == selector.name]
+        by_pid = [t for t in targets if t.pid == selector.pid]
         if selector.name and selector.pid and by_name and by_pid and not found:
             self.fail(context, "TARGET_CONFLICT")
+        if found and selector.all:
+            return self.m.Target(name="@all:" + selector.name)
         if not found:
             self.fail(context, "TARGET_NOT_FOUND")
         if len(found) > 1:
@@ -207,7 +219,7 @@ class Service:
     def send(self, target, rendering, what, duration_ms=0, capture=None, keep_error=""):
         body = self.body(target, rendering, what)
         start = self.m.ResultStart(size_bytes=len(body), samples=7, dropped=1, duration_ms=duration_ms,
-                                   keep_error=keep_error)
+                                   keep_error=keep_error, clock="perf-cpu", clock_note="for\r\nall: \xe9")
         if capture:
             start.capture_id = capture.id
             start.capture.CopyFrom(capture)
@@ -270,7 +282,7 @@ class Service:
         if self.session:
             self.fail(context, "SESSION_BUSY")
         self.session = (f"session frequency_hz={request.frequency_hz} max_samples={request.max_samples} "
-                        f"lease_ms={request.lease_ms} owner={request.owner.replace(' ', '_')}")
+                        f"lease_ms={request.lease_ms} owner={request.owner.replace(' ', '_')} source={request.source}")
         return self.m.CpuSession(owner=request.owner)
 
     def CaptureAllocs(self, request, context):
@@ -340,6 +352,8 @@ class Service:
     def heap(self, selector, context, may_lack=False):
         """Returns the target and the state of its heap."""
         target = self.find(selector, context)
+        if target.pid not in self.heaps:
+            self.fail(context, "NO_GUEST")
         state = self.heaps[target.pid]
         if target.name in ("noprof", "glibc"):
             state.available = False
@@ -425,7 +439,7 @@ class Service:
             time.sleep(request.window_ms / 1000 / SPEED)
             last = number + 1 == request.max_windows
             window = self.m.CpuWindow(sequence=number, strings=[target.name], period_ns=10**9 // request.frequency_hz,
-                                      last=last, end_reason="max_windows" if last else "")
+                                      clock=f"source {request.source}", last=last, end_reason="max_windows" if last else "")
             if number == 0:
                 window.frames.add(function=0)
                 window.stacks.add(frames=[0], thread=1)
@@ -442,13 +456,14 @@ class Service:
             time.sleep(0.05)
 
     def ListTargets(self, request, context):
+        listed = list(self.targets)
         if request.include_unattached:
             busy = self.m.Target(name="busy \x1b[2J", pid=11, uid=1000, user="alice", cpu_ns=90 * 10**9, threads=7,
                                  executable="busy", container="0123456789abcdef", unattached=True)
             init = self.m.Target(name="init", pid=1, uid=4711, cpu_ns=7200 * 10**9, threads=1, executable="systemd",
                                  unavailable="belongs to root: sudo sonde ...", unattached=True)
-            return self.m.ListTargetsResponse(targets=[busy, *self.targets, init])
-        return self.m.ListTargetsResponse(targets=self.targets)
+            listed = [busy, *listed, *self.unattached, init]
+        return self.m.ListTargetsResponse(targets=listed)
 
 
 METHODS = {  # name: (request, streams)
@@ -474,11 +489,12 @@ def main():
     parser.add_argument("--proto", default="proto/sonde/v1/profiler.proto")
     parser.add_argument("--grpc", required=True)
     parser.add_argument("--targets", default="redis")
+    parser.add_argument("--unattached", default="")
     parser.add_argument("--no-history", action="store_true")
     parser.add_argument("--began", metavar="FILE", help="captures write the time to FILE when they begin, and FILE.end is written when one is to end")
     options = parser.parse_args()
     messages, history = load_messages(options.proto)
-    service = Service(messages, [name for name in options.targets.split(",") if name])
+    service = Service(messages, *([name for name in names.split(",") if name] for names in (options.targets, options.unattached)))
     service.began = options.began
     handlers = {}
     for name, (request, streams) in METHODS.items():
