@@ -25,8 +25,12 @@ static uint64_t next_random(uint64_t *state) {
     return z ^ z >> 31;
 }
 
+/* 3 to 12 % longer or shorter, because a clock that stays at the asked period would see work that
+ * repeats in just that time, or in a small part of it, always at the same point. */
 uint64_t events_dither(struct events *events, uint64_t period_ns) {
-    uint64_t period = period_ns - period_ns / 8 + next_random(&events->random) % (period_ns / 4);
+    uint64_t random = next_random(&events->random);
+    uint64_t offset = period_ns / 32 + (random >> 1) % (period_ns / 32 * 3);
+    uint64_t period = random & 1 ? period_ns + offset : period_ns - offset;
     return period < MIN_PERIOD_NS ? MIN_PERIOD_NS : period > MAX_PERIOD_NS ? MAX_PERIOD_NS : period;
 }
 

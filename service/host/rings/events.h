@@ -37,7 +37,7 @@ void events_enable(const struct events *events, bool is_enabled);
 /* The CPU time that the events of a process have counted, with those that inherited from them. */
 uint64_t events_run_ns(const struct events *events, pid_t pid);
 void events_close(struct events *events);
-/* A period within an eighth of period_ns, and within the bounds of perf_event_spec. */
+/* A random period within an eighth of period_ns, and within the bounds of perf_event_spec. */
 uint64_t events_dither(struct events *events, uint64_t period_ns);
 
 #endif
