@@ -7,7 +7,6 @@
 #include "service/engine/heap/heap_state.h"
 #include "service/engine/host/host.h"
 
-#include "service/host/sampler/sampler.h"
 #include "service/process/process_file.h"
 #include "service/unwind/table/table_cache.h"
 
@@ -94,22 +93,6 @@ static void init_locks(struct engine *engine) {
     engine->last_message = &engine->first_message;
 }
 
-/* Before this process has threads. */
-static sonde_err open_sampler(struct engine *engine, const struct engine_options *options,
-                              struct sonde_diag *diag) {
-    sonde_err err = sampler_create(options->sampler, &engine->sampler, diag);
-    if (!err && sampler_is_separate(engine->sampler))
-        process_file_set_opener(sampler_open_file, engine->sampler);
-    return err;
-}
-
-static void close_sampler(struct engine *engine) {
-    if (!engine->sampler)
-        return;
-    process_file_set_opener(NULL, NULL);
-    sampler_destroy(engine->sampler);
-}
-
 sonde_err engine_open(const struct engine_options *options, struct engine **created,
                       struct sonde_diag *diag) {
     struct engine *engine = calloc(1, sizeof *engine);
@@ -126,7 +109,7 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     init_locks(engine);
     engine->socket_path = strdup(options->socket_path ? options->socket_path : "");
     uint32_t workers = options->workers ? options->workers : DEFAULT_WORKERS;
-    sonde_err err = open_sampler(engine, options, diag);
+    sonde_err err = SONDE_OK;
     engine->data_dir = strdup(options->data_dir ? options->data_dir : "");
     if (!err && (!engine->socket_path || !engine->data_dir))
         err = sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
@@ -169,7 +152,6 @@ void engine_close(struct engine *engine) {
     pool_destroy(engine->builders);
     pool_destroy(engine->reporters);
     host_destroy(engine);
-    close_sampler(engine);
     close_fds(engine);
     unwind_cache_destroy(engine->unwind);
     symbol_store_destroy(engine->symbols);

@@ -83,10 +83,9 @@ struct engine {
     char *socket_path, *data_dir;
     struct symbol_store *symbols;
     struct unwind_cache *unwind;
-    struct host *host; /* sampling from outside */
-    struct sampler *sampler;
-    struct pool *builders, *reporters;
+    struct host *host;       /* sampling from outside */
     struct sampler *sampler; /* not owned; NULL = this process */
+    struct pool *builders, *reporters;
     struct lock rights_lock;
     uint32_t rights;         /* those granted, a bit each of enum host_right_kind */
     uint64_t rights_read_ns; /* 0 = never */
