@@ -16,6 +16,8 @@ import uuid
 import grpc
 from google.protobuf import json_format
 
+import fake_bodies
+
 OID = uuid.UUID("6ba7b812-9dad-11d1-80b4-00c04fd430c8")
 EVENTS = ("", "on-cpu", "off-cpu", "mem-alloc", "mem-inuse")
 STACKS = {"[t] main;main;compute": 40, "[t] main;main": 10, "[t] worker;start_thread;[l] poll": 5}
@@ -73,7 +75,7 @@ class History:
         if name == "DEEPFLOW_COLUMNAR":
             return json.dumps({"functions": ["root"] if stacks else [], "what": what}).encode()
         if name == "PPROF":
-            raw = self.service.body(self.service.targets[0], request.rendering, what)
+            raw = fake_bodies.draw(self.service.m, self.service.targets[0], request.rendering, what)
             return raw
         if name in ("SVG_FLAMEGRAPH", "SVG_CALLGRAPH"):
             return b'<?xml version="1.0" standalone="no"?>\n<svg xmlns="http://www.w3.org/2000/svg"/>\n'

@@ -21,7 +21,6 @@ A collapsed or top result repeats the request, so that tests can check what arri
 Prints "grpc: ADDR"."""
 
 import argparse
-import gzip
 import os
 import pathlib
 import subprocess
@@ -33,6 +32,7 @@ from concurrent import futures
 
 import grpc
 
+import fake_bodies
 import fake_history
 
 SPEED = 10
@@ -74,30 +74,6 @@ def load_messages(proto):
     from sonde.v1 import history_pb2, profiler_pb2
     subprocess.run(["rm", "-rf", folder], check=True)
     return profiler_pb2, history_pb2
-
-
-def varint(number):
-    out = b""
-    while number > 127:
-        out += bytes([number & 127 | 128])
-        number >>= 7
-    return out + bytes([number])
-
-
-def field(number, payload):
-    return varint(number << 3 | 2) + varint(len(payload)) + payload
-
-
-def tiny_profile():
-    """A pprof file with one sample of one function."""
-    strings = [b"", b"samples", b"count", b"hot_function"]
-    body = field(1, b"\x08\x01\x10\x02")                       # sample_type
-    body += field(2, field(1, b"\x01") + field(2, b"\x05"))    # sample: location 1, value 5
-    body += field(4, b"\x08\x01" + field(4, b"\x08\x01"))      # location 1 of function 1
-    body += field(5, b"\x08\x01\x10\x03")                      # function 1
-    for text in strings:
-        body += field(6, text)
-    return body
 
 
 class Service:
@@ -154,33 +130,6 @@ class Service:
         context.set_trailing_metadata((("sonde-reason", (name or [reason])[0]),))
         context.abort(status, sentence)
 
-    def body(self, target, rendering, what):
-        names = self.m.Format.items()
-        name = {number: text for text, number in names}[rendering.format]
-        if target.name == "large":
-            return b"\x1f\x8b" + os.urandom(6 << 20)
-        if name == "FORMAT_UNSPECIFIED":
-            raise RuntimeError("every request must name its format")
-        if name == "PPROF":
-            return tiny_profile() if rendering.raw else gzip.compress(tiny_profile())
-        if name.startswith("SVG"):
-            return (b'<?xml version="1.0" standalone="no"?>\n<svg xmlns="http://www.w3.org/2000/svg"><text>'
-                    + (b"no samples" if target.name == "idle" else b"Flame Graph") + b"</text>" +
-                    b"<rect/>" * 400 + b"</svg>\n")
-        if name == "JEMALLOC":
-            return f"heap_v2/524288\n  t*: 1: 2 [0: 0]\n{what}\n\nMAPPED_LIBRARIES:\n".encode()
-        if name == "LEGACY_HEAP":
-            return b"heap profile: 1: 2 [1: 2] @ heap_v2/524288\n"
-        if name in ("HEAPSNAPSHOT", "HEAPPROFILE"):
-            return f'{{"format":"{name}","what":"{what}"}}'.encode()
-        if name == "LEGACY_CPU":
-            return b"".join(n.to_bytes(8, "little") for n in (0, 3, 0, 10101, 0, 0, 1, 0))
-        if name == "SPEEDSCOPE":
-            return b'{"$schema":"https://www.speedscope.app/file-format-schema.json"}'
-        if target.name == "idle":
-            return b"[no samples] 0\n"
-        return f"target={target.name} format={name} {what} 1\n".encode()
-
     def save(self, target, request, kind="cpu"):
         """Adds a saved capture of the request to the list."""
         capture = self.m.Capture(id=len(self.captures) + 1, target=target.name, pid=target.pid, uuid=target.uuid, kind=kind,
@@ -217,7 +166,7 @@ class Service:
                              f"base_from={request.base_from_ms}-{request.base_until_ms}")
 
     def send(self, target, rendering, what, duration_ms=0, capture=None, keep_error=""):
-        body = self.body(target, rendering, what)
+        body = fake_bodies.draw(self.m, target, rendering, what)
         start = self.m.ResultStart(size_bytes=len(body), samples=7, dropped=1, duration_ms=duration_ms,
                                    keep_error=keep_error, clock="perf-cpu", clock_note="for\r\nall: \xe9")
         if capture:
