@@ -314,10 +314,19 @@ static sonde_err add_line(struct sonde_profile *profile, const struct symbol_fra
     return err ? err : sonde_profile_add_function(profile, &function, &line->function);
 }
 
+/* The name of a frame that is not found by its address; NULL = it may be. Where the kernel hides
+ * its names, all of its frames have one. */
+static const char *fixed_name(const struct locating *locating, const struct report_frame *frame) {
+    bool is_kernel = frame->mapping && frame->mapping->is_kernel;
+    if (is_kernel && locating->queries && answer_of(locating, frame)->frame_count == 0)
+        return "[kernel]";
+    return frame->text;
+}
+
 static sonde_err add_location(struct locating *locating, struct report_frame *frame) {
     const struct symbol_answer *answer = answer_of(locating, frame);
     const struct located_mapping *mapping = located(locating, frame->mapping);
-    struct symbol_answer note = {.place = frame->text};
+    struct symbol_answer note = {.place = fixed_name(locating, frame)};
     struct symbol_frame unnamed;
     const struct symbol_frame *names;
     uint32_t count = symbol_answer_frames(note.place ? &note : answer, &unnamed, &names);
