@@ -178,6 +178,7 @@ void cpu_capture_close(struct cpu_capture *capture) {
     cpu_capture_note_rate(capture, now_ns);
     capture->state = CAPTURE_CLOSING;
     capture->closed_ns = now_ns;
+    capture->closed_cpu_ns = target->totals.target_cpu_ns;
     clock_adjust(target);
     if (target->clock == CLOCK_STOPPING)
         return;
@@ -190,7 +191,7 @@ void cpu_capture_close(struct cpu_capture *capture) {
 
 void cpu_capture_conclude(struct cpu_capture *capture) {
     capture->state = CAPTURE_REPORTING;
-    jobs_report(capture, now_monotonic_ns());
+    jobs_report(capture, capture->closed_ns ? capture->closed_ns : now_monotonic_ns());
     jobs_end(capture, SONDE_OK, NULL);
     target_wake_now(capture->base.target);
 }

@@ -177,7 +177,8 @@ static void fill_metadata(const struct cpu_capture *capture, uint64_t now_ns,
     metadata->truncated = window->truncated;
     metadata->guest_cpu_ns =
         account_ns ? account_ns : handler_ns; /* the report includes the handlers */
-    uint64_t cpu_ns = now->target_cpu_ns - base->target_cpu_ns;
+    uint64_t cpu_at_ns = capture->closed_ns ? capture->closed_cpu_ns : now->target_cpu_ns;
+    uint64_t cpu_ns = cpu_at_ns - base->target_cpu_ns;
     uint64_t control_ns = now->control_ns - base->control_ns;
     metadata->target_cpu_ns = cpu_ns > control_ns ? cpu_ns - control_ns : 0;
     metadata->target_gone = capture->target_gone;

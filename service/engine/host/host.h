@@ -41,6 +41,7 @@ struct host_target {
     struct target *next;        /* in the stream */
     uint32_t answered;          /* the last request of the clock that was answered */
     uint64_t asked_ns;          /* when the clock asked last */
+    uint64_t accounted_ns;      /* when its budget was adjusted last */
     bool is_out_of_memory;      /* its clock cannot start */
     bool is_over;               /* the process has ended, or runs another program */
     uint64_t idle_since_ns;     /* no capture and no request; 0 = busy */

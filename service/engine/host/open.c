@@ -13,6 +13,7 @@ struct open_job {
     struct job job;
     struct host_stream *stream;
     bool is_resize;
+    uint32_t former_bytes; /* resize: the size of the copies until now */
     struct rings_options options;
     /* Of a stream of one target: which processes it is. */
     struct host_target members;
@@ -72,6 +73,10 @@ static void perform(struct job *base) {
     job->err = job->stream->is_all || job->options.pid_count > 0
                    ? host->ops->open(&job->options, &job->rings, &job->diag)
                    : sonde_fail(&job->diag, SONDE_NOT_AVAILABLE, "no such process is running");
+    if (job->err && job->is_resize && !job->stream->is_all) { /* the old ones are closed already */
+        job->options.stack_bytes = job->former_bytes;
+        job->err = host->ops->open(&job->options, &job->rings, &job->diag);
+    }
     free(pids);
 }
 
@@ -96,11 +101,12 @@ static bool start(struct host_stream *stream, bool is_resize, uint32_t stack_byt
     job->job.complete = complete;
     job->stream = stream;
     job->is_resize = is_resize;
+    job->former_bytes = stream->stack_bytes;
     job->members = *target->host;
     if (target->host->members == HOST_ONE)
         job->members.pid = target->link.process.pid;
     job->options = (struct rings_options){
-        .period_ns = target->period_ns,
+        .period_ns = stream->period_ns ? stream->period_ns : target->period_ns,
         .stack_bytes = stack_bytes,
         .has_kernel = stream->is_all,
         .create = sampler_create_event,
@@ -115,6 +121,6 @@ bool rings_open_job(struct host_stream *stream) {
     return start(stream, false, stream->stack_bytes);
 }
 
-void rings_resize_job(struct host_stream *stream, uint32_t stack_bytes) {
-    stream->is_resizing = start(stream, true, stack_bytes);
+bool rings_resize_job(struct host_stream *stream, uint32_t stack_bytes) {
+    return start(stream, true, stack_bytes);
 }

@@ -14,6 +14,9 @@ static bool is_group(const struct host_stream *stream) {
 }
 
 static void on_sample(struct host_stream *stream, const struct host_record *record) {
+    if (!stream->is_all && stream->targets && record->pid == stream->targets->host->pid &&
+        record->kind == HOST_SAMPLE)
+        stream->unseen.sampled_ns += record->sample.weight_ns;
     struct host_process *process = process_find(&stream->processes, record->pid);
     if (!process)
         process = process_add(stream, record->pid, 0);
@@ -84,6 +87,7 @@ static void on_fork(struct host_stream *stream, const struct host_record *record
 static void on_thread_exit(struct host_stream *stream, const struct host_record *record) {
     struct host_process *process = process_find(&stream->processes, record->pid);
     thread_names_forget(&stream->names, (uint32_t)record->tid);
+    stream->unseen.short_threads++;
     if (!process || process->threads_ns >= record->time_ns)
         return;
     if (process->threads > 0)

@@ -106,7 +106,9 @@ static uint32_t add_stack(const struct target *target, const struct walked *walk
         parent = add_user_frames(stacks, walked, parent);
     if (parent != STACKS_FULL)
         parent = add_kernel_frames(stacks, walked, parent);
-    return parent ? parent : stacks_add_note(stacks, 0, STACK_NOTE_EMPTY);
+    return walked->count || walked->note >= 0 || walked->record->sample.kernel_count
+               ? parent
+               : stacks_add_note(stacks, parent == STACKS_FULL ? 0 : parent, STACK_NOTE_EMPTY);
 }
 
 /* A thread that is not known from a record: asks /proc, once. */

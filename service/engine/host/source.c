@@ -4,8 +4,11 @@
  * stream. */
 #include "service/engine/host/stream.h"
 
+#include "service/host/processes/process_text.h"
+
 #include <stdio.h>
-#include <time.h>
+
+#define ACCOUNT_NS 1000000000ull
 
 static void set_periods(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
     struct host_target *host = target->host;
@@ -25,12 +28,27 @@ static bool drain(struct target *target, uint64_t now_ns, uint64_t budget) {
     if (!stream->has_more && now_ns < stream->drained_ns + ENGINE_DRAIN_NS / 2 &&
         !stream->park.has_news)
         return false;
-    return stream_drain(stream, now_ns - HOST_LATE_NS, target->engine->turn_ns);
+    bool has_more = stream_drain(stream, now_ns - HOST_LATE_NS, target->engine->turn_ns);
+    unseen_settle(stream, false);
+    return has_more;
+}
+
+/* The cost of a sample is measured about as often as a guest reports it. */
+static void account(struct target *target, uint64_t now_ns) {
+    struct host_target *host = target->host;
+    if (target->clock != CLOCK_RUNNING || now_ns < host->accounted_ns + ACCOUNT_NS)
+        return;
+    host->accounted_ns = now_ns;
+    if (budget_on_account(target))
+        clock_adjust(target);
 }
 
 static void drain_all(struct target *target, uint64_t now_ns) {
-    if (target->host->stream)
-        (void)stream_drain(target->host->stream, now_ns, target->engine->last_ns);
+    struct host_stream *stream = target->host->stream;
+    if (!stream)
+        return;
+    (void)stream_drain(stream, now_ns, target->engine->last_ns);
+    unseen_settle(stream, true);
 }
 
 static bool is_busy(const struct target *target) {
@@ -39,15 +57,12 @@ static bool is_busy(const struct target *target) {
 
 /* Of several processes, the sum is not known. */
 static void read_cpu(struct target *target) {
-    clockid_t id;
-    struct timespec used;
-    if (target->host->members != HOST_ONE || target->host->is_over ||
-        clock_getcpuclockid(target->link.process.pid, &id) != 0 || clock_gettime(id, &used) != 0)
+    if (target->host->members != HOST_ONE || target->host->is_over)
         return;
-    uint64_t now_ns = (uint64_t)used.tv_sec * 1000000000ull + (uint64_t)used.tv_nsec;
+    uint64_t now_ns = process_cpu_ns(target->host->pid);
     if (target->cpu_seen_ns != 0 && now_ns > target->cpu_seen_ns)
         target->totals.target_cpu_ns += now_ns - target->cpu_seen_ns;
-    target->cpu_seen_ns = now_ns;
+    target->cpu_seen_ns = now_ns ? now_ns : target->cpu_seen_ns;
 }
 
 static void answer(struct target *target, bool is_running) {
@@ -99,6 +114,7 @@ static uint64_t tick(struct target *target, uint64_t now_ns) {
         return 0;
     }
     stream_tick(stream, now_ns);
+    account(target, now_ns);
     if (stream->state == STREAM_FAILED) {
         struct sonde_diag diag = stream->diag;
         fail(target, diag.code, diag.text);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/epoll.h>
 
+#define MANY_EVENTS 256u /* opening so many takes so long that a builder does it */
+
 static struct host *host_of(const struct host_stream *stream) {
     return stream->engine->host;
 }
@@ -22,7 +24,8 @@ static struct host_stream *create(struct engine *engine, bool is_all) {
     }
     stream->engine = engine;
     stream->is_all = is_all;
-    stream->stack_bytes = HOST_FIRST_STACK;
+    stream->stack_bytes =
+        is_all && engine->host->stack_bytes ? engine->host->stack_bytes : HOST_FIRST_STACK;
     stream->walker = walker;
     stream->targets_serial = stream->losses = 1;
     process_table_init(&stream->processes);
@@ -163,34 +166,58 @@ void stream_opened(struct host_stream *stream, sonde_err err, struct rings *ring
         stream->dithered_ns = stream->use.since_ns = now_monotonic_ns();
         stream->period_ns = 0;
         stream_set_period(stream);
+        unseen_begin(stream);
     }
     wake_targets(stream);
 }
 
-void stream_resized(struct host_stream *stream, struct rings *rings, uint32_t stack_bytes) {
+/* Counts the last records of the rings and closes them. */
+static void retire(struct host_stream *stream) {
     struct host *host = host_of(stream);
     struct rings *old = stream->rings;
+    if (!old)
+        return;
+    watch(stream, old, false);
+    host->ops->stop(old);
+    (void)stream_drain(stream, 0, stream->engine->last_ns);
+    stream->rings = NULL;
+    stream->seen = (struct rings_counts){0};
+    host->ops->close(old);
+}
+
+/* With a limit on a user's locked memory, there is room for one set of rings only. */
+static void resize(struct host_stream *stream, uint32_t stack_bytes) {
+    stream->is_resizing = true;
+    if (!stream->is_all)
+        retire(stream);
+    if (rings_resize_job(stream, stack_bytes))
+        return;
     stream->is_resizing = false;
-    if (stream->is_over || !rings) {
-        stream->cannot_grow |= !rings;
+    stream->cannot_grow = true;
+}
+
+void stream_resized(struct host_stream *stream, struct rings *rings, uint32_t stack_bytes) {
+    struct host *host = host_of(stream);
+    stream->is_resizing = false;
+    stream->cannot_grow |= stack_bytes == stream->stack_bytes || !rings;
+    if (stream->is_over) {
         if (rings)
             host->ops->close(rings);
+        stream_free_if_over(stream);
         return;
     }
-    host->ops->set_period(rings, stream->period_ns);
-    host->ops->start(rings);
-    watch(stream, rings, true);
-    if (old) {
-        watch(stream, old, false);
-        host->ops->stop(old);
-        (void)stream_drain(stream, 0, stream->engine->last_ns);
-        stream_count_rings(stream);
-        host->ops->close(old);
+    if (rings) {
+        host->ops->start(rings); /* before the others stop, so that nothing is missed */
+        retire(stream);
+        host->ops->set_period(rings, stream->period_ns);
+        watch(stream, rings, true);
+        stream->rings = rings;
+        stream->stack_bytes = host->stack_bytes = stack_bytes;
+    } else if (!stream->rings) {
+        stream->state = STREAM_FAILED;
     }
-    stream->rings = rings;
-    stream->seen = (struct rings_counts){0};
-    stream->stack_bytes = stack_bytes;
     stream->use = (struct copy_use){.since_ns = now_monotonic_ns()};
+    wake_targets(stream);
 }
 
 /* --- period ----------------------------------------------------------------------------------- */
@@ -204,26 +231,40 @@ void stream_set_period(struct host_stream *stream) {
     if (period_ns == 0 || period_ns == stream->period_ns)
         return;
     stream->period_ns = period_ns;
-    if (stream->rings)
+    if (!stream->is_all && stream->seen.events > MANY_EVENTS && !stream->is_resizing)
+        resize(stream, stream->stack_bytes);
+    else if (stream->rings)
         host_of(stream)->ops->set_period(stream->rings, period_ns);
 }
 
-/* Doubles the copies while more than 1 % of the walks run off them; halves them when half would do
- * for nearly all. */
+/* More than 1 % of the walks run off the copies. With few walks, it must be clearly more. */
+static bool is_too_short(const struct copy_use *use) {
+    return use->walks >= COPY_MIN_WALKS
+               ? use->cut > use->walks / 100
+               : use->walks >= COPY_FEW_WALKS && use->cut > use->walks / 20;
+}
+
+static uint32_t wanted_bytes(const struct host_stream *stream, uint64_t now_ns) {
+    const struct copy_use *use = &stream->use;
+    uint32_t bytes = stream->stack_bytes;
+    if (is_too_short(use) && !stream->cannot_grow)
+        return bytes * 2 < HOST_MAX_STACK ? bytes * 2 : HOST_MAX_STACK;
+    bool is_settled = use->walks >= COPY_MIN_WALKS && now_ns - use->since_ns > COPY_SHRINK_NS;
+    if (is_settled && use->small >= use->walks - use->walks / 500 && bytes > HOST_MIN_STACK)
+        return (bytes / 2 + 7) / 8 * 8 > HOST_MIN_STACK ? (bytes / 2 + 7) / 8 * 8 : HOST_MIN_STACK;
+    return bytes;
+}
+
+/* Doubles the copies while too many walks run off them; halves them when half would do for nearly
+ * all. */
 static void adapt(struct host_stream *stream, uint64_t now_ns) {
     struct copy_use *use = &stream->use;
-    uint32_t wanted = stream->stack_bytes;
-    if (use->walks < COPY_MIN_WALKS || stream->is_resizing)
+    uint32_t wanted = wanted_bytes(stream, now_ns);
+    if (stream->is_resizing)
         return;
-    if (use->cut > use->walks / 100 && !stream->cannot_grow)
-        wanted = wanted * 2 < HOST_MAX_STACK ? wanted * 2 : HOST_MAX_STACK;
-    else if (use->small >= use->walks - use->walks / 500 && now_ns - use->since_ns > COPY_SHRINK_NS)
-        wanted = (wanted + 7) / 16 * 8;
-    if (wanted < HOST_MIN_STACK)
-        wanted = HOST_MIN_STACK;
     if (wanted != stream->stack_bytes)
-        rings_resize_job(stream, wanted);
-    if (now_ns - use->since_ns > COPY_SHRINK_NS || use->walks > COPY_MIN_WALKS)
+        resize(stream, wanted);
+    else if (use->walks >= COPY_MIN_WALKS && now_ns - use->since_ns > COPY_SHRINK_NS)
         *use = (struct copy_use){.since_ns = now_ns};
 }
 
@@ -231,7 +272,8 @@ void stream_tick(struct host_stream *stream, uint64_t now_ns) {
     if (stream->state != STREAM_RUNNING || !stream->rings)
         return;
     adapt(stream, now_ns);
-    if (now_ns - stream->dithered_ns < HOST_DITHER_NS)
+    /* A new period opens the clocks of threads again. */
+    if (!stream->is_all || now_ns - stream->dithered_ns < HOST_DITHER_NS)
         return;
     stream->dithered_ns = now_ns;
     host_of(stream)->ops->set_period(stream->rings, stream->period_ns);

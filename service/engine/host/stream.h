@@ -22,7 +22,8 @@
 #define HOST_DITHER_NS   1000000000ull
 #define HOST_MAX_PARKED  (16u << 20) /* bytes of parked samples */
 #define HOST_MAX_DEPTH   512u        /* frames of the process in one stack */
-#define COPY_MIN_WALKS   200u        /* before the size of the copies changes */
+#define COPY_FEW_WALKS   40u
+#define COPY_MIN_WALKS   200u /* before the size of the copies changes */
 #define COPY_SHRINK_NS   5000000000ull
 
 /* What service/host/rings does; tests replace it. */
@@ -46,6 +47,7 @@ struct host {
     const struct ring_ops *ops;
     struct unwind_views *views;
     struct mapping *kernel;
+    uint32_t stack_bytes; /* what the last stream of all processes needed; 0 = not known */
     struct host_stream *streams;
     bool is_all_refused;   /* the kernel does not let this sonded sample all processes */
     char all_refused[160]; /* what it says, and what would allow it */
@@ -66,6 +68,15 @@ struct copy_use {
     uint64_t walks, cut; /* cut: off the end of a whole copy */
     uint64_t small;      /* walks that half of a copy would do for */
     uint64_t since_ns;
+};
+
+/* Time without samples (unseen.c), since the rings were started. */
+struct unseen {
+    uint64_t base_ns, kernel_base_ns; /* the process's clocks then */
+    uint64_t sampled_ns;              /* what samples of the process stand for */
+    uint64_t counted_ns, kernel_ns;   /* counted as notes; the part in the kernel */
+    uint64_t settled_ns;              /* when */
+    uint32_t short_threads;           /* that have ended since then */
 };
 
 struct host_stream {
@@ -96,6 +107,7 @@ struct host_stream {
     struct unwind_walker *walker;
     struct park park;
     struct copy_use use;
+    struct unseen unseen;
     uint64_t losses; /* how often side-band records may have been lost */
 };
 
@@ -117,8 +129,9 @@ void stream_count_drop(struct host_stream *stream, int cause, uint64_t count);
 
 /* open.c: jobs. False when out of memory. */
 bool rings_open_job(struct host_stream *stream);
-void rings_resize_job(struct host_stream *stream, uint32_t stack_bytes);
-/* Their results. stream_opened takes rings; stream_resized does, too (NULL = it failed). */
+bool rings_resize_job(struct host_stream *stream, uint32_t stack_bytes);
+/* Their results. Both take rings. NULL: they could not be opened; stack_bytes may be what it
+ * was. */
 void stream_opened(struct host_stream *stream, sonde_err err, struct rings *rings,
                    const struct sonde_diag *diag);
 void stream_resized(struct host_stream *stream, struct rings *rings, uint32_t stack_bytes);
@@ -152,6 +165,11 @@ void park_retry(struct host_stream *stream, bool (*is_over)(void *context));
 /* Counts everything as far as it can be walked. */
 void park_empty(struct host_stream *stream);
 bool park_has_before(const struct park *park, uint64_t time_ns);
+
+/* unseen.c */
+void unseen_begin(struct host_stream *stream);
+/* is_last: a capture begins or ends, and all records have been counted. */
+void unseen_settle(struct host_stream *stream, bool is_last);
 
 /* load.c: jobs. */
 /* Opens the mapping's file and its table. */
