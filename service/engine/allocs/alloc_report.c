@@ -14,6 +14,7 @@
 #include "service/engine/heap/dump_profile.h"
 #include "service/engine/report/report.h"
 #include "service/guest/ring.h"
+#include "service/process/process_file.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -37,9 +38,9 @@ static const struct sonde_value_type types[] = {
 };
 
 void alloc_report_read_maps(const struct process_identity *process, struct sonde_buf *text) {
-    char path[64], bytes[16384];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)process->pid);
-    int fd = process_identity_holds(process) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    char bytes[16384];
+    int fd =
+        process_identity_holds(process) ? process_file_open(PROCESS_MAPS, process->pid, 0, 0) : -1;
     text->limit = MAX_MAPS_BYTES;
     for (ssize_t got; fd >= 0 && !text->failed && (got = read(fd, bytes, sizeof bytes)) > 0;)
         sonde_buf_append(text, bytes, (size_t)got);

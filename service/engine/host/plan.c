@@ -16,9 +16,7 @@
 /* --- rights ----------------------------------------------------------------------------------- */
 
 bool host_may(struct engine *engine, enum host_right_kind kind) {
-    (void)engine;
-    (void)kind;
-    return geteuid() == 0;
+    return engine_has_right(engine, kind);
 }
 
 static bool may_see_others(struct engine *engine) {
@@ -39,7 +37,7 @@ static sonde_err refuse_owner(const struct engine_selector *selector,
                           (int)process->pid, process->name);
     return sonde_fail(diag, SONDE_PERMISSION_DENIED,
                       "process %d (%s) belongs to another user (uid %u): run sonded as root or as "
-                      "that user",
+                      "that user, or see what `sonde doctor` suggests",
                       (int)process->pid, process->name, (unsigned)process->uid);
 }
 

@@ -4,6 +4,7 @@
  * Both JIT files grow while the process runs, so they are read again from time to time. The result
  * is reference-counted, because lookups may still use the previous one, and the last one stays when
  * the process is gone. Where both files know an address, the jitdump wins, because it has lines. */
+#include "service/process/process_file.h"
 #include "service/process/process_identity.h"
 #include "service/symbol/jit/jitdump.h"
 #include "service/symbol/jit/perf_map.h"
@@ -121,7 +122,7 @@ static struct symbol_jit *build(struct symbol_collection *collection) {
 /* --- the kernel ------------------------------------------------------------------------------- */
 
 static bool read_kallsyms(struct sonde_buf *text) {
-    int fd = open("/proc/kallsyms", O_RDONLY | O_CLOEXEC);
+    int fd = process_file_open(PROCESS_KALLSYMS, 0, 0, 0);
     text->limit = KALLSYMS_LIMIT;
     ssize_t got = fd >= 0 ? 1 : -1;
     while (got > 0 && !text->failed) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/symbol/locate/locate.h"
 
+#include "service/process/process_file.h"
 #include "service/process/process_identity.h"
 #include "service/symbol/locate/proc_maps.h"
 
@@ -34,10 +35,7 @@ static int open_regular(int directory, const char *path, int flags) {
 }
 
 /* Uses openat2, so that absolute symbolic links are followed inside the other root. */
-static int open_beneath(const char *root, const char *path, int flags) {
-    int directory = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0)
-        return -1;
+static int open_beneath(int directory, const char *path, int flags) {
     struct open_how how = {.flags =
                                (uint64_t)(O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | flags),
                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
@@ -49,16 +47,17 @@ static int open_beneath(const char *root, const char *path, int flags) {
         close(fd);
         fd = -1;
     }
-    close(directory);
     return fd;
 }
 
 static int open_in_root(pid_t pid, const char *path, int flags) {
-    char root[64];
     if (pid == 0)
         return open_regular(AT_FDCWD, path, flags);
-    snprintf(root, sizeof root, "/proc/%d/root", (int)pid);
-    return open_beneath(root, path, flags);
+    int root = process_file_open(PROCESS_ROOT, pid, 0, 0);
+    int fd = root >= 0 ? open_beneath(root, path, flags) : -1;
+    if (root >= 0)
+        close(root);
+    return fd;
 }
 
 int symbol_open_in_root(pid_t pid, const char *path) {
@@ -107,12 +106,10 @@ static bool find_header(pid_t pid, const struct symbol_mapping *mapping,
 static void read_memory(pid_t pid, const struct symbol_mapping *mapping,
                         struct memory_identity *identity) {
     struct symbol_mapping header;
-    char path[64];
     *identity = (struct memory_identity){.is_known = find_header(pid, mapping, &header)};
     if (!identity->is_known || header.end == 0)
         return;
-    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = process_file_open(PROCESS_MEMORY, pid, 0, 0);
     struct elf_input input = {.fd = fd, .base = header.start, .size = header.end - header.start};
     struct elf_file elf = {0};
     if (fd >= 0 && elf_open(&input, &elf, NULL) == SONDE_OK)
@@ -176,7 +173,10 @@ int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping) {
     int fd = process_rights_resume() && found >= 0 ? open_regular(AT_FDCWD, path, 0) : -1;
     if (found >= 0)
         close(found);
-    return fd;
+    /* Root's sonded has found it, or may not read it with the rights of the process. */
+    if (fd < 0 && geteuid() != 0)
+        fd = process_file_open(PROCESS_MAPPED, pid, mapping->start, mapping->end);
+    return fd >= 0 ? fd : -1;
 }
 
 /* A deleted program can be opened this way without privileges. */

@@ -42,7 +42,8 @@ int symbol_open_no_link(pid_t pid, const char *path);
 
 /* Opens the regular file behind a mapping by /proc/PID/map_files, which works for a deleted file,
  * too. Finding the file needs sonded's rights, reading it those of the calling thread
- * (service/process). -1 = not allowed, or no such mapping. */
+ * (service/process); a user's sonded may have a sampler do both. -1 = not allowed, or no such
+ * mapping. */
 int symbol_open_mapped(pid_t pid, const struct symbol_mapping *mapping);
 
 /* A copy of our own vdso in memory; -1 = none. All 64-bit processes of a kernel have the same

@@ -8,6 +8,8 @@
  * A neighbouring mapping gives the file and its load address, and hence the code that should be in
  * the anonymous memory. The file is accepted if samples of that code match the memory. */
 #include "service/symbol/locate/locate.h"
+
+#include "service/process/process_file.h"
 #include "service/symbol/locate/proc_maps.h"
 
 #include <fcntl.h>
@@ -113,12 +115,10 @@ static bool is_equal(const struct elf_file *elf, const Elf64_Phdr *text,
 
 static bool fits(int fd, pid_t pid, const struct symbol_mapping *mapping,
                  const struct neighbour *neighbour, uint64_t *bias) {
-    char path[64];
     struct elf_input input;
     struct elf_file elf = {0};
     const Elf64_Phdr *text = NULL;
-    snprintf(path, sizeof path, "/proc/%d/mem", (int)pid);
-    int memory = open(path, O_RDONLY | O_CLOEXEC);
+    int memory = process_file_open(PROCESS_MEMORY, pid, 0, 0);
     if (memory >= 0 && elf_input_of_file(fd, &input) && elf_open(&input, &elf, NULL) == SONDE_OK &&
         find_bias(&elf, neighbour, bias))
         text = find_text(&elf, mapping, *bias);

@@ -3,10 +3,12 @@
 
 #include "api/maps_line.h"
 #include "service/locks.h"
+#include "service/process/process_file.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A line in the copy; its path is at `path` in the texts. */
 struct kept_line {
@@ -45,9 +47,11 @@ bool proc_maps_parse(char *text, struct proc_maps_line *line) {
 }
 
 FILE *proc_maps_open(pid_t pid) {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    return fopen(path, "re");
+    int fd = process_file_open(PROCESS_MAPS, pid, 0, 0);
+    FILE *file = fd >= 0 ? fdopen(fd, "r") : NULL;
+    if (fd >= 0 && !file)
+        close(fd);
+    return file;
 }
 
 struct proc_maps *proc_maps_create(pid_t pid) {
