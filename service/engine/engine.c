@@ -106,6 +106,7 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     engine->source = options->source;
     engine->last_ns = ENGINE_LAST_NS;
     engine->sampler = options->sampler;
+    engine->idle_ns = HOST_IDLE_NS;
     init_locks(engine);
     engine->socket_path = strdup(options->socket_path ? options->socket_path : "");
     uint32_t workers = options->workers ? options->workers : DEFAULT_WORKERS;

@@ -118,8 +118,8 @@ struct engine {
     uint64_t timer_ns; /* when the timer fires, 0 = never */
     char *scratch;     /* for one read */
 
-    /* ENGINE_TURN_NS, ENGINE_USER_NS and ENGINE_LAST_NS, except in tests. */
-    _Atomic uint64_t turn_ns, user_ns, last_ns;
+    /* ENGINE_TURN_NS, ENGINE_USER_NS, ENGINE_LAST_NS and HOST_IDLE_NS, except in tests. */
+    _Atomic uint64_t turn_ns, user_ns, last_ns, idle_ns;
     _Atomic bool is_ending;
     _Atomic uint64_t jobs_running; /* submitted and not completed */
     _Atomic uint32_t captures_running, streams_running;
@@ -144,7 +144,7 @@ void engine_start_job(struct engine *engine, struct pool *pool, struct job *job)
  * down. */
 bool engine_round(struct engine *engine, int timeout_ms);
 void *engine_run(void *engine);
-void engine_wake_at(struct engine *engine, uint64_t at_ns);
+void engine_wake(struct engine *engine); /* any thread */
 uint64_t engine_random(struct engine *engine);
 
 /* engine.c: everything except the thread, for tests and fuzzers. */

@@ -40,15 +40,19 @@ uint64_t engine_random(struct engine *engine) {
     return word ^ word >> 31;
 }
 
+void engine_wake(struct engine *engine) {
+    uint64_t one = 1;
+    ssize_t written = write(engine->event_fd, &one, sizeof one);
+    (void)written; /* fails if the counter is full; the thread is awake then */
+}
+
 void engine_post(struct engine *engine, struct message *message) {
     lock_take(&engine->messages_lock);
     message->next = NULL;
     *engine->last_message = message;
     engine->last_message = &message->next;
     lock_drop(&engine->messages_lock);
-    uint64_t one = 1;
-    ssize_t written = write(engine->event_fd, &one, sizeof one);
-    (void)written; /* fails if the counter is full; the thread is awake then */
+    engine_wake(engine);
 }
 
 static void run_messages(struct engine *engine) {

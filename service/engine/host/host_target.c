@@ -124,7 +124,9 @@ sonde_err host_target_get(struct engine *engine, const struct host_plan *plan,
     lock_take(&engine->targets_lock);
     *target = enlist(engine, plan, created);
     lock_drop(&engine->targets_lock);
-    if (*target != created)
+    if (*target == created)
+        engine_wake(engine);
+    else
         target_release(created);
     if (*target)
         return SONDE_OK;
@@ -215,12 +217,15 @@ uint64_t host_tick(struct target *target, uint64_t now_ns) {
         host->idle_since_ns = 0;
     else if (host->idle_since_ns == 0)
         host->idle_since_ns = now_ns;
-    uint64_t idle_ns = target->engine->host_count > HOST_MAX_IDLE ? HOST_CROWDED_NS : HOST_IDLE_NS;
+    uint64_t idle_ns = atomic_load(&target->engine->idle_ns);
+    uint64_t soon_ns = idle_ns < HOST_CROWDED_NS ? idle_ns : HOST_CROWDED_NS;
+    if (target->engine->host_count > HOST_MAX_IDLE)
+        idle_ns = soon_ns;
     uint64_t look_ns = is_looking ? now_ns + LOOK_NS : 0;
     if (host->idle_since_ns == 0)
-        return earlier(look_ns, now_ns + HOST_CROWDED_NS);
+        return earlier(look_ns, now_ns + soon_ns);
     if (now_ns - host->idle_since_ns >= idle_ns && end_if_unused(target))
         return 0;
     uint64_t end_ns = host->idle_since_ns + idle_ns;
-    return earlier(look_ns, end_ns > now_ns ? end_ns : now_ns + HOST_CROWDED_NS);
+    return earlier(look_ns, end_ns > now_ns ? end_ns : now_ns + soon_ns);
 }

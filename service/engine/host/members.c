@@ -12,6 +12,13 @@ static bool is_one(const struct target *target, struct host_process *process) {
     return !process_read_once(process) || process->identity.start_ticks == one->start_ticks;
 }
 
+/* All ids must be the owner's: a set-uid program holds what its other user may see. */
+static bool belongs_to(const struct host_process *process, uid_t owner) {
+    const uid_t *uids = process->identity.ids.uids;
+    return process->identity.start_ticks != 0 && !process->is_kernel && uids[0] == owner &&
+           uids[1] == owner && uids[2] == owner;
+}
+
 /* Follows the parents that the stream knows, and reads those that it does not. */
 static bool is_below(pid_t root, struct host_process *process) {
     for (int i = 0; process && i < MAX_ANCESTORS; i++) {
@@ -34,7 +41,7 @@ bool host_has_member(const struct target *target, struct host_process *process) 
     if (host->members == HOST_TREE && !is_below(host->pid, process))
         return false;
     (void)process_read_once(process);
-    if (host->has_owner && (process->uid != host->owner || process->is_kernel))
+    if (host->has_owner && !belongs_to(process, host->owner))
         return false;
     return host->members != HOST_NAMED || strcmp(process->name, host->name) == 0;
 }
