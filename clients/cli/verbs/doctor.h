@@ -2,7 +2,7 @@
  *
  * The findings of `sonde doctor`: each is "ok", "note" or "fix", with a command or setting that
  * fixes the problem. The checks of this machine are in doctor_machine.c, those that call sonded in
- * doctor_service.c and doctor_history.c. Main thread only. */
+ * doctor_service.c, doctor_rights.c and doctor_history.c. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_DOCTOR_H
 #define SONDE_CLIENTS_CLI_VERBS_DOCTOR_H
 
@@ -16,7 +16,7 @@ struct finding {
     enum finding_state state;
     const char *subject; /* "clock" */
     char text[400];
-    char fix[300]; /* "" = none */
+    char fix[400]; /* "" = none */
 };
 
 struct doctor {
@@ -35,6 +35,8 @@ void doctor_check_limits(struct doctor *doctor);
 void doctor_check_data(struct doctor *doctor);
 /* Whether sonded is reachable and of this version; its targets, their clocks and their symbols. */
 void doctor_check_service(struct doctor *doctor);
+/* What the service may not sample from outside, and what would allow it. */
+void doctor_check_rights(struct doctor *doctor, const Sonde__V1__Info *info);
 /* Size, age and gaps of what the service records. Reports nothing if it has no history. */
 void doctor_check_history(struct doctor *doctor, struct service *service);
 

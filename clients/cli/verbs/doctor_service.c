@@ -78,6 +78,7 @@ static void check_info(struct doctor *doctor, const struct service *service,
         doctor_report(doctor, FINDING_NOTE, "service", NULL,
                       "sonded is version %.20s, this is %s; install both from the same build",
                       info->version, SONDE_VERSION);
+    doctor_check_rights(doctor, info);
     for (size_t i = 0; i < info->n_drops_total; i++)
         if (info->drops_total[i]->count > 0)
             doctor_report(doctor, FINDING_NOTE, "drops", NULL,

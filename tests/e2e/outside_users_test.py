@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may sample whose process from outside, with two users: root and nobody. The processes are not prepared, and no sonded runs
+except where a test starts one."""
+
+import json
+import os
+import shutil
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack
+from tests.e2e.users import BUSY, NOBODY, RPC, as_nobody, as_user, gateway, install, sonded, start, stop
+
+CAPABILITIES = "cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog,cap_dac_read_search,cap_checkpoint_restore+ep"
+SAMPLER = os.path.join(stack.PREFIX, "bin/sonde-sampler")
+HOME = os.path.join(stack.WORK, "nobody")
+SECRET = os.path.join(stack.WORK, "secret")
+
+
+def sonde(*words):
+    """Runs a verb as nobody, who has a data folder of their own."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": HOME, "XDG_RUNTIME_DIR": HOME, "SONDE_DATA_DIR": os.path.join(HOME, "data")}
+    return subprocess.run(as_nobody(stack.SONDE, *words), env=environment, cwd=HOME, capture_output=True, text=True, timeout=120,
+                          stdin=subprocess.DEVNULL, check=False)
+
+
+def rights():
+    found = [finding for finding in json.loads(sonde("doctor", "--json").stdout)["findings"] if finding["subject"] == "rights"]
+    return " ".join(finding["text"] + " " + finding["mend"] for finding in found)
+
+
+def busy(uid):
+    """A busy process; root's runs a file that only root may read."""
+    program = BUSY
+    if uid == 0:
+        program = os.path.join(SECRET, "busy")
+        os.makedirs(SECRET, mode=0o700, exist_ok=True)
+        shutil.copy(BUSY, program)
+    return start(*as_user(uid, program), stdout=subprocess.DEVNULL)
+
+
+def grant():
+    """What doctor suggests to nobody."""
+    subprocess.run(["chown", f"0:{NOBODY}", SAMPLER], check=True)
+    os.chmod(SAMPLER, 0o750)
+    done = subprocess.run(["/usr/sbin/setcap", CAPABILITIES, SAMPLER], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise check.Skip(f"setcap does not work here: {done.stderr.strip()}")
+
+
+def test_a_user_may_not_look_at_a_process_of_root_until_the_sampler_has_capabilities():
+    process = busy(0)
+    profile = os.path.join(HOME, "root.collapsed")
+    try:
+        done = sonde("record", str(process.pid), "-d", "1", "-o", profile)
+        assert done.returncode != 0 and not os.path.exists(profile), done.stderr
+        check.contains(done.stderr, "belongs to another user")
+        check.contains(done.stderr, "sonde doctor")
+        missing = rights()
+        check.contains(missing, "memory of other users")
+        check.contains(missing, CAPABILITIES)
+        grant()
+        assert CAPABILITIES not in rights(), rights()
+        done = sonde("record", str(process.pid), "-d", "1", "-o", profile)
+        check.equal(done.returncode, 0, f"status; {done.stderr}")
+        with open(profile, encoding="utf-8") as file:
+            check.contains(file.read(), "main;burn")
+        check.contains(done.stderr, "perf-cpu")
+    finally:
+        stop(process)
+
+
+def test_root_looks_at_a_process_of_a_user():
+    process = busy(NOBODY)
+    profile = os.path.join(stack.WORK, "nobody.collapsed")
+    try:
+        stack.sonde("record", str(process.pid), "-d", "1", "-o", profile)
+        with open(profile, encoding="utf-8") as file:
+            check.contains(file.read(), "main;burn")
+    finally:
+        stop(process)
+
+
+def test_everybody_lets_no_user_look_at_others_from_outside():
+    service = sonded("--everybody")
+    process, (http, address) = busy(0), gateway("--loopback", "everybody")
+    try:
+        def status(pid):
+            url = f"http://{address}/t/{pid}/debug/pprof/profile?seconds=1"
+            return subprocess.run(as_nobody("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url), capture_output=True,
+                                  text=True, timeout=120, check=False).stdout
+        assert status(process.pid) in ("403", "404"), status(process.pid)
+        own = busy(NOBODY)
+        check.equal(status(own.pid), "200", "status of an own process")
+        stop(own)
+    finally:
+        for part in (http, process, service):
+            stop(part)
+
+
+install()
+os.makedirs(HOME, exist_ok=True)
+os.chown(HOME, NOBODY, NOBODY)
+check.main(globals())
