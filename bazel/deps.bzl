@@ -31,6 +31,8 @@ _LIBRARIES = {
     "sqlite3": ("sqlite3", ["sqlite3"], ["sqlite3.h"], [], [], []),
     "unwind": ("libunwind", ["unwind", "unwind-x86_64", "unwind-ptrace"], ["libunwind.h", "libunwind-common.h", "libunwind-dynamic.h", "libunwind-ptrace.h", "libunwind-x86_64.h", "libunwind-coredump.h"], [], [], []),
     "bpf": ("libbpf", ["bpf"], ["bpf"], [], ["elf", "zlib"], []),
+    # Only headers: the process that needs it loads it (service/engine/unwind_check/other_library.h).
+    "unwind_headers": ("libunwind", [], ["libunwind.h", "libunwind-common.h", "libunwind-dynamic.h", "libunwind-x86_64.h"], [], [], []),
     "zlib": ("zlib", ["z"], ["zlib.h", "zconf.h"], [], [], []),
     "zstd": ("libzstd", ["zstd"], ["zstd.h", "zstd_errors.h"], [], [], []),
 }

@@ -7,6 +7,7 @@
 #include "api/os/exit_watchdog.h"
 #include "api/os/paths.h"
 #include "service/engine/engine.h"
+#include "service/engine/unwind_check/check_worker.h"
 #include "service/heap_from_start.h"
 #include "service/keep_text.h"
 #include "service/local_history.h"
@@ -218,6 +219,8 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
 int main(int argc, char **argv) {
     if (symbol_worker_is_asked(argc, argv))
         return symbol_worker_main(argc, argv);
+    if (check_worker_is_asked(argc, argv))
+        return check_worker_main();
     if (symbol_fetch_is_asked(argc, argv))
         return symbol_fetch_main(argc, argv);
     struct settings settings = {

@@ -33,6 +33,7 @@ METHOD(list_symbol_files, "ListSymbolFiles", list_symbol_files_request, list_sym
 METHOD(evict_symbols, "EvictSymbols", evict_symbols_request, evict_symbols_response, false);
 METHOD(get_command_line, "GetCommandLine", get_command_line_request, command_line, false);
 METHOD(get_backtraces, "GetBacktraces", get_backtraces_request, backtraces, false);
+METHOD(check_unwind, "CheckUnwind", check_unwind_request, unwind_check, false);
 METHOD(heap_status, "HeapStatus", heap_status_request, heap_state, false);
 METHOD(heap_activate, "HeapActivate", heap_activate_request, heap_state, false);
 METHOD(heap_deactivate, "HeapDeactivate", heap_deactivate_request, heap_deactivated, false);
@@ -95,6 +96,7 @@ const struct client_method *const client_methods[] = {
     &client_get_capture_timeline,
     &client_diff_captures,
     &client_get_backtraces,
+    &client_check_unwind,
     &client_write,
     &client_query_profile,
     &client_query_tree,

@@ -124,6 +124,8 @@ sonde_err engine_open(const struct engine_options *options, struct engine **crea
     if (!err)
         err = pool_create("sonde-report", workers, ENGINE_SUBMIT_LIMIT, &engine->reporters, diag);
     if (!err)
+        err = pool_create("sonde-check", 1, UINT32_MAX, &engine->checkers, diag);
+    if (!err)
         err = open_loop(engine, diag);
     if (!err)
         err = host_create(engine, diag);
@@ -152,6 +154,7 @@ void engine_close(struct engine *engine) {
         usleep(1000);
     pool_destroy(engine->builders);
     pool_destroy(engine->reporters);
+    pool_destroy(engine->checkers);
     host_destroy(engine);
     close_fds(engine);
     unwind_cache_destroy(engine->unwind);

@@ -86,6 +86,7 @@ struct engine {
     struct host *host;       /* sampling from outside */
     struct sampler *sampler; /* not owned; NULL = this process */
     struct pool *builders, *reporters;
+    struct pool *checkers; /* one thread, for unwind checks, which take seconds */
     struct lock rights_lock;
     uint32_t rights;         /* those granted, a bit each of enum host_right_kind */
     uint64_t rights_read_ns; /* 0 = never */
@@ -122,7 +123,7 @@ struct engine {
     _Atomic uint64_t turn_ns, user_ns, last_ns, idle_ns;
     _Atomic bool is_ending;
     _Atomic uint64_t jobs_running; /* submitted and not completed */
-    _Atomic uint32_t captures_running, streams_running;
+    _Atomic uint32_t captures_running, streams_running, checks_waiting;
     _Atomic uint64_t captures_total, samples_total;
     _Atomic uint64_t drops[DROP_CAUSES];
 };

@@ -19,6 +19,7 @@
 #include "service/symbol/lines/line_table.h"
 #include "service/symbol/symbol.h"
 #include "service/symbol/symtab/symbol_table.h"
+#include "service/symbol/worker/run_process.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -155,24 +156,7 @@ struct loaded_symbols *symbol_jit_symbols(struct symbol_jit *jit, uint64_t addre
 /* The file ("" if only the line is known) and the line; NULL if neither is known. */
 const char *symbol_jit_line(const struct symbol_jit *jit, uint64_t address, uint32_t *line);
 
-/* --- worker processes (worker/run_process.c, worker/run_worker.c) ----------------------------- */
-
-enum symbol_process_end {
-    SYMBOL_PROCESS_ENDED, /* it exited or was killed: see status */
-    SYMBOL_PROCESS_LATE,  /* it was killed after timeout_ms */
-    SYMBOL_PROCESS_NOT_STARTED,
-    SYMBOL_PROCESS_STORE_ENDS,
-};
-struct symbol_process_run {
-    enum symbol_process_end end;
-    int status; /* as waitpid's */
-    uint64_t cpu_ms;
-};
-/* Runs the store's worker program with these arguments (at most 8, NULL-terminated) and waits for
- * it. It gets fds[3] to fds[fd_end - 1] as the descriptors of the same numbers. */
-struct symbol_process_run symbol_process_run(struct symbol_store *store,
-                                             const char *const *arguments, const int *fds,
-                                             int fd_end, int timeout_ms);
+/* --- tables from worker processes (worker/run_worker.c) ----------------------------- */
 
 /* Has a worker build a table of that kind (SYMBOL_WORKER_SYMBOLS or _LINES) and returns the open
  * file. On failure returns -1 and the reason; cause NONE means that the store is ending. A run that

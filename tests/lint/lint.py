@@ -14,7 +14,7 @@ DOORS = [
     (re.compile(r"#include <grpc/"), ("service/rpc/", "clients/c/", "tests/")),
     (re.compile(r'#include [<"]h2o'), ("gateway/http", "tests/")),
     (re.compile(r"#include <jansson"), ("gateway/request/json", "tests/")),
-    (re.compile(r"#include <libunwind"), ("service/unwind/", "tests/")),
+    (re.compile(r"#include <libunwind"), ("service/engine/unwind_check/other_", "tests/")),
     (re.compile(r"#include <curl/"), ("service/symbol/debuginfod/debuginfod_worker", "service/store/clickhouse/http")),
     (re.compile(r"#include <seccomp"), ("service/symbol/worker/confine", "api/os/confine")),
     (re.compile(r"#include <pcre2"), ("service/store/selector/regexp",)),

@@ -7,8 +7,12 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define DEFAULT_SECONDS 2
+
 struct settings {
     struct service_settings service;
+    const char *unwind;
+    double seconds;
     bool json;
 };
 
@@ -59,12 +63,15 @@ static void print_json(const struct doctor *doctor) {
 
 static int on_doctor(int argc, char **argv) {
     static struct doctor doctor; /* too large for the stack */
-    struct settings settings = {0};
+    struct settings settings = {.seconds = DEFAULT_SECONDS};
     int status;
     if (!cli_options(&verb_doctor, &settings, false, &argc, argv, &status))
         return status;
     if (argc > 1)
         return cli_usage(&verb_doctor, "unexpected argument \"%s\"", argv[1]);
+    if (settings.unwind)
+        return doctor_check_unwind(&verb_doctor, &settings.service, settings.unwind,
+                                   settings.seconds, settings.json);
     doctor.settings = &settings.service;
     for (size_t i = 0; i < COUNT_OF(checks); i++)
         checks[i](&doctor);
@@ -80,18 +87,25 @@ static int on_doctor(int argc, char **argv) {
 }
 
 static const struct sonde_option table[] = {
-    {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0,
-     "print the findings as JSON"},
+    {"unwind", 0, "TARGET", NULL, SONDE_OPTION_TEXT, offsetof(struct settings, unwind), 0, 0,
+     "compare stack walks of this process (pid or name) with libunwind's"},
+    {"duration", 'd', "SECONDS", NULL, SONDE_OPTION_DECIMAL, offsetof(struct settings, seconds),
+     0.1, 60, "unwind: how long to sample (default 2)"},
+    {"json", 0, NULL, NULL, SONDE_OPTION_FLAG, offsetof(struct settings, json), 0, 0, "print JSON"},
     SERVICE_OPTIONS(struct settings, service),
 };
 
 static const struct sonde_options options = {
-    .usage = "sonde doctor [--json]",
+    .usage = "sonde doctor [--json]\n"
+             "       sonde doctor --unwind TARGET [-d SECONDS] [--json]",
     .about = "Checks what works on this machine and suggests a fix for what does not.\n"
-             "Exits with status 1 if something needs fixing.",
+             "Exits with status 1 if something needs fixing.\n"
+             "With --unwind, compares how Sonde and libunwind walk the stacks of a running "
+             "process,\n"
+             "and prints where they differ. Exits with status 1 if nothing could be compared.",
     .examples = "  sonde doctor\n"
                 "  sonde doctor --json | jq '.findings[] | select(.state == \"fix\")'\n"
-                "  sonde doctor --service unix:/run/sonde/grpc.sock\n"
+                "  sonde doctor --unwind redis-server -d 10\n"
                 "  sonde doctor --service 10.0.0.7:20179 --token \"$TOKEN\"\n",
     .table = table,
     .count = COUNT_OF(table),

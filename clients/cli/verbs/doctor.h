@@ -2,10 +2,12 @@
  *
  * The findings of `sonde doctor`: each is "ok", "note" or "fix", with a command or setting that
  * fixes the problem. The checks of this machine are in doctor_machine.c, those that call sonded in
- * doctor_service.c, doctor_rights.c and doctor_history.c. Main thread only. */
+ * doctor_service.c, doctor_rights.c and doctor_history.c. `sonde doctor --unwind` is in
+ * doctor_unwind.c. Main thread only. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_DOCTOR_H
 #define SONDE_CLIENTS_CLI_VERBS_DOCTOR_H
 
+#include "clients/cli/cli.h"
 #include "clients/cli/service.h"
 
 #define DOCTOR_MAX_FINDINGS 64
@@ -39,5 +41,9 @@ void doctor_check_service(struct doctor *doctor);
 void doctor_check_rights(struct doctor *doctor, const Sonde__V1__Info *info);
 /* Size, age and gaps of what the service records. Reports nothing if it has no history. */
 void doctor_check_history(struct doctor *doctor, struct service *service);
+/* Has the service compare its stack walks of a process with libunwind's, and prints the result.
+ * Returns the exit status. */
+int doctor_check_unwind(const struct verb *verb, const struct service_settings *settings,
+                        const char *target, double seconds, bool as_json);
 
 #endif

@@ -52,6 +52,7 @@ const struct rpc_method rpc_methods[] = {
     PROFILER("EvictSymbols", UNARY, CONTROL, SHARED, evict_symbols_request, rpc_evict_symbols),
     PROFILER("GetCommandLine", UNARY, READ, TARGET, get_command_line_request, rpc_get_command_line),
     PROFILER("GetBacktraces", UNARY, READ, TARGET, get_backtraces_request, rpc_get_backtraces),
+    PROFILER("CheckUnwind", UNARY, READ, TARGET, check_unwind_request, rpc_check_unwind),
     PROFILER("HeapStatus", UNARY, READ, TARGET, heap_status_request, rpc_heap_status),
     PROFILER("HeapActivate", UNARY, CONTROL, TARGET, heap_activate_request, rpc_heap_activate),
     PROFILER("HeapDeactivate", UNARY, CONTROL, TARGET, heap_deactivate_request,
