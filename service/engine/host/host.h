@@ -108,9 +108,6 @@ void host_process_text(const struct host_target *host, const char *name, pid_t p
 struct host_process;
 bool host_has_member(const struct target *target, struct host_process *process);
 
-/* --- rights (plan.c), any thread -------------------------------------------------------------- */
-
-bool host_may(struct engine *engine, enum host_right_kind kind);
 /* Why this sonded cannot sample the process, as struct engine_target says it; "" = it can. */
 void host_explain(struct engine *engine, const struct process_entry *process, char text[192]);
 

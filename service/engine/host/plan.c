@@ -15,12 +15,22 @@
 
 /* --- rights ----------------------------------------------------------------------------------- */
 
-bool host_may(struct engine *engine, enum host_right_kind kind) {
-    return engine_has_right(engine, kind);
-}
+#define COMMAND_BYTES 200 /* longer ones are left to sonde doctor */
 
 static bool may_see_others(struct engine *engine) {
-    return host_may(engine, RIGHT_PERF_ALL) && host_may(engine, RIGHT_MEMORY);
+    return engine_has_right(engine, RIGHT_PERF_ALL) && engine_has_right(engine, RIGHT_MEMORY);
+}
+
+/* The end of a refusal: how to get the right. */
+static void explain_right(struct engine *engine, enum host_right_kind kind,
+                          char text[COMMAND_BYTES + 64]) {
+    struct host_right rights[RIGHT_KINDS];
+    engine_rights(engine, rights);
+    const char *command = rights[kind].command;
+    if (command[0] && strlen(command) < COMMAND_BYTES)
+        snprintf(text, COMMAND_BYTES + 64, "run sonded as root, or: %s", command);
+    else
+        snprintf(text, COMMAND_BYTES + 64, "run sonded as root; sonde doctor shows other ways");
 }
 
 /* The user to whom the request is limited: the caller, or sonded's own. */
@@ -198,10 +208,12 @@ static sonde_err plan_named(const struct engine_selector *selector, struct host_
 }
 
 static sonde_err plan_every(struct engine *engine, struct sonde_diag *diag) {
-    if (host_may(engine, RIGHT_PERF_ALL))
+    char how[COMMAND_BYTES + 64];
+    if (engine_has_right(engine, RIGHT_PERF_ALL))
         return SONDE_OK;
+    explain_right(engine, RIGHT_PERF_ALL, how);
     return sonde_fail(diag, SONDE_PERMISSION_DENIED,
-                      "sampling the whole machine needs CAP_PERFMON: run sonded as root");
+                      "sampling the whole machine needs CAP_PERFMON: %s", how);
 }
 
 static sonde_err plan_several(struct engine *engine, const struct engine_selector *selector,

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Captures of processes without a guest, and which source a capture gets. Needs perf. */
+#include "tests/unit/engine/host/sleepers.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+__attribute__((noinline, used)) static void burn(void) {
+    for (volatile uint64_t i = 0;; i++) {
+    }
+}
+
+/* A process that uses the CPU; called as the test. */
+static pid_t start_burner(void) {
+    int ready[2];
+    char byte;
+    CHECK_INT(pipe(ready), ==, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (write(ready[1], "x", 1) == 1)
+            burn();
+        _exit(1);
+    }
+    CHECK_INT(read(ready[0], &byte, 1), ==, 1);
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void require_perf(struct scene *scene) {
+    struct host_right rights[RIGHT_KINDS];
+    engine_rights(scene->engine, rights);
+    if (!rights[RIGHT_PERF_OWN].is_granted)
+        check_skip("the kernel refuses perf events: %s", rights[RIGHT_PERF_OWN].reason);
+}
+
+static struct engine_capture *begin(struct scene *scene, const struct engine_cpu_spec *spec,
+                                    struct collected *collected) {
+    struct engine_capture *capture = NULL;
+    collect_init(collected);
+    sonde_err err =
+        engine_capture_cpu(scene->engine, spec, &collect_events, collected, &capture, &scene->diag);
+    if (err)
+        check_fail(__FILE__, __LINE__, "%s", scene->diag.text);
+    return capture;
+}
+
+/* Waits until captures have counted so many samples. */
+static void wait_for_samples(struct scene *scene, uint64_t count) {
+    for (int i = 0; i < 30000 && scene->engine->samples_total < count; i++)
+        usleep(1000);
+    CHECK_INT(scene->engine->samples_total, >=, count);
+}
+
+static const struct sonde_profile *finish(struct engine_capture *capture,
+                                          struct collected *collected) {
+    engine_capture_finish(capture);
+    collect_wait_end(collected);
+    engine_capture_release(capture);
+    if (collected->err)
+        check_fail(__FILE__, __LINE__, "%s", collected->diag.text);
+    CHECK_INT(collected->profile_count, ==, 1);
+    return collected->profiles[0];
+}
+
+TEST(a_process_without_a_guest_is_profiled) {
+    struct scene scene;
+    struct collected collected;
+    scene_init(&scene);
+    require_perf(&scene);
+    pid_t pid = start_burner();
+    const struct engine_cpu_spec spec = {.target = {.pid = pid}, .frequency_hz = 499};
+    struct engine_capture *capture = begin(&scene, &spec, &collected);
+    wait_for_samples(&scene, 1);
+    const struct sonde_profile *profile = finish(capture, &collected);
+    CHECK_INT(collect_sum(profile, "burn"), >, 0);
+    CHECK(strncmp(collected.clock, "perf-", 5) == 0);
+    CHECK(strncmp(collect_comment(profile, "target: "), "target: host_capture_test, pid ", 31) ==
+          0);
+    CHECK_INT(scene.engine->host_count, ==, 1);
+    collect_finish(&collected);
+    end(pid);
+    scene_finish(&scene);
+}
+
+TEST(a_capture_ends_with_its_process_and_keeps_what_it_has) {
+    struct scene scene;
+    struct collected collected;
+    scene_init(&scene);
+    require_perf(&scene);
+    pid_t pid = start_burner();
+    const struct engine_cpu_spec spec = {.target = {.pid = pid}, .frequency_hz = 499};
+    struct engine_capture *capture = begin(&scene, &spec, &collected);
+    wait_for_samples(&scene, 1);
+    end(pid);
+    collect_wait_end(&collected);
+    CHECK_INT(collected.err, ==, SONDE_OK);
+    CHECK_INT(collect_sum(collected.profiles[0], NULL), >, 0);
+    CHECK(strstr(collect_comment(collected.profiles[0], "target: "), "ended during the capture"));
+    engine_capture_release(capture);
+    collect_finish(&collected);
+    scene_finish(&scene);
+}
+
+TEST(processes_of_one_name_are_told_apart_by_pid) {
+    struct scene scene;
+    struct collected collected;
+    char text[80];
+    scene_init(&scene);
+    require_perf(&scene);
+    pid_t one = start_burner(), two = start_burner();
+    const struct engine_cpu_spec spec = {.target = {.name = "host_capture_test", .all = true},
+                                         .frequency_hz = 499};
+    struct engine_capture *capture = begin(&scene, &spec, &collected);
+    wait_for_samples(&scene, 100); /* of both */
+    const struct sonde_profile *profile = finish(capture, &collected);
+    snprintf(text, sizeof text, "host_capture_test (%d)", (int)one);
+    CHECK_INT(collect_sum(profile, text), >, 0);
+    snprintf(text, sizeof text, "host_capture_test (%d)", (int)two);
+    CHECK_INT(collect_sum(profile, text), >, 0);
+    CHECK_STR(collect_comment(profile, "target: "), "target: @all:host_capture_test");
+    const struct sonde_sample sample = sonde_profile_sample(profile, 0);
+    const struct sonde_location *root =
+        sonde_profile_location(profile, sample.locations[sample.location_count - 1]);
+    CHECK_INT(root->kind, ==, SONDE_FRAME_NOTE);
+    collect_finish(&collected);
+    end(one);
+    end(two);
+    scene_finish(&scene);
+}
+
+/* --- which source ----------------------------------------------------------------------------- */
+
+/* The test itself is the attached process. */
+TEST(a_request_can_force_a_source) {
+    struct scene scene;
+    struct fake_guest guest;
+    struct collected collected;
+    scene_init(&scene);
+    require_perf(&scene);
+    fake_attach(&guest, scene.place.socket, "fake", 1);
+    struct engine_cpu_spec spec = {
+        .target = {.pid = getpid()}, .frequency_hz = 499, .source = ENGINE_HOST};
+    struct engine_capture *capture = begin(&scene, &spec, &collected);
+    while (scene.engine->samples_total == 0) { /* uses the CPU */
+    }
+    (void)finish(capture, &collected);
+    CHECK(strncmp(collected.clock, "perf-", 5) == 0);
+    CHECK(fake_is_quiet(&guest, 1));
+    collect_finish(&collected);
+    spec.source = ENGINE_GUEST;
+    capture = begin(&scene, &spec, &collected);
+    wait_for_state(scene.engine, fake_start(&guest).sequence);
+    engine_capture_finish(capture);
+    fake_stop(&guest);
+    (void)finish(capture, &collected);
+    CHECK_STR(collected.clock, "fake");
+    collect_finish(&collected);
+    fake_close(&guest);
+    scene_finish(&scene);
+}
+
+static void stop(struct scene *scene, pid_t pid, struct collected *collected) {
+    const struct engine_selector selector = {.pid = pid};
+    collect_init(collected);
+    CHECK_INT(engine_session_stop(scene->engine, &selector, &collect_events, collected, NULL), ==,
+              SONDE_OK);
+    collect_wait_end(collected);
+    CHECK_INT(collected->err, ==, SONDE_OK);
+    CHECK_INT(collected->profile_count, ==, 1);
+}
+
+TEST(a_session_of_a_process_without_a_guest_keeps_its_result) {
+    struct scene scene;
+    struct collected first, again;
+    scene_init(&scene);
+    require_perf(&scene);
+    pid_t pid = start_burner();
+    const struct engine_cpu_spec spec = {.target = {.pid = pid}, .frequency_hz = 499};
+    stop(&scene, pid, &first); /* none has run: an empty profile */
+    CHECK_INT(collect_sum(first.profiles[0], NULL), ==, 0);
+    collect_finish(&first);
+    CHECK_INT(engine_session_start(scene.engine, &spec, 60000, "ann", NULL, NULL), ==, SONDE_OK);
+    CHECK_INT(engine_session_start(scene.engine, &spec, 60000, "bob", NULL, &scene.diag), ==,
+              SONDE_SESSION_BUSY);
+    CHECK(says(&scene, "started by ann"));
+    wait_for_samples(&scene, 1);
+    stop(&scene, pid, &first);
+    CHECK_INT(collect_sum(first.profiles[0], NULL), >, 0);
+    stop(&scene, pid, &again);
+    CHECK_INT(collect_sum(again.profiles[0], NULL), ==, collect_sum(first.profiles[0], NULL));
+    CHECK(strncmp(again.clock, "perf-", 5) == 0);
+    collect_finish(&first);
+    collect_finish(&again);
+    end(pid);
+    scene_finish(&scene);
+}
+
+TEST(a_process_has_one_session_whatever_its_source) {
+    struct scene scene;
+    struct fake_guest guest;
+    struct collected collected;
+    scene_init(&scene);
+    require_perf(&scene);
+    fake_attach(&guest, scene.place.socket, "fake", 1);
+    struct engine_cpu_spec spec = {
+        .target = {.pid = getpid()}, .frequency_hz = 499, .source = ENGINE_HOST};
+    CHECK_INT(engine_session_start(scene.engine, &spec, 60000, "ann", NULL, NULL), ==, SONDE_OK);
+    spec.source = ENGINE_GUEST;
+    CHECK_INT(engine_session_start(scene.engine, &spec, 60000, "bob", NULL, &scene.diag), ==,
+              SONDE_SESSION_BUSY);
+    CHECK(says(&scene, "started by ann"));
+    while (scene.engine->samples_total == 0) {
+    }
+    stop(&scene, getpid(), &collected); /* does not say which source */
+    CHECK_INT(collect_sum(collected.profiles[0], NULL), >, 0);
+    collect_finish(&collected);
+    fake_close(&guest);
+    scene_finish(&scene);
+}
