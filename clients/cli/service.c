@@ -186,6 +186,18 @@ static bool is_forbidden(const char *address) {
     return path && access(path, R_OK | W_OK) != 0 && errno == EACCES;
 }
 
+/* A private sonded may do what the user may. What it says about running sonded as root then means
+ * this command. */
+static sonde_err suggest_sudo(const struct service *service, sonde_err err,
+                              struct sonde_diag *diag) {
+    bool helps = err == SONDE_PERMISSION_DENIED || err == SONDE_NOT_AVAILABLE;
+    if (!diag || !helps || !service->private || geteuid() == 0 || !strstr(diag->text, "root"))
+        return err;
+    size_t len = strlen(diag->text);
+    snprintf(diag->text + len, sizeof diag->text - len, "; here: run this command with sudo");
+    return err;
+}
+
 /* Adds the address to the error, since the user may not know which one was chosen. */
 static sonde_err name_address(const struct service *service, sonde_err err,
                               struct sonde_diag *diag) {
@@ -358,7 +370,7 @@ static sonde_err perform(struct service *service, const struct client_method *me
         return SONDE_OK;
     if (running->err && diag)
         *diag = running->diag;
-    return name_address(service, running->err, diag);
+    return suggest_sudo(service, name_address(service, running->err, diag), diag);
 }
 
 sonde_err service_stream(struct service *service, const struct client_method *method,

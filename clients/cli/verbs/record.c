@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define MAX_SECONDS 3600
+#define MAX_TITLE   200
 
 struct settings {
     struct capture_settings capture;
@@ -45,7 +46,7 @@ static sonde_err record(const struct settings *settings, const char *target,
                         const struct sonde_format_info *format, struct sonde_diag *diag) {
     struct service service = {.signals = -1};
     struct output output = {.fd = -1};
-    struct capture_result result;
+    struct capture_result result = {0};
     sonde_err err = output_open(&output, settings->output, diag);
     if (!err)
         err = service_open_or_start(&service, &settings->service, target || settings->capture.all,
@@ -62,6 +63,8 @@ static sonde_err record(const struct settings *settings, const char *target,
     if (err == SONDE_CANCELLED)
         err =
             sonde_fail(diag, err, "interrupted; the capture was cancelled and nothing was written");
+    if (settings->command)
+        result.target_gone = false; /* it ends with the command */
     if (!err && settings->json)
         print_json(settings->output, &result);
     else if (!err)
@@ -76,12 +79,21 @@ static int record_target(const struct settings *settings, const char *target,
     return err ? cli_fail(&verb_record, err, &diag) : 0;
 }
 
+/* "make -j8"; what does not fit is left out. */
+static const char *join_words(char *const *argv, char title[MAX_TITLE + 1]) {
+    size_t len = 0;
+    title[0] = 0;
+    for (; *argv && len + 1 + strlen(*argv) <= MAX_TITLE; argv++)
+        len += (size_t)snprintf(title + len, MAX_TITLE + 1 - len, "%s%s", len ? " " : "", *argv);
+    return title;
+}
+
 /* A capture may last an hour; a command that runs longer goes on without one. */
 static int record_started(struct settings *settings, char **argv,
                           const struct sonde_format_info *format) {
     struct record_command command;
     struct sonde_diag diag = {0};
-    char pid[16];
+    char pid[16], title[MAX_TITLE + 1];
     int status;
     sonde_err err = record_command_fork(&command, argv, &status, &diag);
     if (err) {
@@ -94,6 +106,8 @@ static int record_started(struct settings *settings, char **argv,
     settings->capture.on_begin = record_command_go;
     settings->capture.context = &command;
     settings->capture.all = true;
+    if (!settings->capture.title)
+        settings->capture.title = join_words(argv, title);
     if (settings->capture.seconds == 0)
         settings->capture.seconds = MAX_SECONDS;
     err = record(settings, pid, format, &diag);

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that were started by other means, with no sonded running: record, top, threads and targets, as root and as the
+processes' own user, and what they refuse."""
+
+import json
+import os
+import pty
+import re
+import shutil
+import signal
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack, users
+
+TREE = os.path.join(stack.WORK, "tree")
+NAME = f"busy{os.getpid()}"  # no other process has it
+
+
+def install():
+    users.install()
+    shutil.copy(users.BUSY, os.path.join(stack.WORK, NAME))
+    subprocess.run(["gcc", "-g", "-O1", "tests/e2e/tree.c", "-o", TREE], check=True)
+    for owner, folder in ((0, "of-root"), (users.NOBODY, "of-nobody")):
+        for name in ("run", "data", "out"):
+            path = os.path.join(stack.WORK, folder, name)
+            os.makedirs(path, mode=0o700)
+            os.chown(path, owner, owner)
+        os.chmod(os.path.join(stack.WORK, folder), 0o755)
+
+
+def folder(uid, name):
+    return os.path.join(stack.WORK, "of-nobody" if uid else "of-root", name)
+
+
+def start(uid, *words, **more):
+    """Starts a verb as a user for whom no sonded is running."""
+    env = {**stack.environment(), "XDG_RUNTIME_DIR": folder(uid, "run"), "SONDE_DATA_DIR": folder(uid, "data")}
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.Popen([*users.as_user(uid), stack.SONDE, *words], env=env, cwd=folder(uid, "out"), text=True,
+                            stdin=subprocess.DEVNULL, **streams)
+
+
+def sonde(uid, *words, status=0):
+    """Runs a verb, checks its status and that it left nothing behind, and returns (stdout, stderr)."""
+    process = start(uid, *words)
+    out, err = process.communicate(timeout=90)
+    check.equal(process.returncode, status, f"status of {words} as {uid} ({out}{err})")
+    runs = os.path.join(folder(uid, "run"), "sonde")
+    check.equal(os.listdir(runs) if os.path.exists(runs) else [], [], "run directories")
+    return out, err
+
+
+def need_perf(uid):
+    with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as file:
+        level = int(file.read())
+    if uid and level > 2:
+        raise check.Skip(f"kernel.perf_event_paranoid is {level}, so only root may use perf")
+
+
+def busy(uid):
+    return users.start(*users.as_user(uid, os.path.join(stack.WORK, NAME)), stdout=subprocess.DEVNULL)
+
+
+def stacks(text):
+    return [(line.rsplit(" ", 1)[0].split(";"), int(line.rsplit(" ", 1)[1])) for line in text.splitlines()]
+
+
+def burned(text, function):
+    """The samples in a function, or in the kernel below it."""
+    return sum(count for frames, count in stacks(text) if function in frames)
+
+
+def profiles_a_process_of(uid):
+    """Each sample of the capture has the right callers, and the formats come from the extension."""
+    need_perf(uid)
+    process = busy(uid)
+    out, err = sonde(uid, "record", str(process.pid), "-d", "0.5", "-F", "499", "-o", "-", "--format", "collapsed")
+    check.contains(err, "clock perf-" if uid else "clock perf-cpu")
+    assert burned(out, "burn") >= 0.9 * stack.total(stacks(out)) > 0, out
+    check.contains(sonde(uid, "threads", str(process.pid))[0], "burn")
+    users.stop(process)
+
+
+def test_root_profiles_a_process_that_nobody_prepared():
+    profiles_a_process_of(0)
+
+
+def test_a_user_profiles_their_own_process():
+    profiles_a_process_of(users.NOBODY)
+
+
+def test_the_extension_selects_the_format_and_a_name_selects_the_process():
+    process = busy(0)
+    for extension, begin in ((".svg", b"<?xml"), (".pb.gz", b"\x1f\x8b"), (".txt", b"")):
+        sonde(0, "record", NAME, "-d", "0.1", "-F", "499", "-o", "out" + extension)
+        with open(os.path.join(folder(0, "out"), "out" + extension), "rb") as file:
+            check.equal(file.read(len(begin)), begin)
+    users.stop(process)
+
+
+def test_redis_that_is_already_running():
+    if not shutil.which("redis-server"):
+        raise check.Skip("redis-server is not installed")
+    path = os.path.join(stack.WORK, "redis.sock")
+    server = users.start("redis-server", "--port", "0", "--unixsocket", path, "--save", "", stdout=subprocess.DEVNULL)
+    check.until(lambda: os.path.exists(path), what="redis")
+    load = users.start("redis-benchmark", "-s", path, "-q", "-n", "100000000", "-t", "set", "-P", "16", stdout=subprocess.DEVNULL)
+    out = sonde(0, "record", str(server.pid), "-d", "0.7", "-F", "499", "-o", "-", "--format", "collapsed")[0]
+    users.stop(load)
+    users.stop(server)
+    assert burned(out, "aeMain") > 0.5 * stack.total(stacks(out)), out
+
+
+def test_ctrl_c_keeps_what_was_collected():
+    process = busy(0)
+    terminal, theirs = pty.openpty()
+    record = start(0, "record", str(process.pid), "-d", "3000", "-F", "499", "-o", "early.collapsed", stderr=theirs)
+    os.close(theirs)
+    shown = ""
+    while not re.search(r"[1-9]\d* samples", shown): # a progress line
+        shown += os.read(terminal, 65536).decode()
+    record.send_signal(signal.SIGINT)
+    check.equal(record.wait(60), 0, "status")
+    os.close(terminal)
+    record.communicate()
+    with open(os.path.join(folder(0, "out"), "early.collapsed"), encoding="utf-8") as file:
+        assert burned(file.read(), "burn") > 0
+    users.stop(process)
+
+
+def test_a_command_is_recorded_with_its_children_from_the_first_instruction():
+    for uid in (0, users.NOBODY):
+        need_perf(uid)
+        out, err = sonde(uid, "record", "-F", "999", "-o", "-", "--format", "collapsed", "--", TREE, "150", status=3)
+        parent, child = burned(out, "burn_parent"), burned(out, "burn_child")
+        check.contains(err, " samples in ")
+        assert "exited early" not in err, err
+        for count in (parent, child):
+            check.near(count, 150, 75, f"samples of 150 ms as {uid} ({out})")
+    check.contains(sonde(0, "record", "-o", "-", "--format", "collapsed", "--", "true")[1], " samples in ")
+
+
+def test_the_machine_and_all_processes_of_a_name_are_one_profile():
+    processes = [busy(0), busy(users.NOBODY)]
+    out = sonde(0, "top", "--all", "-d", "0.5", "-F", "199")[0]
+    check.contains(out, "burn")
+    out = sonde(0, "record", "--all", NAME, "-m", "-d", "1", "-F", "499", "-o", "-", "--format", "collapsed")[0]
+    for process in processes:
+        assert any(frames[0] == f"{NAME} ({process.pid})" and "burn" in frames for frames, _ in stacks(out)), out
+    check.contains(sonde(0, "live", "--all", "-n", "1", "--window", "200")[0], "SELF")
+    for process in processes:
+        users.stop(process)
+
+
+def test_targets_lists_all_processes_with_user_and_reason():
+    processes = {0: busy(0), users.NOBODY: busy(users.NOBODY)}
+    for uid, process in processes.items():
+        listed = {target["pid"]: target for target in json.loads(sonde(uid, "targets", "--all", "--json")[0])["targets"]}
+        mine = listed[process.pid]
+        check.equal((mine["name"], mine["uid"], mine["unattached"]), (NAME, uid, True))
+        if not uid:
+            check.equal(mine.get("unavailable", ""), "")
+            check.equal(listed[processes[users.NOBODY].pid].get("unavailable", ""), "")
+        else:
+            check.contains(listed[processes[0].pid]["unavailable"], "another user")
+    lines = sonde(0, "targets", "--all")[0].splitlines()
+    assert any(line.split()[0] == str(processes[users.NOBODY].pid) and "nobody" in line for line in lines), lines[:9]
+    for process in processes.values():
+        users.stop(process)
+
+
+def is_kernel_thread(pid):
+    """False in a container, which has no kernel threads."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="ascii") as comm:
+            return comm.read() == "kthreadd\n"
+    except OSError:
+        return False
+
+
+def test_refusals_are_one_line_that_says_what_to_do():
+    process, ended = busy(0), users.start("true")
+    ended.wait()
+    users.started.remove(ended)
+    for uid, words, status, part in (
+            (users.NOBODY, ("record", str(process.pid)), 4, "run this command with sudo"),
+            (users.NOBODY, ("record", "--all"), 4, "run this command with sudo"),
+            (0, ("record", str(ended.pid)), 1, f"no process with pid {ended.pid}"),
+            (0, ("live", "99999999"), 1, "no process with pid 99999999"),
+            (0, ("top", "no-such-name"), 1, "no process called no-such-name"),
+            (0, ("record", "--source", "guest", str(process.pid)), 4, "sonde run"),
+            (0, ("record", str(process.pid), "-o", "no/folder.svg"), 1, "cannot write no/folder.svg"),
+            (0, ("record",), 2, "which process?")):
+        out, err = sonde(uid, *words, status=status)
+        check.equal((out, err.count("\n")), ("", 1), f"output of {words} ({err})")
+        check.contains(err, part)
+    if is_kernel_thread(2):
+        check.contains(sonde(0, "record", "2", status=4)[1], "kernel thread")
+    users.stop(process)
+
+
+if os.geteuid() == 0:
+    install()
+try:
+    check.main(globals())
+finally:
+    for left in list(users.started):
+        users.stop(left)
