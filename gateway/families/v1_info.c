@@ -13,6 +13,7 @@
 void handle_info(const struct request_context *context) {
     static const struct relay_events events = {.on_message = relay_answer_json};
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
+    request.include_rights = true;
     relay_call(relay_create(context, sizeof(struct relay), &events), &client_get_info,
                &request.base, DEADLINE_MS);
 }

@@ -92,6 +92,7 @@ void doctor_check_service(struct doctor *doctor) {
     struct sonde_diag diag = {0};
     Sonde__V1__GetInfoRequest request = SONDE__V1__GET_INFO_REQUEST__INIT;
     ProtobufCMessage *answer = NULL;
+    request.include_rights = true;
     sonde_err err = service_open_or_start(&service, doctor->settings, true, &diag);
     if (!err)
         err = service_call(&service, &client_get_info, &request.base, &answer, &diag);

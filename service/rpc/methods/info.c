@@ -60,9 +60,8 @@ static void try_rights(struct rpc_job *job) {
     engine_rights(rpc_call_server(job->call)->engine, own->rights);
 }
 
-static void on_rights(struct rpc_job *job) {
-    struct info_job *own = container_of(job, struct info_job, job);
-    struct rpc_call *call = job->call;
+/* rights: NULL = not asked for. */
+static void answer(struct rpc_call *call, const struct host_right *rights) {
     struct rpc_server *server = rpc_call_server(call);
     struct engine_counters counters = {0};
     char host[256] = "";
@@ -83,15 +82,26 @@ static void on_rights(struct rpc_job *job) {
     info.streams_running = counters.streams_running;
     info.cpu_ns = cpu_ns();
     info.resident_bytes = resident_bytes();
-    fill_rights(rpc_call_arena(call), own->rights, &info);
+    if (rights)
+        fill_rights(rpc_call_arena(call), rights, &info);
     rpc_reply(call, &info.base);
+}
+
+static void on_rights(struct rpc_job *job) {
+    struct info_job *own = container_of(job, struct info_job, job);
+    struct rpc_call *call = job->call;
+    answer(call, own->rights);
     free(own);
     rpc_call_drop(call);
 }
 
-void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *request) {
+void rpc_get_info(struct rpc_call *call, const ProtobufCMessage *message) {
+    const Sonde__V1__GetInfoRequest *request = (const void *)message;
+    if (!request->include_rights) {
+        answer(call, NULL);
+        return;
+    }
     struct info_job *own = calloc(1, sizeof *own);
-    (void)request;
     if (!own) {
         rpc_finish(call, SONDE_OUT_OF_MEMORY, NULL);
         return;

@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -46,6 +47,36 @@ TEST(a_program_that_every_user_may_run_does_not_serve_with_file_capabilities) {
 
 TEST(a_program_that_only_others_may_run_leaves_the_work_to_this_process) {
     CHECK_INT(scene_in_child(true, look_at_root, scene_program(0750, 0, true)), ==, 3);
+}
+
+/* As systemd starts a unit with AmbientCapabilities=: nobody, with capabilities that programs
+ * inherit. The program's file has none. */
+static int with_ambient(const char *program) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct sets[2];
+    struct sampler *sampler;
+    prctl(PR_SET_KEEPCAPS, 1);
+    if (setresuid(NOBODY, NOBODY, NOBODY) != 0 || syscall(SYS_capget, &header, sets) != 0)
+        return 1;
+    for (int i = 0; i < 2; i++)
+        sets[i].inheritable = sets[i].effective = sets[i].permitted;
+    if (syscall(SYS_capset, &header, sets) != 0 ||
+        prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_SYS_PTRACE, 0, 0) != 0)
+        return 2;
+    if (sampler_create(program, &sampler, NULL) != SONDE_OK || !sampler_is_separate(sampler))
+        return 3;
+    if (sampler_capabilities(sampler) != 1ull << CAP_SYS_PTRACE)
+        return 4;
+    if (!capabilities_keep(capabilities_of_sonded()) ||
+        process_file_open_own(PROCESS_MAPS, getppid(), 0, 0) != -EACCES)
+        return 5;
+    int maps = sampler_open(sampler, PROCESS_MAPS, getppid(), 0, 0);
+    sampler_destroy(sampler);
+    return maps < 0 ? 6 : 0;
+}
+
+TEST(capabilities_of_a_unit_are_the_sampler_s_alone) {
+    CHECK_INT(scene_in_child(false, with_ambient, scene_program(0755, 0, false)), ==, 0);
 }
 
 /* Runs the program under a socket that is not of its parent, as somebody would who got hold of one.
