@@ -195,6 +195,11 @@ static bool has_code(struct look *look, int64_t now_ns) {
     return look->code.generation != NULL;
 }
 
+static void forget_code(struct look *look) {
+    backtraces_code_finish(&look->code);
+    look->code_ns = 0;
+}
+
 static void keep_stack(struct look *look, struct look_thread *thread,
                        const struct unwind_remote_walk *walk) {
     static const enum stack_end ends[] = {
@@ -295,10 +300,6 @@ static void look_at_all(struct look *look, bool is_last) {
     int64_t begin_ns = (int64_t)thread_cpu_ns(), limit_ns = limit_of(look, is_last);
     uint32_t open = 0;
     for (uint32_t i = 0; i < look->thread_count; i++) {
-        if (look->threads[i].is_new)
-            begin(look, &look->threads[i]);
-    }
-    for (uint32_t i = 0; i < look->thread_count; i++) {
         struct look_thread *thread = &look->threads[i];
         int64_t now_ns = (int64_t)now_monotonic_ns();
         bool is_due = is_last || thread->next_ns <= now_ns;
@@ -312,6 +313,16 @@ static void look_at_all(struct look *look, bool is_last) {
     set_next(look, (int64_t)thread_cpu_ns() - begin_ns);
     if (look->is_once && open == 0)
         look->next_ns = 0;
+    if (look->is_once) /* all stacks that can be known are */
+        forget_code(look);
+}
+
+void look_begin(struct look *look) {
+    list(look);
+    for (uint32_t i = 0; i < look->thread_count; i++) {
+        if (look->threads[i].is_new)
+            begin(look, &look->threads[i]);
+    }
 }
 
 void look_round(struct look *look, bool is_last) {
@@ -321,7 +332,7 @@ void look_round(struct look *look, bool is_last) {
     if (!process_identity_is_alive(&look->process))
         look->is_gone = true;
     if (!look->is_once || look->thread_count == 0)
-        list(look);
+        look_begin(look);
     struct look_wait *waits = realloc(look->waits, (2 * look->thread_count + 1) * sizeof *waits);
     if (!waits)
         return;

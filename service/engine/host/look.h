@@ -58,6 +58,8 @@ struct look {
 /* NULL: out of memory, or there is no such process. seed: for the dither. */
 struct look *look_create(struct engine *engine, pid_t pid, uint64_t period_ns, uint64_t seed);
 void look_destroy(struct look *look);
+/* Lists the threads: their time counts from now on. Takes some 10 us per thread. */
+void look_begin(struct look *look);
 /* Looks at the threads that are due, and fills in waits. is_last: reports all that is known up to
  * now of every thread. */
 void look_round(struct look *look, bool is_last);

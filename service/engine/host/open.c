@@ -42,14 +42,13 @@ static bool belongs(const struct host_target *members, const struct process_entr
     return members->members == HOST_EVERY || pid == members->pid;
 }
 
-/* NULL and *count 0 when there are none. */
-static pid_t *list_pids(const struct host_target *members, size_t *count) {
+pid_t *host_list_pids(const struct host_target *members, size_t *count) {
     size_t entry_count;
     struct process_entry *entries = process_list(&entry_count);
     pid_t *pids = calloc(entry_count + 1, sizeof *pids);
     *count = 0;
     for (size_t i = 0; entries && pids && i < entry_count; i++) {
-        if (belongs(members, &entries[i], entries, entry_count))
+        if (!entries[i].is_kernel && belongs(members, &entries[i], entries, entry_count))
             pids[(*count)++] = entries[i].pid;
     }
     free(entries);
@@ -67,7 +66,7 @@ static void perform(struct job *base) {
         size_t count = 1;
         job->options.pids = &job->members.pid;
         if (job->members.members != HOST_ONE)
-            job->options.pids = pids = list_pids(&job->members, &count);
+            job->options.pids = pids = host_list_pids(&job->members, &count);
         job->options.pid_count = count;
     }
     job->err = job->stream->is_all || job->options.pid_count > 0

@@ -2,6 +2,7 @@
  *
  * What the kernel's records change in a stream. */
 #include "service/engine/host/stream.h"
+#include "service/engine/host/waits.h"
 
 #include <string.h>
 
@@ -62,6 +63,8 @@ static void on_comm(struct host_stream *stream, const struct host_record *record
         if (process)
             process_exec(process);
     }
+    if (process && is_group(stream))
+        waits_on_exec(process);
 }
 
 static void on_fork(struct host_stream *stream, const struct host_record *record) {
@@ -82,6 +85,8 @@ static void on_fork(struct host_stream *stream, const struct host_record *record
     struct host_process *child = process_add(stream, record->pid, record->fork.parent_pid);
     if (child && parent)
         process_inherit(child, parent);
+    if (child)
+        waits_on_fork(stream, record->fork.parent_pid, child);
 }
 
 static void on_thread_exit(struct host_stream *stream, const struct host_record *record) {

@@ -106,6 +106,8 @@ static uint32_t add_stack(const struct target *target, const struct walked *walk
         parent = add_user_frames(stacks, walked, parent);
     if (parent != STACKS_FULL)
         parent = add_kernel_frames(stacks, walked, parent);
+    if (walked->record->sample.is_waiting_for_cpu && parent != STACKS_FULL)
+        parent = stacks_add_frame(stacks, parent, STACKS_NOTE, STACK_NOTE_WAITING);
     return walked->count || walked->note >= 0 || walked->record->sample.kernel_count
                ? parent
                : stacks_add_note(stacks, parent == STACKS_FULL ? 0 : parent, STACK_NOTE_EMPTY);
@@ -194,7 +196,8 @@ static bool walk_and_count(struct finding *finding, struct walked *walked) {
     unwind_copy_walk(finding->stream->walker, &code, &copy, &walk);
     if (walk.end == UNWIND_COPY_WAITS && finding->may_wait && finding->waits_for)
         return false;
-    note_use(&finding->stream->use, sample, &walk);
+    if (walked->record->kind == HOST_SAMPLE)
+        note_use(&finding->stream->use, sample, &walk);
     walked->map = finding->map;
     walked->pcs = pcs;
     walked->count = walk.count;
@@ -242,6 +245,32 @@ void sample_add(struct host_stream *stream, struct host_process *process,
         (void)walk_and_count(&finding, &walked);
     else
         count_note(&walked, STACK_NOTE_NO_TABLE_YET);
+}
+
+bool sample_has_map(struct host_stream *stream, struct host_process *process) {
+    if (process->map_state == HOST_MAP_UNKNOWN)
+        load_maps(stream, process);
+    return process->map_state == HOST_MAP_KNOWN || process->map_state == HOST_MAP_GONE;
+}
+
+void sample_add_walked(struct host_stream *stream, struct host_process *process,
+                       const struct host_record *record, const struct walked_stack *stack) {
+    struct walked walked = {.record = record,
+                            .process = process,
+                            .map = process->map,
+                            .kernel = stream->engine->host->kernel,
+                            .pcs = stack->pcs,
+                            .count = process->map ? stack->count : 0,
+                            .end = stack->end};
+    walked.note = stack->note >= 0 ? stack->note : stack_end_note(stack->end);
+    process_find_members(process);
+    for (uint32_t i = 0; i < walked.count; i++) {
+        uint64_t address = walked.pcs[i] & ~RING_PC_EXACT;
+        struct mapping *mapping = generation_find(walked.map->generation, address - (i > 0));
+        if (mapping)
+            load_table(stream, process, mapping); /* for its names */
+    }
+    count(&walked);
 }
 
 bool sample_retry(struct host_stream *stream, struct parked *parked, bool may_wait) {

@@ -2,7 +2,7 @@
  *
  * The kernel as a source of samples: what clock.c asks of a host target is passed on to its
  * stream. */
-#include "service/engine/host/stream.h"
+#include "service/engine/host/waits.h"
 
 #include "service/host/processes/process_text.h"
 
@@ -13,10 +13,12 @@
 static void set_periods(struct target *target, uint64_t period_ns, uint64_t wall_period_ns) {
     struct host_target *host = target->host;
     host->asked_ns = now_monotonic_ns();
-    if (host->stream)
+    if (host->stream) {
         stream_set_period(host->stream);
-    else if (period_ns && !stream_join(target))
+        waits_ask(host->stream);
+    } else if (period_ns && !stream_join(target)) {
         host->is_out_of_memory = true;
+    }
     target_wake_now(target);
 }
 
@@ -65,11 +67,24 @@ static void read_cpu(struct target *target) {
     target->cpu_seen_ns = now_ns ? now_ns : target->cpu_seen_ns;
 }
 
+/* A clock that stops keeps its note. */
+static void write_note(const struct target *target, bool is_running, char *note, size_t size) {
+    const struct host_stream *stream = target->host->stream;
+    char waits[192] = "";
+    if (target->wall_period_ns)
+        waits_note(stream, waits, sizeof waits);
+    if (!is_running)
+        snprintf(note, size, "%s", target->info.clock_note);
+    else if (!stream->is_all)
+        snprintf(note, size, "%s%stime in the kernel has no stacks: %s", waits,
+                 waits[0] ? "; " : "", target->engine->host->all_refused);
+    else
+        snprintf(note, size, "%s", waits);
+}
+
 static void answer(struct target *target, bool is_running) {
-    const struct host *host = target->engine->host;
-    char note[192] = "";
-    if (!target->host->stream->is_all)
-        snprintf(note, sizeof note, "time in the kernel has no stacks: %s", host->all_refused);
+    char note[192];
+    write_note(target, is_running, note, sizeof note);
     struct clock_answer answer = {
         .sequence = target->sequence,
         .is_running = is_running,
@@ -98,7 +113,7 @@ static uint64_t finish_request(struct target *target, uint64_t now_ns) {
         return now_ns + 1;
     if (stream->park.has_news)
         (void)stream_drain(stream, stream->drained_to_ns, target->engine->turn_ns);
-    if (is_patient && park_has_before(&stream->park, asked_ns))
+    if (is_patient && (!waits_are_flushed(stream) || park_has_before(&stream->park, asked_ns)))
         return now_ns + ENGINE_NAMES_LOOK_NS;
     if (!is_patient)
         park_empty(stream);
@@ -120,15 +135,18 @@ static uint64_t tick(struct target *target, uint64_t now_ns) {
         fail(target, diag.code, diag.text);
         return 0;
     }
-    if (stream->state == STREAM_OPENING && target->period_ns == 0)
+    uint64_t waits_ns = waits_tick(stream, now_ns);
+    bool is_opening = stream->state == STREAM_OPENING ||
+                      (target->clock == CLOCK_STARTING && !waits_are_ready(stream));
+    if (is_opening && target->period_ns == 0)
         answer(target, false);
-    else if (stream->state == STREAM_OPENING || host->answered == target->sequence)
-        return 0;
+    else if (is_opening || host->answered == target->sequence)
+        return waits_ns;
     else if (target->clock == CLOCK_STARTING)
         answer(target, true);
     else
-        return finish_request(target, now_ns);
-    return 0;
+        return earlier(finish_request(target, now_ns), waits_ns);
+    return host->stream ? waits_ns : 0;
 }
 
 static void stopped(struct target *target) {

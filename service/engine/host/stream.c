@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "service/engine/host/stream.h"
 
+#include "service/engine/host/waits.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,6 +61,7 @@ void stream_free_if_over(struct host_stream *stream) {
         at = &(*at)->next;
     *at = stream->next;
     close_rings(stream, stream->rings);
+    waits_destroy(stream);
     park_empty(stream);
     process_table_finish(&stream->processes);
     thread_names_finish(&stream->names);
@@ -102,6 +105,7 @@ bool stream_join(struct target *target) {
         stream_leave(target);
         return false;
     }
+    waits_ask(stream);
     return true;
 }
 
@@ -321,6 +325,7 @@ bool stream_drain(struct host_stream *stream, uint64_t until_ns, uint64_t limit_
     stream->drained_ns = now_monotonic_ns();
     stream->has_more =
         host_of(stream)->ops->drain(stream->rings, until_ns, stream_on_record, stream, is_over);
+    stream->has_more |= waits_drain(stream, is_over);
     if (!stream->has_more && until_ns > stream->drained_to_ns)
         stream->drained_to_ns = until_ns;
     park_retry(stream, is_over);

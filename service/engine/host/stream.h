@@ -106,6 +106,7 @@ struct host_stream {
     struct thread_names names;
     struct unwind_walker *walker;
     struct park park;
+    struct waits *waits; /* time off the CPU (waits.h); NULL = none was asked for */
     struct copy_use use;
     struct unseen unseen;
     uint64_t losses; /* how often side-band records may have been lost */
@@ -130,6 +131,9 @@ void stream_count_drop(struct host_stream *stream, int cause, uint64_t count);
 /* open.c: jobs. False when out of memory. */
 bool rings_open_job(struct host_stream *stream);
 bool rings_resize_job(struct host_stream *stream, uint32_t stack_bytes);
+/* Any thread: the processes of a target, as far as /proc shows them now. The caller frees the list.
+ * NULL and *count 0 when there are none. */
+pid_t *host_list_pids(const struct host_target *members, size_t *count);
 /* Their results. Both take rings. NULL: they could not be opened; stack_bytes may be what it
  * was. */
 void stream_opened(struct host_stream *stream, sonde_err err, struct rings *rings,
@@ -146,6 +150,19 @@ void sample_add(struct host_stream *stream, struct host_process *process,
 /* The same for a parked one, with the map that it was taken with. False: it still waits. may_wait
  * false: it is counted as far as it can be walked. */
 bool sample_retry(struct host_stream *stream, struct parked *parked, bool may_wait);
+
+/* A stack that was walked elsewhere. */
+struct walked_stack {
+    const uint64_t *pcs; /* leaf first */
+    uint32_t count;
+    enum stack_end end;
+    int note; /* an enum stack_note instead of a stack; -1 = none */
+};
+/* Whether the maps of a process are known, or known to be missing; otherwise reads them. */
+bool sample_has_map(struct host_stream *stream, struct host_process *process);
+/* Counts it with the present maps. The record has no stack. */
+void sample_add_walked(struct host_stream *stream, struct host_process *process,
+                       const struct host_record *record, const struct walked_stack *stack);
 
 /* park.c */
 struct parked {

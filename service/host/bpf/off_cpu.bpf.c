@@ -17,7 +17,7 @@
 #define TASK_DEAD  0x80
 #define PF_KTHREAD 0x00200000
 #define PAGE_BYTES 4096ull
-#define SECOND_NS  1000000000ull
+#define END_NS     10000000ull /* how long the end of a stack is remembered */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct task_struct {
@@ -32,7 +32,6 @@ struct task_struct___old {
 #pragma clang attribute pop
 
 /* Set before the program is loaded. */
-const volatile bool is_all = false;
 const volatile uint32_t stack_bytes = OFF_CPU_MIN_STACK;
 const volatile uint32_t slot_count = OFF_CPU_SLOTS;
 const volatile uint64_t namespace_device = 0; /* of the reader's pid namespace; 0 = the first */
@@ -62,7 +61,7 @@ static __always_inline struct off_cpu_counters *counters(void) {
 }
 
 static __always_inline bool is_watched(uint32_t pid) {
-    return is_all || control.watched[pid % OFF_CPU_PIDS / 64] & 1ull << pid % 64;
+    return control.watched[pid % OFF_CPU_PIDS / 64] & 1ull << pid % 64;
 }
 
 static __always_inline uint32_t first_way(uint32_t tid) {
@@ -106,7 +105,8 @@ static __always_inline uint64_t find_end(uint64_t from) {
 }
 
 /* Copies as much of the stack as is readable. A read that fails costs a microsecond, so the slot
- * remembers for a second where its stack ends. */
+ * remembers where the stack ends; not for long, because pages above rsp that a thread has not
+ * touched yet cannot be read either. */
 static __always_inline void copy_stack(struct off_cpu_slot *slot, uint64_t now) {
     uint64_t from = slot->regs.rsp, size = stack_bytes;
     slot->stack_bytes = 0;
@@ -116,7 +116,7 @@ static __always_inline void copy_stack(struct off_cpu_slot *slot, uint64_t now) 
         size = slot->stack_end - from;
     if (bpf_probe_read_user(slot->stack, size, (void *)from)) {
         slot->stack_end = find_end(from);
-        slot->end_until_ns = now + SECOND_NS;
+        slot->end_until_ns = now + END_NS;
         size = slot->stack_end - from;
         if (size > stack_bytes)
             size = stack_bytes;

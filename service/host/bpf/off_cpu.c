@@ -89,8 +89,7 @@ static sonde_err load(struct off_cpu *off_cpu, const struct off_cpu_options *opt
                       struct sonde_diag *diag) {
     struct off_cpu_spec spec = {.slot_count = off_cpu->slot_count,
                                 .stack_bytes = options->stack_bytes,
-                                .ring_bytes = RING_BYTES,
-                                .is_all = options->all};
+                                .ring_bytes = RING_BYTES};
     set_namespace(&spec);
     int result = options->load ? options->load(options->load_context, &spec, off_cpu->fds)
                                : off_cpu_load(&spec, off_cpu->fds);
@@ -172,13 +171,22 @@ void off_cpu_close(struct off_cpu *off_cpu) {
     free(off_cpu);
 }
 
-sonde_err off_cpu_watch(struct off_cpu *off_cpu, pid_t pid, bool is_watched) {
+bool off_cpu_watch(struct off_cpu *off_cpu, pid_t pid, bool is_watched) {
     if (pid <= 0 || (uint32_t)pid >= OFF_CPU_PIDS)
-        return SONDE_INVALID_ARGUMENT;
+        return false;
     uint64_t *word = &off_cpu->control->watched[pid / 64], bit = 1ull << pid % 64;
     uint64_t value = is_watched ? *word | bit : *word & ~bit;
     __atomic_store_n(word, value, __ATOMIC_RELEASE);
-    return SONDE_OK;
+    return true;
+}
+
+void off_cpu_watch_all(struct off_cpu *off_cpu, bool is_watched) {
+    memset(off_cpu->control->watched, is_watched ? 0xff : 0, sizeof off_cpu->control->watched);
+}
+
+bool off_cpu_watches(const struct off_cpu *off_cpu, pid_t pid) {
+    return pid > 0 && (uint32_t)pid < OFF_CPU_PIDS &&
+           off_cpu->control->watched[pid / 64] & 1ull << pid % 64;
 }
 
 void off_cpu_set_period(struct off_cpu *off_cpu, uint64_t period_ns) {

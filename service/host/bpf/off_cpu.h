@@ -29,7 +29,6 @@ typedef int off_cpu_loader(void *context, const struct off_cpu_spec *spec, int f
 struct off_cpu_options {
     off_cpu_loader *load; /* NULL = off_cpu_load in this process */
     void *load_context;
-    bool all;                /* every process; otherwise those of off_cpu_watch */
     uint32_t max_threads;    /* slots, of stack_bytes each; 0 = OFF_CPU_THREADS */
     uint64_t threshold_ns;   /* shorter waits are not recorded; their time is counted */
     uint64_t period_ns;      /* 0 = send every wait */
@@ -43,9 +42,10 @@ struct off_cpu;
 SONDE_MUST_USE sonde_err off_cpu_open(const struct off_cpu_options *options,
                                       struct off_cpu **off_cpu, struct sonde_diag *diag);
 void off_cpu_close(struct off_cpu *off_cpu);
-/* Watches a process (by its pid in sonded's namespace), or stops to. SONDE_INVALID_ARGUMENT: not a
- * pid. */
-SONDE_MUST_USE sonde_err off_cpu_watch(struct off_cpu *off_cpu, pid_t pid, bool is_watched);
+/* Watches a process (by its pid in sonded's namespace), or stops to. False: that is not a pid. */
+bool off_cpu_watch(struct off_cpu *off_cpu, pid_t pid, bool is_watched);
+void off_cpu_watch_all(struct off_cpu *off_cpu, bool is_watched);
+bool off_cpu_watches(const struct off_cpu *off_cpu, pid_t pid);
 void off_cpu_set_period(struct off_cpu *off_cpu, uint64_t period_ns);
 /* Delivers HOST_OFF_CPU and HOST_LOST records, until is_over (may be NULL) says so. True if there
  * are more. */

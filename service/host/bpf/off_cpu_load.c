@@ -23,7 +23,6 @@ static bool is_valid(const struct off_cpu_spec *spec) {
 
 static int configure(struct off_cpu_bpf *program, const struct off_cpu_spec *spec) {
     uint32_t slot_bytes = sizeof(struct off_cpu_slot) + spec->stack_bytes;
-    program->rodata->is_all = spec->is_all;
     program->rodata->stack_bytes = spec->stack_bytes;
     program->rodata->slot_count = spec->slot_count;
     program->rodata->namespace_device = spec->namespace_device;

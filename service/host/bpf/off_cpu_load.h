@@ -23,7 +23,6 @@ struct off_cpu_spec {
     uint32_t slot_count;  /* a power of two, 64 to OFF_CPU_SLOTS */
     uint32_t stack_bytes; /* OFF_CPU_MIN_STACK to OFF_CPU_MAX_STACK, a multiple of 8 */
     uint32_t ring_bytes;  /* a power of two, 64 KiB to 64 MiB */
-    bool is_all;          /* every process; otherwise those whose bit is set in the control map */
     uint64_t namespace_device, namespace_inode; /* of the reader's pid namespace; 0 = the first */
 };
 

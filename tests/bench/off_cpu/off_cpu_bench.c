@@ -111,7 +111,7 @@ static double run_ours(const struct row *row) {
     struct off_cpu *off_cpu;
     struct sonde_diag diag = {0};
     check(off_cpu_open(&options, &off_cpu, &diag) == SONDE_OK, diag.text);
-    check(off_cpu_watch(off_cpu, row->is_other ? 1 : getpid(), true) == SONDE_OK, "watch");
+    check(off_cpu_watch(off_cpu, row->is_other ? 1 : getpid(), true), "watch");
     double ns = ns_per_switch();
     (void)off_cpu_drain(off_cpu, on_record, NULL, NULL);
     off_cpu_close(off_cpu);

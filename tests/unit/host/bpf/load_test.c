@@ -42,7 +42,7 @@ static int read_as_nobody(void *context) {
         return 1;
     if (off_cpu_open(&options, &off_cpu, NULL))
         return 2;
-    if (off_cpu_watch(off_cpu, getpid(), true))
+    if (!off_cpu_watch(off_cpu, getpid(), true))
         return 3;
     for (int i = 0; i < 5; i++)
         usleep(1000);

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Off-CPU and wall captures of a real process that has no guest: as root by the BPF program, and
+ * as an ordinary user (AS_NOBODY) by looks from outside. */
+#include "tests/unit/check.h"
+#include "tests/unit/engine/collect.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MS 1000000ull
+
+#ifdef AS_NOBODY
+static const bool has_bpf = false;
+
+__attribute__((constructor)) static void become_nobody(void) {
+    const char *folder = getenv("TMPDIR");
+    if (geteuid() != 0)
+        return;
+    if (!folder || chmod(folder, 0777) || setresgid(65534, 65534, 65534) ||
+        setresuid(65534, 65534, 65534) || prctl(PR_SET_DUMPABLE, 1))
+        abort();
+}
+#else
+static const bool has_bpf = true;
+#endif
+
+static void sleep_ns(uint64_t ns) {
+    struct timespec time = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+    while (clock_nanosleep(CLOCK_MONOTONIC, 0, &time, &time) == EINTR)
+        continue;
+}
+
+/* --- The process --------------------------------------------------------------------------------
+ */
+
+static _Atomic int *ready;
+
+void *sleeps_always(void *unused);
+void naps_often(void);
+void naps_long(void);
+
+__attribute__((noinline)) void *sleeps_always(void *unused) {
+    ++*ready;
+    for (;;)
+        pause();
+}
+
+__attribute__((noinline)) void naps_often(void) {
+    sleep_ns(2 * MS);
+    __asm__ volatile("");
+}
+
+__attribute__((noinline)) void naps_long(void) {
+    sleep_ns(30 * MS);
+    __asm__ volatile("");
+}
+
+static void *naps(void *unused) {
+    ++*ready;
+    while (*ready > 0) {
+        for (int i = 0; i < 5; i++)
+            naps_often();
+        naps_long();
+    }
+    return NULL;
+}
+
+_Noreturn void run_process(void);
+__attribute__((noinline)) _Noreturn void run_process(void) {
+    pthread_t thread;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (pthread_create(&thread, NULL, sleeps_always, NULL) ||
+        pthread_create(&thread, NULL, naps, NULL))
+        _exit(1);
+    for (;;)
+        pause();
+}
+
+static pid_t start_process(void) {
+    *ready = 0;
+    pid_t pid = fork();
+    CHECK_INT(pid, >=, 0);
+    if (pid == 0)
+        run_process();
+    while (*ready < 2)
+        sleep_ns(MS);
+    sleep_ns(20 * MS);
+    return pid;
+}
+
+/* --- Captures -----------------------------------------------------------------------------------
+ */
+
+struct scene {
+    struct place place;
+    struct engine *engine;
+    struct collected collected;
+    pid_t pid;
+};
+
+static void scene_start(struct scene *scene) {
+    if (!ready)
+        ready = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(ready != MAP_FAILED);
+    place_make(&scene->place);
+    scene->pid = start_process();
+    scene->engine = place_engine(&scene->place);
+    collect_init(&scene->collected);
+}
+
+static void scene_end(struct scene *scene) {
+    kill(scene->pid, SIGKILL);
+    waitpid(scene->pid, NULL, 0);
+    engine_destroy(scene->engine);
+    collect_finish(&scene->collected);
+    place_remove(&scene->place);
+}
+
+static struct engine_capture *begin(struct scene *scene, struct engine_cpu_spec spec) {
+    struct engine_capture *capture;
+    struct sonde_diag diag = {0};
+    spec.target = (struct engine_selector){.pid = scene->pid};
+    spec.source = ENGINE_HOST;
+    sonde_err err = engine_capture_cpu(scene->engine, &spec, &collect_events, &scene->collected,
+                                       &capture, &diag);
+    if (err)
+        check_fail(__FILE__, __LINE__, "%s", diag.text);
+    return capture;
+}
+
+static const struct sonde_profile *capture(struct scene *scene, enum engine_mode mode) {
+    const struct engine_cpu_spec spec = {.frequency_hz = 200, .mode = mode, .duration_ms = 800};
+    engine_capture_release(begin(scene, spec));
+    collect_wait_end(&scene->collected);
+    CHECK_STR(scene->collected.diag.text, "");
+    CHECK_INT(scene->collected.err, ==, SONDE_OK);
+    CHECK_INT(scene->collected.profile_count, ==, 1);
+    return scene->collected.profiles[0];
+}
+
+static uint64_t length_ns(const struct scene *scene) {
+    const struct engine_metadata *metadata = &scene->collected.metadata[0];
+    return (uint64_t)(metadata->end_unix_ns - metadata->start_unix_ns);
+}
+
+static double ns_of(const struct sonde_profile *profile, const char *function) {
+    return (double)collect_sum(profile, function) * 5.0 * MS; /* 200 Hz */
+}
+
+static void print(const struct sonde_profile *profile) {
+    static const char *const names[] = {"sleeps_always",       "naps_often",
+                                        "naps_long",           "run_process",
+                                        "[waiting for a CPU]", "[blocked, not seen]"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        printf("  %-20s %6.0f ms\n", names[i], ns_of(profile, names[i]) / MS);
+}
+
+TEST(off_cpu_time_is_where_it_was_spent) {
+    struct scene scene;
+    scene_start(&scene);
+    const struct sonde_profile *profile = capture(&scene, ENGINE_OFF_CPU);
+    double ns = (double)length_ns(&scene), near_ns = 0.2 * ns;
+    print(profile);
+    CHECK_STR(sonde_profile_type(profile, 1).type, "off_cpu");
+    CHECK_NEAR(ns_of(profile, "sleeps_always"), ns, near_ns); /* blocked all the time */
+    CHECK_NEAR(ns_of(profile, "run_process"), ns, near_ns);
+    double often_ns = ns_of(profile, "naps_often"), long_ns = ns_of(profile, "naps_long");
+    CHECK_NEAR(often_ns + long_ns, ns, near_ns);
+    CHECK_NEAR(long_ns, ns * 30 / 41, near_ns);
+    scene_end(&scene);
+}
+
+TEST(the_note_says_how_waits_were_measured) {
+    struct scene scene;
+    scene_start(&scene);
+    const struct engine_cpu_spec spec = {
+        .frequency_hz = 200, .mode = ENGINE_WALL, .duration_ms = 100};
+    engine_capture_release(begin(&scene, spec));
+    collect_wait_end(&scene.collected);
+    const char *note = collect_comment(scene.collected.profiles[0], "clock note: ");
+    printf("  %s\n", note);
+    CHECK(strstr(note, has_bpf ? "BPF, at every switch" : "looks from outside"));
+    scene_end(&scene);
+}
+
+TEST(an_off_cpu_capture_of_a_process_that_ends_has_what_was_seen) {
+    struct scene scene;
+    scene_start(&scene);
+    const struct engine_cpu_spec spec = {
+        .frequency_hz = 200, .mode = ENGINE_OFF_CPU, .duration_ms = 60000, .progress_ms = 100};
+    engine_capture_release(begin(&scene, spec));
+    collect_wait_progress(&scene.collected, 4);
+    kill(scene.pid, SIGKILL);
+    waitpid(scene.pid, NULL, 0);
+    collect_wait_end(&scene.collected);
+    CHECK_INT(scene.collected.err, ==, SONDE_OK);
+    CHECK_INT(scene.collected.profile_count, ==, 1);
+    print(scene.collected.profiles[0]);
+    CHECK(ns_of(scene.collected.profiles[0], "naps_long") > 30.0 * MS);
+    scene_end(&scene);
+}
