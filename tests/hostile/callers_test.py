@@ -10,7 +10,8 @@ import time
 
 from tests.cli import check
 from tests.e2e import stack, users
-from tests.e2e.users import RPC, as_nobody, gateway, server, sonded, stop, targets
+from tests.e2e.users import RPC, as_nobody
+from tests.hostile.callers import Stage, as_root, grpc_as
 
 TOKEN = "a-token-of-the-test"
 TOKENS = os.path.join(stack.WORK, "tokens")
@@ -20,44 +21,6 @@ PATHS = ("/", "/nothing", "/healthz", "/metrics", "/openapi.yaml", "/v1/targets"
          "/t/mine/debug/pprof/heap", "/t/mine/debug/pprof/heap_activate", "/t/mine/debug/prof/cpu?seconds=1",
          "/t/mine/debug/prof/mem", "/t/mine/profile?duration=1", "/t/mine/task_backtraces", "/t/mine/heap_snapshot",
          "/t/mine/v1/cpu/live", "/t/mine/debug/pprof/allocs?seconds=1", "/v1/profile/ProfileTracing")
-
-
-class Stage:
-    """Root's sonded for everybody with a server of root's ("mine") and one of nobody's ("others"), and root's gateway."""
-
-    def __init__(self, *gateway_flags, sonded_flags=("--everybody",)):
-        self.processes = []
-        names = ("mine", "others") if "--everybody" in sonded_flags else ("mine",)
-        try:
-            self.processes.append(sonded(*sonded_flags))
-            self.gateway, self.host = gateway(*gateway_flags)
-            self.processes.append(self.gateway)
-            self.processes += [server(uid=0 if name == "mine" else users.NOBODY, name=name) for name in names]
-            check.until(lambda: all(name in targets() for name in names), what="the targets")
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in reversed(self.processes):
-            stop(process)
-
-    def ask(self, path, *flags, who=as_nobody, base=None):
-        """Returns the status and the body."""
-        command = ("curl", "-s", "-m", "60", "-w", "\n%{http_code}", *flags, (base or f"http://{self.host}") + path)
-        done = subprocess.run(who(*command), capture_output=True, text=True, errors="replace", timeout=90, check=False)
-        body, _, status = done.stdout.rpartition("\n")
-        return int(status), body
-
-    def heap_is_active(self):
-        return '"active":true' in self.ask("/t/mine/v1/heap", who=as_root)[1]
-
-
-def as_root(*words):
-    return words
 
 
 def refused(answer):
@@ -73,23 +36,6 @@ def write_tokens():
 
 def grpc_as_nobody(address, method="ListTargets", metadata=()):
     return grpc_as(as_nobody, address, method, metadata)
-
-
-def grpc_as(who, address, method="ListTargets", metadata=()):
-    """Returns (status, text) of a call by another process. method: NAME or NAME:REQUEST, in hexadecimal."""
-    program = ("import grpc, sys\n"
-               "channel = grpc.insecure_channel(sys.argv[1])\n"
-               "pairs = [pair.split('=', 1) for pair in sys.argv[3:]]\n"
-               "try:\n"
-               "    method, _, request = sys.argv[2].partition(':')\n"
-               "    call = channel.unary_unary('/sonde.v1.Profiler/' + method)\n"
-               "    print(call(bytes.fromhex(request), metadata=pairs, timeout=20))\n"
-               "except grpc.RpcError as error:\n"
-               "    print(error.code(), error.details())\n"
-               "    sys.exit(1)\n")
-    done = subprocess.run(who("/usr/bin/python3", "-c", program, address, method, *metadata), capture_output=True, text=True,
-                          timeout=60, check=False)
-    return done.returncode, done.stdout + done.stderr
 
 
 def test_other_users_get_nothing_from_roots_gateway():

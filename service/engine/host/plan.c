@@ -40,11 +40,7 @@ static void set_owner(struct engine *engine, const struct engine_selector *selec
     plan->owner = selector->owner ? *selector->owner : geteuid();
 }
 
-static sonde_err refuse_owner(const struct engine_selector *selector,
-                              const struct process_entry *process, struct sonde_diag *diag) {
-    if (selector->owner && *selector->owner != geteuid())
-        return sonde_fail(diag, SONDE_PERMISSION_DENIED, "process %d (%s) belongs to another user",
-                          (int)process->pid, process->name);
+static sonde_err refuse_owner(const struct process_entry *process, struct sonde_diag *diag) {
     return sonde_fail(diag, SONDE_PERMISSION_DENIED,
                       "process %d (%s) belongs to another user (uid %u): run sonded as root or as "
                       "that user, or see what `sonde doctor` suggests",
@@ -108,7 +104,9 @@ static sonde_err check_process(const struct engine_selector *selector, const str
     if (reason)
         return sonde_fail(diag, SONDE_NOT_AVAILABLE, "process %d (%s) is %s", (int)process->pid,
                           process->name, reason);
-    return plan->has_owner && !is_owners ? refuse_owner(selector, process, diag) : SONDE_OK;
+    if (!plan->has_owner || is_owners)
+        return SONDE_OK;
+    return selector->owner ? not_found(selector, diag) : refuse_owner(process, diag);
 }
 
 /* --- by name or uuid -------------------------------------------------------------------------- */
@@ -123,7 +121,8 @@ static bool matches(const struct engine_selector *selector, const struct process
     return strcmp(uuid, selector->uuid) == 0;
 }
 
-/* Keeps the processes that match. If the owner has any, those of other users do not count. */
+/* Keeps the processes that match. If the owner has any, those of other users do not count. A caller
+ * who is limited to own processes learns nothing about others, not even that they run. */
 static size_t filter(const struct engine_selector *selector, const struct host_plan *plan,
                      struct process_entry *list, size_t count) {
     size_t kept = 0, own = 0;
@@ -135,7 +134,7 @@ static size_t filter(const struct engine_selector *selector, const struct host_p
         if (list[i].uid == plan->owner)
             list[own++] = list[i];
     }
-    return own > 0 ? own : kept;
+    return own > 0 || selector->owner ? own : kept;
 }
 
 static sonde_err ambiguous(const char *name, const struct process_entry *list, size_t count,
@@ -181,6 +180,8 @@ static sonde_err plan_one(const struct engine_selector *selector, struct host_pl
                                        : search(selector, plan, diag);
     if (err)
         return err;
+    if (selector->owner && plan->process.uid != plan->owner)
+        return not_found(selector, diag);
     if (!plan->process.is_kernel && !matches(selector, &plan->process))
         return sonde_fail(diag, SONDE_TARGET_CONFLICT,
                           "name, pid and uuid belong to different processes");
@@ -202,7 +203,7 @@ static sonde_err plan_named(const struct engine_selector *selector, struct host_
     if (count == 0)
         err = not_found(selector, diag);
     else if (!has_own)
-        err = refuse_owner(selector, &list[0], diag);
+        err = refuse_owner(&list[0], diag);
     free(list);
     return err;
 }

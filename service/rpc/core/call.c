@@ -396,7 +396,8 @@ bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *tar
 }
 
 const uid_t *rpc_call_owner(const struct rpc_call *call) {
-    return call->caller.is_limited_outside ? &call->caller.uid : NULL;
+    const struct rpc_caller *caller = &call->caller;
+    return caller->is_limited_outside && !caller->asks_for_guest ? &caller->uid : NULL;
 }
 
 void rpc_call_set(struct rpc_call *call, const struct rpc_call_events *events, void *state) {

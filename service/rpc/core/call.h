@@ -78,8 +78,7 @@ struct rpc_server *rpc_call_server(const struct rpc_call *call);
 bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *target);
 /* Whether the caller is such a user. */
 bool rpc_call_is_limited(const struct rpc_call *call);
-/* The user whose processes the caller may sample from outside; NULL = all users'. Valid as long as
- * the call. */
+/* The user whose processes this call may reach; NULL = all users'. Valid as long as the call. */
 const uid_t *rpc_call_owner(const struct rpc_call *call);
 /* RPC_CLIENT_STREAM: the message has been handled; receives the next one. */
 void rpc_receive(struct rpc_call *call);

@@ -99,7 +99,7 @@ static sonde_err limit_to_own(const struct rpc_caller *caller, struct engine *en
 
 /* Guests of every user, from inside; other processes as limit_to_own. Of several guests the engine
  * lists those that fit. */
-static sonde_err limit_outside(const struct rpc_caller *caller, struct engine *engine,
+static sonde_err limit_outside(struct rpc_caller *caller, struct engine *engine,
                                struct sonde_arena *arena, ProtobufCMessage *request,
                                Sonde__V1__TargetSelector **target, struct sonde_diag *diag) {
     struct engine_target found;
@@ -117,10 +117,11 @@ static sonde_err limit_outside(const struct rpc_caller *caller, struct engine *e
                           "sonded's user, or send a token");
     if (source)
         *source = SONDE__V1__SOURCE__GUEST;
+    caller->asks_for_guest = true;
     return guests == 1 ? pin(arena, &found, target) : SONDE_OK;
 }
 
-sonde_err rpc_caller_limit(const struct rpc_caller *caller, struct engine *engine,
+sonde_err rpc_caller_limit(struct rpc_caller *caller, struct engine *engine,
                            const struct rpc_method *method, ProtobufCMessage *request,
                            struct sonde_arena *arena, struct sonde_diag *diag) {
     if (!caller->is_limited_outside || method->reach == RPC_REACH_FILTERED)

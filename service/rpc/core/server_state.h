@@ -80,6 +80,7 @@ struct rpc_caller {
     /* To these, and to the guests of any user, but only the user's own processes are sampled from
      * outside. Set whenever is_limited is. */
     bool is_limited_outside;
+    bool asks_for_guest; /* the call is about a guest that may be another user's */
     uid_t uid;
 };
 
@@ -92,7 +93,7 @@ SONDE_MUST_USE sonde_err rpc_access(const struct rpc_server *server, grpc_call *
 /* caller.c: if the caller is limited, refuses what they may not do, and makes the request's
  * selector name exactly one process that they may see. A selector of several processes stays as it
  * is: rpc_call_owner limits it. */
-SONDE_MUST_USE sonde_err rpc_caller_limit(const struct rpc_caller *caller, struct engine *engine,
+SONDE_MUST_USE sonde_err rpc_caller_limit(struct rpc_caller *caller, struct engine *engine,
                                           const struct rpc_method *method,
                                           ProtobufCMessage *request, struct sonde_arena *arena,
                                           struct sonde_diag *diag);

@@ -66,6 +66,7 @@ sonde_err rpc_selector(const Sonde__V1__TargetSelector *message, struct engine_s
 sonde_err rpc_selector_of_many(const Sonde__V1__TargetSelector *message, const uid_t *owner,
                                struct engine_selector *selector, struct sonde_diag *diag) {
     sonde_err err = read_selector(message, selector, diag);
+    selector->owner = owner;
     if (err || !message || !message->all)
         return err;
     if (*message->uuid)
@@ -75,7 +76,6 @@ sonde_err rpc_selector_of_many(const Sonde__V1__TargetSelector *message, const u
         return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
                           "target.all: give a name or a pid, not both");
     selector->all = true;
-    selector->owner = owner;
     return SONDE_OK;
 }
 

@@ -21,8 +21,8 @@ SONDE_MUST_USE sonde_err rpc_number(const char *name, uint64_t sent, uint64_t fa
 /* NULL selects nothing. The selector's strings point into the message. Refuses `all`. */
 SONDE_MUST_USE sonde_err rpc_selector(const Sonde__V1__TargetSelector *message,
                                       struct engine_selector *selector, struct sonde_diag *diag);
-/* The same for calls that may have several processes as one target. With `all`, only processes of
- * the owner count (rpc_call_owner); NULL = everybody's. */
+/* The same for calls that may have several processes as one target. Only processes of the owner
+ * count (rpc_call_owner); NULL = everybody's. */
 SONDE_MUST_USE sonde_err rpc_selector_of_many(const Sonde__V1__TargetSelector *message,
                                               const uid_t *owner, struct engine_selector *selector,
                                               struct sonde_diag *diag);
