@@ -43,6 +43,7 @@ struct host_target {
     uint64_t asked_ns;          /* when the clock asked last */
     uint64_t accounted_ns;      /* when its budget was adjusted last */
     bool is_out_of_memory;      /* its clock cannot start */
+    uint64_t over_ns;           /* when that was found; 0 = not yet */
     bool is_over;               /* the process has ended, or runs another program */
     uint64_t idle_since_ns;     /* no capture and no request; 0 = busy */
 };
@@ -54,8 +55,10 @@ struct host_target {
 #define HOST_MAX_IDLE   64u
 #define HOST_MAX        1024u /* targets; further requests are refused */
 
-/* stream.c: the source of host targets. See struct source_ops in target.h. */
+/* source.c: the source of host targets. See struct source_ops in target.h. */
 extern const struct source_ops host_source;
+/* The process is over: whether samples of it still wait for their tables. */
+bool host_waits(struct target *target, uint64_t now_ns);
 
 /* --- which target a request means (plan.c, host_target.c) ------------------------------------- */
 

@@ -181,9 +181,12 @@ void host_adopt(struct engine *engine) {
     }
 }
 
+/* Its last records are in the rings already, but some may wait for tables. */
 void host_on_exit(struct target *target) {
     unwatch_exit(target);
-    target_detach(target);
+    target->source->drain_all(target, now_monotonic_ns());
+    target->host->is_over = true;
+    target_wake_now(target);
 }
 
 /* The list's reference is the only one: nobody asks for the target, or could be about to. */
@@ -209,7 +212,10 @@ uint64_t host_tick(struct target *target, uint64_t now_ns) {
     bool is_looking = host->members == HOST_ONE && target->link.process.pidfd < 0;
     if (!target->is_attached)
         return 0;
-    if (host->is_over || (is_looking && !process_identity_is_alive(&target->link.process))) {
+    host->is_over |= is_looking && !process_identity_is_alive(&target->link.process);
+    if (host->is_over && host_waits(target, now_ns))
+        return now_ns + ENGINE_NAMES_LOOK_NS;
+    if (host->is_over) {
         target_detach(target);
         return 0;
     }

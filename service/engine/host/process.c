@@ -114,14 +114,15 @@ bool process_read_once(struct host_process *process) {
     return process->identity.start_ticks != 0;
 }
 
-void process_exec(struct host_process *process) {
-    drop_pending(process);
-    code_map_release(process->map);
+struct host_process *process_exec(struct host_stream *stream, pid_t pid) {
+    const struct host_process *old = process_find(&stream->processes, pid);
+    struct host_process *process = process_add(stream, pid, old ? old->parent : 0);
+    if (!process)
+        return NULL;
     process->map = code_map_create();
     process->map_state = process->map ? HOST_MAP_KNOWN : HOST_MAP_UNKNOWN;
-    process->losses_seen = process->stream->losses;
-    process->is_read = false; /* its name and its user may be others */
-    process->members_serial = 0;
+    process->losses_seen = stream->losses;
+    return process;
 }
 
 void process_inherit(struct host_process *child, const struct host_process *parent) {

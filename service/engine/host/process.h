@@ -71,8 +71,9 @@ void process_release(struct host_process *process);
 
 /* Reads identity and name from /proc, once. False: the process is gone. */
 bool process_read_once(struct host_process *process);
-/* It runs another program: its map is empty, and its name is read again. */
-void process_exec(struct host_process *process);
+/* It runs another program: as a new process with an empty map. Samples of the old one may still
+ * wait. NULL: as process_add. */
+struct host_process *process_exec(struct host_stream *stream, pid_t pid);
 /* A known process has forked it. */
 void process_inherit(struct host_process *child, const struct host_process *parent);
 /* Finds out to which of the stream's targets it belongs; cheap if neither has changed. */

@@ -55,14 +55,10 @@ static void on_comm(struct host_stream *stream, const struct host_record *record
         learn_name(stream, record->tid, record->comm.name);
     if (!record->comm.is_exec)
         return;
-    if (process) {
+    if (process)
         end_targets(process);
-        process_exec(process);
-    } else if (is_group(stream)) {
-        process = process_add(stream, record->pid, 0);
-        if (process)
-            process_exec(process);
-    }
+    if (process || is_group(stream))
+        process = process_exec(stream, record->pid);
     if (process && is_group(stream))
         waits_on_exec(process);
 }
@@ -76,7 +72,7 @@ static void on_fork(struct host_stream *stream, const struct host_record *record
     else
         thread_names_forget(&stream->names, (uint32_t)record->tid);
     if (is_thread) {
-        if (parent && parent->threads_ns < record->time_ns)
+        if (parent && parent->threads > 0 && parent->threads_ns < record->time_ns)
             parent->threads++;
         return;
     }
@@ -95,10 +91,12 @@ static void on_thread_exit(struct host_stream *stream, const struct host_record 
     stream->unseen.short_threads++;
     if (!process || process->threads_ns >= record->time_ns)
         return;
-    if (process->threads > 0)
+    if (process->threads > 1) {
         process->threads--;
-    /* Not read yet: a process of one thread, for all that the stream knows. */
-    if (process->threads > 0 || (process->threads_ns == 0 && record->tid != record->pid))
+        return;
+    }
+    /* Its threads were never counted: it ends with its first one, for all that the stream knows. */
+    if (process->threads == 0 && record->tid != record->pid)
         return;
     end_targets(process);
     process_end(process);

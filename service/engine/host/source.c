@@ -149,6 +149,13 @@ static uint64_t tick(struct target *target, uint64_t now_ns) {
     return host->stream ? waits_ns : 0;
 }
 
+bool host_waits(struct target *target, uint64_t now_ns) {
+    struct host_target *host = target->host;
+    if (host->over_ns == 0)
+        host->over_ns = now_ns;
+    return host->stream && host->stream->park.first && now_ns < host->over_ns + HOST_STOP_NS;
+}
+
 static void stopped(struct target *target) {
     stream_leave(target);
 }

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/unit/engine/host/fake_rings.h"
+
+#include <stdlib.h>
+
+static struct engine_selector one(const struct bench *bench) {
+    return (struct engine_selector){.pid = bench->child};
+}
+
+static struct engine_selector tree(const struct bench *bench) {
+    return (struct engine_selector){.pid = bench->child, .all = true};
+}
+
+/* The capture's downsampler begins at a random phase. */
+#define CHECK_COUNT(actual, expected) CHECK_NEAR(actual, expected, 1)
+
+static bool has_loaded(struct bench *bench) {
+    return fake.queued == 0 && !bench_target(bench)->host->stream->park.first;
+}
+
+/* Ten samples, after which the maps and the tables of the child are known. */
+static void load(struct bench *bench) {
+    push_samples(bench, bench->child, 10);
+    bench_settle(bench);
+    bench_wait(bench, has_loaded);
+    bench->time_ns = now_monotonic_ns();
+}
+
+TEST(samples_of_a_process_become_stacks_from_its_root_to_its_leaf) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, one(&bench));
+    push_samples(&bench, bench.child, 50);
+    push_samples(&bench, GHOST, 50); /* of another process */
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_COUNT(collect_sum(profile, NULL), 50);
+    CHECK_COUNT(collect_sum(profile, "caller_of_leaf"), 50);
+    CHECK_COUNT(collect_sum(profile, "root_of_stack"), 50);
+    CHECK_STR(collect_comment(profile, "clock:"), "clock: perf-cpu");
+    CHECK_STR(collect_comment(profile, "cut stacks:"), "cut stacks: none");
+    CHECK_STR(collect_comment(profile, "dropped:"), "dropped: none");
+    bench_finish(&bench);
+}
+
+TEST(frames_of_the_kernel_are_above_those_of_the_process) {
+    static const uint64_t kernel[] = {0xffffffff81000010, 0xffffffff81000100};
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, one(&bench));
+    for (int i = 0; i < 20; i++) {
+        push_sample(&bench, bench.child, bench.child);
+        struct host_record *record = push_record(&bench, HOST_SAMPLE, bench.child, bench.child);
+        record->sample = (struct host_sample){.weight_ns = MS,
+                                              .abi = HOST_ABI_NONE,
+                                              .is_in_kernel = true,
+                                              .kernel = kernel,
+                                              .kernel_count = 2};
+    }
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_COUNT(collect_sum(profile, NULL), 40);
+    CHECK_COUNT(collect_sum(profile, "root_of_stack"), 20);
+    struct sonde_mapping mapping = {0};
+    bool has_kernel = false;
+    for (uint32_t i = 1; i <= sonde_profile_mapping_count(profile); i++) {
+        mapping = *sonde_profile_mapping(profile, i);
+        has_kernel |=
+            strcmp(sonde_profile_text(profile, mapping.filename), "[kernel.kallsyms]") == 0;
+    }
+    CHECK(has_kernel);
+    bench_finish(&bench);
+}
+
+TEST(a_32_bit_program_is_a_note) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, one(&bench));
+    for (int i = 0; i < 20; i++) {
+        push_sample(&bench, bench.child, bench.child);
+        struct host_record *record = push_record(&bench, HOST_SAMPLE, bench.child, bench.child);
+        record->sample = (struct host_sample){.weight_ns = MS, .abi = HOST_ABI_32};
+    }
+    CHECK_COUNT(collect_sum(bench_end(&bench), "[32-bit program]"), 20);
+    bench_finish(&bench);
+}
+
+TEST(a_forked_process_has_the_mappings_of_its_parent_until_it_calls_exec) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    load(&bench);
+    push_fork(&bench, bench.child, GHOST, GHOST);
+    push_samples(&bench, GHOST, 20);
+    push_comm(&bench, GHOST, "other", true);
+    push_samples(&bench, GHOST, 30); /* in code that is not mapped yet */
+    push_own_mappings(&bench, GHOST);
+    push_samples(&bench, GHOST, 40);
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_COUNT(collect_sum(profile, NULL), 100);
+    CHECK_COUNT(collect_sum(profile, "root_of_stack"), 70);
+    CHECK_COUNT(collect_sum(profile, "[no unwind table]"), 30);
+    bench_finish(&bench);
+}
+
+TEST(a_process_that_has_ended_before_its_maps_were_read_is_a_note) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    push_fork(&bench, bench.child, GHOST, GHOST); /* the parent's maps are not known */
+    push_samples(&bench, GHOST, 20);
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_COUNT(collect_sum(profile, "[process ended]"), 20);
+    CHECK_NEAR(atoi(collect_comment(profile, "cut stacks: process ended ") + 26), 20, 1);
+    bench_finish(&bench);
+}
+
+TEST(a_reused_pid_is_not_credited_to_the_process_that_had_it) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    load(&bench);
+    push_fork(&bench, bench.child, GHOST, GHOST);
+    push_samples(&bench, GHOST, 20);
+    push_exit(&bench, GHOST, GHOST);
+    push_samples(&bench, GHOST, 30); /* of a process that something else has started */
+    CHECK_COUNT(collect_sum(bench_end(&bench), NULL), 30);
+    bench_finish(&bench);
+}
+
+TEST(a_process_ends_with_its_last_thread) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    load(&bench);
+    push_fork(&bench, bench.child, GHOST, GHOST);
+    push_fork(&bench, GHOST, GHOST, GHOST + 1);
+    push_exit(&bench, GHOST, GHOST); /* the first thread, not the last */
+    for (int i = 0; i < 20; i++)
+        push_sample(&bench, GHOST, GHOST + 1);
+    push_exit(&bench, GHOST, GHOST + 1);
+    push_samples(&bench, GHOST, 30);
+    CHECK_COUNT(collect_sum(bench_end(&bench), NULL), 30);
+    bench_finish(&bench);
+}
+
+static bool is_gone(struct bench *bench) {
+    return bench->collected.end_count > 0;
+}
+
+static void check_end(void (*push)(struct bench *bench)) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, one(&bench));
+    push_samples(&bench, bench.child, 20);
+    push(&bench);
+    push_samples(&bench, bench.child, 20); /* not of the program that was captured */
+    bench_wait(&bench, is_gone);
+    CHECK_INT(bench.collected.profile_count, ==, 1);
+    CHECK(bench.collected.metadata[0].target_gone);
+    CHECK_COUNT(collect_sum(bench.collected.profiles[0], "root_of_stack"), 20);
+    bench_finish(&bench);
+}
+
+static void push_last_exit(struct bench *bench) {
+    push_exit(bench, bench->child, bench->child);
+}
+
+TEST(the_exit_of_the_process_ends_its_captures_with_what_they_have) {
+    check_end(push_last_exit);
+}
+
+static void push_exec(struct bench *bench) {
+    push_comm(bench, bench->child, "other", true);
+}
+
+TEST(an_exec_of_the_process_ends_its_captures_with_what_they_have) {
+    check_end(push_exec);
+}
+
+static bool has_read_maps(struct bench *bench) {
+    struct host_stream *stream = bench_target(bench)->host->stream;
+    return process_find(&stream->processes, bench->child)->losses_seen == stream->losses;
+}
+
+TEST(lost_and_invalid_records_are_counted_and_the_maps_are_read_again) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, one(&bench));
+    load(&bench);
+    struct host_stream *stream = bench_target(&bench)->host->stream;
+    uint64_t serial = process_find(&stream->processes, bench.child)->map->serial;
+    push_record(&bench, HOST_LOST, 0, 0)->lost = 7;
+    push_samples(&bench, bench.child, 10);
+    fake.invalid = 3;
+    bench_settle(&bench);
+    bench_wait(&bench, has_read_maps);
+    CHECK_INT(process_find(&stream->processes, bench.child)->map->serial, >, serial);
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_COUNT(collect_sum(profile, "root_of_stack"), 20);
+    CHECK_STR(collect_comment(profile, "dropped:"), "dropped: ring_full 7, corrupt 3");
+    bench_finish(&bench);
+}
+
+TEST(an_ordinary_user_gets_rings_of_his_process_and_a_note_that_says_why) {
+    struct bench bench;
+    bench_init(&bench);
+    fake.refuses_all = true;
+    bench_begin(&bench, one(&bench));
+    CHECK_INT(fake.options.pid_count, ==, 1);
+    CHECK(!fake.options.has_kernel);
+    push_samples(&bench, bench.child, 20);
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_COUNT(collect_sum(profile, "root_of_stack"), 20);
+    CHECK_STR(collect_comment(profile, "clock:"), "clock: perf-task");
+    CHECK(strstr(collect_comment(profile, "clock note:"), "run sonded as root"));
+    bench_finish(&bench);
+}
+
+static bool has_longer_copies(struct bench *bench) {
+    return bench_target(bench)->host->stream->stack_bytes > HOST_FIRST_STACK;
+}
+
+/* Occupies all builders. */
+struct blocker {
+    struct job job;
+    pthread_mutex_t *gate;
+};
+
+static void wait_at_gate(struct job *base) {
+    struct blocker *blocker = container_of(base, struct blocker, job);
+    pthread_mutex_lock(blocker->gate);
+    pthread_mutex_unlock(blocker->gate);
+}
+
+static void after_gate(struct engine *engine, struct job *base) {
+    free(container_of(base, struct blocker, job));
+}
+
+static void block_builders(struct bench *bench, pthread_mutex_t *gate) {
+    pthread_mutex_lock(gate);
+    for (int i = 0; i < 2; i++) {
+        struct blocker *blocker = calloc(1, sizeof *blocker);
+        blocker->gate = gate;
+        blocker->job.perform = wait_at_gate;
+        blocker->job.complete = after_gate;
+        engine_start_job(bench->engine, bench->engine->builders, &blocker->job);
+    }
+}
+
+TEST(samples_wait_for_maps_and_tables_in_bounded_memory) {
+    enum { COUNT = 4500 };
+    pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+    struct bench bench;
+    bench_init(&bench);
+    bench.step_ns = MS / 50;
+    bench_begin(&bench, one(&bench));
+    block_builders(&bench, &gate);
+    push_samples(&bench, bench.child, COUNT);
+    bench_settle(&bench);
+    const struct park *park = &bench_target(&bench)->host->stream->park;
+    CHECK_INT(park->bytes, <=, HOST_MAX_PARKED);
+    CHECK_INT(park->bytes, >, HOST_MAX_PARKED - 2 * STACK_BYTES);
+    pthread_mutex_unlock(&gate);
+    const struct sonde_profile *profile = bench_end(&bench);
+    int64_t late = collect_sum(profile, "[unwind table not loaded yet]");
+    CHECK_COUNT(collect_sum(profile, NULL), COUNT / 50);
+    CHECK_COUNT(collect_sum(profile, "root_of_stack") + late, COUNT / 50);
+    CHECK_INT(late, >, 5);
+    CHECK_INT(late, <, 20);
+    bench_finish(&bench);
+}
+
+TEST(copies_grow_when_walks_run_off_them) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, one(&bench));
+    CHECK_INT(fake.options.stack_bytes, ==, HOST_FIRST_STACK);
+    for (uint32_t i = 0; i < COPY_MIN_WALKS; i++)
+        push_short(&bench, HOST_FIRST_STACK); /* pages that were not resident: more does not help */
+    bench_settle(&bench);
+    CHECK(!has_longer_copies(&bench));
+    bench.time_ns = now_monotonic_ns();
+    for (uint32_t i = 0; i < COPY_MIN_WALKS; i++)
+        push_short(&bench, 16);
+    bench_wait(&bench, has_longer_copies);
+    CHECK_INT(fake.open_sets, ==, 1);
+    CHECK_INT(fake.options.stack_bytes, ==, 2 * HOST_FIRST_STACK);
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_INT(collect_sum(profile, "[stack copy too short]"), >, COPY_MIN_WALKS - 2);
+    bench_finish(&bench);
+}
