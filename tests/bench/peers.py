@@ -5,6 +5,7 @@ that it took and the samples. Needs the demo and an installed Sonde."""
 import json
 import os
 import re
+import resource
 import shutil
 import statistics
 import struct
@@ -19,14 +20,19 @@ DEMO = os.path.abspath("clients/demo/demo")
 DELAY_S = 1.5  # the demo sleeps first, so that the profiler has time to attach
 
 
-class Run:
-    """The result of one run of the demo: its CPU time by its own clocks, and samples as (leaf, caller) -> count."""
+NOBODY = 65534
 
-    def __init__(self, output, samples=None):
+
+class Run:
+    """The result of one run of the demo: its CPU time by its own clocks, the CPU time of the profiler's own processes while it ran,
+    and samples as (leaf, caller) -> count."""
+
+    def __init__(self, output, samples=None, profiler_cpu_s=0.0):
         words = re.search(r"cpu_ns (\d+), process_cpu_ns (\d+)", output)
         self.cpu_s = int(words.group(1)) / 1e9
         self.process_cpu_s = int(words.group(2)) / 1e9
         self.samples = samples or {}
+        self.profiler_cpu_s = profiler_cpu_s
 
     def count(self):
         return sum(self.samples.values())
@@ -59,14 +65,30 @@ class Nothing:
         return Run(run_demo(words))
 
 
+def cpu_s(pid):
+    """The CPU time of a running process."""
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def family_cpu_s(pid):
+    """The CPU time of a process and of its children, also of those that have ended."""
+    with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+        ended = stat.read().rsplit(")", 1)[1].split()[13:15]
+    return cpu_s(pid) + sum(cpu_s(child) for child, _ in check.children(pid)) + sum(map(int, ended)) / 100
+
+
 class Sonde:
+    """Ticks of the guest in the target."""
     name = "sonde"
+    source = "guest"
+    user = ()
 
     def __init__(self):
         self.folder = check.short_folder()
+        os.chmod(self.folder, 0o777)
         self.address = f"unix:{self.folder}/grpc.sock"
         self.sonded = subprocess.Popen(
-            [f"{stack.PREFIX}/bin/sonded", "--socket", f"{self.folder}/guest.sock", "--grpc", self.address,
+            [*self.user, f"{stack.PREFIX}/bin/sonded", "--socket", f"{self.folder}/guest.sock", "--grpc", self.address,
              "--data-dir", f"{self.folder}/data"], env=stack.environment(), stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL, text=True)
         assert self.sonded.stdout.readline().startswith("grpc: ")
@@ -75,16 +97,26 @@ class Sonde:
         listed = json.loads(stack.sonde("targets", "--json", "--service", self.address)[0])["targets"]
         return any(target["pid"] == pid for target in listed)
 
-    def profile(self, hz, words):
+    def start(self, words):
         env = {**stack.environment(), "LD_PRELOAD": f"{stack.PREFIX}/lib/libsonde.so",
                "SONDE_SOCKET": f"{self.folder}/guest.sock"}
         demo = subprocess.Popen([DEMO, "--delay", str(DELAY_S), *words], env=env, stdout=subprocess.PIPE, text=True)
         check.until(lambda: self.attached(demo.pid), what="the attached demo")
+        return demo
+
+    def profile(self, hz, words):
+        demo = self.start(words)
         stacks = f"{self.folder}/stacks.collapsed"
-        stack.sonde("record", str(demo.pid), "-d", "3600", "-F", str(hz), "-o", stacks, "--service", self.address,
-                    timeout=600)
+        before = family_cpu_s(self.sonded.pid)
+        summary = stack.sonde("record", str(demo.pid), "-d", "3600", "-F", str(hz), "-o", stacks, "--source", self.source,
+                              "--service", self.address, "--json", timeout=600)[0]
+        used = family_cpu_s(self.sonded.pid) - before
         output, _ = demo.communicate(timeout=60)
-        return Run(output, self.read(stacks))
+        self.check(json.loads(summary))
+        return Run(output, self.read(stacks), used)
+
+    def check(self, summary):
+        pass
 
     @staticmethod
     def read(path):
@@ -92,13 +124,46 @@ class Sonde:
         with open(path, encoding="utf-8") as lines:
             for line in lines:
                 frames, count = line.rsplit(" ", 1)
-                frames = frames.split(";")[1:]
+                frames = frames.split(";")[1:] or [""]
                 add(samples, frames[-1], frames[-2] if len(frames) > 1 else "", int(count))
         return samples
 
     def close(self):
         check.stop(self.sonded)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class PerfCpu(Sonde):
+    """Samples from outside, by the clocks of all CPUs."""
+    name = "perf-cpu"
+    source = "host"
+
+    def start(self, words):
+        return subprocess.Popen([*self.user, self.demo(), "--delay", str(DELAY_S), *words], env=stack.environment(),
+                                stdout=subprocess.PIPE, text=True)
+
+    def demo(self):
+        return DEMO
+
+    def check(self, summary):
+        check.equal(summary["clock"], self.name, "the clock")
+
+
+class PerfTask(PerfCpu):
+    """Samples from outside by an ordinary user, who may only sample his own processes, by the clocks of their threads."""
+    name = "perf-task"
+    user = ("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups")
+
+    def __init__(self):
+        if os.geteuid() != 0:
+            raise check.Skip("needs root to become another user")
+        for folder in (stack.WORK, os.path.dirname(stack.WORK)):
+            os.chmod(folder, os.stat(folder).st_mode | 0o711)
+        super().__init__()
+        shutil.copy(DEMO, self.demo())
+
+    def demo(self):
+        return f"{self.folder}/demo"  # bazel's folders are closed to other users
 
 
 class Symbols:
@@ -166,10 +231,15 @@ class PerfRecord:
     def profile(self, hz, words):
         path = os.path.join(stack.WORK, "perf.data")
         command = ("perf", "record", "-q", "-e", "cpu-clock", *self.graph, "-F", str(hz), "-o", path, "--")
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         output = run_demo(words, before=command)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         script = subprocess.run(["perf", "script", "-i", path, "-F", "ip,sym"], capture_output=True, text=True,
                                 check=True).stdout
-        return Run(output, self.read(script))
+        run = Run(output, self.read(script))
+        run.profiler_cpu_s = used - run.process_cpu_s
+        return run
 
     @staticmethod
     def read(script):
@@ -189,14 +259,20 @@ class PerfDwarf(PerfRecord):
 
 
 def contenders():
-    """Returns Sonde and every peer that is installed, and prints which are missing."""
+    """Returns Sonde with its sources and every peer that is installed, and prints which are missing."""
     found = [Sonde()]
-    for peer in (Gperftools, PerfRecord, PerfDwarf):
+    for peer in (PerfCpu, PerfTask, Gperftools, PerfRecord, PerfDwarf):
         try:
             found.append(peer())
         except check.Skip as reason:
             print(f"without {peer.name}: {reason}", file=sys.stderr)
     return found
+
+
+def close(tools):
+    for tool in tools:
+        if hasattr(tool, "close"):
+            tool.close()
 
 
 def conditions():

@@ -52,7 +52,7 @@ def main():
             for hz in rates if options.case in case else ():
                 measure(table, case, words, hz, tools, options.rounds)
     finally:
-        tools[0].close()
+        peers.close(tools)
 
 
 main()

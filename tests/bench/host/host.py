@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sampling from outside, next to perf in the same run: CPU time and memory for a machine of 200 processes of 60 programs at 19 Hz,
+threads that live for a millisecond, the callers of frameless leaves, and the time from Enter to the file.
+
+    bazel run -c opt //tests/bench/host -- [--rounds N] [--seconds S] [--part NAME]... [--out FILE.jsonl]"""
+
+import argparse
+import os
+import re
+import signal
+import subprocess
+import time
+
+from tests.bench import peers
+from tests.cli import check
+from tests.e2e import stack
+
+PROGRAMS, PROCESSES = 60, 200
+FUNCTIONS = 1500  # of each program, so that its tables and names have the size of a small server's
+WARM_S = 5
+
+
+def memory_mb(pids):
+    """The memory of the processes, of which shared pages count in parts."""
+    total = 0
+    for pid in pids:
+        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+            total += int(re.search(r"^Pss: +(\d+)", file.read(), re.M).group(1))
+    return total / 1024
+
+
+def family(pid):
+    return [pid] + [child for child, _ in check.children(pid)]
+
+
+# --- the machine: 200 processes of 60 programs, which work a little ---
+
+def source():
+    lines = ["#include <time.h>", "#include <unistd.h>", "static volatile unsigned sink;"]
+    for i in range(FUNCTIONS):
+        lines.append(f"__attribute__((noinline)) void work_{i}(unsigned x) {{ char room[{8 * (i % 50 + 1)}]; "
+                     f"for (unsigned k = 0; k < x; k++) room[k % sizeof room] = (char)k; sink += room[x % sizeof room] + {i}u; }}")
+    calls = " ".join(f"case {i}: work_{i}(2000); break;" for i in range(0, FUNCTIONS, 10))
+    lines.append(f"int main(void) {{ for (unsigned n = (unsigned)getpid();; n += 10) {{ for (int i = 0; i < 100; i++, n += 10) "
+                 f"switch (n % {FUNCTIONS}u / 10 * 10) {{ {calls} }} usleep(200000); }} }}")
+    return "\n".join(lines)
+
+
+def build_programs(folder):
+    """Builds one program, and copies that differ in their build-ids: for Sonde and perf they are other programs."""
+    first = os.path.join(folder, "program")
+    subprocess.run(["gcc", "-O1", "-fomit-frame-pointer", "-Wl,--build-id", "-x", "c", "-o", first, "-"], input=source(),
+                   text=True, check=True)
+    notes = subprocess.run(["readelf", "-n", first], capture_output=True, text=True, check=True).stdout
+    build_id = bytes.fromhex(re.search("Build ID: ([0-9a-f]+)", notes).group(1))
+    with open(first, "rb") as file:
+        content = file.read()
+    for number in range(PROGRAMS):
+        with open(f"{first}-{number}", "wb") as file:
+            file.write(content.replace(build_id, bytes([number]) + build_id[1:]))
+        os.chmod(f"{first}-{number}", 0o755)
+    return [f"{first}-{number}" for number in range(PROGRAMS)]
+
+
+class Machine:
+    def __init__(self):
+        programs = build_programs(stack.WORK)
+        self.processes = [subprocess.Popen([programs[i % PROGRAMS]]) for i in range(PROCESSES)]
+
+    def cpu_s(self):
+        return sum(peers.cpu_s(process.pid) for process in self.processes)
+
+    def close(self):
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+
+def measure_steadily(table, tool, machine, pid, seconds):
+    """Adds a row for a profiler that runs already."""
+    time.sleep(WARM_S)
+    before, work, began = peers.family_cpu_s(pid), machine.cpu_s(), time.monotonic()
+    time.sleep(seconds)
+    took = time.monotonic() - began
+    table.row(part="machine", tool=tool, own_cpu_percent=100 * (peers.family_cpu_s(pid) - before) / took,
+              own_memory_mb=memory_mb(family(pid)), machine_cpu_percent=100 * (machine.cpu_s() - work) / took)
+
+
+def sonde_on_machine(table, machine, seconds):
+    sonde = peers.PerfCpu()
+    path = f"{sonde.folder}/machine.pb.gz"
+    try:
+        before = memory_mb(family(sonde.sonded.pid))
+        record = subprocess.Popen([stack.SONDE, "record", "--all", "-F", "19", "-d", "3600", "-o", path, "--service",
+                                   sonde.address], env=stack.environment(), stdout=subprocess.DEVNULL)
+        measure_steadily(table, "perf-cpu", machine, sonde.sonded.pid, seconds)
+        record.send_signal(signal.SIGINT)
+        check.equal(record.wait(60), 0, "the status of sonde record")
+        assert os.path.getsize(path) > 0
+        table.row(part="machine", tool="sonded, idle before", own_cpu_percent=0.0, own_memory_mb=before,
+                  machine_cpu_percent=0.0)
+    finally:
+        sonde.close()
+
+
+def perf_on_machine(table, machine, seconds):
+    perf = subprocess.Popen(["perf", "record", "-q", "-a", "-g", "-e", "cpu-clock", "-F", "19", "-o",
+                             os.path.join(stack.WORK, "machine.data")], stderr=subprocess.DEVNULL)
+    try:
+        measure_steadily(table, "perf record -a -g", machine, perf.pid, seconds)
+    finally:
+        perf.send_signal(signal.SIGINT)
+        perf.wait()
+
+
+def machine(tools, options):
+    table = peers.Table("host machine", options.out)
+    busy = Machine()
+    try:
+        sonde_on_machine(table, busy, options.seconds)
+        perf_on_machine(table, busy, options.seconds)
+    finally:
+        busy.close()
+
+
+# --- one process, with each tool in turn ---
+
+def compare(tools, words, hz, rounds):
+    runs = {tool.name: [] for tool in tools}
+    for number in range(rounds):
+        for tool in tools if number % 2 == 0 else reversed(tools):
+            runs[tool.name].append(tool.profile(hz, words))
+    return runs
+
+
+def threads(tools, options):
+    """Threads of a millisecond: samples times period over CPU time."""
+    table = peers.Table("host threads", options.out)
+    runs = compare(tools, ("--threads", "2", "--requests", "4000", "--short"), 99, options.rounds)
+    for name, taken in runs.items():
+        table.row(part="1 ms threads", tool=name, asked_hz=99,
+                  delivered=peers.median(run.count() / (99 * run.process_cpu_s) for run in taken))
+
+
+def leaves(tools, options):
+    table = peers.Table("host leaves", options.out)
+    runs = compare(tools, ("--threads", "2", "--requests", "40000"), 999, options.rounds)
+    for name, taken in runs.items():
+        table.row(part="frameless leaves", tool=name, asked_hz=999,
+                  callers_percent=peers.median(100 * run.caller_share("match_rules", "apply_policy") for run in taken))
+
+
+# --- from Enter to the file ---
+
+def enter_with_sonde(pid):
+    """Seconds beyond the capture's one, without a running sonded and without its tables on disk."""
+    path = os.path.join(stack.WORK, "enter.collapsed")
+    env = {**stack.environment(), "SONDE_DATA_DIR": check.short_folder()}
+    began = time.monotonic()
+    subprocess.run([stack.SONDE, "record", str(pid), "-d", "1", "-o", path], env=env, check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    took = time.monotonic() - began - 1
+    with open(path, encoding="utf-8") as file:
+        check.contains(file.read(), "match_rules")
+    return took
+
+
+def enter_with_perf(pid):
+    path = os.path.join(stack.WORK, "enter.data")
+    began = time.monotonic()
+    subprocess.run(["perf", "record", "-q", "-g", "-e", "cpu-clock", "-F", "99", "-p", str(pid), "-o", path, "--", "sleep", "1"],
+                   check=True, stderr=subprocess.DEVNULL)
+    shown = subprocess.run(["perf", "report", "-i", path, "--stdio"], check=True, capture_output=True, text=True).stdout
+    took = time.monotonic() - began - 1
+    check.contains(shown, "match_rules")
+    return took
+
+
+def enter(tools, options):
+    table = peers.Table("host enter", options.out)
+    demo = subprocess.Popen([peers.DEMO, "--threads", "2"], stdout=subprocess.DEVNULL)
+    try:
+        taken = [(enter_with_sonde(demo.pid), enter_with_perf(demo.pid)) for _ in range(options.rounds)]
+    finally:
+        demo.kill()
+        demo.wait()
+    for name, times in zip(("sonde record", "perf record + report"), zip(*taken)):
+        table.row(part="enter to file", tool=name, beyond_capture_s=peers.median(times), lowest=min(times), highest=max(times))
+
+
+PARTS = {"enter": enter, "leaves": leaves, "threads": threads, "machine": machine}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=int, default=30, help="how long the whole machine is sampled")
+    parser.add_argument("--part", action="append", choices=PARTS, help="run only this part")
+    parser.add_argument("--out", default="")
+    options = parser.parse_args()
+    stack.install()
+    tools = [tool for tool in peers.contenders() if not isinstance(tool, (peers.Gperftools, peers.PerfDwarf))]
+    try:
+        for name in options.part or PARTS:
+            PARTS[name](tools, options)
+    finally:
+        peers.close(tools)
+
+
+main()
