@@ -207,8 +207,14 @@ static void take_pending(struct waits *waits) {
 
 uint64_t waits_tick(struct host_stream *stream, uint64_t now_ns) {
     struct waits *waits = stream->waits;
-    if (!waits || waits->job || waits->state == WAITS_OFF || waits->state == WAITS_OPENING)
+    if (!waits || waits->state == WAITS_OFF || waits->state == WAITS_OPENING)
         return 0;
+    if (waits->state == WAITS_BPF && waits->period_ns && now_ns >= waits->next_flush_ns) {
+        flush_bpf(waits);
+        waits->next_flush_ns = now_ns + WAITS_FLUSH_NS;
+    }
+    if (waits->job)
+        return waits->next_flush_ns;
     if (!count_all(waits))
         return now_ns + ENGINE_NAMES_LOOK_NS;
     take_pending(waits);
@@ -220,7 +226,7 @@ uint64_t waits_tick(struct host_stream *stream, uint64_t now_ns) {
         close_all(waits);
         return 0;
     }
-    return waits->count > 0 ? waits->next_ns : 0;
+    return earlier(waits->count > 0 ? waits->next_ns : 0, waits->next_flush_ns);
 }
 
 /* --- records ----------------------------------------------------------------------------------*/
@@ -285,5 +291,5 @@ void waits_note(const struct host_stream *stream, char *text, size_t size) {
                  "waits: without stacks, because the kernel hides them "
                  "(kernel.yama.ptrace_scope=0 or CAP_SYS_PTRACE)");
     else if (waits->state == WAITS_LOOK)
-        snprintf(text, size, "waits: looks from outside, short ones by chance; %s", waits->why);
+        snprintf(text, size, "waits: by looks (%s)", waits->why);
 }

@@ -15,7 +15,8 @@
 #include "service/engine/host/stream.h"
 #include "service/host/bpf/off_cpu.h"
 
-#define WAITS_STACK_BYTES    8192u       /* copied at each switch */
+#define WAITS_STACK_BYTES    8192u /* copied at each switch */
+#define WAITS_FLUSH_NS       500000000ull
 #define WAITS_MAX_PER_SECOND 20000u      /* records of a stream */
 #define WAITS_MAX_PROCESSES  4096u       /* looked at; the others' waits are missing without BPF */
 #define WAITS_ROUND_NS       20000000ull /* CPU time of one round of looks */
@@ -40,7 +41,8 @@ struct waits {
     uint64_t period_ns;            /* the shortest that the targets want; 0 = none wants any */
     uint64_t asked_ns, flushed_ns; /* all up to flushed_ns is counted */
     uint64_t next_ns;              /* the next round of looks; 0 = none */
-    bool has_refused;              /* the kernel hides stacks of blocked threads */
+    uint64_t next_flush_ns; /* BPF: of threads that stay blocked, for windows and live views */
+    bool has_refused;       /* the kernel hides stacks of blocked threads */
 
     struct waits_job *job; /* while it runs, `processes` is the job's */
     struct waits_process *processes;

@@ -30,7 +30,7 @@ struct off_cpu {
     struct off_cpu_control *control;
     const uint8_t *slots;
     size_t slots_bytes, slot_bytes;
-    uint32_t slot_count, stack_bytes, max_per_second;
+    uint32_t slot_count, stack_bytes, max_per_second, cpu_count;
     struct ring_buffer *ring;
     struct flushed *flushed;                      /* by slot */
     struct off_cpu_slot *copy;                    /* of one slot */
@@ -53,16 +53,12 @@ static uint64_t now_monotonic_ns(void) {
 
 static sonde_err refuse(struct sonde_diag *diag, int error) {
     if (error == EPERM || error == EACCES)
-        return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                          "the kernel does not let sonded load a BPF program: run sonded as root, "
-                          "or give it CAP_BPF and CAP_PERFMON");
+        return sonde_fail(diag, SONDE_NOT_AVAILABLE, "BPF needs root, or CAP_BPF and CAP_PERFMON");
     if (error == EMFILE || error == ENOMEM)
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "cannot load the BPF program: %s",
                           strerror(error));
     return sonde_fail(diag, SONDE_NOT_AVAILABLE,
-                      "this kernel does not take the BPF program for off-CPU time (%s): it needs "
-                      "Linux 5.15 or later with CONFIG_DEBUG_INFO_BTF",
-                      strerror(error));
+                      "BPF needs Linux 5.15 with CONFIG_DEBUG_INFO_BTF: %s", strerror(error));
 }
 
 /* The inode of the first pid namespace, which the kernel fixes. */
@@ -131,6 +127,12 @@ static sonde_err open_all(struct off_cpu *off_cpu, const struct off_cpu_options 
     return SONDE_OK;
 }
 
+/* The CPUs that may count; their numbers have no gaps on x86-64. */
+static uint32_t cpus(void) {
+    long count = sysconf(_SC_NPROCESSORS_CONF);
+    return count > 0 && count < (long)OFF_CPU_CPUS ? (uint32_t)count : OFF_CPU_CPUS;
+}
+
 sonde_err off_cpu_open(const struct off_cpu_options *options, struct off_cpu **result,
                        struct sonde_diag *diag) {
     struct off_cpu *off_cpu = calloc(1, sizeof *off_cpu);
@@ -143,6 +145,7 @@ sonde_err off_cpu_open(const struct off_cpu_options *options, struct off_cpu **r
     off_cpu->slot_bytes = sizeof(struct off_cpu_slot) + options->stack_bytes;
     off_cpu->slots_bytes = off_cpu->slot_bytes * off_cpu->slot_count;
     off_cpu->max_per_second = options->max_per_second;
+    off_cpu->cpu_count = cpus();
     off_cpu->period_ns = options->period_ns;
     sonde_err err = open_all(off_cpu, options, diag);
     if (err) {
@@ -344,7 +347,7 @@ int off_cpu_poll_fd(const struct off_cpu *off_cpu) {
 
 void off_cpu_counts(const struct off_cpu *off_cpu, struct off_cpu_counts *counts) {
     *counts = (struct off_cpu_counts){.period_ns = off_cpu->control->period_ns};
-    for (uint32_t i = 0; i < OFF_CPU_CPUS; i++) {
+    for (uint32_t i = 0; i < off_cpu->cpu_count; i++) {
         const struct off_cpu_counters *cpu = &off_cpu->control->cpus[i];
         counts->switches += cpu->switches;
         counts->sent += cpu->sent;

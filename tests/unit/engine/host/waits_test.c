@@ -139,7 +139,7 @@ static struct engine_capture *begin(struct scene *scene, struct engine_cpu_spec 
 }
 
 static const struct sonde_profile *capture(struct scene *scene, enum engine_mode mode) {
-    const struct engine_cpu_spec spec = {.frequency_hz = 200, .mode = mode, .duration_ms = 800};
+    const struct engine_cpu_spec spec = {.frequency_hz = 200, .mode = mode, .duration_ms = 500};
     engine_capture_release(begin(scene, spec));
     collect_wait_end(&scene->collected);
     CHECK_STR(scene->collected.diag.text, "");
@@ -189,7 +189,7 @@ TEST(the_note_says_how_waits_were_measured) {
     collect_wait_end(&scene.collected);
     const char *note = collect_comment(scene.collected.profiles[0], "clock note: ");
     printf("  %s\n", note);
-    CHECK(strstr(note, has_bpf ? "BPF, at every switch" : "looks from outside"));
+    CHECK(strstr(note, has_bpf ? "waits: BPF, at every switch" : "waits: by looks"));
     scene_end(&scene);
 }
 
@@ -207,5 +207,33 @@ TEST(an_off_cpu_capture_of_a_process_that_ends_has_what_was_seen) {
     CHECK_INT(scene.collected.profile_count, ==, 1);
     print(scene.collected.profiles[0]);
     CHECK(ns_of(scene.collected.profiles[0], "naps_long") > 30.0 * MS);
+    scene_end(&scene);
+}
+
+TEST(wall_time_is_that_of_all_threads) {
+    struct scene scene;
+    scene_start(&scene);
+    const struct sonde_profile *profile = capture(&scene, ENGINE_WALL);
+    double ns = (double)length_ns(&scene);
+    print(profile);
+    CHECK_STR(sonde_profile_type(profile, 1).type, "wall");
+    CHECK_NEAR((double)sonde_profile_total(profile, 1), 3 * ns, 0.3 * ns);
+    scene_end(&scene);
+}
+
+TEST(threads_that_stay_blocked_are_in_every_window) {
+    struct scene scene;
+    scene_start(&scene);
+    const struct engine_cpu_spec spec = {
+        .frequency_hz = 200, .mode = ENGINE_OFF_CPU, .duration_ms = 60000, .window_ms = 550};
+    struct engine_capture *running = begin(&scene, spec);
+    collect_wait_profiles(&scene.collected, 2);
+    engine_capture_cancel(running);
+    engine_capture_release(running);
+    collect_wait_end(&scene.collected);
+    for (int i = 0; i < 2; i++) {
+        print(scene.collected.profiles[i]);
+        CHECK(ns_of(scene.collected.profiles[i], "sleeps_always") > 100.0 * MS);
+    }
     scene_end(&scene);
 }
