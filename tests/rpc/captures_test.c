@@ -66,6 +66,41 @@ static Sonde__V1__ListCapturesResponse *list(const char *name) {
     return response;
 }
 
+static size_t count_of_many(const char *name, int32_t pid) {
+    Sonde__V1__ListCapturesRequest request = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
+    Sonde__V1__TargetSelector selector = SONDE__V1__TARGET_SELECTOR__INIT;
+    Sonde__V1__ListCapturesResponse *response = NULL;
+    request.target = &selector;
+    selector.name = (char *)name;
+    selector.pid = pid;
+    selector.all = true;
+    CHECK_INT(client_unary(setup.client, &client_list_captures, &request.base, 5000,
+                           (ProtobufCMessage **)&response, NULL),
+              ==, SONDE_OK);
+    size_t count = response->n_captures;
+    protobuf_c_message_free_unpacked(&response->base, NULL);
+    return count;
+}
+
+TEST(captures_of_several_processes_are_listed_by_what_they_are) {
+    setup_begin(&setup);
+    fake_engine_detach(setup.engine, FAKE_PID);
+    fake_engine_attach(setup.engine, "@all:demo", 88);
+    capture(true, "");
+    CHECK_INT(count_of_many("demo", 0), ==, 1);
+    CHECK_INT(count_of_many("", 0), ==, 0);
+    CHECK_INT(count_of_many("", 88), ==, 0);
+    fake_engine_detach(setup.engine, 88);
+    fake_engine_attach(setup.engine, "@all", 89);
+    capture(true, "");
+    CHECK_INT(count_of_many("", 0), ==, 1);
+    fake_engine_detach(setup.engine, 89);
+    fake_engine_attach(setup.engine, "@all:88", 90);
+    capture(true, "");
+    CHECK_INT(count_of_many("", 88), ==, 1);
+    setup_end(&setup);
+}
+
 static size_t count_of(const char *name) {
     Sonde__V1__ListCapturesResponse *response = list(name);
     size_t count = response->n_captures;

@@ -316,6 +316,8 @@ void rpc_stop_cpu(struct rpc_call *call, const ProtobufCMessage *message) {
     sonde_err err = rpc_selector_of_many(request->target, rpc_call_owner(call), &selector, &diag);
     if (!err)
         err = rpc_rendering(request->rendering, &rendering, &diag);
+    if (!err && selector.all)
+        rpc_rendering_of_many(&rendering);
     struct rpc_capture_saving saved = {&selector, KIND, "session", true};
     if (!err)
         err = rpc_capture_begin(call, &rendering, &saved, &capture, &diag);

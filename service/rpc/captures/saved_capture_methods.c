@@ -11,6 +11,7 @@
 #include "api/draw/diff.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,14 +24,30 @@ static bool fits(const Sonde__V1__Capture *capture, const struct engine_selector
            (!*selector->uuid || strcmp(capture->uuid, selector->uuid) == 0);
 }
 
+/* A capture of several processes has a name of its own: "@all", "@all:redis", "@all:123". */
+static sonde_err read_filter(const Sonde__V1__TargetSelector *target, char name[64],
+                             struct engine_selector *selector, struct sonde_diag *diag) {
+    sonde_err err = rpc_selector_of_many(target, NULL, selector, diag);
+    if (err || !selector->all)
+        return err;
+    if (selector->pid)
+        snprintf(name, 64, "@all:%d", (int)selector->pid);
+    else
+        snprintf(name, 64, *selector->name ? "@all:%.58s" : "@all", selector->name);
+    selector->name = name;
+    selector->pid = 0;
+    return SONDE_OK;
+}
+
 void rpc_list_captures(struct rpc_call *call, const ProtobufCMessage *message) {
     const Sonde__V1__ListCapturesRequest *request = (const void *)message;
     Sonde__V1__ListCapturesResponse response = SONDE__V1__LIST_CAPTURES_RESPONSE__INIT;
     struct engine_selector selector;
     struct sonde_diag diag = {0};
+    char name[64];
     size_t count;
     Sonde__V1__Capture *const *saved = saved_captures_list(rpc_call_server(call)->saved, &count);
-    sonde_err err = rpc_selector(request->target, &selector, &diag);
+    sonde_err err = read_filter(request->target, name, &selector, &diag);
     response.captures = sonde_arena_alloc(rpc_call_arena(call), (count + 1) * sizeof *saved);
     if (!err && !response.captures)
         err = SONDE_OUT_OF_MEMORY;
@@ -154,6 +171,8 @@ static void draw(struct rpc_job *job) {
     struct viewing *viewing = container_of(job, struct viewing, job);
     struct sonde_profile *profile;
     viewing->drawn.limit = RPC_MAX_RESULT_BYTES;
+    if (viewing->metadata->target[0] == '@')
+        rpc_rendering_of_many(&viewing->rendering);
     viewing->err = read_capture(viewing, &profile);
     if (!viewing->err)
         count_range(viewing, profile);

@@ -119,6 +119,12 @@ sonde_err rpc_rendering(const Sonde__V1__Rendering *message, struct rpc_renderin
     return rpc_rendering_any(message, rendering, diag);
 }
 
+void rpc_rendering_of_many(struct rpc_rendering *rendering) {
+    bool has_threads =
+        rendering->format == SONDE_FORMAT_FIREFOX || rendering->format == SONDE_FORMAT_SPEEDSCOPE;
+    rendering->options.merge_threads = rendering->options.merge_threads || !has_threads;
+}
+
 sonde_err rpc_rendering_allocs(const Sonde__V1__Rendering *message, const char *sample_type,
                                struct rpc_rendering *rendering, struct sonde_diag *diag) {
     sonde_err err = rpc_rendering_any(message, rendering, diag);
@@ -198,6 +204,8 @@ sonde_err rpc_capture_spec(const Sonde__V1__CaptureCpuRequest *request, const ui
         err = check_source(request->source, spec, diag);
     if (!err)
         err = rpc_rendering(request->rendering, rendering, diag);
+    if (!err && spec->target.all)
+        rpc_rendering_of_many(rendering);
     return err;
 }
 

@@ -37,6 +37,10 @@ struct rpc_rendering {
 SONDE_MUST_USE sonde_err rpc_rendering(const Sonde__V1__Rendering *message,
                                        struct rpc_rendering *rendering, struct sonde_diag *diag);
 
+/* For several processes as one target: pictures and text begin with the process instead of the
+ * thread. Formats that have threads keep them. */
+void rpc_rendering_of_many(struct rpc_rendering *rendering);
+
 /* For a profile that has not been read yet: allows every rendered format. */
 SONDE_MUST_USE sonde_err rpc_rendering_any(const Sonde__V1__Rendering *message,
                                            struct rpc_rendering *rendering,

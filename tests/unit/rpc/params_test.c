@@ -107,6 +107,25 @@ TEST(rendering_has_the_requested_options) {
     CHECK_INT(rpc_rendering(&message, &rendering, &diag), ==, SONDE_INVALID_ARGUMENT);
 }
 
+TEST(several_processes_are_drawn_by_process_where_the_format_has_no_threads) {
+    Sonde__V1__CaptureCpuRequest request = SONDE__V1__CAPTURE_CPU_REQUEST__INIT;
+    Sonde__V1__TargetSelector target = SONDE__V1__TARGET_SELECTOR__INIT;
+    Sonde__V1__Rendering how = SONDE__V1__RENDERING__INIT;
+    struct engine_cpu_spec spec;
+    struct rpc_rendering rendering;
+    request.target = &target;
+    request.rendering = &how;
+    how.format = SONDE__V1__FORMAT__SVG_FLAMEGRAPH;
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
+    CHECK(!rendering.options.merge_threads);
+    target.all = true;
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
+    CHECK(rendering.options.merge_threads);
+    how.format = SONDE__V1__FORMAT__SPEEDSCOPE;
+    CHECK_INT(rpc_capture_spec(&request, NULL, &spec, &rendering, &diag), ==, SONDE_OK);
+    CHECK(!rendering.options.merge_threads);
+}
+
 TEST(selector_refuses_a_negative_pid_and_a_name_that_is_too_long) {
     Sonde__V1__TargetSelector message = SONDE__V1__TARGET_SELECTOR__INIT;
     struct engine_selector selector;
