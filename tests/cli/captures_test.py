@@ -202,7 +202,7 @@ def read_until(terminal, wanted):
 
 def test_live_reacts_to_keys_on_a_terminal():
     terminal, theirs = pty.openpty()
-    child = subprocess.Popen([SONDE, "live", "redis", "--window", "100"], env=environment(), stdin=theirs, stdout=theirs,
+    child = subprocess.Popen([SONDE, "live", "--all", "redis", "--window", "100"], env=environment(), stdin=theirs, stdout=theirs,
                              stderr=theirs, cwd=FOLDER)
     os.close(theirs)
     read_until(terminal, b"\x1b[?1049h")
@@ -211,6 +211,8 @@ def test_live_reacts_to_keys_on_a_terminal():
     read_until(terminal, b"thread\x1b")
     os.write(terminal, b"i")
     read_until(terminal, b"TOTAL")
+    os.write(terminal, b"p")
+    read_until(terminal, b"process\x1b")
     os.write(terminal, b"/xyz\n")
     read_until(terminal, b"no matches")
     os.write(terminal, b"\x1b")

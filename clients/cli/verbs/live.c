@@ -20,7 +20,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-#define KEYS "q quit   / filter   t threads   i sort by self or total   space pause"
+#define KEYS "q quit   / filter   t threads   p processes   i sort by self or total   space pause"
 
 struct settings {
     struct service_settings service;
@@ -35,6 +35,7 @@ struct live {
     struct live_options options;
     char filter[64];
     bool is_screen, json, is_typing; /* of the filter */
+    bool has_processes;              /* the outermost frames are processes */
     int ended;                       /* eventfd that ends the keys thread */
     struct termios before;
     char end_reason[64];
@@ -121,7 +122,11 @@ static void press(struct live *live, char key) {
         live->filter[0] = 0;
         break;
     case 't':
-        live->options.by_thread = !live->options.by_thread;
+        live->options.by = live->options.by == LIVE_THREADS ? LIVE_FUNCTIONS : LIVE_THREADS;
+        break;
+    case 'p':
+        if (live->has_processes)
+            live->options.by = live->options.by == LIVE_PROCESSES ? LIVE_FUNCTIONS : LIVE_PROCESSES;
         break;
     case 'i':
         live->options.by_total = !live->options.by_total;
@@ -245,6 +250,8 @@ static int on_live(int argc, char **argv) {
     struct live live = {.lock = PTHREAD_MUTEX_INITIALIZER,
                         .view = live_view_create((uint32_t)settings.span),
                         .json = settings.json,
+                        .has_processes = settings.all,
+                        .options.is_cpu_time = !settings.mode || strcmp(settings.mode, "cpu") == 0,
                         .is_screen =
                             !settings.json && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)};
     sonde_err err = SONDE_OUT_OF_MEMORY;

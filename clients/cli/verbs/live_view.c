@@ -246,13 +246,23 @@ bool live_view_add(struct live_view *view, const Sonde__V1__CpuWindow *window) {
 
 /* ---- The drawing ---- */
 
-static void count_rows(struct live_view *view, struct table *table, bool by_thread) {
+/* The rows of a stack, its leaf first. */
+static const uint32_t *rows_of(const struct stack *stack, enum live_rows by, uint32_t *count) {
+    *count = by == LIVE_THREADS ? stack->thread != UINT32_MAX : stack->count;
+    if (by == LIVE_THREADS)
+        return &stack->thread;
+    uint32_t skipped = by == LIVE_PROCESSES && *count > 0 ? *count - 1 : 0;
+    *count -= skipped;
+    return stack->rows + skipped;
+}
+
+static void count_rows(struct live_view *view, struct table *table, enum live_rows by) {
     for (uint32_t i = 0; i < table->count; i++)
         table->items[i].self_ns = table->items[i].total_ns = table->items[i].seen = 0;
     for (uint32_t i = 0; i < view->stack_count; i++) {
         const struct stack *stack = &view->stacks[i];
-        uint32_t count = by_thread ? stack->thread != UINT32_MAX : stack->count;
-        const uint32_t *rows = by_thread ? &stack->thread : stack->rows;
+        uint32_t count;
+        const uint32_t *rows = rows_of(stack, by, &count);
         for (uint32_t j = 0; j < count && stack->ns; j++) {
             struct row *row = &table->items[rows[j]];
             row->self_ns += j == 0 ? stack->ns : 0;
@@ -293,7 +303,8 @@ static void put_line(struct sonde_buf *out, const char *text, unsigned columns) 
 }
 
 static void put_head(const struct live_view *view, const struct live_options *options,
-                     struct sonde_buf *out) {
+                     uint64_t all_ns, struct sonde_buf *out) {
+    static const char *const names[] = {"function", "thread", "process"};
     uint64_t wall_ns = 0, cpu_ns = 0, dropped = 0;
     char text[200];
     for (uint32_t i = 0; i < view->filled; i++) {
@@ -301,6 +312,8 @@ static void put_head(const struct live_view *view, const struct live_options *op
         cpu_ns += view->windows[i].cpu_ns;
         dropped += view->windows[i].dropped;
     }
+    if (cpu_ns == 0 && options->is_cpu_time)
+        cpu_ns = all_ns;
     snprintf(text, sizeof text,
              "%scpu %.1f %%  last %.1f s  dropped %" PRIu64 "  merged %" PRIu64 "  clock %s",
              options->is_paused ? "PAUSED  " : "",
@@ -308,8 +321,7 @@ static void put_head(const struct live_view *view, const struct live_options *op
              dropped, view->merged, view->clock[0] ? view->clock : "none");
     put_line(out, text, options->columns);
     snprintf(text, sizeof text, "%7s %7s  %-*s  %s", options->by_total ? "self" : "SELF",
-             options->by_total ? "TOTAL" : "total", BAR, "",
-             options->by_thread ? "thread" : "function");
+             options->by_total ? "TOTAL" : "total", BAR, "", names[options->by]);
     put_line(out, text, options->columns);
 }
 
@@ -339,13 +351,13 @@ static struct row **choose_rows(struct table *table, const char *filter, uint32_
 
 void live_view_draw(struct live_view *view, const struct live_options *options,
                     struct sonde_buf *out) {
-    struct table *table = options->by_thread ? &view->threads : &view->functions;
+    struct table *table = options->by == LIVE_THREADS ? &view->threads : &view->functions;
     uint64_t all_ns = 0;
     uint32_t count;
     for (uint32_t i = 0; i < view->stack_count; i++)
         all_ns += view->stacks[i].ns;
-    count_rows(view, table, options->by_thread);
-    put_head(view, options, out);
+    count_rows(view, table, options->by);
+    put_head(view, options, all_ns, out);
     struct row **rows = choose_rows(table, options->filter, &count);
     if (count > 1)
         qsort(rows, count, sizeof *rows, options->by_total ? by_total : by_self);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * The table of `sonde live`: the functions or threads that used the most CPU time in the last
- * windows of a StreamCpu call. It keeps the stream's dictionary, and subtracts windows when they
+ * The table of `sonde live`: the functions, threads or processes that used the most CPU time in the
+ * last windows of a StreamCpu call. It keeps the stream's dictionary, and subtracts windows when they
  * leave the span. Names come from the target and may be hostile; the drawing has no control
  * characters. One thread at a time. */
 #ifndef SONDE_CLIENTS_CLI_VERBS_LIVE_VIEW_H
@@ -21,11 +21,16 @@ void live_view_destroy(struct live_view *view);
  * or stacks that were not sent; only the dictionary may have changed then. */
 bool live_view_add(struct live_view *view, const Sonde__V1__CpuWindow *window);
 
+/* What the rows are. PROCESSES: the outermost frames, which are the processes of a target that
+ * stands for several. */
+enum live_rows { LIVE_FUNCTIONS = 0, LIVE_THREADS, LIVE_PROCESSES };
+
 struct live_options {
     const char *filter; /* show only rows that contain this, ignoring case; "" = all */
-    bool by_thread;     /* show threads instead of functions */
-    bool by_total;      /* sort by total instead of self */
-    bool is_paused;     /* shown in the first line */
+    enum live_rows by;
+    bool by_total;    /* sort by total instead of self */
+    bool is_paused;   /* shown in the first line */
+    bool is_cpu_time; /* what is counted, and so the CPU time of a target without a clock */
     unsigned rows, columns;
 };
 

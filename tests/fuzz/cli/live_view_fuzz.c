@@ -32,10 +32,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         size -= len + (end != NULL);
         data += len + (end != NULL);
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         struct sonde_buf out = {0};
         const struct live_options options = {
-            .filter = i ? "o" : "", .by_thread = i, .rows = 10, .columns = 60};
+            .filter = i ? "o" : "", .by = (enum live_rows)i, .rows = 10, .columns = 60};
         live_view_draw(view, &options, &out);
         check_lines(&out, 60);
         sonde_buf_finish(&out);

@@ -3,6 +3,8 @@
 
 #include "tests/unit/check.h"
 
+static uint64_t target_cpu_ns = 500000000;
+
 /* Adds a window with the stacks main;hot (number 0) and main;cold;hot (1) of thread "worker". The
  * first window carries the dictionary. */
 static bool add(struct live_view *view, bool is_first, uint64_t hot_ns, uint64_t cold_ns) {
@@ -44,7 +46,7 @@ static bool add(struct live_view *view, bool is_first, uint64_t hot_ns, uint64_t
     window.counts = count_list;
     window.n_counts = 2;
     window.end_unix_ns = 1000000000;
-    window.target_cpu_ns = 500000000;
+    window.target_cpu_ns = target_cpu_ns;
     window.clock = (char *)"timer";
     return live_view_add(view, &window);
 }
@@ -87,7 +89,7 @@ TEST(windows_older_than_the_span_are_subtracted) {
 TEST(rows_can_be_threads_sorted_by_total_and_filtered) {
     struct live_view *view = live_view_create(10);
     CHECK(add(view, true, 300, 100));
-    struct sonde_buf out = draw(view, (struct live_options){.by_thread = true});
+    struct sonde_buf out = draw(view, (struct live_options){.by = LIVE_THREADS});
     CHECK(strstr(out.data, " 75.0 %  75.0 %  ###############       worker\n") != NULL);
     sonde_buf_finish(&out);
     out = draw(view, (struct live_options){.by_total = true});
@@ -100,6 +102,24 @@ TEST(rows_can_be_threads_sorted_by_total_and_filtered) {
     CHECK(strstr(out.data, "PAUSED") && strstr(out.data, "no matches"));
     sonde_buf_finish(&out);
     live_view_destroy(view);
+}
+
+TEST(rows_can_be_processes_and_a_target_without_a_clock_has_the_time_of_its_samples) {
+    struct live_view *view = live_view_create(10);
+    target_cpu_ns = 0;
+    CHECK(add(view, true, 300000000, 100000000));
+    struct sonde_buf out =
+        draw(view, (struct live_options){.by = LIVE_PROCESSES, .is_cpu_time = true});
+    CHECK(strstr(out.data, "cpu 40.0 %  last 1.0 s") != NULL);
+    CHECK(strstr(out.data, "process\n") != NULL);
+    CHECK(strstr(out.data, "100.0 % 100.0 %  ####################  main\n") != NULL);
+    CHECK(!strstr(out.data, "hot") && !strstr(out.data, "lib.so"));
+    sonde_buf_finish(&out);
+    out = draw(view, (struct live_options){0});
+    CHECK(strstr(out.data, "cpu 0.0 %") != NULL);
+    sonde_buf_finish(&out);
+    live_view_destroy(view);
+    target_cpu_ns = 500000000;
 }
 
 TEST(a_drawing_respects_its_rows_and_columns) {
