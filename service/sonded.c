@@ -32,6 +32,8 @@ struct settings {
     uint64_t history_hz, history_mib, history_off_cpu_ms;
     const char *history_keep;
     uint32_t history_keep_s;
+    const char *source;
+    enum engine_source source_kind;
 };
 
 #define OPTION(name, letter, argument, environment, kind, field, low, high, help) \
@@ -52,6 +54,8 @@ static const struct sonde_option table[] = {
     OPTION(
         "sampler", 0, "PATH", "SONDE_SAMPLER", TEXT, sampler, 0, 0,
         "program that holds the capabilities (default: sonde-sampler beside sonded); \"\" = none"),
+    OPTION("source", 0, "SOURCE", "SONDE_SOURCE", TEXT, source, 0, 0,
+           "who samples processes that have a guest: host, guest or auto (default auto)"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,
            "access tokens for remote clients, one per line: TOKEN [read,control]"),
     OPTION("token-everywhere", 0, NULL, "SONDE_TOKEN_EVERYWHERE", FLAG, token_everywhere, 0, 0,
@@ -187,6 +191,7 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
         .upload_bytes = settings->upload_mib << 20,
         .debuginfod = debuginfod,
         .serves_everybody = settings->everybody,
+        .source = settings->source_kind,
     };
     struct engine *engine = NULL;
     struct rpc_server *server = NULL;
@@ -216,6 +221,18 @@ static sonde_err serve(const struct settings *settings, const sigset_t *awaited,
     return err;
 }
 
+static sonde_err read_source(struct settings *settings, struct sonde_diag *diag) {
+    static const char *const words[ENGINE_SOURCES] = {
+        [ENGINE_AUTOMATIC] = "auto", [ENGINE_HOST] = "host", [ENGINE_GUEST] = "guest"};
+    for (int i = 0; i < ENGINE_SOURCES; i++) {
+        settings->source_kind = (enum engine_source)i;
+        if (strcmp(settings->source, words[i]) == 0)
+            return SONDE_OK;
+    }
+    return sonde_fail(diag, SONDE_INVALID_ARGUMENT,
+                      "--source: \"%.64s\" is not auto, host or guest", settings->source);
+}
+
 int main(int argc, char **argv) {
     if (symbol_worker_is_asked(argc, argv))
         return symbol_worker_main(argc, argv);
@@ -230,6 +247,7 @@ int main(int argc, char **argv) {
         .workers = 2,
         .history_hz = 19,
         .history_keep = "7d",
+        .source = "auto",
         .history_mib = 2048,
         .grace_ms = SERVE_GRACE_MS,
     };
@@ -244,6 +262,8 @@ int main(int argc, char **argv) {
     if (!err)
         err =
             keep_text_read("history-keep", settings.history_keep, &settings.history_keep_s, &diag);
+    if (!err)
+        err = read_source(&settings, &diag);
     if (!err) {
         umask(077);
         raise_file_limit();

@@ -6,6 +6,8 @@
 folder=$(mktemp -d /tmp/t.XXXXXX) || exit 1
 chmod 711 "$folder"
 mkdir -m 700 "$folder/home" "$folder/run"
+# Most tests with a guest are about the guest, so sonded keeps to it; the others set SONDE_SOURCE=auto.
+export SONDE_SOURCE=guest
 export TMPDIR=$folder HOME=$folder/home XDG_RUNTIME_DIR=$folder/run SONDE_DATA_DIR=$folder/data
 unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME
 "$@"

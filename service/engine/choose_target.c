@@ -109,11 +109,19 @@ sonde_err find_process(struct engine *engine, const struct engine_selector *sele
 /* What AUTOMATIC means for an attached process; *note says why. */
 static bool prefers_host(struct engine *engine, const struct engine_cpu_spec *spec,
                          struct target *guest, const char **note) {
-    (void)engine;
-    (void)spec;
-    (void)guest;
     *note = "";
-    return false;
+    if (spec->is_recording || spec->mode != ENGINE_CPU)
+        return false;
+    if (atomic_load_explicit(&guest->uses_labels, memory_order_relaxed)) {
+        *note = "sampled by the guest, because labels are in use";
+        return false;
+    }
+    if (!engine_has_right(engine, RIGHT_PERF_ALL)) {
+        *note = "sampled by the guest; from outside, it would need CAP_PERFMON (sonde doctor)";
+        return false;
+    }
+    *note = "sampled from outside, which costs the target less than its guest does";
+    return true;
 }
 
 /* Replaces the guest by the same process, sampled from outside. */
@@ -155,7 +163,7 @@ sonde_err find_for_cpu(struct engine *engine, const struct engine_cpu_spec *spec
     enum engine_source source = spec->source ? spec->source : engine->source;
     *target = NULL;
     *note = "";
-    if (spec->target.all && source == ENGINE_GUEST)
+    if (spec->target.all && spec->source == ENGINE_GUEST)
         return refuse_several("profiles by the guest", diag);
     if (spec->target.all)
         return find_host(engine, &spec->target, target, diag);
@@ -164,7 +172,7 @@ sonde_err find_for_cpu(struct engine *engine, const struct engine_cpu_spec *spec
         return choose_of_attached(engine, spec, source, target, note, diag);
     if (err != SONDE_TARGET_NOT_FOUND)
         return err;
-    if (source == ENGINE_GUEST)
+    if (spec->source == ENGINE_GUEST)
         return refuse_without_guest(engine, &spec->target, "profiles by the guest", diag);
     return find_host(engine, &spec->target, target, diag);
 }

@@ -45,7 +45,9 @@ struct engine_options {
     /* Opens what needs capabilities (service/host/sampler); it must outlive the engine. NULL = what
      * this process may open itself is all. */
     struct sampler *sampler;
-    enum engine_source source; /* what ENGINE_AUTOMATIC means: ENGINE_AUTOMATIC, or always this */
+    /* What ENGINE_AUTOMATIC means for attached processes: ENGINE_AUTOMATIC, or always this. Others
+     * are sampled from outside. */
+    enum engine_source source;
 };
 
 /* Binds the socket and starts the threads. SONDE_IO, SONDE_NOT_AVAILABLE (another sonded serves

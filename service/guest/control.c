@@ -33,8 +33,9 @@
 
 static struct fds_file watch = FDS_NONE;
 static int pause_ms, tries_left;
-static bool suspended; /* the previous thread has left its state for the next one */
-static bool attached;  /* Hello was sent; the link may have been closed since */
+static bool suspended;       /* the previous thread has left its state for the next one */
+static bool attached;        /* Hello was sent; the link may have been closed since */
+static bool labels_reported; /* over this link */
 static int64_t away_since_s;
 
 static void set_state(enum guest_state state) {
@@ -130,6 +131,7 @@ static void try_to_connect(void) {
         close_watch();
         pause_ms = tries_left = 0;
         attached = true;
+        labels_reported = false;
         set_state(GUEST_IDLE);
         capture_keep_maps(heap_wants_maps());
         return;
@@ -189,6 +191,16 @@ static void after_hang_up(void) {
     wait_for_sonded();
 }
 
+static void report_labels(void) {
+    if (!attached || labels_reported || !atomic_load(&handler_state.uses_labels))
+        return;
+    labels_reported = true;
+    link_out *out = link_message();
+    out->which_message = sonde_guest_v1_FromGuest_uses_labels_tag;
+    out->message.uses_labels = true;
+    (void)link_send(-1); /* a broken link is noticed when it is read */
+}
+
 /* ---- The loop ---- */
 
 static void drain_wake(void) {
@@ -222,6 +234,7 @@ static void wait_for_events(int timeout_ms) {
         try_to_connect();
     if (!attached)
         heap_while_away(away_since_s);
+    report_labels();
 }
 
 static void wait_before_start(int delay_ms) {

@@ -11,7 +11,16 @@
 
 enum { FREE, WRITING, READY };
 
+/* sonded samples a program from outside, where labels are not seen, unless it uses them. */
+static void note_use(void) {
+    if (!atomic_load_explicit(&handler_state.uses_labels, memory_order_relaxed) &&
+        !atomic_exchange(&handler_state.uses_labels, true))
+        handler_wake_control();
+}
+
 void sonde_label_request(uint64_t id) {
+    if (id)
+        note_use();
     thread_tags.request = id;
 }
 
@@ -42,6 +51,8 @@ static uint32_t label_of(const char *text, size_t len) {
 
 void sonde_label_thread(const char *text) {
     size_t len = text ? strnlen(text, THREAD_LABEL_BYTES - 1) : 0;
+    if (len)
+        note_use();
     thread_tags.label = len ? label_of(text, len) : 0;
 }
 

@@ -25,12 +25,12 @@ def install():
 
 
 def environment():
-    """The environment without the user's Sonde settings, and with a runtime folder of our own, where `sonde top` looks for
-    running services."""
+    """The environment without the user's Sonde settings, with guests as the source of samples, and with a runtime folder of our
+    own, where `sonde top` looks for running services."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("SONDE_")}
     runtime = os.path.join(WORK, "run")
     os.makedirs(runtime, mode=0o700, exist_ok=True)
-    env.update(XDG_RUNTIME_DIR=runtime, SONDE_DATA_DIR=os.path.join(WORK, "data"), HOME=WORK)
+    env.update(XDG_RUNTIME_DIR=runtime, SONDE_DATA_DIR=os.path.join(WORK, "data"), HOME=WORK, SONDE_SOURCE="guest")
     for name in ("LD_PRELOAD", "BUILD_WORKING_DIRECTORY", "PPROF_TMPDIR"):
         env.pop(name, None)
     env["PATH"] = "/usr/local/bin:/usr/bin:/bin:" + env.get("PATH", "")

@@ -134,6 +134,11 @@ static sonde_err on_heap_gdump(struct target *target, const frames_from_guest *m
     return SONDE_OK;
 }
 
+static sonde_err on_uses_labels(struct target *target, const frames_from_guest *message) {
+    atomic_store_explicit(&target->uses_labels, true, memory_order_relaxed);
+    return SONDE_OK;
+}
+
 sonde_err guest_on_message(void *context, const frames_from_guest *message) {
     static sonde_err (*const handlers[])(struct target *, const frames_from_guest *) = {
         [sonde_guest_v1_FromGuest_hello_tag] = on_hello,
@@ -143,6 +148,7 @@ sonde_err guest_on_message(void *context, const frames_from_guest *message) {
         [sonde_guest_v1_FromGuest_cpu_account_tag] = on_cpu_account,
         [sonde_guest_v1_FromGuest_heap_answer_tag] = on_heap_answer,
         [sonde_guest_v1_FromGuest_heap_gdump_tag] = on_heap_gdump,
+        [sonde_guest_v1_FromGuest_uses_labels_tag] = on_uses_labels,
     };
     struct target *target = context;
     size_t tag = message->which_message;

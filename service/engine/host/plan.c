@@ -92,7 +92,9 @@ void host_explain(struct engine *engine, const struct process_entry *process, ch
     if (reason)
         snprintf(text, 192, "%s", reason);
     else if (process->uid != geteuid() && !may_see_others(engine))
-        snprintf(text, 192, "it belongs to another user: run sonded as root or as that user");
+        snprintf(text, 192,
+                 "it belongs to another user: run sonded as root or as that user, or grant it the "
+                 "rights that sonde doctor lists");
 }
 
 static sonde_err check_process(const struct engine_selector *selector, const struct host_plan *plan,

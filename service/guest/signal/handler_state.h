@@ -127,6 +127,7 @@ struct handler_state {
     int wake_fd;                 /* handler_wake_control; -1 = none */
     _Atomic uint32_t wants_miss; /* 1: the next pc in no known module wakes the control thread */
     _Atomic uint32_t missed;     /* 1: there was one */
+    _Atomic bool uses_labels;    /* the program has labelled a thread or a request */
     int timer_signal;            /* 0 = not chosen yet */
     _Atomic uint32_t process_handlers; /* handlers of the process-wide clock that run now */
     _Atomic uint64_t process_last_ns;

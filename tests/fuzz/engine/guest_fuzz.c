@@ -53,7 +53,7 @@ static struct engine *the_engine(void) {
     uint64_t word = 0; /* a random name, because sandboxes share abstract names but not pids */
     (void)!getrandom(&word, sizeof word, 0);
     snprintf(path, sizeof path, "@sonde-fuzz-%llx", (unsigned long long)word);
-    struct engine_options options = {.socket_path = path, .workers = 1};
+    struct engine_options options = {.socket_path = path, .workers = 1, .source = ENGINE_GUEST};
     if (engine_open(&options, &engine, NULL) != SONDE_OK)
         abort();
     return engine;

@@ -85,7 +85,7 @@ static void open_engine(void) {
     uint64_t word = 0; /* a random name, because sandboxes share abstract names but not pids */
     (void)!getrandom(&word, sizeof word, 0);
     snprintf(path, sizeof path, "@sonde-fuzz-%llx", (unsigned long long)word);
-    struct engine_options options = {.socket_path = path, .workers = 1};
+    struct engine_options options = {.socket_path = path, .workers = 1, .source = ENGINE_GUEST};
     options.data_dir = mkdtemp(temporary_template(data_dir, sizeof data_dir));
     if (engine_open(&options, &stage.engine, NULL) != SONDE_OK)
         abort();

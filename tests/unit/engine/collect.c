@@ -158,7 +158,8 @@ void place_remove(struct place *place) {
 }
 
 struct engine *place_engine(const struct place *place) {
-    struct engine_options options = {.socket_path = place->socket, .data_dir = place->data};
+    struct engine_options options = {
+        .socket_path = place->socket, .data_dir = place->data, .source = ENGINE_GUEST};
     struct engine *engine = NULL;
     struct sonde_diag diag = {0};
     if (engine_create(&options, &engine, &diag) != SONDE_OK)

@@ -45,7 +45,7 @@ struct place {
 };
 void place_make(struct place *place);
 void place_remove(struct place *place);
-/* Creates an engine there. */
+/* Creates an engine there, which prefers guests. */
 struct engine *place_engine(const struct place *place);
 /* Waits until the engine has handled the fake guest's CpuState with that sequence. Captures count
  * from then on. */

@@ -225,6 +225,9 @@ static void take_message(struct fake_guest *guest, const sonde_guest_v1_FromGues
     case sonde_guest_v1_FromGuest_cpu_account_tag:
         guest->account = message->message.cpu_account;
         break;
+    case sonde_guest_v1_FromGuest_uses_labels_tag:
+        guest->labels_told++;
+        break;
     default:
         check_fail(__FILE__, __LINE__, "message %d", (int)message->which_message);
     }

@@ -37,6 +37,7 @@ struct fake_guest {
     sonde_guest_v1_CpuState state; /* the last one */
     sonde_guest_v1_CpuAccount account;
     uint32_t sequence, states, rings_seen, generations;
+    uint32_t labels_told; /* how often the guest said that labels are in use */
     bool gone, no_tables;
     uint64_t generation;
     struct ring_header *rings;

@@ -275,6 +275,7 @@ TEST(labels_and_names_travel_with_the_samples) {
     }
     CHECK_INT(with_request, >, 50);
     CHECK_INT(plain, >, 50);
+    CHECK_INT(scene.guest.labels_told, ==, 1);
     scene_end(&scene);
 }
 

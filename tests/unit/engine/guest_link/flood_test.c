@@ -49,7 +49,8 @@ static void held_init(struct held *held) {
     struct sonde_diag diag = {0};
     memset(held, 0, sizeof *held);
     place_make(&held->place);
-    struct engine_options options = {.socket_path = held->place.socket, .workers = 1};
+    struct engine_options options = {
+        .socket_path = held->place.socket, .workers = 1, .source = ENGINE_GUEST};
     CHECK_INT(engine_open(&options, &held->engine, &diag), ==, SONDE_OK);
     pthread_mutex_init(&held->gate, NULL);
     pthread_mutex_lock(&held->gate);

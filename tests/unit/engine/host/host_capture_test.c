@@ -167,6 +167,84 @@ TEST(a_request_can_force_a_source) {
     scene_finish(&scene);
 }
 
+/* The target that a capture of the test gets; *note says why. */
+static bool is_from_outside(struct scene *scene, struct engine_cpu_spec spec, const char **note) {
+    struct target *target;
+    spec.target.pid = getpid();
+    CHECK_INT(find_for_cpu(scene->engine, &spec, &target, note, &scene->diag), ==, SONDE_OK);
+    bool is_host = target->host != NULL;
+    target_release(target);
+    return is_host;
+}
+
+static bool uses_labels(struct scene *scene) {
+    const struct engine_cpu_spec guest = {
+        .target = {.pid = getpid()}, .frequency_hz = 99, .source = ENGINE_GUEST};
+    struct target *target;
+    const char *note;
+    CHECK_INT(find_for_cpu(scene->engine, &guest, &target, &note, &scene->diag), ==, SONDE_OK);
+    bool uses = target->uses_labels;
+    target_release(target);
+    return uses;
+}
+
+TEST(a_guest_says_that_labels_are_in_use_before_any_capture) {
+    struct scene scene;
+    struct fake_guest guest;
+    scene_init(&scene);
+    fake_attach(&guest, scene.place.socket, "fake", 1);
+    CHECK(!uses_labels(&scene));
+    sonde_guest_v1_FromGuest message = sonde_guest_v1_FromGuest_init_zero;
+    message.which_message = sonde_guest_v1_FromGuest_uses_labels_tag;
+    message.message.uses_labels = true;
+    fake_send(&guest, &message, -1);
+    for (int i = 0; i < 30000 && !uses_labels(&scene); i++)
+        usleep(1000);
+    CHECK(uses_labels(&scene));
+    fake_close(&guest);
+    scene_finish(&scene);
+}
+
+TEST(automatic_means_from_outside_unless_only_the_guest_can_answer) {
+    struct scene scene;
+    struct fake_guest guest;
+    struct collected collected;
+    const char *note;
+    scene_init(&scene);
+    fake_attach(&guest, scene.place.socket, "fake", 1);
+    struct engine_cpu_spec spec = {.target = {.pid = getpid()}, .frequency_hz = 99};
+    CHECK(!is_from_outside(&scene, spec, &note)); /* the tests' engine prefers guests */
+    CHECK_STR(note, "");
+    scene.engine->source = ENGINE_AUTOMATIC;
+    bool may = engine_has_right(scene.engine, RIGHT_PERF_ALL);
+    CHECK(is_from_outside(&scene, spec, &note) == may);
+    CHECK(strstr(note, may ? "sampled from outside, which costs" : "CAP_PERFMON"));
+    spec.is_recording = true;
+    CHECK(!is_from_outside(&scene, spec, &note));
+    spec.source = ENGINE_HOST;
+    CHECK(is_from_outside(&scene, spec, &note));
+    spec = (struct engine_cpu_spec){.frequency_hz = 99, .mode = ENGINE_OFF_CPU};
+    CHECK(!is_from_outside(&scene, spec, &note));
+    spec.mode = ENGINE_CPU;
+    spec.source = ENGINE_GUEST;
+    spec.target.pid = getpid();
+    struct engine_capture *capture = begin(&scene, &spec, &collected);
+    wait_for_state(scene.engine, fake_start(&guest).sequence);
+    CHECK(fake_push_thread(&guest, 7, "worker", 3, "checkout"));
+    fake_wait_drained(&guest);
+    engine_capture_finish(capture);
+    fake_stop(&guest);
+    (void)finish(capture, &collected);
+    collect_finish(&collected);
+    spec.source = ENGINE_AUTOMATIC;
+    CHECK(!is_from_outside(&scene, spec, &note));
+    CHECK(strstr(note, "labels are in use"));
+    spec.source = ENGINE_HOST;
+    CHECK(is_from_outside(&scene, spec, &note));
+    fake_close(&guest);
+    scene_finish(&scene);
+}
+
 static void stop(struct scene *scene, pid_t pid, struct collected *collected) {
     const struct engine_selector selector = {.pid = pid};
     collect_init(collected);

@@ -43,7 +43,8 @@ static void scene_with_worker(struct scene *scene, const char *action) {
     CHECK_INT(fixture_run("chmod 700 worker.sh"), ==, 0);
     memset(scene, 0, sizeof *scene);
     place_make(&scene->place);
-    struct engine_options options = {.socket_path = scene->place.socket,
+    struct engine_options options = {.source = ENGINE_GUEST,
+                                     .socket_path = scene->place.socket,
                                      .data_dir = scene->place.data,
                                      .symbol_worker = fixture_path("worker.sh")};
     CHECK_INT(engine_create(&options, &scene->engine, NULL), ==, SONDE_OK);
