@@ -18,22 +18,6 @@ const struct ring_ops perf_ring_ops = {
     .counts = rings_counts,
 };
 
-/* The kernel's names are found when they are needed. */
-static struct mapping *open_kernel(struct engine *engine) {
-    struct mapping *mapping = mapping_create_kernel();
-    struct symbol_module *module = NULL;
-    struct sonde_diag diag = {0};
-    if (!mapping)
-        return NULL;
-    struct symbol_mapping from = mapping_as_symbol(mapping);
-    mapping->is_opened = true;
-    if (symbol_module_open(engine->symbols, 0, &from, &module, &diag) != SONDE_OK)
-        return mapping;
-    mapping->has_bias = symbol_module_bias(module, &from, &mapping->bias);
-    atomic_store_explicit(&mapping->module, module, memory_order_release);
-    return mapping;
-}
-
 sonde_err host_create(struct engine *engine, struct sonde_diag *diag) {
     struct host *host = calloc(1, sizeof *host);
     if (!host)
@@ -41,7 +25,7 @@ sonde_err host_create(struct engine *engine, struct sonde_diag *diag) {
     engine->host = host;
     host->ops = &perf_ring_ops;
     host->views = unwind_views_create(engine->unwind);
-    host->kernel = open_kernel(engine);
+    host->kernel = mapping_create_kernel();
     host->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &engine->host};
     if (host->views && host->kernel && host->epoll_fd >= 0 &&

@@ -35,8 +35,10 @@ static struct load_job *create(struct host_stream *stream, struct host_process *
     job->job.perform = perform;
     job->job.complete = complete;
     job->stream = stream;
-    job->process = process_retain(process);
-    job->identity = process->identity;
+    if (process) {
+        job->process = process_retain(process);
+        job->identity = process->identity;
+    }
     return job;
 }
 
@@ -103,6 +105,31 @@ void load_table(struct host_stream *stream, struct host_process *process, struct
     struct load_job *job = create(stream, process, perform_table, on_table);
     if (!job)
         return; /* the next sample tries again */
+    job->mapping = mapping_retain(mapping);
+    mapping->is_opening = true;
+    start(stream, job);
+}
+
+/* /proc/kallsyms takes a tenth of a second to read. */
+static void perform_kernel(struct job *base) {
+    struct mapping *mapping = container_of(base, struct load_job, job)->mapping;
+    struct symbol_mapping from = mapping_as_symbol(mapping);
+    struct symbol_module *module = NULL;
+    struct sonde_diag diag = {0};
+    if (atomic_load(&base->engine->is_ending) ||
+        symbol_module_open(base->engine->symbols, 0, &from, &module, &diag) != SONDE_OK)
+        return;
+    mapping->has_bias = symbol_module_bias(module, &from, &mapping->bias);
+    atomic_store_explicit(&mapping->module, module, memory_order_release);
+}
+
+void load_kernel(struct host_stream *stream) {
+    struct mapping *mapping = stream->engine->host->kernel;
+    if (mapping->is_opening || mapping->is_opened)
+        return;
+    struct load_job *job = create(stream, NULL, perform_kernel, on_table);
+    if (!job)
+        return;
     job->mapping = mapping_retain(mapping);
     mapping->is_opening = true;
     start(stream, job);

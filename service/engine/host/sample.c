@@ -82,6 +82,8 @@ static uint32_t add_user_frames(struct stacks *stacks, const struct walked *walk
 static uint32_t add_kernel_frames(struct stacks *stacks, const struct walked *walked,
                                   uint32_t parent) {
     const struct host_sample *sample = &walked->record->sample;
+    if (sample->kernel_count)
+        load_kernel(walked->process->stream);
     uint32_t number = sample->kernel_count ? stacks_add_mapping(stacks, walked->kernel) : 0;
     for (uint32_t i = sample->kernel_count; i-- > 0 && parent != STACKS_FULL;) {
         uint64_t pc = sample->kernel[i] & ~RING_PC_EXACT;

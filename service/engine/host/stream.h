@@ -191,6 +191,8 @@ void unseen_settle(struct host_stream *stream, bool is_last);
 /* load.c: jobs. */
 /* Opens the mapping's file and its table. */
 void load_table(struct host_stream *stream, struct host_process *process, struct mapping *mapping);
+/* Opens the kernel's names. */
+void load_kernel(struct host_stream *stream);
 /* Reads /proc/PID/maps. */
 void load_maps(struct host_stream *stream, struct host_process *process);
 /* A mapping that a record announced, for later if the maps are being read. */

@@ -7,6 +7,7 @@
 #include "api/profile/timeline.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void add_drops(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
@@ -78,7 +79,9 @@ static void add_coverage(const struct report_input *input, struct sonde_buf *tex
 
 static void add_guest_cost(const struct report_input *input, struct sonde_buf *text) {
     const struct engine_metadata *metadata = &input->metadata;
-    sonde_buf_printf(text, "sampler cpu in the target: %.3f ms",
+    bool is_outside = strncmp(input->clock, "perf-", 5) == 0;
+    is_outside &= strcmp(input->clock, "perf-sigtrap") != 0;
+    sonde_buf_printf(text, "sampler cpu %s: %.3f ms", is_outside ? "in sonded" : "in the target",
                      (double)metadata->guest_cpu_ns / 1e6);
     if (metadata->target_cpu_ns >
         metadata->guest_cpu_ns) /* for an idle target, the share would be meaningless */

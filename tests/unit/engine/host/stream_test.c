@@ -219,6 +219,45 @@ static bool has_longer_copies(struct bench *bench) {
     return bench_target(bench)->host->stream->stack_bytes > HOST_FIRST_STACK;
 }
 
+TEST(processes_beyond_the_limit_are_counted) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    load(&bench);
+    bench.step_ns = 1000;
+    for (pid_t i = 0; i < (pid_t)HOST_MAX_PROCESSES + 10; i++)
+        push_fork(&bench, bench.child, GHOST + i, GHOST + i);
+    push_samples(&bench, GHOST + (pid_t)HOST_MAX_PROCESSES + 5, 3);
+    push_exit(&bench, GHOST, GHOST); /* makes room */
+    push_fork(&bench, bench.child, GHOST - 1, GHOST - 1);
+    bench.step_ns = MS;
+    push_samples(&bench, GHOST - 1, 20);
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_STR(collect_comment(profile, "dropped:"), "dropped: too_many_processes 3");
+    CHECK_COUNT(collect_sum(profile, "root_of_stack"), 30);
+    bench_finish(&bench);
+}
+
+TEST(mappings_beyond_the_limit_are_reported) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    load(&bench);
+    push_fork(&bench, bench.child, GHOST, GHOST);
+    bench.step_ns = 1000;
+    for (uint64_t i = 0; i < SPACE_MAX_MAPPINGS + 100; i++) {
+        struct host_record *record = push_record(&bench, HOST_MMAP, GHOST, GHOST);
+        record->mmap = (struct host_mmap){
+            .start = (1 + i) << 16, .end = ((1 + i) << 16) + 4096, .path = "//anon"};
+    }
+    bench.step_ns = MS;
+    push_samples(&bench, GHOST, 20);
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK(strstr(collect_comment(profile, "unnamed code:"), "mappings beyond the limit of 8192"));
+    CHECK_COUNT(collect_sum(profile, "root_of_stack"), 30);
+    bench_finish(&bench);
+}
+
 /* Occupies all builders. */
 struct blocker {
     struct job job;
