@@ -3,6 +3,7 @@
  * What the kernel's records change in a stream. */
 #include "service/engine/host/stream.h"
 #include "service/engine/host/waits.h"
+#include "service/host/processes/process_text.h"
 
 #include <string.h>
 
@@ -51,7 +52,7 @@ static void learn_name(struct host_stream *stream, pid_t tid, const char *name) 
 
 static void on_comm(struct host_stream *stream, const struct host_record *record) {
     struct host_process *process = process_find(&stream->processes, record->pid);
-    if (process)
+    if (process || is_group(stream))
         learn_name(stream, record->tid, record->comm.name);
     if (!record->comm.is_exec)
         return;
@@ -59,6 +60,8 @@ static void on_comm(struct host_stream *stream, const struct host_record *record
         end_targets(process);
     if (process || is_group(stream))
         process = process_exec(stream, record->pid);
+    if (process) /* until it is read from /proc, if it does not end before */
+        process_name_clean(process->name, sizeof process->name, record->comm.name);
     if (process && is_group(stream))
         waits_on_exec(process);
 }

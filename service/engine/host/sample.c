@@ -185,6 +185,13 @@ static void count_note(struct walked *walked, int note) {
     count(walked);
 }
 
+/* The kernel starts a program with a frame pointer of 0, in ld.so's _start, which has no unwind
+ * information. */
+static bool is_first_frame(const struct host_sample *sample, const struct unwind_copy_walk *walk) {
+    return walk->end == UNWIND_COPY_NO_TABLE && walk->count == 1 &&
+           sample->registers.value[UNWIND_REG_RBP] == 0;
+}
+
 /* False: the walk waits for finding->waits_for. */
 static bool walk_and_count(struct finding *finding, struct walked *walked) {
     const struct host_sample *sample = &walked->record->sample;
@@ -208,7 +215,7 @@ static bool walk_and_count(struct finding *finding, struct walked *walked) {
         walked->end = STACK_END_NO_TABLE_YET;
         walked->note = STACK_NOTE_NO_TABLE_YET;
     }
-    if (walk.end == UNWIND_COPY_ROOT) {
+    if (walk.end == UNWIND_COPY_ROOT || is_first_frame(sample, &walk)) {
         walked->end = STACK_END_ROOT;
         walked->note = -1;
     }

@@ -101,6 +101,28 @@ TEST(a_forked_process_has_the_mappings_of_its_parent_until_it_calls_exec) {
     bench_finish(&bench);
 }
 
+TEST(a_program_that_has_just_begun_has_one_frame_and_its_name) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, tree(&bench));
+    load(&bench);
+    push_fork(&bench, bench.child, GHOST, GHOST);
+    push_comm(&bench, GHOST, "beginner", true);
+    struct host_record *mapped = push_record(&bench, HOST_MMAP, GHOST, GHOST);
+    mapped->mmap = (struct host_mmap){.start = 0x10000, .end = 0x20000, .path = "//anon"};
+    for (int i = 0; i < 20; i++) {
+        push_sample(&bench, GHOST, GHOST);
+        struct host_record *record = push_record(&bench, HOST_SAMPLE, GHOST, GHOST);
+        record->sample = (struct host_sample){.weight_ns = MS, .abi = HOST_ABI_64};
+        record->sample.registers.value[UNWIND_REG_RIP] = 0x10010;
+        record->sample.registers.value[UNWIND_REG_RSP] = 0x7ff000;
+    }
+    const struct sonde_profile *profile = bench_end(&bench);
+    CHECK_COUNT(collect_sum(profile, "beginner"), 40);
+    CHECK_COUNT(collect_sum(profile, "[no unwind table]"), 20); /* the others */
+    bench_finish(&bench);
+}
+
 TEST(a_process_that_has_ended_before_its_maps_were_read_is_a_note) {
     struct bench bench;
     bench_init(&bench);
