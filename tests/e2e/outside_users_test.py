@@ -5,11 +5,12 @@ except where a test starts one."""
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 from tests.cli import check
 from tests.e2e import stack
-from tests.e2e.users import BUSY, NOBODY, RPC, as_nobody, as_user, gateway, install, sonded, start, stop
+from tests.e2e.users import BUSY, NOBODY, RPC, as_nobody, as_user, gateway, install, sonded, start, started, stop
 
 CAPABILITIES = "cap_perfmon,cap_bpf,cap_sys_ptrace,cap_syslog,cap_dac_read_search,cap_checkpoint_restore+ep"
 SAMPLER = os.path.join(stack.PREFIX, "bin/sonde-sampler")
@@ -70,17 +71,6 @@ def test_a_user_may_not_look_at_a_process_of_root_until_the_sampler_has_capabili
         stop(process)
 
 
-def test_root_looks_at_a_process_of_a_user():
-    process = busy(NOBODY)
-    profile = os.path.join(stack.WORK, "nobody.collapsed")
-    try:
-        stack.sonde("record", str(process.pid), "-d", "1", "-o", profile)
-        with open(profile, encoding="utf-8") as file:
-            check.contains(file.read(), "main;burn")
-    finally:
-        stop(process)
-
-
 def test_everybody_lets_no_user_look_at_others_from_outside():
     service = sonded("--everybody")
     process, (http, address) = busy(0), gateway("--loopback", "everybody")
@@ -96,6 +86,45 @@ def test_everybody_lets_no_user_look_at_others_from_outside():
     finally:
         for part in (http, process, service):
             stop(part)
+
+
+def children(pid):
+    done = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in done.stdout.split()]
+
+
+def samplers(service):
+    """The sampler's program and its worker."""
+    found = [pid for pid in children(service.pid) if os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "sonde-sampler"]
+    return found + [worker for pid in found for worker in children(pid)]
+
+
+def has_perf_events(service):
+    folder = f"/proc/{service.pid}/fd"
+    return any(os.path.lexists(f"{folder}/{fd}") and "perf_event" in os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder))
+
+
+def test_roots_capture_of_a_user_goes_on_when_the_sampler_is_killed_and_a_later_one_starts():
+    service, process = sonded(), busy(NOBODY)
+    profile = os.path.join(stack.WORK, "killed.collapsed")
+    words = (stack.SONDE, "record", str(process.pid), "--service", RPC, "--source", "host", "-d", "1", "-o", profile)
+    try:
+        killed = samplers(service)
+        if not killed:
+            raise check.Skip("no capabilities here")
+        capture = start(*words, env=stack.environment(), stderr=subprocess.PIPE)
+        check.until(lambda: has_perf_events(service), what="a perf event of sonded")
+        for pid in reversed(killed):  # the worker, then the program
+            os.kill(pid, signal.SIGKILL)
+        message = capture.communicate(timeout=120)[1]
+        started.remove(capture)
+        check.equal(capture.returncode, 0, f"status; {message}")
+        with open(profile, encoding="utf-8") as file:
+            check.contains(file.read(), "main;burn")
+        stack.sonde(*words[1:])
+    finally:
+        stop(process)
+        stop(service)
 
 
 install()

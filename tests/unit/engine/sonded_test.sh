@@ -83,8 +83,10 @@ check "it complains of nothing" test ! -s "$dir/err"
 second=$!
 pids+=("$second")
 check "starts again in the same place" wait_for_line "$dir/out3"
+samplers=$(sampler_of "$second")
 kill -KILL "$second"
 wait "$second" 2>/dev/null
+for pid in $samplers; do check "the sampler of a killed one ends" timeout 30 tail --pid="$pid" -f /dev/null; done
 "$sonded" "${settings[@]}" --grpc "unix:$dir/grpc.sock" >"$dir/out4" 2>"$dir/err4" &
 third=$!
 pids+=("$third")
