@@ -8,6 +8,7 @@ import pty
 import re
 import shutil
 import signal
+import socket
 import subprocess
 
 from tests.cli import check
@@ -33,12 +34,12 @@ def folder(uid, name):
     return os.path.join(stack.WORK, "of-nobody" if uid else "of-root", name)
 
 
-def start(uid, *words, **more):
+def start(uid, *words, program="sonde", **more):
     """Starts a verb as a user for whom no sonded is running."""
     env = {**stack.environment(), "XDG_RUNTIME_DIR": folder(uid, "run"), "SONDE_DATA_DIR": folder(uid, "data")}
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
-    return subprocess.Popen([*users.as_user(uid), stack.SONDE, *words], env=env, cwd=folder(uid, "out"), text=True,
-                            stdin=subprocess.DEVNULL, **streams)
+    return subprocess.Popen([*users.as_user(uid), os.path.join(stack.PREFIX, "bin", program), *words], env=env,
+                            cwd=folder(uid, "out"), text=True, stdin=subprocess.DEVNULL, **streams)
 
 
 def sonde(uid, *words, status=0):
@@ -47,7 +48,8 @@ def sonde(uid, *words, status=0):
     out, err = process.communicate(timeout=90)
     check.equal(process.returncode, status, f"status of {words} as {uid} ({out}{err})")
     runs = os.path.join(folder(uid, "run"), "sonde")
-    check.equal(os.listdir(runs) if os.path.exists(runs) else [], [], "run directories")
+    left = os.listdir(runs) if os.path.exists(runs) else []
+    check.equal([name for name in left if name.startswith("run-")], [], "run directories")
     return out, err
 
 
@@ -71,6 +73,13 @@ def burned(text, function):
     return sum(count for frames, count in stacks(text) if function in frames)
 
 
+def address_of_burn(pid):
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps:
+        base = int(maps.readline().split("-")[0], 16)
+    listed = subprocess.run(["nm", users.BUSY], capture_output=True, text=True, check=True).stdout
+    return base + int(re.search(r"(\w+) T burn", listed).group(1), 16)
+
+
 def profiles_a_process_of(uid):
     """Each sample of the capture has the right callers, and the formats come from the extension."""
     need_perf(uid)
@@ -79,6 +88,7 @@ def profiles_a_process_of(uid):
     check.contains(err, "clock perf-" if uid else "clock perf-cpu")
     assert burned(out, "burn") >= 0.9 * stack.total(stacks(out)) > 0, out
     check.contains(sonde(uid, "threads", str(process.pid))[0], "burn")
+    check.contains(sonde(uid, "symbol", str(process.pid), hex(address_of_burn(process.pid)))[0], " burn ")
     users.stop(process)
 
 
@@ -151,6 +161,29 @@ def test_the_machine_and_all_processes_of_a_name_are_one_profile():
     check.contains(sonde(0, "live", "--all", "-n", "1", "--window", "200")[0], "SELF")
     for process in processes:
         users.stop(process)
+
+
+def test_two_private_services_do_not_meet():
+    process = busy(0)
+    records = [start(0, "record", str(process.pid), "-d", "0.3", "-o", f"{i}.svg") for i in range(2)]
+    for record in records:
+        err = record.communicate(timeout=90)[1]
+        check.equal(record.returncode, 0, err)
+    users.stop(process)
+
+
+def test_a_socket_that_a_killed_sonded_left_is_not_used_but_a_running_one_is():
+    path = os.path.join(folder(users.NOBODY, "run"), "sonde", "grpc.sock")
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(path)
+    for name in (path, os.path.dirname(path)):
+        os.chown(name, users.NOBODY, users.NOBODY)
+    check.contains(start(users.NOBODY, "doctor").communicate(timeout=90)[0], "no sonded is running")
+    sonded = start(users.NOBODY, program="sonded")
+    check.until(lambda: "is running at" in start(users.NOBODY, "doctor").communicate(timeout=90)[0], what="sonded")
+    check.stop(sonded)
+    sonded.communicate()
 
 
 def test_targets_lists_all_processes_with_user_and_reason():
