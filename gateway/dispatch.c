@@ -230,7 +230,8 @@ static sonde_err choose_target(struct request_context *context, struct sonde_dia
     struct target_choice *target = &context->target;
     *target = context->path.target;
     sonde_err err = add_query(target, &context->query, diag);
-    if (!err && fallback && !path_is_said(target))
+    if (!err && fallback && !path_is_said(target) &&
+        !path_is_pid(sonde_slice_of(fallback), &target->pid))
         (void)path_read_name(sonde_slice_of(fallback), target);
     if (!err && target->all && !(context->route->flags & ROUTE_MANY))
         err = refuse_many(diag);

@@ -47,7 +47,7 @@ static const struct sonde_option table[] = {
     OPTION("history", 0, "ADDR", "SONDE_HISTORY_SERVICE", TEXT, history, 0, 0,
            "address of the History service (default: sonded's own)"),
     OPTION("target", 't', "NAME", "SONDE_TARGET", TEXT, target, 0, 0,
-           "target for requests that do not name one"),
+           "target for requests that do not name one: a name, a pid or @all"),
     OPTION("loopback", 0, "WHO", "SONDE_LOOPBACK", TEXT, loopback, 0, 0,
            "local users who need no token: own (and root; the default), everybody"),
     OPTION("token-file", 0, "FILE", "SONDE_TOKEN_FILE", TEXT, token_file, 0, 0,

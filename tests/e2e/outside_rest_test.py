@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The CPU commands of the REST documents, as printed, against a redis that was started without Sonde: the gateway's --target, the
+prefix /t/PID, and redis among all processes."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from tests.cli import check
+from tests.e2e import stack, users
+
+SOCKET = os.path.join(stack.WORK, "redis.sock")
+OUT = os.path.join(stack.WORK, "out")
+state = {}
+
+
+def start():
+    """Starts redis with its load, sonded and the gateway. Returns why the tests must be skipped; None = they need not."""
+    for program in ("redis-server", "redis-benchmark"):
+        if not shutil.which(program):
+            return f"{program} is not installed"
+    if os.geteuid() != 0:
+        return "sonded samples all processes only as root"
+    redis = users.start("redis-server", "--port", "0", "--unixsocket", SOCKET, "--save", "", "--dir", stack.WORK,
+                        stdout=subprocess.DEVNULL)
+    check.until(lambda: os.path.exists(SOCKET), what="redis")
+    users.start("redis-benchmark", "-s", SOCKET, "-q", "-l", "-t", "set,get", "-P", "16", stdout=subprocess.DEVNULL)
+    users.sonded()
+    state["pid"], state["host"] = redis.pid, users.gateway("--target", str(redis.pid))[1]
+    refused = run("curl -s -S --fail-with-body 'HOST/t/@all/debug/pprof/profile?seconds=1&output=top'")
+    return refused.stdout if refused.returncode else None
+
+
+def run(line):
+    """A command of a document with the gateway's address for HOST and redis's pid for PID."""
+    line = line.replace("HOST", state["host"]).replace("PID", str(state["pid"]))
+    env = {**stack.environment(), "HOME": OUT, "PPROF_TMPDIR": OUT, "JEPROF_TMPDIR": OUT}
+    return subprocess.run(["bash", "-c", line], cwd=OUT, env=env, capture_output=True, text=True, errors="replace", timeout=120,
+                          check=False)
+
+
+def shell(line):
+    if state["skip"]:
+        raise check.Skip(state["skip"])
+    done = run(line)
+    check.equal(done.returncode, 0, f"status of {line} ({done.stdout[-500:]}{done.stderr[-2000:]})")
+    return done.stdout
+
+
+def top(path):
+    return shell(f"go tool pprof -top {path}")
+
+
+def test_tikvs_commands():
+    shell("curl -s -H 'Content-Type:application/protobuf' -X GET 'http://HOST/debug/pprof/profile?seconds=1&frequency=499' -o tikv.proto")
+    check.contains(top("tikv.proto"), "aeMain")
+    shell("curl -s -X GET 'http://HOST/debug/pprof/profile?seconds=1&frequency=499' -o tikv.svg")
+    with open(os.path.join(OUT, "tikv.svg"), encoding="utf-8") as file:
+        check.contains(file.read(), "aeMain")
+    address = re.search(r"(0x[0-9a-f]+) M=\d+ aeMain", shell("go tool pprof -raw tikv.proto")).group(1)
+    check.contains(shell(f"curl -s -X POST -d '{address}' 'http://HOST/debug/pprof/symbol'"), "aeMain")
+
+
+def test_the_commands_of_iox_and_go():
+    check.contains(top("'http://HOST/debug/pprof/profile?seconds=1'"), "aeMain")
+    check.contains(top("'http://HOST/t/PID/debug/pprof/profile?seconds=1'"), "aeMain")
+
+
+def test_julias_commands():
+    shell("curl -s 'HOST/profile?delay=0.002&duration=1' --output prof1.pb.gz")
+    check.contains(top("prof1.pb.gz"), "aeMain")
+    check.contains(shell("curl -s 'HOST/profile_start?delay=0.002'"), "started")
+    shell("curl -s 'HOST/t/PID/debug/pprof/profile?seconds=1' -o /dev/null")  # the session lasts as long
+    check.contains(shell("curl -s 'HOST/profile_stop?pprof=false'"), "aeMain")
+    shell("curl -s 'HOST/task_backtraces' --output task_backtraces.txt")
+    with open(os.path.join(OUT, "task_backtraces.txt"), encoding="utf-8") as file:
+        check.contains(file.read(), "redis-server (pid")
+
+
+def test_jeprof_and_greptimes_cpu_path():
+    check.contains(shell("jeprof --seconds=1 --text http://HOST/t/PID/pprof/profile 2>&1"), "aeMain")
+    check.contains(shell("curl -s -X POST 'HOST/t/PID/debug/prof/cpu?seconds=1&output=text'"), "aeMain")
+
+
+def test_memory_commands_say_what_they_need():
+    for path, status in (("debug/pprof/heap", 501), ("debug/pprof/heap_activate", 501), ("heap_snapshot", 501),
+                         ("debug/pprof/allocs?seconds=1", 501)):
+        text = shell(f"curl -s -w ' %{{http_code}}' 'HOST/t/PID/{path}'")
+        check.contains(text, "sonde run -- COMMAND")
+        check.contains(text, f" {status}")
+
+
+def test_redis_among_all_processes():
+    for target in ("@all", "@all:redis-server", "@all:PID"):
+        text = shell(f"curl -s 'HOST/t/{target}/debug/pprof/profile?seconds=1&frequency=199&output=collapsed'")
+        stacks = [line for line in text.splitlines() if "readQueryFromClient" in line]
+        assert stacks and all(line.startswith("redis-server") for line in stacks), text
+    check.contains(top("'http://HOST/t/@all/debug/pprof/profile?seconds=1'"), "aeMain")
+
+
+def test_the_list_and_the_headers():
+    listed = json.loads(shell("curl -s 'HOST/v1/targets?all=true'"))["targets"]
+    redis = next(target for target in listed if target["pid"] == state["pid"])
+    check.equal((redis["name"], redis["unattached"], redis["user"], redis["unavailable"]), ("redis-server", True, "root", ""))
+    assert int(redis["cpuNs"]) > 0, redis
+    order = [int(target["cpuNs"]) for target in listed]
+    check.equal(order, sorted(order, reverse=True), "order of the list")
+    check.contains(shell("curl -s -D- -o /dev/null 'HOST/debug/pprof/profile?seconds=1'"), "sonde-clock: perf-")
+
+
+users.install()
+os.makedirs(OUT, exist_ok=True)
+state["skip"] = start()
+check.main(globals(), at_once=3)
