@@ -75,14 +75,20 @@ def test_everybody_lets_no_user_look_at_others_from_outside():
     service = sonded("--everybody")
     process, (http, address) = busy(0), gateway("--loopback", "everybody")
     try:
-        def status(pid):
-            url = f"http://{address}/t/{pid}/debug/pprof/profile?seconds=1"
-            return subprocess.run(as_nobody("curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", url), capture_output=True,
-                                  text=True, timeout=120, check=False).stdout
-        assert status(process.pid) in ("403", "404"), status(process.pid)
-        own = busy(NOBODY)
-        check.equal(status(own.pid), "200", "status of an own process")
-        stop(own)
+        def get(pid, *words):
+            url = f"http://{address}/t/{pid}/debug/pprof/profile?seconds=1&output=collapsed"
+            return subprocess.run(as_nobody("curl", "-s", *words, url), capture_output=True, text=True, timeout=120, check=False)
+
+        refused = get(process.pid, "-o", "/dev/null", "-w", "%{http_code}").stdout
+        assert refused in ("403", "404"), refused
+        own = start(*as_nobody(BUSY, "kernel"), stdout=subprocess.DEVNULL)
+        try:
+            stacks = get(own.pid, "-f").stdout
+        finally:
+            stop(own)
+        # Names and addresses in the kernel would show where it is in memory.
+        check.contains(stacks, "[in the kernel]")
+        assert "read_zero" not in stacks and "vfs_read" not in stacks, stacks
     finally:
         for part in (http, process, service):
             stop(part)

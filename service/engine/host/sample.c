@@ -10,6 +10,7 @@
 #include "service/engine/capture/samples.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 /* What the walk needs to know about the process's code. */
 struct finding {
@@ -78,10 +79,18 @@ static uint32_t add_user_frames(struct stacks *stacks, const struct walked *walk
     return parent;
 }
 
+/* A user on whose behalf root's sonded samples must not learn where the kernel is in memory. */
+static bool hides_kernel(const struct target *target) {
+    return target->host->has_owner && target->host->owner != geteuid();
+}
+
 /* Bit 63 of a kernel's pc is dropped: here it marks exact pcs (mapping_create_kernel). */
-static uint32_t add_kernel_frames(struct stacks *stacks, const struct walked *walked,
+static uint32_t add_kernel_frames(const struct target *target, const struct walked *walked,
                                   uint32_t parent) {
+    struct stacks *stacks = target->stacks;
     const struct host_sample *sample = &walked->record->sample;
+    if (sample->kernel_count && hides_kernel(target))
+        return stacks_add_frame(stacks, parent, STACKS_NOTE, STACK_NOTE_KERNEL);
     if (sample->kernel_count)
         load_kernel(walked->process->stream);
     uint32_t number = sample->kernel_count ? stacks_add_mapping(stacks, walked->kernel) : 0;
@@ -107,7 +116,7 @@ static uint32_t add_stack(const struct target *target, const struct walked *walk
     if (parent != STACKS_FULL && walked->count > 0)
         parent = add_user_frames(stacks, walked, parent);
     if (parent != STACKS_FULL)
-        parent = add_kernel_frames(stacks, walked, parent);
+        parent = add_kernel_frames(target, walked, parent);
     if (walked->record->sample.is_waiting_for_cpu && parent != STACKS_FULL)
         parent = stacks_add_frame(stacks, parent, STACKS_NOTE, STACK_NOTE_WAITING);
     return walked->count || walked->note >= 0 || walked->record->sample.kernel_count
