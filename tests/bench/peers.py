@@ -74,7 +74,13 @@ def family_cpu_s(pid):
     """The CPU time of a process and of its children, also of those that have ended."""
     with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
         ended = stat.read().rsplit(")", 1)[1].split()[13:15]
-    return cpu_s(pid) + sum(cpu_s(child) for child, _ in check.children(pid)) + sum(map(int, ended)) / 100
+    running = 0.0
+    for child, _ in check.children(pid):
+        try:
+            running += cpu_s(child)
+        except OSError:
+            pass  # ended meanwhile: in the next reading
+    return cpu_s(pid) + running + sum(map(int, ended)) / 100
 
 
 class Sonde:

@@ -30,10 +30,10 @@ static bool is_under_way(struct sampled_thread *thread, uint64_t size, uint64_t 
 
 /* A period stays for at least this many ticks, and for at most twice as many. Ticks at one period
  * see work that repeats at that rate always at the same point, so together they are worth one
- * sample. But a new period costs a system call that sets a hardware timer (12 us in a virtual
- * machine), so fast clocks renew it less often. */
+ * sample. But a new period costs two system calls, one of which sets a hardware timer (12 us in a
+ * virtual machine), so only slow clocks renew it at nearly every tick. */
 static uint32_t fewest_ticks(uint64_t nominal_ns) {
-    return nominal_ns >= 5000000 ? 1 : nominal_ns >= 900000 ? 3 : nominal_ns >= 400000 ? 8 : 16;
+    return nominal_ns >= 40000000 ? 1 : nominal_ns >= 900000 ? 3 : nominal_ns >= 400000 ? 8 : 16;
 }
 
 static uint32_t draw_ticks(struct sampled_thread *thread, uint64_t nominal_ns) {

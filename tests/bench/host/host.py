@@ -17,15 +17,18 @@ from tests.e2e import stack
 
 PROGRAMS, PROCESSES = 60, 200
 FUNCTIONS = 1500  # of each program, so that its tables and names have the size of a small server's
-WARM_S = 5
+WARM_S, WARM_HZ = 15, 999  # in which nearly all processes are seen once
 
 
 def memory_mb(pids):
     """The memory of the processes, of which shared pages count in parts."""
     total = 0
     for pid in pids:
-        with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-            total += int(re.search(r"^Pss: +(\d+)", file.read(), re.M).group(1))
+        try:
+            with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+                total += int(re.search(r"^Pss: +(\d+)", file.read(), re.M).group(1))
+        except OSError:
+            pass  # a worker that has ended meanwhile
     return total / 1024
 
 
@@ -77,8 +80,7 @@ class Machine:
 
 
 def measure_steadily(table, tool, machine, pid, seconds):
-    """Adds a row for a profiler that runs already."""
-    time.sleep(WARM_S)
+    """Adds a row for a profiler that runs already and has seen the processes."""
     before, work, began = peers.family_cpu_s(pid), machine.cpu_s(), time.monotonic()
     time.sleep(seconds)
     took = time.monotonic() - began
@@ -93,6 +95,7 @@ def sonde_on_machine(table, machine, seconds):
         before = memory_mb(family(sonde.sonded.pid))
         record = subprocess.Popen([stack.SONDE, "record", "--all", "-F", "19", "-d", "3600", "-o", path, "--service",
                                    sonde.address], env=stack.environment(), stdout=subprocess.DEVNULL)
+        stack.sonde("record", "--all", "-F", str(WARM_HZ), "-d", str(WARM_S), "-o", path, "--service", sonde.address)
         measure_steadily(table, "perf-cpu", machine, sonde.sonded.pid, seconds)
         record.send_signal(signal.SIGINT)
         check.equal(record.wait(60), 0, "the status of sonde record")
@@ -107,6 +110,7 @@ def perf_on_machine(table, machine, seconds):
     perf = subprocess.Popen(["perf", "record", "-q", "-a", "-g", "-e", "cpu-clock", "-F", "19", "-o",
                              os.path.join(stack.WORK, "machine.data")], stderr=subprocess.DEVNULL)
     try:
+        time.sleep(WARM_S)
         measure_steadily(table, "perf record -a -g", machine, perf.pid, seconds)
     finally:
         perf.send_signal(signal.SIGINT)
