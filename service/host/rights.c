@@ -48,14 +48,27 @@ static int try_memory(struct sampler *sampler) {
     return closed(sampler_open(sampler, PROCESS_MEMORY, 1, 0, 0));
 }
 
-/* A mapping of this process itself: CAP_CHECKPOINT_RESTORE is asked for even there. */
-static int try_files(struct sampler *sampler) {
-    unsigned long long start = 0, end = 0;
+static int try_files(struct sampler *sampler);
+
+static bool find_own_code(uint64_t *start, uint64_t *end) {
+    char line[512];
+    unsigned long long low, high, code = (uintptr_t)try_files;
+    bool is_found = false;
     FILE *maps = fopen("/proc/self/maps", "re");
-    if (maps && fscanf(maps, "%llx-%llx", &start, &end) != 2)
-        end = 0;
+    while (maps && !is_found && fgets(line, sizeof line, maps))
+        is_found = sscanf(line, "%llx-%llx", &low, &high) == 2 && low <= code && code < high;
     if (maps)
         fclose(maps);
+    *start = is_found ? low : 0;
+    *end = is_found ? high : 0;
+    return is_found;
+}
+
+/* A mapping of this process itself: CAP_CHECKPOINT_RESTORE is asked for even there. */
+static int try_files(struct sampler *sampler) {
+    uint64_t start, end;
+    if (!find_own_code(&start, &end))
+        return -ENOENT;
     int error = closed(sampler_open(sampler, PROCESS_MAPPED, getpid(), start, end));
     bool may_read =
         sampler_capabilities(sampler) & (1ull << CAP_DAC_READ_SEARCH | 1ull << CAP_DAC_OVERRIDE);

@@ -28,7 +28,7 @@ struct sampler {
     struct lock lock;
     int socket; /* -1 = not running */
     pid_t pid;
-    uint32_t sequence;
+    uint32_t sequence, wait_ms;
     uint64_t capabilities;
     char problem[192];
 };
@@ -143,7 +143,7 @@ static int discard_old(struct sampler *sampler) {
 }
 
 static int await(struct sampler *sampler, struct sampler_reply *reply, int fds[SAMPLER_MAX_FDS]) {
-    int64_t until_ms = now_ms() + SAMPLER_WAIT_MS;
+    int64_t until_ms = now_ms() + sampler->wait_ms;
     for (;;) {
         int64_t left_ms = until_ms - now_ms();
         struct pollfd socket = {.fd = sampler->socket, .events = POLLIN};
@@ -235,6 +235,7 @@ sonde_err sampler_create(const char *program, struct sampler **sampler, struct s
         return sonde_fail(diag, SONDE_OUT_OF_MEMORY, "out of memory");
     }
     made->socket = -1;
+    made->wait_ms = SAMPLER_WAIT_MS;
     lock_init(&made->lock, LOCK_SAMPLER);
     made->is_separate = is_wanted;
     if (is_wanted)
@@ -287,6 +288,12 @@ pid_t sampler_pid(struct sampler *sampler) {
     pid_t pid = sampler->pid;
     lock_drop(&sampler->lock);
     return pid;
+}
+
+void sampler_limit_wait(struct sampler *sampler, uint32_t wait_ms) {
+    lock_take(&sampler->lock);
+    sampler->wait_ms = wait_ms;
+    lock_drop(&sampler->lock);
 }
 
 int sampler_perf_event(struct sampler *sampler, const struct perf_event_spec *spec) {

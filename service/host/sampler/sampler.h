@@ -62,7 +62,8 @@ int sampler_load_off_cpu(void *sampler, const struct off_cpu_spec *spec, int fds
 int sampler_try_bpf(struct sampler *sampler);
 /* The path with which it was created, also if that program does not run; "" = none. */
 const char *sampler_program(const struct sampler *sampler);
-/* For tests: the pid of the started program, 0 = none. */
+/* For tests: the pid of the started program, 0 = none; and another SAMPLER_WAIT_MS. */
 pid_t sampler_pid(struct sampler *sampler);
+void sampler_limit_wait(struct sampler *sampler, uint32_t wait_ms);
 
 #endif

@@ -55,6 +55,7 @@ static void reply(const struct sampler_reply *answer, const int *fds) {
 
 static void confine(void) {
     struct sonde_diag diag = {0};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); /* also where there is no seccomp */
     sonde_err err = confine_process(CONFINE_SAMPLER, &diag);
     if (err)
         fprintf(stderr, "sonde-sampler: running unconfined: %s\n", sonde_diag_text(&diag, err));
