@@ -4,6 +4,8 @@
 // recognizes Go's HTTP client and sends pprof by default.
 //
 //	go run hottest.go -gateway http://127.0.0.1:20180 -seconds 5 -o profile.pb.gz [TARGET]
+//
+// TARGET is a name or a pid of any process, or @all for the whole machine.
 package main
 
 import (

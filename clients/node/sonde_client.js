@@ -3,9 +3,12 @@
 //
 // A small client of Sonde's gRPC service, to use or to copy from. It requires @grpc/grpc-js and @grpc/proto-loader.
 //
-//     sonde_client.js [--service ADDR] targets
+//     sonde_client.js [--service ADDR] targets [--all]
 //     sonde_client.js [--service ADDR] capture --seconds 10 --output redis.svg [TARGET]
 //     sonde_client.js [--service ADDR] live [--windows N] [TARGET]
+//
+// TARGET is a name or a pid of any process; @all is the whole machine, @all:NAME every process of that name, @all:PID a
+// process and all that it starts. --source is AUTOMATIC, HOST or GUEST.
 //
 // Note: without keepCase, proto-loader renames all fields to camelCase and silently ignores a field that is sent as
 // `window_ms`.
@@ -45,6 +48,8 @@ function metadata(token) {
 function selector(target) {
     if (!target)
         return {};
+    if (/^@all(:|$)/.test(target))
+        return { ...selector(target.slice("@all:".length)), all: true };
     return /^\d+$/.test(target) ? { pid: Number(target) } : { name: target };
 }
 
@@ -72,8 +77,9 @@ function fail(error) {
     process.exit(1);
 }
 
-function showTargets(client, meta) {
-    client.ListTargets({}, meta, { deadline: Date.now() + 5000 }, (error, answer) => {
+function showTargets(client, meta, options) {
+    const request = { include_unattached: Boolean(options.all) };
+    client.ListTargets(request, meta, { deadline: Date.now() + 30000 }, (error, answer) => {
         if (error)
             return fail(error);
         for (const target of answer.targets)
@@ -93,6 +99,7 @@ function capture(client, meta, options, target) {
         target: selector(target),
         duration_ms: Math.round(Number(options.seconds || 10) * 1000),
         frequency_hz: Number(options.hz || 99),
+        source: options.source || "AUTOMATIC",
         rendering: { format: format[1] },
     }, meta);
     stream.on("data", (event) => {
@@ -129,6 +136,7 @@ function live(client, meta, options, target) {
     const stream = client.StreamCpu({
         target: selector(target),
         window_ms: Number(options.window || 1000),
+        source: options.source || "AUTOMATIC",
         max_windows: Number(options.windows || 0),
     }, meta);
     stream.on("data", (window) => {
@@ -146,6 +154,7 @@ function main() {
         allowPositionals: true,
         options: {
             service: text, token: text, proto: text, output: text, seconds: text, hz: text, window: text, windows: text,
+            source: text, all: { type: "boolean" },
         },
     });
     const verb = { targets: showTargets, capture, live }[positionals[0]];

@@ -3,11 +3,12 @@
 """A small client of Sonde's gRPC service, to use or to copy from. It requires python3-grpcio and python3-protobuf, but no
 generated code: it gets the message types from the service by server reflection.
 
-    sonde_client.py [--service ADDR] targets
+    sonde_client.py [--service ADDR] targets [--all]
     sonde_client.py [--service ADDR] capture -d 10 -F 99 -o redis.svg [TARGET]
     sonde_client.py [--service ADDR] live [--windows N] [TARGET]
 
-ADDR is unix:PATH or HOST:PORT (default: SONDE_SERVICE); TARGET is a name or a pid. As a module:
+ADDR is unix:PATH or HOST:PORT (default: SONDE_SERVICE). TARGET is a name or a pid of any process; @all is the whole machine,
+@all:NAME every process of that name, @all:PID a process and all that it starts. As a module:
 
     from sonde_client import Service
     service = Service("127.0.0.1:20179")
@@ -120,12 +121,15 @@ class Service:
 def selector(target):
     if not target:
         return {}
+    if target == "@all" or target.startswith("@all:"):
+        return {**selector(target[len("@all:"):]), "all": True}
     return {"pid": int(target)} if target.isdigit() else {"name": target}
 
 
-def show_targets(service, _):
-    for target in service.ListTargets(timeout=5).targets:
-        print(f"{target.pid}\t{target.name}\t{target.clock or '-'}\t{target.captures_running} captures")
+def show_targets(service, args):
+    for target in service.ListTargets(include_unattached=args.all, timeout=30).targets:
+        print(f"{target.pid}\t{target.name}\t{target.user or target.uid}\t{target.clock or '-'}\t"
+              f"{target.unavailable or ('no guest' if target.unattached else f'{target.captures_running} captures')}")
 
 
 def capture(service, args):
@@ -133,20 +137,20 @@ def capture(service, args):
     if not names:
         sys.exit(f"{args.output}: unknown extension; use one of {' '.join(ending for ending, _ in FORMATS)}")
     events = service.CaptureCpu(target=selector(args.target), duration_ms=round(args.duration * 1000),
-                                frequency_hz=args.frequency, rendering={"format": names[0]})
-    parts, samples, dropped = [], 0, 0
+                                frequency_hz=args.frequency, source=args.source, rendering={"format": names[0]})
+    parts, samples, dropped, clock = [], 0, 0, ""
     for event in events:
         kind = event.WhichOneof("event")
         if kind == "progress":
             print(f"\r{event.progress.elapsed_ms / 1000:.0f} s  {event.progress.samples} samples", end="",
                   file=sys.stderr)
         elif kind == "result":
-            samples, dropped = event.result.samples, event.result.dropped
+            samples, dropped, clock = event.result.samples, event.result.dropped, event.result.clock
         else:
             parts.append(event.chunk)
     with open(args.output, "wb") as out:  # write the file only once the result is complete
         out.writelines(parts)
-    print(f"{args.output}: {samples} samples, {dropped} dropped", file=sys.stderr)
+    print(f"{args.output}: {samples} samples, {dropped} dropped, clock {clock}", file=sys.stderr)
 
 
 class Dictionary:
@@ -168,7 +172,7 @@ class Dictionary:
 def live(service, args):
     known = Dictionary()
     stream = service.StreamCpu(target=selector(args.target), window_ms=args.window,
-                               frequency_hz=args.frequency, max_windows=args.windows)
+                               frequency_hz=args.frequency, source=args.source, max_windows=args.windows)
     for window in stream:
         known.add(window)
         leaves = collections.Counter()
@@ -186,10 +190,13 @@ def main():
     parser.add_argument("--service", default=os.environ.get("SONDE_SERVICE", "unix:/run/sonde/grpc.sock"))
     parser.add_argument("--token", default=os.environ.get("SONDE_TOKEN"))
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("targets").set_defaults(run=show_targets)
+    targets = verbs.add_parser("targets")
+    targets.set_defaults(run=show_targets)
+    targets.add_argument("--all", action="store_true", help="every process that could be profiled")
     for name, run in (("capture", capture), ("live", live)):
         verb = verbs.add_parser(name)
         verb.add_argument("-F", "--frequency", type=int, default=99)
+        verb.add_argument("--source", type=str.upper, default="AUTOMATIC", choices=("AUTOMATIC", "HOST", "GUEST"))
         verb.add_argument("target", nargs="?")
         verb.set_defaults(run=run)
     verbs.choices["capture"].add_argument("-d", "--duration", type=float, default=10)

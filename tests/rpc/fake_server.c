@@ -2,7 +2,7 @@
  *
  * A program that runs the service with the fake engine, for clients in other languages. It prints
  * "grpc: ADDR" for each address. SIGTERM stops it, SIGUSR1 attaches the target "other" (pid 77) and
- * SIGUSR2 detaches it. */
+ * SIGUSR2 detaches it. "outside" (pid 78, user 4000000000) has no guest. */
 #include "api/options.h"
 #include "service/rpc/core/server.h"
 #include "tests/unit/rpc/fake_engine.h"
@@ -55,6 +55,7 @@ static struct engine *make_engine(const struct settings *settings) {
     struct engine *engine = fake_engine_create();
     fake_engine_stacks(engine, (uint32_t)settings->stacks, settings->fresh);
     fake_engine_name_len(engine, (uint32_t)settings->name_len);
+    fake_engine_add(engine, "outside", 78, 4000000000u, false);
     return engine;
 }
 

@@ -89,6 +89,21 @@ const tests = {
                 output, "capture", "demo"], (error) => error ? reject(error) : resolve()));
         assert.match(fs.readFileSync(output, "utf8"), /main;/);
     },
+
+    async example_program_takes_all_processes_and_a_source({ address, folder }) {
+        const run = (...words) => new Promise((resolve) =>
+            execFile(process.execPath, [example, "--service", address, "--proto", proto, ...words],
+                (error, out, err) => resolve({ code: error ? error.code : 0, out, err })));
+        const { out } = await run("targets", "--all");
+        assert.strictEqual(out, "4242\tdemo\tfake\n78\toutside\tfake\n");
+        assert.strictEqual((await run("targets")).out, "4242\tdemo\tfake\n");
+        const capture = ["--seconds", "0.05", "--output", path.join(folder, "all.txt"), "capture"];
+        for (const target of ["@all", "@all:demo", "@all:78", "78"])
+            assert.strictEqual((await run(...capture, target, "--source", "HOST")).code, 0);
+        const refused = await run(...capture, "@all", "--source", "GUEST");
+        assert.strictEqual(refused.code, 1);
+        assert.match(refused.err, /INVALID_ARGUMENT: source: several processes/);
+    },
 };
 
 async function main() {

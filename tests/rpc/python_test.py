@@ -451,7 +451,9 @@ class Example(Case):
         return run.returncode, run.stdout, run.stderr
 
     def test_targets(self):
-        self.assertEqual(self.run_client("targets"), (0, "4242\tdemo\tfake\t0 captures\n", ""))
+        attached = "4242\tdemo\troot\tfake\t0 captures\n"
+        self.assertEqual(self.run_client("targets"), (0, attached, ""))
+        self.assertEqual(self.run_client("targets", "--all"), (0, attached + "78\toutside\t4000000000\tfake\tno guest\n", ""))
 
     def test_capture_to_a_file(self):
         path = os.path.join(self.server.folder, "demo.collapsed")
@@ -459,6 +461,15 @@ class Example(Case):
         self.assertEqual((code, "30 samples, 1 dropped" in err), (0, True), err)
         with open(path, encoding="utf-8") as file:
             self.assertIn("main;", file.read())
+
+    def test_capture_of_all_processes(self):
+        path = os.path.join(self.server.folder, "all.txt")
+        for words in (("@all",), ("@all:demo", "--source", "host"), ("@all:78",), ("78",)):
+            code, _, err = self.run_client("capture", "-d", "0.05", "-o", path, *words)
+            self.assertEqual((code, "clock fake" in err), (0, True), err)
+        code, _, err = self.run_client("capture", "-d", "0.05", "-o", path, "@all", "--source", "guest")
+        self.assertEqual((code, "INVALID_ARGUMENT: source: several processes" in err), (1, True), err)
+        self.assertEqual(self.run_client("live", "--windows", "1", "--window", "50", "@all")[0], 0)
 
     def test_live(self):
         code, out, _ = self.run_client("live", "--window", "50", "--windows", "2", "4242")

@@ -47,6 +47,7 @@ struct engine {
     bool ending, refuse_work, fresh;
     struct engine_target targets[MAX_TARGETS];
     size_t target_count;
+    uint32_t attached; /* those of them that have a guest */
     struct engine_capture *captures;
     struct engine_watch *watches;
     struct engine_work *work, **work_last;
@@ -242,6 +243,7 @@ void fake_engine_add(struct engine *engine, const char *name, pid_t pid, uid_t u
         fake_target(target, name, pid);
         target->uid = uid;
         target->is_unattached = !has_guest;
+        engine->attached += has_guest;
         if (has_guest)
             tell_watches(engine, true, target);
     }
@@ -259,6 +261,7 @@ void fake_engine_detach(struct engine *engine, pid_t pid) {
             continue;
         struct engine_target gone = engine->targets[i];
         engine->targets[i] = engine->targets[--engine->target_count];
+        engine->attached -= !gone.is_unattached;
         tell_watches(engine, false, &gone);
     }
     for (struct engine_capture *at = engine->captures; at; at = at->next)
@@ -302,7 +305,7 @@ uint32_t fake_engine_unreleased(struct engine *engine) {
 
 void engine_counters(struct engine *engine, struct engine_counters *counters) {
     pthread_mutex_lock(&engine->lock);
-    *counters = (struct engine_counters){.targets = (uint32_t)engine->target_count,
+    *counters = (struct engine_counters){.targets = engine->attached,
                                          .captures_total = engine->captures_total,
                                          .samples_total = 123456789012,
                                          .drops = {{"ring_full", 5}, {"contended", 0}},
@@ -366,7 +369,8 @@ sonde_err engine_watch(struct engine *engine, engine_on_target *on_event, void *
     watch->next = engine->watches;
     engine->watches = watch;
     for (size_t i = 0; i < engine->target_count; i++)
-        on_event(context, true, &engine->targets[i]);
+        if (!engine->targets[i].is_unattached)
+            on_event(context, true, &engine->targets[i]);
     on_event(context, true, NULL);
     pthread_mutex_unlock(&engine->lock);
     *out = watch;
