@@ -240,7 +240,7 @@ sonde_err capture_run(struct service *service, const char *target,
     request.key = service->key;
     struct capture capture = {.output = output,
                               .result = result,
-                              .on_terminal = isatty(2),
+                              .on_terminal = isatty(2) && !settings->on_begin,
                               .settings = settings,
                               .diag = diag};
     err = receive(service, &client_capture_cpu, &request.base,

@@ -20,7 +20,8 @@ struct capture_settings {
     bool merge_threads;
     bool keep;        /* also save the capture in sonded */
     const char *note; /* used with keep; NULL = none */
-    /* Called once when sampling has begun, on the client's thread; NULL = nothing. */
+    /* Called once when sampling has begun, on the client's thread; NULL = nothing. The terminal
+     * then belongs to a command, so that no progress is shown. */
     void (*on_begin)(void *context);
     void *context;
 };

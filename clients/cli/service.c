@@ -198,11 +198,22 @@ static sonde_err suggest_sudo(const struct service *service, sonde_err err,
     return err;
 }
 
+/* A private sonded is only unreachable if it has ended, and its last line may say why. */
+static sonde_err name_end(const struct service *service, sonde_err err, struct sonde_diag *diag) {
+    struct helper *helper = &service->private->sonded.helper;
+    helper_read(helper);
+    return sonde_fail(diag, err, "the private sonded of this command has ended%s%.120s",
+                      helper->line_count > 1 ? ": " : "",
+                      helper->line_count > 1 ? helper_last_line(helper) : "");
+}
+
 /* Adds the address to the error, since the user may not know which one was chosen. */
 static sonde_err name_address(const struct service *service, sonde_err err,
                               struct sonde_diag *diag) {
     if (err != SONDE_UNAVAILABLE)
         return err;
+    if (service->private)
+        return name_end(service, err, diag);
     char why[120], owner[64];
     if (is_forbidden(service->address))
         return sonde_fail(

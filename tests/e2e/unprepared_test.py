@@ -122,14 +122,20 @@ def test_redis_that_is_already_running():
     assert burned(out, "aeMain") > 0.5 * stack.total(stacks(out)), out
 
 
-def test_ctrl_c_keeps_what_was_collected():
-    process = busy(0)
+def start_sampling(pid, output):
+    """Starts `sonde record` and waits for samples. Returns the process and a terminal with its messages."""
     terminal, theirs = pty.openpty()
-    record = start(0, "record", str(process.pid), "-d", "3000", "-F", "499", "-o", "early.collapsed", stderr=theirs)
+    record = start(0, "record", str(pid), "-d", "3000", "-F", "499", "-o", output, stderr=theirs)
     os.close(theirs)
     shown = ""
     while not re.search(r"[1-9]\d* samples", shown): # a progress line
         shown += os.read(terminal, 65536).decode()
+    return record, terminal
+
+
+def test_ctrl_c_keeps_what_was_collected():
+    process = busy(0)
+    record, terminal = start_sampling(process.pid, "early.collapsed")
     record.send_signal(signal.SIGINT)
     check.equal(record.wait(60), 0, "status")
     os.close(terminal)
@@ -184,6 +190,40 @@ def test_a_socket_that_a_killed_sonded_left_is_not_used_but_a_running_one_is():
     check.until(lambda: "is running at" in start(users.NOBODY, "doctor").communicate(timeout=90)[0], what="sonded")
     check.stop(sonded)
     sonded.communicate()
+
+
+def test_a_user_without_a_home_needs_no_preparation_either():
+    command = [*users.as_nobody("env", "-u", "SONDE_DATA_DIR", "HOME=/nonexistent"), stack.SONDE, "targets", "--all"]
+    done = subprocess.run(command, env={**stack.environment(), "XDG_RUNTIME_DIR": folder(users.NOBODY, "run")},
+                          capture_output=True, text=True, timeout=90, check=False)
+    check.equal((done.returncode, done.stderr), (0, ""), "status and errors")
+
+
+def test_the_end_of_the_private_sonded_or_of_the_command_leaves_nothing():
+    process = busy(0)
+    record, terminal = start_sampling(process.pid, "lost.svg")
+    os.kill(sonded_of(record), signal.SIGKILL)
+    check.equal(record.wait(90), 3, "status")
+    check.contains(os.read(terminal, 65536).decode(), "the private sonded of this command has ended")
+    os.close(terminal)
+    assert not has_output("lost") and not has_output(".sonde-")
+    record.communicate()
+    record, terminal = start_sampling(process.pid, "lost.svg")
+    sonded = sonded_of(record)
+    record.kill()
+    record.communicate()
+    os.close(terminal)
+    check.until(lambda: not check.alive(sonded), what="the end of sonded")
+    sonde(0, "targets", "--all") # deletes the directory of the one that was killed
+    users.stop(process)
+
+
+def sonded_of(record):
+    return next(pid for pid, name in check.children(record.pid) if name == "sonded")
+
+
+def has_output(begin):
+    return any(name.startswith(begin) for name in os.listdir(folder(0, "out")))
 
 
 def test_targets_lists_all_processes_with_user_and_reason():

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "clients/cli/run/private_sonded.h"
 
+#include "api/os/paths.h"
 #include "clients/cli/run/install.h"
 
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -64,12 +66,39 @@ static sonde_err wait_until_ready(struct helper *helper, int signals, struct son
                       helper->line_count ? ": " : "", helper_last_line(helper));
 }
 
+/* Whether sonded could create the directory or write to it. */
+static bool is_usable(const char *path) {
+    char folder[PATH_MAX];
+    snprintf(folder, sizeof folder, "%s", path);
+    while (access(folder, F_OK) != 0) {
+        char *slash = strrchr(folder, '/');
+        if (!slash)
+            return false;
+        slash[slash == folder] = 0;
+        if (slash == folder)
+            break;
+    }
+    return access(folder, W_OK | X_OK) == 0;
+}
+
+/* Users of services often have a home that does not exist or that they may not write to. */
+static void choose_data_dir(struct private_service *service) {
+    if (getenv("SONDE_DATA_DIR") || is_usable(sonde_default_data_dir()))
+        return;
+    snprintf(service->data_dir, sizeof service->data_dir, "/tmp/sonde-%u/cache",
+             (unsigned)geteuid());
+    helper_add(&service->sonded.helper, "--data-dir");
+    helper_add(&service->sonded.helper, service->data_dir);
+}
+
 sonde_err private_service_start(struct private_service *service, const sigset_t *mask, int signals,
                                 struct sonde_diag *diag) {
     struct private_sonded *sonded = &service->sonded;
     sonde_err err = rundir_create(&service->dir, diag);
     if (!err)
         err = private_sonded_prepare(sonded, &service->dir, "grpc.sock", mask, diag);
+    if (!err)
+        choose_data_dir(service);
     if (!err)
         err = helper_start(&sonded->helper, diag);
     if (!err)

@@ -30,6 +30,7 @@ SONDE_MUST_USE sonde_err private_sonded_prepare(struct private_sonded *sonded,
 struct private_service {
     struct rundir dir;
     struct private_sonded sonded;
+    char data_dir[64]; /* "" = sonded's default */
 };
 
 /* Starts it and waits until it is ready. SONDE_CANCELLED if `signals`, a signalfd, has a signal
