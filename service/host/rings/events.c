@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define ATTEMPTS      4
-#define MIN_PERIOD_NS 100000u
+#define MIN_PERIOD_NS 80000u
 #define MAX_PERIOD_NS 10000000000u
 
 static uint64_t next_random(uint64_t *state) {
@@ -31,7 +31,8 @@ uint64_t events_dither(struct events *events, uint64_t period_ns) {
     uint64_t random = next_random(&events->random);
     uint64_t offset = period_ns / 32 + (random >> 1) % (period_ns / 32 * 3);
     uint64_t period = random & 1 ? period_ns + offset : period_ns - offset;
-    return period < MIN_PERIOD_NS ? MIN_PERIOD_NS : period > MAX_PERIOD_NS ? MAX_PERIOD_NS : period;
+    uint64_t least = events->shortest_ns > MIN_PERIOD_NS ? events->shortest_ns : MIN_PERIOD_NS;
+    return period < least ? least : period > MAX_PERIOD_NS ? MAX_PERIOD_NS : period;
 }
 
 /* Raises the soft limit of descriptors to the hard limit; false if it is there already. */

@@ -17,7 +17,8 @@ struct event {
 struct events {
     struct event *list;
     size_t count, capacity;
-    uint64_t random; /* state of the generator */
+    uint64_t random;      /* state of the generator */
+    uint64_t shortest_ns; /* period that the kernel does not throttle */
 };
 
 /* Opens an event. TARGET_GONE: the thread has ended. *fd is -1 if the CPU is offline. */
@@ -37,7 +38,8 @@ void events_enable(const struct events *events, bool is_enabled);
 /* The CPU time that the events of a process have counted, with those that inherited from them. */
 uint64_t events_run_ns(const struct events *events, pid_t pid);
 void events_close(struct events *events);
-/* A random period within an eighth of period_ns, and within the bounds of perf_event_spec. */
+/* A random period within an eighth of period_ns, and within the bounds of perf_event_spec; not below
+ * shortest_ns. */
 uint64_t events_dither(struct events *events, uint64_t period_ns);
 
 #endif

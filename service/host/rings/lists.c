@@ -95,6 +95,15 @@ sonde_err number_list_read_threads(struct number_list *list, pid_t pid) {
     return err;
 }
 
+uint64_t max_sample_rate_read(void) {
+    char text[24] = "";
+    int fd = open("/proc/sys/kernel/perf_event_max_sample_rate", O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? 0 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    return got > 0 ? strtoull(text, NULL, 10) : 0;
+}
+
 bool number_list_has(const struct number_list *list, int32_t number) {
     return list->count && bsearch(&number, list->numbers, list->count, sizeof number, by_number);
 }

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MIN_PERIOD_NS 100000u
+#define MIN_PERIOD_NS 80000u /* 10,000 Hz, dithered */
 #define MAX_PERIOD_NS 10000000000u
 #define MAX_CPU       65536
 

@@ -12,7 +12,7 @@
 struct perf_event_spec {
     int32_t pid;          /* a thread, whose new threads and children inherit the event; -1 = all */
     int32_t cpu;          /* 0 and up */
-    uint64_t period_ns;   /* 100 us to 10 s; the clock of the CPU (pid -1) or of the thread */
+    uint64_t period_ns;   /* 80 us to 10 s; the clock of the CPU (pid -1) or of the thread */
     uint32_t stack_bytes; /* HOST_MIN_STACK to HOST_MAX_STACK */
     bool has_kernel;      /* samples in the kernel, with its frames; needs CAP_PERFMON */
     bool is_exec_start;   /* disabled until the thread calls exec */

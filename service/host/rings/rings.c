@@ -152,6 +152,8 @@ static sonde_err allocate(struct rings *rings, const struct rings_options *optio
     for (size_t i = 0; i < options->pid_count; i++)
         rings->processes[i].pid = options->pids[i];
     rings->options.pids = NULL;
+    uint64_t rate = max_sample_rate_read();
+    rings->events.shortest_ns = rate ? 1050000000u / rate : 0; /* 5 % below it */
     if (getrandom(&rings->events.random, sizeof rings->events.random, 0) < 0)
         rings->events.random = now_ns();
     return err;

@@ -3,6 +3,7 @@
  * Rings, merges, clocks, lists and descriptions of events on hand-made bytes: a ring is a file
  * here, whose first page is the kernel's. */
 #include "service/host/rings/clock.h"
+#include "service/host/rings/events.h"
 #include "service/host/rings/lists.h"
 #include "service/host/rings/merge.h"
 #include "service/host/rings/parse.h"
@@ -173,6 +174,31 @@ TEST(a_list_of_cpus_may_have_holes) {
     }
 }
 
+TEST(periods_are_near_the_asked_one_but_never_at_it) {
+    struct events events = {.random = 1};
+    double sum = 0;
+    for (int i = 0; i < 10000; i++) {
+        uint64_t period = events_dither(&events, 1000000);
+        uint64_t off = period > 1000000 ? period - 1000000 : 1000000 - period;
+        CHECK_INT(off, >=, 1000000 / 32);
+        CHECK_INT(off, <=, 1000000 / 8);
+        sum += (double)period;
+    }
+    CHECK_NEAR(sum / 10000, 1e6, 5000);
+}
+
+TEST(periods_keep_the_bounds_of_perf_and_of_the_kernels_rate) {
+    struct events events = {.random = 1};
+    for (int i = 0; i < 100; i++) {
+        CHECK_INT(events_dither(&events, 80000), >=, 80000);
+        CHECK_INT(events_dither(&events, 10000000000), <=, 10000000000);
+    }
+    events.shortest_ns = 400000;
+    for (int i = 0; i < 100; i++)
+        CHECK_INT(events_dither(&events, 100000), ==, 400000);
+    CHECK_INT(max_sample_rate_read(), <, 10000000);
+}
+
 TEST(a_process_that_has_ended_has_no_threads) {
     struct number_list list = {0};
     CHECK_INT(number_list_read_threads(&list, getpid()), ==, SONDE_OK);
@@ -193,7 +219,7 @@ TEST(an_invalid_description_opens_nothing) {
     bad[2].cpu = -1;
     bad[3].cpu = 1 << 20;
     bad[4].period_ns = 0;
-    bad[5].period_ns = 99999;
+    bad[5].period_ns = 79999;
     bad[6].period_ns = 10000000001;
     bad[7].stack_bytes = 0;
     bad[8].stack_bytes = HOST_MIN_STACK + 4;
