@@ -321,22 +321,35 @@ static void prefetch(const struct frames *frames, const uint64_t *keys, size_t l
     __builtin_prefetch(frames->sections[next->section].data + next->code);
 }
 
+static void fill(const struct frames *frames, uint32_t from, uint32_t to,
+                 struct unwind_rows *rows) {
+    if (frames->fill && from < to)
+        frames->fill(frames->fill_context, from, to, rows);
+}
+
 sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {
     uint64_t *memory, *keys = in_order(frames, &memory);
     if (!keys)
         return SONDE_OUT_OF_MEMORY;
     const struct frames_fde *pending = NULL;
+    uint32_t done = 0; /* up to where there are rows or gaps */
     for (size_t i = 0; i < frames->fde_count; i++) {
         const struct frames_fde *fde = &frames->fdes[(uint32_t)keys[i]];
         prefetch(frames, keys + i, frames->fde_count - i);
         if (is_shadowed(frames, fde, pending))
             continue;
-        if (pending)
-            run_one(frames, pending, pending->end < fde->start ? pending->end : fde->start, rows);
+        if (pending) {
+            done = pending->end < fde->start ? pending->end : fde->start;
+            run_one(frames, pending, done, rows);
+        }
+        fill(frames, done, fde->start, rows);
         pending = fde;
     }
-    if (pending)
-        run_one(frames, pending, pending->end, rows);
+    if (pending) {
+        done = pending->end;
+        run_one(frames, pending, done, rows);
+    }
+    fill(frames, done, UINT32_MAX, rows);
     free(memory);
     return rows->failed ? SONDE_OUT_OF_MEMORY : SONDE_OK;
 }

@@ -37,6 +37,9 @@ struct frames {
     size_t cie_count, cie_capacity;
     struct frames_fde *fdes;
     size_t fde_count, fde_capacity;
+    /* Adds rows of the code in [from, to), which no function has; may be NULL. */
+    void (*fill)(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows);
+    void *fill_context;
 };
 
 /* Adds a section, whose data must outlive frames. open_ended: its size is not known, so it ends at

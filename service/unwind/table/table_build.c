@@ -3,6 +3,7 @@
 
 #include "service/elf/sections.h"
 #include "service/unwind/cfi/fde_reader.h"
+#include "service/unwind/code/functions.h"
 
 #define ENCODING_OMIT 0xff
 #define MAX_CONTENTS  ((size_t)512 << 20)
@@ -12,6 +13,7 @@ _Static_assert(UNWIND_ID_BYTES == ELF_BUILD_ID_MAX, "a table holds any build-id"
 struct build {
     struct elf_file file;
     struct frames frames;
+    struct functions functions; /* those that may be in no frame */
     struct unwind_rows rows;
     struct sonde_buf contents[2]; /* the data of frames.sections */
 };
@@ -116,8 +118,12 @@ static sonde_err build_table(struct build *build, struct sonde_buf *table) {
     sonde_err err = set_ranges(build);
     if (err == SONDE_OK)
         err = add_frames(build);
+    if (err == SONDE_OK)
+        err = functions_collect(&build->functions, &build->file, build->frames.origin);
     if (err != SONDE_OK)
         return err;
+    build->frames.fill = build->functions.count ? functions_fill : NULL;
+    build->frames.fill_context = &build->functions;
     unwind_rows_init(&build->rows);
     build->rows.origin = build->frames.origin;
     build->rows.build_id_bytes = (uint32_t)elf_build_id(&build->file, build->rows.build_id);
@@ -163,6 +169,7 @@ static sonde_err build_from(const struct elf_input *input, struct sonde_buf *tab
     }
     unwind_rows_finish(&build.rows);
     unwind_frames_finish(&build.frames);
+    functions_finish(&build.functions);
     sonde_buf_finish(&build.contents[0]);
     sonde_buf_finish(&build.contents[1]);
     elf_finish(&build.file);

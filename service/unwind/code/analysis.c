@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * A state says how deep the stack is and where the caller's registers are saved. The code is read
+ * from its first byte to its last. A jump hands the state to its target, and code behind a jump or
+ * a return continues with the state that was handed to it, until no state changes any more. Two
+ * different states for one instruction mean that something was misunderstood; except after a call,
+ * which then is of a function that does not return. Cases of a switch are reached by a jump through
+ * a table: they get the state of that jump, unless there are several such jumps with different states. */
+#include "service/unwind/code/analysis.h"
+
+#include "service/unwind/code/instruction.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_STATES 1000u
+#define MAX_PASSES 8u
+#define NO_STATE   0u
+#define IS_SAME    INT32_MAX
+
+struct state {
+    int32_t depth;                     /* CFA - rsp */
+    int32_t saved[UNWIND_SAVED_COUNT]; /* CFA + this, or IS_SAME */
+    int32_t is_root; /* rbp was cleared as at the root of a stack: there is no caller */
+};
+
+/* How an instruction goes on. */
+enum flow { FLOW_ON = 0, FLOW_CALL, FLOW_JUMP, FLOW_BRANCH, FLOW_SWITCH, FLOW_END, FLOW_LOST };
+
+struct analysis {
+    const uint8_t *code;
+    uint32_t size;
+    uint16_t *at; /* of each byte: the number of the state before it, or NO_STATE */
+    struct state *states;
+    uint32_t count;
+    uint16_t in_switch; /* the state of a jump through a table */
+    bool uses_switch;   /* it is for code that nothing else reaches */
+    bool switches_differ;
+    bool has_changed, is_wrong;
+};
+
+/* The number of a state; NO_STATE if there are too many. */
+static uint16_t number_of(struct analysis *analysis, const struct state *state) {
+    for (uint32_t i = analysis->count; i-- > 1;)
+        if (memcmp(&analysis->states[i], state, sizeof *state) == 0)
+            return (uint16_t)i;
+    if (analysis->count == MAX_STATES) {
+        analysis->is_wrong = true;
+        return NO_STATE;
+    }
+    analysis->states[analysis->count] = *state;
+    return (uint16_t)analysis->count++;
+}
+
+static int32_t *saved_place(struct state *state, uint8_t number) {
+    static const int8_t places[16] = {[INSTRUCTION_RBX] = UNWIND_RBX + 1,
+                                      [INSTRUCTION_RBP] = UNWIND_RBP + 1,
+                                      [12] = UNWIND_R12 + 1,
+                                      [13] = UNWIND_R13 + 1,
+                                      [14] = UNWIND_R14 + 1,
+                                      [15] = UNWIND_R15 + 1};
+    return places[number & 15] ? &state->saved[places[number & 15] - 1] : NULL;
+}
+
+static void on_push(struct state *state, uint8_t number) {
+    int32_t *saved = saved_place(state, number);
+    state->depth += 8;
+    if (saved && *saved == IS_SAME)
+        *saved = -state->depth;
+}
+
+static enum flow on_pop(struct state *state, uint8_t number) {
+    int32_t *saved = saved_place(state, number);
+    if (saved && *saved == -state->depth)
+        *saved = IS_SAME;
+    state->depth -= 8;
+    return number == INSTRUCTION_RSP ? FLOW_LOST : FLOW_ON;
+}
+
+/* add, sub and the others with a number. */
+static enum flow on_arithmetic(struct state *state, const struct instruction *instruction) {
+    if (instruction->mod != 3 || instruction->rm != INSTRUCTION_RSP || (instruction->reg & 7) == 7)
+        return FLOW_ON;
+    if ((instruction->reg & 7) == 0)
+        state->depth -= (int32_t)instruction->imm;
+    else if ((instruction->reg & 7) == 5)
+        state->depth += (int32_t)instruction->imm;
+    else
+        return FLOW_LOST;
+    return instruction->is_wide ? FLOW_ON : FLOW_LOST;
+}
+
+static enum flow on_lea(struct state *state, const struct instruction *instruction) {
+    if (instruction->reg != INSTRUCTION_RSP)
+        return FLOW_ON;
+    if (instruction->base != INSTRUCTION_RSP || instruction->index != INSTRUCTION_NONE)
+        return FLOW_LOST;
+    state->depth -= instruction->disp;
+    return FLOW_ON;
+}
+
+static enum flow on_group_5(struct state *state, const struct instruction *instruction) {
+    switch (instruction->reg & 7) {
+    case 2:
+    case 3:
+        return FLOW_CALL;
+    case 4:
+    case 5:
+        return FLOW_SWITCH;
+    case 6:
+        state->depth += 8;
+        return FLOW_ON;
+    default:
+        return instruction->mod == 3 && instruction->rm == INSTRUCTION_RSP ? FLOW_LOST : FLOW_ON;
+    }
+}
+
+/* Other instructions that change rsp are not understood. Functions with a frame pointer are left to
+ * it: "mov rbp, rsp". */
+static bool writes_rsp(const struct instruction *instruction) {
+    static const uint8_t to_rm[] = {0x01, 0x09, 0x11, 0x19, 0x21, 0x29, 0x31, 0x87,
+                                    0x89, 0xc1, 0xc7, 0xd1, 0xd3, 0xf7, 0x8f};
+    static const uint8_t to_reg[] = {0x03, 0x0b, 0x13, 0x1b, 0x23, 0x2b,
+                                     0x33, 0x63, 0x69, 0x6b, 0x87, 0x8b};
+    bool is_rm = instruction->mod == 3 && instruction->rm == INSTRUCTION_RSP;
+    if (instruction->mod == 3 &&
+        ((instruction->opcode == 0x89 && instruction->rm == INSTRUCTION_RBP &&
+          instruction->reg == INSTRUCTION_RSP) ||
+         (instruction->opcode == 0x8b && instruction->reg == INSTRUCTION_RBP && is_rm)))
+        return true;
+    bool is_reg = instruction->reg == INSTRUCTION_RSP;
+    return instruction->has_modrm &&
+           ((is_rm && memchr(to_rm, instruction->opcode, sizeof to_rm)) ||
+            (is_reg && memchr(to_reg, instruction->opcode, sizeof to_reg)));
+}
+
+/* "xor ebp, ebp" while rbp is the caller's: the ABI's mark of the outermost frame. */
+static bool is_root_mark(const struct state *state, const struct instruction *instruction) {
+    return (instruction->opcode == 0x31 || instruction->opcode == 0x33) && instruction->mod == 3 &&
+           instruction->reg == INSTRUCTION_RBP && instruction->rm == INSTRUCTION_RBP &&
+           state->saved[UNWIND_RBP] == IS_SAME;
+}
+
+static enum flow apply_one_byte(struct state *state, const struct instruction *instruction) {
+    uint8_t opcode = instruction->opcode;
+    switch (opcode) {
+    case 0x68:
+    case 0x6a:
+    case 0x9c:
+        state->depth += 8;
+        return FLOW_ON;
+    case 0x9d:
+        state->depth -= 8;
+        return FLOW_ON;
+    case 0x8f:
+        state->depth -= 8;
+        return writes_rsp(instruction) ? FLOW_LOST : FLOW_ON;
+    case 0x81:
+    case 0x83:
+        return on_arithmetic(state, instruction);
+    case 0x8d:
+        return on_lea(state, instruction);
+    case 0xff:
+        return on_group_5(state, instruction);
+    case 0xe8:
+        if (instruction->imm == 0) /* "call next; pop" */
+            state->depth += 8;
+        return instruction->imm == 0 ? FLOW_ON : FLOW_CALL;
+    case 0xe9:
+    case 0xeb:
+        return FLOW_JUMP;
+    case 0xc2:
+    case 0xc3:
+    case 0xca:
+    case 0xcb:
+    case 0xcc:
+    case 0xcf:
+    case 0xf4:
+        return FLOW_END;
+    case 0xc8: /* enter, leave: it has a frame pointer */
+    case 0xc9:
+    case 0x94: /* xchg rax, rsp */
+        return FLOW_LOST;
+    default:
+        state->is_root |= is_root_mark(state, instruction);
+        return writes_rsp(instruction) ? FLOW_LOST : FLOW_ON;
+    }
+}
+
+static enum flow apply(struct state *state, const struct instruction *instruction) {
+    uint8_t opcode = instruction->opcode;
+    if (instruction->map == INSTRUCTION_VECTOR)
+        return FLOW_ON;
+    if (instruction->map == INSTRUCTION_TWO_BYTES)
+        return opcode >> 4 == 8 ? FLOW_BRANCH : opcode == 0x0b ? FLOW_END : FLOW_ON;
+    if (opcode >> 3 == 10)
+        return on_push(state, instruction->low), FLOW_ON;
+    if (opcode >> 3 == 11)
+        return on_pop(state, instruction->low);
+    if (opcode >> 4 == 7 || (opcode >= 0xe0 && opcode <= 0xe3))
+        return FLOW_BRANCH;
+    return apply_one_byte(state, instruction);
+}
+
+/* Hands a state to the target of a jump. */
+static void hand_to(struct analysis *analysis, uint32_t from, int64_t distance, uint16_t state) {
+    int64_t target = (int64_t)from + distance;
+    if (target < 0 || target >= analysis->size)
+        return; /* another function: a tail call */
+    if (analysis->at[target] == NO_STATE) {
+        analysis->at[target] = state;
+        analysis->has_changed |= target < from;
+    } else if (analysis->at[target] != state) {
+        analysis->is_wrong = true;
+    }
+}
+
+/* What fills the space before the target of a jump. */
+static bool is_nop(const struct instruction *instruction) {
+    return (instruction->map == INSTRUCTION_ONE_BYTE && instruction->opcode == 0x90) ||
+           (instruction->map == INSTRUCTION_TWO_BYTES && instruction->opcode == 0x1f);
+}
+
+/* The state before the instruction at `at`. `now`: the state after the one before. */
+static uint16_t meet(struct analysis *analysis, uint32_t at, const struct instruction *instruction,
+                     uint16_t now, enum flow before) {
+    uint16_t known = analysis->at[at];
+    if (now == NO_STATE && known == NO_STATE && before >= FLOW_JUMP && analysis->uses_switch &&
+        !is_nop(instruction))
+        now = analysis->in_switch;
+    if (known == NO_STATE)
+        analysis->at[at] = now;
+    else if (now != known && now != NO_STATE && before != FLOW_CALL)
+        analysis->is_wrong = true;
+    return known == NO_STATE ? now : known;
+}
+
+/* The state after an instruction; NO_STATE if the next one is not reached from here. */
+static uint16_t follow(struct analysis *analysis, const struct instruction *instruction,
+                       uint32_t end, uint16_t before, enum flow *flow) {
+    struct state state = analysis->states[before];
+    *flow = before == NO_STATE ? FLOW_END : apply(&state, instruction);
+    if (state.is_root) { /* nobody walks on from there */
+        state.depth = 8;
+        *flow = *flow == FLOW_LOST ? FLOW_ON : *flow;
+    }
+    if (before == NO_STATE || *flow == FLOW_END || *flow == FLOW_LOST)
+        return NO_STATE;
+    if (state.depth < 8 || state.depth > INT16_MAX) {
+        *flow = FLOW_LOST;
+        return NO_STATE;
+    }
+    uint16_t after = number_of(analysis, &state);
+    if (*flow == FLOW_JUMP || *flow == FLOW_BRANCH)
+        hand_to(analysis, end, instruction->imm, after);
+    if (*flow == FLOW_SWITCH) {
+        analysis->switches_differ |= analysis->in_switch && analysis->in_switch != after;
+        analysis->in_switch = after;
+    }
+    return *flow == FLOW_JUMP || *flow == FLOW_SWITCH ? NO_STATE : after;
+}
+
+/* Reads all code once. */
+static void pass(struct analysis *analysis) {
+    uint16_t now = analysis->at[0];
+    enum flow flow = FLOW_ON;
+    for (uint32_t at = 0; at < analysis->size && !analysis->is_wrong;) {
+        struct instruction instruction;
+        if (!instruction_decode(analysis->code + at, analysis->size - at, &instruction)) {
+            analysis->is_wrong = now != NO_STATE || analysis->at[at] != NO_STATE;
+            return; /* data after the code */
+        }
+        now = meet(analysis, at, &instruction, now, flow);
+        at += instruction.length;
+        now = follow(analysis, &instruction, at, now, &flow);
+        analysis->is_wrong |= flow == FLOW_LOST;
+    }
+}
+
+static void add_row(struct unwind_rows *rows, uint32_t pc, const struct state *state) {
+    struct unwind_rule rule = {.cfa = UNWIND_CFA_RSP, .cfa_offset = state->depth};
+    for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++)
+        rule.saved[i] = state->saved[i] == IS_SAME ? UNWIND_SAME : (int16_t)state->saved[i];
+    if (state->is_root)
+        rule = (struct unwind_rule){.cfa = UNWIND_CFA_END};
+    unwind_rows_add(rows, pc, &rule);
+}
+
+static void emit(const struct analysis *analysis, uint32_t pc, struct unwind_rows *rows) {
+    uint16_t last = NO_STATE;
+    for (uint32_t at = 0; at < analysis->size;) {
+        struct instruction instruction;
+        if (!instruction_decode(analysis->code + at, analysis->size - at, &instruction))
+            break;
+        uint16_t now = analysis->at[at];
+        if (now == NO_STATE && last != NO_STATE)
+            unwind_rows_gap(rows, pc + at);
+        else if (now != last)
+            add_row(rows, pc + at, &analysis->states[now]);
+        last = now;
+        at += instruction.length;
+    }
+    unwind_rows_gap(rows, pc + analysis->size);
+}
+
+bool unwind_analysis_run(const uint8_t *code, uint32_t size, uint32_t pc,
+                         struct unwind_rows *rows) {
+    struct state entry = {.depth = 8};
+    for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++)
+        entry.saved[i] = IS_SAME;
+    if (size == 0 || size > ANALYSIS_MAX_BYTES)
+        return false;
+    struct analysis analysis = {.code = code, .size = size, .count = 1};
+    analysis.at = calloc(size, sizeof *analysis.at);
+    analysis.states = calloc(MAX_STATES, sizeof *analysis.states);
+    analysis.is_wrong = !analysis.at || !analysis.states;
+    if (!analysis.is_wrong)
+        analysis.at[0] = number_of(&analysis, &entry);
+    analysis.has_changed = true;
+    for (uint32_t i = 0; i < MAX_PASSES && analysis.has_changed && !analysis.is_wrong; i++) {
+        analysis.has_changed = false;
+        pass(&analysis);
+        if (!analysis.has_changed && !analysis.uses_switch && analysis.in_switch &&
+            !analysis.switches_differ)
+            analysis.uses_switch = analysis.has_changed = true;
+    }
+    bool is_certain = !analysis.is_wrong && !analysis.has_changed;
+    if (is_certain)
+        emit(&analysis, pc, rows);
+    free(analysis.at);
+    free(analysis.states);
+    return is_certain;
+}

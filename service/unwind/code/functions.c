@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "service/unwind/code/functions.h"
+
+#include "service/unwind/code/analysis.h"
+
+#include <stdlib.h>
+
+#define MAX_SYMBOLS ((size_t)FUNCTIONS_MAX * sizeof(Elf64_Sym))
+
+static bool is_wanted(const struct elf_file *file) {
+    Elf64_Ehdr header;
+    if (!elf_read(&file->input, 0, &header, sizeof header) || header.e_entry == 0 ||
+        elf_section(file, ".gopclntab"))
+        return false;
+    for (uint32_t i = 0; i < file->segment_count; i++)
+        if (file->segments[i].p_type == PT_INTERP)
+            return false;
+    return true;
+}
+
+static bool is_in_code(const struct elf_file *file, uint64_t vaddr) {
+    for (uint32_t i = 0; i < file->segment_count; i++) {
+        const Elf64_Phdr *segment = &file->segments[i];
+        if (segment->p_type == PT_LOAD && segment->p_flags & PF_X && vaddr >= segment->p_vaddr &&
+            vaddr - segment->p_vaddr < segment->p_filesz)
+            return true;
+    }
+    return false;
+}
+
+/* Functions written in assembler often have no type or no size. */
+static void add(struct functions *functions, const Elf64_Sym *symbol) {
+    unsigned type = ELF64_ST_TYPE(symbol->st_info);
+    uint64_t at = symbol->st_value - functions->origin;
+    bool is_function =
+        type == STT_FUNC || (type == STT_NOTYPE && ELF64_ST_BIND(symbol->st_info) != STB_LOCAL);
+    if (!is_function || symbol->st_shndx == SHN_UNDEF || at >= UNWIND_MAX_TEXT ||
+        !is_in_code(functions->file, symbol->st_value))
+        return;
+    uint64_t size = symbol->st_size < ANALYSIS_MAX_BYTES ? symbol->st_size : ANALYSIS_MAX_BYTES;
+    functions->items[functions->count++] = (struct function){(uint32_t)at, (uint32_t)(at + size)};
+}
+
+/* Of functions with the same start the one with a size comes first. */
+static int by_start(const void *a, const void *b) {
+    const struct function *left = a, *right = b;
+    if (left->start != right->start)
+        return left->start < right->start ? -1 : 1;
+    return (left->end < right->end) - (left->end > right->end);
+}
+
+static void sort(struct functions *functions) {
+    uint32_t kept = 0;
+    if (functions->count > 0)
+        qsort(functions->items, functions->count, sizeof *functions->items, by_start);
+    for (uint32_t i = 0; i < functions->count; i++)
+        if (kept == 0 || functions->items[kept - 1].start != functions->items[i].start)
+            functions->items[kept++] = functions->items[i];
+    functions->count = kept;
+}
+
+sonde_err functions_collect(struct functions *functions, const struct elf_file *file,
+                            uint64_t origin) {
+    struct sonde_buf symbols = {0};
+    *functions = (struct functions){.file = file, .origin = origin};
+    const Elf64_Shdr *section = elf_section_of_type(file, SHT_SYMTAB);
+    if (!section)
+        section = elf_section_of_type(file, SHT_DYNSYM);
+    if (!section || !is_wanted(file))
+        return SONDE_OK;
+    if (elf_append(file, section->sh_offset, section->sh_size, MAX_SYMBOLS, &symbols) != SONDE_OK) {
+        sonde_buf_finish(&symbols);
+        return SONDE_OK; /* broken or too large: without these rows */
+    }
+    size_t count = symbols.len / sizeof(Elf64_Sym);
+    functions->items = calloc(count + 1, sizeof *functions->items);
+    const Elf64_Sym *all = (const Elf64_Sym *)symbols.data;
+    for (size_t i = 0; functions->items && i < count; i++)
+        add(functions, &all[i]);
+    sonde_buf_finish(&symbols);
+    sort(functions);
+    return functions->items ? SONDE_OK : SONDE_OUT_OF_MEMORY;
+}
+
+void functions_finish(struct functions *functions) {
+    free(functions->items);
+    *functions = (struct functions){0};
+}
+
+static void analyse(const struct functions *functions, uint32_t start, uint32_t end,
+                    struct unwind_rows *rows) {
+    uint64_t offset, len;
+    uint32_t size = end - start;
+    if (size > ANALYSIS_MAX_BYTES ||
+        !elf_offset_of(functions->file, functions->origin + start, &offset, &len) || len < size)
+        return;
+    uint8_t *code = malloc(size);
+    if (code && elf_read(&functions->file->input, offset, code, size))
+        unwind_analysis_run(code, size, start, rows);
+    free(code);
+}
+
+void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows) {
+    const struct functions *functions = context;
+    uint32_t low = 0, high = functions->count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (functions->items[middle].start < from)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    for (; low < functions->count && functions->items[low].start < to; low++) {
+        const struct function *function = &functions->items[low];
+        uint32_t next = low + 1 < functions->count ? function[1].start : to;
+        uint32_t end = function->end > function->start ? function->end : next;
+        end = end < next ? end : next;
+        end = end < to ? end : to;
+        if (end == UINT32_MAX) /* the last one, of unknown size */
+            end = function->start + 256;
+        analyse(functions, function->start, end, rows);
+    }
+}
