@@ -123,6 +123,11 @@ static bool matches(const struct engine_selector *selector, const struct process
     return strcmp(uuid, selector->uuid) == 0;
 }
 
+static struct process_entry *list_for(const struct engine_selector *selector, size_t *count) {
+    return is_given(selector->name) ? process_list_named(selector->name, count)
+                                    : process_list(count);
+}
+
 /* Keeps the processes that match. If the owner has any, those of other users do not count. A caller
  * who is limited to own processes learns nothing about others, not even that they run. */
 static size_t filter(const struct engine_selector *selector, const struct host_plan *plan,
@@ -161,7 +166,7 @@ static sonde_err ambiguous(const char *name, const struct process_entry *list, s
 static sonde_err search(const struct engine_selector *selector, struct host_plan *plan,
                         struct sonde_diag *diag) {
     size_t count;
-    struct process_entry *list = process_list(&count);
+    struct process_entry *list = list_for(selector, &count);
     sonde_err err;
     count = list ? filter(selector, plan, list, count) : 0;
     if (count == 0)
@@ -195,7 +200,7 @@ static sonde_err plan_one(const struct engine_selector *selector, struct host_pl
 static sonde_err plan_named(const struct engine_selector *selector, struct host_plan *plan,
                             struct sonde_diag *diag) {
     size_t count, i = 0;
-    struct process_entry *list = process_list(&count);
+    struct process_entry *list = list_for(selector, &count);
     snprintf(plan->name, sizeof plan->name, "%s", selector->name);
     bool has_own = false;
     count = list ? filter(selector, plan, list, count) : 0;

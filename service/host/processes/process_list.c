@@ -60,14 +60,42 @@ bool process_read(pid_t pid, struct process_entry *entry) {
     return read_stat(pid, &again) && again.start_ticks == stat.start_ticks;
 }
 
-struct process_entry *process_list(size_t *count) {
+/* By the command line alone, from which almost all names are. Where process_name would use the
+ * executable instead, it gets the wanted name here: then the process is a candidate. */
+static bool may_be_called(pid_t pid, const char *name) {
+    char command[4096], found[sizeof((struct process_entry *)0)->name];
+    struct process_stat stat;
+    bool has_command = process_file_read(PROC, pid, "cmdline", command, sizeof command) > 0;
+    process_name(found, sizeof found, command, name, name);
+    if (strcmp(found, name) != 0)
+        return false;
+    return has_command || (read_stat(pid, &stat) && !stat.is_kernel);
+}
+
+static bool is_called(const struct process_entry *entry, const char *name) {
+    return !entry->is_kernel && strcmp(entry->name, name) == 0;
+}
+
+/* name NULL: all. */
+static struct process_entry *list(const char *name, size_t *count) {
     pid_t *pids;
     size_t pid_count;
     *count = 0;
     sonde_err err = process_numbers(PROC, PROCESS_MAX, &pids, &pid_count);
     struct process_entry *entries = err ? NULL : calloc(pid_count + 1, sizeof *entries);
-    for (size_t i = 0; entries && i < pid_count; i++)
-        *count += process_read(pids[i], &entries[*count]);
+    for (size_t i = 0; entries && i < pid_count; i++) {
+        struct process_entry *entry = &entries[*count];
+        if (!name || may_be_called(pids[i], name))
+            *count += process_read(pids[i], entry) && (!name || is_called(entry, name));
+    }
     free(pids);
     return entries;
+}
+
+struct process_entry *process_list(size_t *count) {
+    return list(NULL, count);
+}
+
+struct process_entry *process_list_named(const char *name, size_t *count) {
+    return list(name, count);
 }

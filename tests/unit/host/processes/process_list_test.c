@@ -5,6 +5,7 @@
 
 #include "tests/unit/check.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -69,4 +70,55 @@ TEST(the_list_has_each_process_once) {
     end(pid);
     CHECK_INT(own, ==, 1);
     CHECK_INT(child, ==, 1);
+}
+
+/* Of each process of the machine: by its name, the search finds it and only its namesakes. */
+TEST(a_search_by_name_finds_what_the_list_has_by_that_name) {
+    size_t count, found;
+    pid_t pid = start("listed");
+    struct process_entry *all = process_list(&count);
+    for (size_t i = 0; all && i < count; i++) {
+        if (all[i].pid != pid && all[i].pid != 1 && !all[i].is_kernel)
+            continue;
+        struct process_entry *named = process_list_named(all[i].name, &found);
+        bool is_there = false;
+        for (size_t j = 0; j < found; j++) {
+            CHECK_STR(named[j].name, all[i].name);
+            CHECK(!named[j].is_kernel);
+            is_there |= named[j].pid == all[i].pid;
+        }
+        CHECK(is_there == !all[i].is_kernel);
+        free(named);
+    }
+    free(all);
+    free(process_list_named("no process is called so", &found));
+    CHECK_INT(found, ==, 0);
+    end(pid);
+}
+
+TEST(a_program_without_a_command_line_is_found_by_its_executable) {
+    size_t found;
+    int input[2], started[2];
+    char byte;
+    CHECK_INT(pipe(input), ==, 0);
+    CHECK_INT(pipe2(started, O_CLOEXEC), ==, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        dup2(input[0], 0);
+        execl("/bin/cat", "", NULL); /* waits for input; closes `started` */
+        _exit(1);
+    }
+    close(started[1]);
+    CHECK_INT(read(started[0], &byte, 1), ==, 0);
+    struct process_entry *named = process_list_named("cat", &found);
+    bool is_there = false;
+    for (size_t i = 0; i < found; i++)
+        is_there |= named[i].pid == pid;
+    CHECK(is_there);
+    free(named);
+    end(pid);
+    close(started[0]);
+    close(input[0]);
+    close(input[1]);
 }
