@@ -52,6 +52,7 @@ static const struct target_method {
     {&client_symbolize, &sonde__v1__symbolize_request__descriptor, false},
     {&client_get_command_line, &sonde__v1__get_command_line_request__descriptor, false},
     {&client_get_backtraces, &sonde__v1__get_backtraces_request__descriptor, false},
+    {&client_check_unwind, &sonde__v1__check_unwind_request__descriptor, false},
     {&client_heap_status, &sonde__v1__heap_status_request__descriptor, false},
     {&client_heap_snapshot, &sonde__v1__heap_snapshot_request__descriptor, false},
     {&client_capture_allocs, &sonde__v1__capture_allocs_request__descriptor, false},
@@ -134,6 +135,8 @@ TEST(guests_that_are_shown_to_all_are_not_sampled_from_outside_by_others) {
         CHECK(strstr(diag.text, "only your own processes can be sampled from outside"));
     }
     CHECK_INT(ask_by_pid(&methods[3], ROOT_GUEST, 0), ==, SONDE_OK);
+    CHECK(methods[7].method == &client_check_unwind); /* always samples from outside */
+    CHECK_INT(ask_by_pid(&methods[7], ROOT_GUEST, 0), ==, SONDE_TARGET_NOT_FOUND);
     CHECK_INT(ask_by_name(&methods[4], "roots-guest"), ==, SONDE_OK);
     CHECK_INT(ask_by_pid(&methods[0], OWN_GUEST, SONDE__V1__SOURCE__HOST), ==, SONDE_OK);
     CHECK_INT(fake_engine_last_request().source, ==, ENGINE_HOST);
@@ -227,6 +230,37 @@ TEST(a_stream_of_questions_for_names_is_refused_to_other_users) {
     begin(false);
     watcher_start(&watcher, setup.client, &client_symbolize_stream, &request.base, 10000);
     CHECK_INT(watcher_end(&watcher, &diag), ==, SONDE_PERMISSION_DENIED);
+    setup_end(&setup);
+}
+
+static unsigned named;
+
+static bool on_symbols(struct watcher *watcher, const ProtobufCMessage *message) {
+    const Sonde__V1__SymbolizeResponse *response = (const void *)message;
+    (void)watcher;
+    named = 0;
+    for (size_t i = 0; i < response->n_symbols; i++)
+        named += response->symbols[i]->n_frames > 0;
+    return true;
+}
+
+TEST(other_users_get_no_names_of_kernel_addresses) {
+    Sonde__V1__SymbolizeRequest request = SONDE__V1__SYMBOLIZE_REQUEST__INIT;
+    Sonde__V1__TargetSelector target = SONDE__V1__TARGET_SELECTOR__INIT;
+    uint64_t addresses[] = {0xffffffff81000001, 7}; /* the fake engine names odd ones */
+    struct watcher watcher = {.caller = &user, .on_message = on_symbols};
+    begin(false);
+    target.pid = ROOT_GUEST;
+    request.target = &target;
+    request.addresses = addresses;
+    request.n_addresses = 2;
+    watcher_start(&watcher, setup.client, &client_symbolize, &request.base, 10000);
+    CHECK_INT(watcher_end(&watcher, &diag), ==, SONDE_OK);
+    CHECK_INT(named, ==, 1);
+    watcher = (struct watcher){.on_message = on_symbols};
+    watcher_start(&watcher, setup.client, &client_symbolize, &request.base, 10000);
+    CHECK_INT(watcher_end(&watcher, &diag), ==, SONDE_OK);
+    CHECK_INT(named, ==, 2);
     setup_end(&setup);
 }
 

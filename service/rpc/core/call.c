@@ -395,6 +395,10 @@ bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *tar
            !(target->is_unattached ? caller->is_limited_outside : caller->is_limited);
 }
 
+bool rpc_call_is_for_other(const struct rpc_call *call) {
+    return call->caller.is_limited_outside;
+}
+
 const uid_t *rpc_call_owner(const struct rpc_call *call) {
     const struct rpc_caller *caller = &call->caller;
     return caller->is_limited_outside && !caller->asks_for_guest ? &caller->uid : NULL;

@@ -76,6 +76,8 @@ struct rpc_server *rpc_call_server(const struct rpc_call *call);
 /* Whether the caller may see the target. Other local users see only their own processes, and all
  * guests of a sonded that serves one user. */
 bool rpc_call_shows(const struct rpc_call *call, const struct engine_target *target);
+/* Whether the call is made for another local user, limited or not. */
+bool rpc_call_is_for_other(const struct rpc_call *call);
 /* Whether the caller is such a user. */
 bool rpc_call_is_limited(const struct rpc_call *call);
 /* The user whose processes this call may reach; NULL = all users'. Valid as long as the call. */

@@ -93,6 +93,14 @@ static void hurry(struct rpc_call *call) {
     symbolize_request_hurry(&answer->query);
 }
 
+/* The kernel hides its addresses from users, who could find them by asking for the names of many:
+ * for other users of the machine they stay unnamed, also in root's processes. */
+static void hide_kernel(const Sonde__V1__SymbolizeRequest *request) {
+    for (size_t i = 0; i < request->n_addresses; i++)
+        if (request->addresses[i] >> 63)
+            request->addresses[i] = 0;
+}
+
 void rpc_symbolize(struct rpc_call *call, const ProtobufCMessage *message) {
     static const struct rpc_call_events events = {.on_gone = hurry, .on_stop = hurry};
     const Sonde__V1__SymbolizeRequest *request = (const void *)message;
@@ -107,6 +115,8 @@ void rpc_symbolize(struct rpc_call *call, const ProtobufCMessage *message) {
         rpc_finish(call, err, &diag);
         return;
     }
+    if (rpc_call_is_for_other(call))
+        hide_kernel(request);
     answer->names_only = request->names_only;
     answer->query.call = call;
     answer->query.source = &answer->source;
