@@ -119,10 +119,19 @@ static void own_group(char name[64]) {
     "AmbientCapabilities=CAP_PERFMON CAP_BPF CAP_SYS_PTRACE CAP_SYSLOG CAP_DAC_READ_SEARCH " \
     "CAP_CHECKPOINT_RESTORE"
 
+/* The kernel does not start a program whose file has a capability that this container or unit may
+ * not have. */
+static bool is_bounded(struct sampler *sampler) {
+    char problem[192];
+    sampler_problem(sampler, problem);
+    return strstr(problem, strerrordesc_np(EPERM)) != NULL;
+}
+
 /* chown removes capabilities, so setcap is last. */
-static void grant_capabilities(const char *program, char *command, size_t size) {
+static void grant_capabilities(struct sampler *sampler, char *command, size_t size) {
+    const char *program = sampler_program(sampler);
     char group[64];
-    if (getuid() == 0)
+    if (getuid() == 0 || is_bounded(sampler))
         snprintf(command, size,
                  "in a container: --cap-add PERFMON,BPF,SYS_PTRACE,SYSLOG,DAC_READ_SEARCH,"
                  "CHECKPOINT_RESTORE; in a unit: the same in CapabilityBoundingSet=");
@@ -138,20 +147,20 @@ static void grant_capabilities(const char *program, char *command, size_t size) 
         snprintf(command, size, "run sonded as root");
 }
 
-static void grant_perf_own(const char *program, char *command, size_t size) {
+static void grant_perf_own(struct sampler *sampler, char *command, size_t size) {
     int paranoid = read_setting("perf_event_paranoid");
-    (void)program;
+    (void)sampler;
     if (paranoid > 2) /* Debian's default is 3 */
         snprintf(command, size, "sudo sysctl kernel.perf_event_paranoid=2");
     else
         snprintf(command, size, "in a container: a seccomp profile that allows perf_event_open");
 }
 
-static void grant_kernel_names(const char *program, char *command, size_t size) {
+static void grant_kernel_names(struct sampler *sampler, char *command, size_t size) {
     if (read_setting("kptr_restrict") > 1)
         snprintf(command, size, "sudo sysctl kernel.kptr_restrict=1");
     else
-        grant_capabilities(program, command, size);
+        grant_capabilities(sampler, command, size);
 }
 
 /* --- table ------------------------------------------------------------------------------------ */
@@ -159,7 +168,7 @@ static void grant_kernel_names(const char *program, char *command, size_t size) 
 static const struct right {
     const char *name, *lost;
     int (*try)(struct sampler *sampler);
-    void (*grant)(const char *program, char *command, size_t size);
+    void (*grant)(struct sampler *sampler, char *command, size_t size);
 } table[RIGHT_KINDS] = {
     [RIGHT_PERF_ALL] = {"perf, all processes",
                         "no profiles of the whole machine or of other users' processes, no "
@@ -189,7 +198,6 @@ static void explain(int error, char reason[128]) {
 }
 
 void host_rights_read(struct sampler *sampler, struct host_right rights[RIGHT_KINDS]) {
-    const char *program = sampler_program(sampler);
     for (int i = 0; i < RIGHT_KINDS; i++) {
         struct host_right *right = &rights[i];
         int error = table[i].try(sampler);
@@ -199,6 +207,6 @@ void host_rights_read(struct sampler *sampler, struct host_right rights[RIGHT_KI
         right->lost = table[i].lost;
         explain(error, right->reason);
         if (error == -EACCES || error == -EPERM)
-            table[i].grant(program, right->command, sizeof right->command);
+            table[i].grant(sampler, right->command, sizeof right->command);
     }
 }

@@ -201,7 +201,7 @@ static bool start(struct sampler *sampler) {
     if (sampler->socket >= 0)
         stop(sampler);
     snprintf(sampler->problem, sizeof sampler->problem, "%.120s: %s", sampler->program,
-             error == EPIPE ? "it has no capabilities" : strerror(error));
+             error == 0 || error == EPIPE ? "it has no capabilities" : strerrordesc_np(error));
     sampler->is_separate = false;
     return false;
 }

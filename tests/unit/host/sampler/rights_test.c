@@ -8,8 +8,10 @@
 #include "tests/unit/check.h"
 #include "tests/unit/host/sampler/scene.h"
 
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 static struct host_right rights[RIGHT_KINDS];
@@ -92,6 +94,20 @@ static int with_capabilities(const char *program) {
 
 TEST(the_sampler_s_capabilities_count) {
     CHECK_INT(scene_in_child(true, with_capabilities, scene_program(0750, NOBODY, true)), ==, 0);
+}
+
+/* As nobody in a container without CAP_SYSLOG. */
+static int in_container(const char *program) {
+    if (prctl(PR_CAPBSET_DROP, CAP_SYSLOG) != 0 || setresgid(NOBODY, NOBODY, NOBODY) != 0 ||
+        setresuid(NOBODY, NOBODY, NOBODY) != 0)
+        return 1;
+    unsetenv("INVOCATION_ID");
+    read_rights(program);
+    return commands_have("--cap-add") ? 0 : 2;
+}
+
+TEST(a_capability_that_a_container_may_not_have_is_named_as_such) {
+    CHECK_INT(scene_in_child(false, in_container, scene_program(0750, NOBODY, true)), ==, 0);
 }
 
 static int as_restricted_root(const char *program) {
