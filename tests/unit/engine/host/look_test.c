@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,6 +19,7 @@
 
 #define MS        1000000ull
 #define PERIOD_NS (10 * MS)
+#define FUNCTION  1024
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -50,19 +52,20 @@ struct scene {
 static struct shared *shared;
 static int never[2]; /* a pipe that nobody writes to, until the end of the sleeper */
 
-__attribute__((noinline)) static void sleep_for_ever(void) {
+/* Aligned so that a range of FUNCTION bytes is one function under sanitizers, too. */
+__attribute__((noinline, aligned(FUNCTION))) static void sleep_for_ever(void) {
     char letter;
     ssize_t got = read(never[0], &letter, 1);
     (void)got;
     __asm__ volatile("");
 }
 
-__attribute__((noinline)) static void nap(void) {
+__attribute__((noinline, aligned(FUNCTION))) static void nap(void) {
     sleep_ns(5 * MS);
     __asm__ volatile("");
 }
 
-static void *run_role(void *argument) {
+__attribute__((aligned(FUNCTION))) static void *run_role(void *argument) {
     enum role role = (enum role)(uintptr_t)argument;
     shared->tid[role] = (pid_t)syscall(SYS_gettid);
     while (!shared->ends[role]) {
@@ -76,6 +79,7 @@ static void *run_role(void *argument) {
 }
 
 static _Noreturn void run_process(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (uintptr_t role = 0; role < ROLES; role++) {
         pthread_t thread;
         if (pthread_create(&thread, NULL, run_role, (void *)role))
@@ -129,7 +133,7 @@ struct sums {
 
 static bool is_in(const struct look_wait *wait, const void *function) {
     for (uint32_t i = 0; i < wait->count; i++) {
-        if ((wait->pcs[i] & ~UNWIND_REMOTE_EXACT) - (uint64_t)(uintptr_t)function < 96)
+        if ((wait->pcs[i] & ~UNWIND_REMOTE_EXACT) - (uint64_t)(uintptr_t)function < FUNCTION)
             return true;
     }
     return false;

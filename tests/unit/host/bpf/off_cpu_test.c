@@ -37,7 +37,7 @@ struct child {
     uint64_t *slept_ns; /* by its own clock, shared */
 };
 
-__attribute__((noinline)) static void sleep_long(uint64_t *slept_ns) {
+__attribute__((noinline, aligned(1024))) static void sleep_long(uint64_t *slept_ns) {
     uint64_t from = now_ns();
     struct timespec time = {.tv_nsec = 20 * MS};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &time, NULL);
@@ -45,7 +45,7 @@ __attribute__((noinline)) static void sleep_long(uint64_t *slept_ns) {
     __asm__ volatile("");
 }
 
-__attribute__((noinline)) static void sleep_often(uint64_t *slept_ns, int times) {
+__attribute__((noinline, aligned(1024))) static void sleep_often(uint64_t *slept_ns, int times) {
     struct timespec time = {.tv_nsec = 50000};
     for (int i = 0; i < times; i++) {
         uint64_t from = now_ns();
@@ -205,7 +205,7 @@ static void on_record(void *context, const struct host_record *record) {
     seen->ns += sample->weight_ns;
     seen->blocked += !sample->is_waiting_for_cpu;
     seen->waiting_ns += sample->is_waiting_for_cpu ? sample->weight_ns : 0;
-    seen->in_long_ns += has_pc_in(sample, sleep_long, 160) ? sample->weight_ns : 0;
+    seen->in_long_ns += has_pc_in(sample, sleep_long, 1024) ? sample->weight_ns : 0;
     if (sample->stack_bytes < seen->least_stack)
         seen->least_stack = sample->stack_bytes;
 }
@@ -247,14 +247,14 @@ static void finish(struct off_cpu *off_cpu, struct child *child) {
  */
 
 TEST(waits_are_recorded_with_their_time_and_stack) {
-    struct off_cpu *off_cpu = open_with((struct off_cpu_options){.threshold_ns = 10 * MS});
+    struct off_cpu *off_cpu = open_with((struct off_cpu_options){.threshold_ns = MS});
     struct child child = start_child();
     await_blocked(&child);
     CHECK(off_cpu_watch(off_cpu, child.pid, true));
     order(&child, 'l');
     await(&child);
     struct seen seen = drain(off_cpu, child.pid);
-    CHECK_INT(seen.records, >=, 5);
+    CHECK_INT(seen.records, >=, 3); /* on a busy machine, sleeps may merge with waits for a CPU */
     CHECK_INT(seen.others, ==, 0);
     CHECK_INT(seen.least_stack, >, 256);
     CHECK_NEAR(seen.in_long_ns, *child.slept_ns, 0.1 * (double)*child.slept_ns);
@@ -262,8 +262,8 @@ TEST(waits_are_recorded_with_their_time_and_stack) {
 }
 
 TEST(a_stack_that_ends_early_is_copied_to_its_end) {
-    struct off_cpu *off_cpu = open_with(
-        (struct off_cpu_options){.threshold_ns = 10 * MS, .stack_bytes = OFF_CPU_MAX_STACK});
+    struct off_cpu *off_cpu =
+        open_with((struct off_cpu_options){.threshold_ns = MS, .stack_bytes = OFF_CPU_MAX_STACK});
     struct child child = start_child();
     await_blocked(&child);
     CHECK(off_cpu_watch(off_cpu, child.pid, true));
@@ -280,6 +280,8 @@ TEST(a_process_that_is_not_watched_leaves_no_record) {
     struct off_cpu *off_cpu = open_with((struct off_cpu_options){0});
     struct off_cpu_counts counts;
     struct child child = start_child(), other = start_child();
+    await_blocked(&child);
+    await_blocked(&other);
     CHECK(off_cpu_watch(off_cpu, child.pid, true));
     CHECK(off_cpu_watch(off_cpu, child.pid, false));
     CHECK(off_cpu_watch(off_cpu, other.pid, true));
@@ -304,7 +306,7 @@ TEST(without_a_filter_every_process_is_recorded) {
     struct seen seen = {.pid = child.pid};
     while (off_cpu_drain(off_cpu, on_record, &seen, NULL)) {
     }
-    CHECK_INT(seen.records - seen.others, >=, 5);
+    CHECK_INT(seen.records - seen.others, >=, 3);
     finish(off_cpu, &child);
 }
 
@@ -327,12 +329,12 @@ TEST(waits_below_the_threshold_are_counted_as_time) {
 
 TEST(a_thread_that_stays_blocked_is_reported_by_flushes_once) {
     struct off_cpu *off_cpu = open_with((struct off_cpu_options){0});
+    uint64_t from = now_ns();
     struct child child = start_child();
     CHECK(off_cpu_watch(off_cpu, child.pid, true));
     await_blocked(&child);
     order(&child, 'l');
     await(&child);
-    uint64_t from = now_ns();
     await_blocked(&child);
     struct seen sum = drain(off_cpu, child.pid), first = flush(off_cpu, child.pid);
     usleep(20000);
@@ -348,7 +350,7 @@ TEST(a_thread_that_stays_blocked_is_reported_by_flushes_once) {
     CHECK_INT(sum.others + first.others + second.others + last.others, ==, 0);
     uint64_t ns = first.ns + second.ns + last.ns;
     CHECK_INT(ns, >=, (long long)(40 * MS));
-    CHECK_INT(ns, <=, (long long)(to - from + 5 * MS));
+    CHECK_INT(sum.ns + ns, <=, (long long)(to - from)); /* no part of it twice */
     CHECK_INT(flush(off_cpu, child.pid).records, ==, 0); /* its slot is free */
     finish(off_cpu, &child);
 }
