@@ -88,13 +88,24 @@ static void on_fork(struct host_stream *stream, const struct host_record *record
         waits_on_fork(stream, record->fork.parent_pid, child);
 }
 
+/* Gone, or a zombie. */
+static bool has_ended(pid_t pid) {
+    char text[1024];
+    struct process_stat stat;
+    return process_file_read("/proc", pid, "stat", text, sizeof text) == 0 ||
+           !process_stat_parse(text, &stat) || stat.has_ended;
+}
+
 static void on_thread_exit(struct host_stream *stream, const struct host_record *record) {
     struct host_process *process = process_find(&stream->processes, record->pid);
     thread_names_forget(&stream->names, (uint32_t)record->tid);
     stream->unseen.short_threads++;
-    if (!process || process->threads_ns >= record->time_ns)
+    if (!process)
         return;
-    if (process->threads > 1) {
+    /* Its threads were counted later, perhaps those of a zombie. */
+    if (process->threads_ns >= record->time_ns && !has_ended(process->pid))
+        return;
+    if (process->threads > 1 && process->threads_ns < record->time_ns) {
         process->threads--;
         return;
     }

@@ -36,7 +36,7 @@ static sonde_err fake_open(const struct rings_options *options, struct rings **r
     pthread_mutex_lock(&lock);
     fake.opened++;
     fake.options = *options;
-    bool is_refused = fake.refuses_all && options->pid_count == 0;
+    bool is_refused = options->pid_count == 0 ? fake.refuses_all : fake.refuses_processes;
     fake.open_sets += !is_refused;
     pthread_mutex_unlock(&lock);
     if (is_refused)

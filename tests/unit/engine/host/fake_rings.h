@@ -29,7 +29,8 @@ struct bench {
 
 /* What the engine has asked of the rings. */
 struct fake_rings {
-    bool refuses_all;             /* sampling of all processes, as for an ordinary user */
+    bool refuses_all; /* sampling of all processes, as for an ordinary user */
+    bool refuses_processes;
     uint32_t opened;              /* number of sets */
     uint32_t open_sets;           /* not closed */
     struct rings_options options; /* of the last set */

@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/engine/host/fake_rings.h"
 
+#include "service/host/processes/process_text.h"
+
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
 
 static struct engine_selector one(const struct bench *bench) {
     return (struct engine_selector){.pid = bench->child};
@@ -172,13 +179,14 @@ static void check_end(void (*push)(struct bench *bench)) {
     struct bench bench;
     bench_init(&bench);
     bench_begin(&bench, one(&bench));
+    load(&bench);
     push_samples(&bench, bench.child, 20);
     push(&bench);
     push_samples(&bench, bench.child, 20); /* not of the program that was captured */
     bench_wait(&bench, is_gone);
     CHECK_INT(bench.collected.profile_count, ==, 1);
     CHECK(bench.collected.metadata[0].target_gone);
-    CHECK_COUNT(collect_sum(bench.collected.profiles[0], "root_of_stack"), 20);
+    CHECK_COUNT(collect_sum(bench.collected.profiles[0], "root_of_stack"), 30);
     bench_finish(&bench);
 }
 
@@ -234,6 +242,84 @@ TEST(an_ordinary_user_gets_rings_of_his_process_and_a_note_that_says_why) {
     CHECK_COUNT(collect_sum(profile, "root_of_stack"), 20);
     CHECK_STR(collect_comment(profile, "clock:"), "clock: perf-task");
     CHECK(strstr(collect_comment(profile, "clock note:"), "run sonded as root"));
+    bench_finish(&bench);
+}
+
+TEST(a_capture_that_the_kernel_refuses_ends_with_what_it_says) {
+    struct bench bench;
+    bench_init(&bench);
+    fake.refuses_all = fake.refuses_processes = true;
+    bench_begin(&bench, one(&bench));
+    CHECK_INT(bench.collected.err, ==, SONDE_PERMISSION_DENIED);
+    CHECK(strstr(bench.collected.diag.text, "run sonded as root"));
+    CHECK_INT(bench.collected.profile_count, ==, 0);
+    bench_finish(&bench);
+}
+
+/* A process that uses 200 ms of CPU time. */
+static pid_t start_busy(void) {
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    struct timespec used = {0};
+    while (used.tv_nsec < 200 * (long)MS)
+        clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    for (;;)
+        pause();
+}
+
+static pid_t busy;
+
+static bool has_used_time(struct bench *bench) {
+    return process_cpu_ns(busy) >= 200 * MS;
+}
+
+TEST(without_rights_cpu_time_that_has_no_sample_is_in_the_kernel) {
+    struct bench bench;
+    bench_init(&bench);
+    fake.refuses_all = true;
+    busy = start_busy();
+    bench_begin(&bench, (struct engine_selector){.pid = busy});
+    uint64_t before_ns = process_cpu_ns(busy);
+    push_samples(&bench, busy, 50);
+    bench_wait(&bench, has_used_time);
+    const struct sonde_profile *profile = bench_end(&bench);
+    double used_ms = (double)(process_cpu_ns(busy) - before_ns) / (double)MS;
+    CHECK_NEAR(collect_sum(profile, NULL), used_ms, 20);
+    CHECK_NEAR(collect_sum(profile, "[in the kernel]"), used_ms - 50, 20);
+    kill(busy, SIGKILL);
+    waitpid(busy, NULL, 0);
+    bench_finish(&bench);
+}
+
+static struct collected second;
+
+static bool has_second_ended(struct bench *bench) {
+    return second.end_count > 0;
+}
+
+TEST(a_capture_that_ends_beside_another_one_counts_its_last_records) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, one(&bench));
+    load(&bench);
+    collect_init(&second);
+    struct engine_cpu_spec spec = {
+        .target = one(&bench), .frequency_hz = 500, .duration_ms = 100, .source = ENGINE_HOST};
+    struct sonde_diag diag = {0};
+    struct engine_capture *capture;
+    CHECK_INT(engine_capture_cpu(bench.engine, &spec, &collect_events, &second, &capture, &diag),
+              ==, SONDE_OK);
+    bench.time_ns = now_monotonic_ns() + 2 * MS;
+    push_samples(&bench, bench.child, 200); /* beyond its end */
+    bench_wait(&bench, has_second_ended);
+    CHECK_NEAR(collect_sum(second.profiles[0], NULL), 50, 3);
+    CHECK_NEAR((double)(second.metadata[0].end_unix_ns - second.metadata[0].start_unix_ns) / 1e6,
+               100, 50);
+    CHECK_COUNT(collect_sum(bench_end(&bench), NULL), 210);
+    engine_capture_release(capture);
+    collect_finish(&second);
     bench_finish(&bench);
 }
 
