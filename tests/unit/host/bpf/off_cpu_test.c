@@ -296,7 +296,7 @@ TEST(a_process_that_is_not_watched_leaves_no_record) {
 }
 
 TEST(without_a_filter_every_process_is_recorded) {
-    struct off_cpu *off_cpu = open_with((struct off_cpu_options){0});
+    struct off_cpu *off_cpu = open_with((struct off_cpu_options){.threshold_ns = 10 * MS});
     struct child child = start_child();
     CHECK(!off_cpu_watches(off_cpu, child.pid));
     off_cpu_watch_all(off_cpu, true);
@@ -306,7 +306,7 @@ TEST(without_a_filter_every_process_is_recorded) {
     struct seen seen = {.pid = child.pid};
     while (off_cpu_drain(off_cpu, on_record, &seen, NULL)) {
     }
-    CHECK_INT(seen.records - seen.others, >=, 3);
+    CHECK_INT(seen.records - seen.others, >=, 1);
     finish(off_cpu, &child);
 }
 
@@ -350,7 +350,7 @@ TEST(a_thread_that_stays_blocked_is_reported_by_flushes_once) {
     CHECK_INT(sum.others + first.others + second.others + last.others, ==, 0);
     uint64_t ns = first.ns + second.ns + last.ns;
     CHECK_INT(ns, >=, (long long)(40 * MS));
-    CHECK_INT(sum.ns + ns, <=, (long long)(to - from)); /* no part of it twice */
+    CHECK_INT(sum.ns + ns, <=, (long long)(to - from));  /* no part of it twice */
     CHECK_INT(flush(off_cpu, child.pid).records, ==, 0); /* its slot is free */
     finish(off_cpu, &child);
 }
