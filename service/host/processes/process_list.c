@@ -4,9 +4,11 @@
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define PROC "/proc"
@@ -14,62 +16,74 @@
 _Static_assert(sizeof((struct process_entry *)0)->container == CGROUP_CONTAINER_BYTES,
                "a container's id fits");
 
-static void read_executable(struct process_entry *entry) {
-    char link[64], path[4096];
-    snprintf(link, sizeof link, PROC "/%d/exe", (int)entry->pid);
-    ssize_t len = readlink(link, path, sizeof path - 1);
-    path[len > 0 ? len : 0] = 0;
-    process_executable_name(entry->executable, sizeof entry->executable, path);
+/* An open directory of a process stays that process's: when it has ended and another one has its
+ * pid, reads fail. So all that is read is about one process. */
+static size_t read_at(int directory, const char *leaf, char *text, size_t size) {
+    int fd = openat(directory, leaf, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd >= 0 ? read(fd, text, size - 1) : 0;
+    if (fd >= 0)
+        close(fd);
+    text[len > 0 ? len : 0] = 0;
+    return len > 0 ? (size_t)len : 0;
 }
 
-static void read_names(struct process_entry *entry) {
-    char command[4096] = "", auxv[8], cgroup[CGROUP_BYTES];
-    if (!entry->is_kernel) {
-        process_file_read(PROC, entry->pid, "cmdline", command, sizeof command);
-        size_t len = process_file_read(PROC, entry->pid, "auxv", auxv, sizeof auxv);
-        entry->is_32bit = process_auxv_is_32bit(auxv, len);
-        read_executable(entry);
-    }
+static void read_names(int directory, struct process_entry *entry) {
+    char command[4096], path[4096], text[8192], cgroup[CGROUP_BYTES];
+    read_at(directory, "cmdline", command, sizeof command);
+    size_t auxv_len = read_at(directory, "auxv", text, 9);
+    entry->is_32bit = process_auxv_is_32bit(text, auxv_len);
+    ssize_t len = readlinkat(directory, "exe", path, sizeof path - 1);
+    path[len > 0 ? len : 0] = 0;
+    process_executable_name(entry->executable, sizeof entry->executable, path);
     process_name(entry->name, sizeof entry->name, command, entry->executable, entry->comm);
-    cgroup_read(entry->pid, cgroup);
+    read_at(directory, "cgroup", text, sizeof text);
+    cgroup_parse(text, cgroup);
     cgroup_container(cgroup, entry->container);
 }
 
-static bool read_stat(pid_t pid, struct process_stat *stat) {
+static bool read_entry(int directory, struct process_entry *entry) {
     char text[1024];
-    return process_file_read(PROC, pid, "stat", text, sizeof text) > 0 &&
-           process_stat_parse(text, stat);
-}
-
-bool process_read(pid_t pid, struct process_entry *entry) {
-    struct process_stat stat, again;
-    char status[4096];
-    *entry = (struct process_entry){.pid = pid};
-    if (pid <= 0 || !read_stat(pid, &stat) || stat.has_ended ||
-        process_file_read(PROC, pid, "status", status, sizeof status) == 0 ||
-        !process_uid_parse(status, &entry->uid))
+    struct stat owner; /* of the directory itself: the effective user */
+    struct process_stat stat;
+    entry->cpu_ns = process_cpu_ns(entry->pid); /* before stat, which shows that it was this one */
+    if (fstat(directory, &owner) != 0 || read_at(directory, "stat", text, sizeof text) == 0 ||
+        !process_stat_parse(text, &stat) || stat.has_ended)
         return false;
+    entry->uid = owner.st_uid;
     entry->parent = stat.parent;
     memcpy(entry->comm, stat.comm, sizeof entry->comm);
     entry->start_ticks = stat.start_ticks;
     entry->threads = stat.threads;
     entry->is_kernel = stat.is_kernel;
-    entry->cpu_ns = process_cpu_ns(pid);
-    read_names(entry);
-    /* What was read belongs to one process only if the pid has not changed its owner. */
-    return read_stat(pid, &again) && again.start_ticks == stat.start_ticks;
+    if (entry->is_kernel)
+        process_name(entry->name, sizeof entry->name, "", "", entry->comm);
+    else
+        read_names(directory, entry);
+    return true;
+}
+
+bool process_read(pid_t pid, struct process_entry *entry) {
+    char path[32];
+    *entry = (struct process_entry){.pid = pid};
+    snprintf(path, sizeof path, PROC "/%d", (int)pid);
+    int directory = pid > 0 ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+    bool is_there = directory >= 0 && read_entry(directory, entry);
+    if (directory >= 0)
+        close(directory);
+    return is_there;
 }
 
 /* By the command line alone, from which almost all names are. Where process_name would use the
  * executable instead, it gets the wanted name here: then the process is a candidate. */
 static bool may_be_called(pid_t pid, const char *name) {
-    char command[4096], found[sizeof((struct process_entry *)0)->name];
+    char command[4096], text[1024], found[sizeof((struct process_entry *)0)->name];
     struct process_stat stat;
     bool has_command = process_file_read(PROC, pid, "cmdline", command, sizeof command) > 0;
     process_name(found, sizeof found, command, name, name);
     if (strcmp(found, name) != 0)
         return false;
-    return has_command || (read_stat(pid, &stat) && !stat.is_kernel);
+    return has_command || (process_file_read(PROC, pid, "stat", text, sizeof text) > 0 &&
+                           process_stat_parse(text, &stat) && !stat.is_kernel);
 }
 
 static bool is_called(const struct process_entry *entry, const char *name) {

@@ -104,23 +104,6 @@ bool process_stat_parse(const char *text, struct process_stat *stat) {
     return true;
 }
 
-bool process_uid_parse(const char *text, uid_t *uid) {
-    const char *at = strstr(text, "\nUid:");
-    unsigned long ids[2];
-    if (!at)
-        return false;
-    at += strlen("\nUid:");
-    for (int i = 0; i < 2; i++) {
-        char *end;
-        ids[i] = strtoul(at, &end, 10);
-        if (end == at)
-            return false;
-        at = end;
-    }
-    *uid = (uid_t)ids[1];
-    return true;
-}
-
 /* The first entry has a small type. With 64 bits its upper half follows, which is 0; with 32 bits
  * the value follows, an address. */
 bool process_auxv_is_32bit(const char *auxv, size_t len) {

@@ -33,8 +33,6 @@ struct process_stat {
 
 /* /proc/PID/stat. */
 bool process_stat_parse(const char *text, struct process_stat *stat);
-/* The effective uid in /proc/PID/status. */
-bool process_uid_parse(const char *text, uid_t *uid);
 /* /proc/PID/auxv, as far as it was read. */
 bool process_auxv_is_32bit(const char *auxv, size_t len);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * stat, status, cgroup, the link exe and cmdline of /proc/PID with arbitrary contents, one behind
+ * stat, cgroup, the link exe and cmdline of /proc/PID with arbitrary contents, one behind
  * another, each ended by a zero byte. What comes out must be short and plain. */
 #include "service/host/processes/cgroup.h"
 #include "service/host/processes/process_text.h"
@@ -27,28 +27,26 @@ static void check_name(const char *text, size_t size) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct process_stat stat;
-    uid_t uid;
     char path[CGROUP_BYTES], container[CGROUP_CONTAINER_BYTES], executable[64], name[64];
-    const char *parts[5];
+    const char *parts[4];
     char *text = calloc(1, size + 5);
     if (!text)
         abort();
     memcpy(text, data, size);
     const char *at = text;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 4; i++) {
         parts[i] = at;
         at += at < text + size ? strlen(at) + 1 : 0;
     }
     if (process_stat_parse(parts[0], &stat))
         check_plain(stat.comm, sizeof stat.comm);
-    (void)process_uid_parse(parts[1], &uid);
     (void)process_auxv_is_32bit(text, size);
-    cgroup_parse(parts[2], path);
+    cgroup_parse(parts[1], path);
     cgroup_container(path, container);
     check_name(container, sizeof container);
-    process_executable_name(executable, sizeof executable, parts[3]);
+    process_executable_name(executable, sizeof executable, parts[2]);
     check_name(executable, sizeof executable);
-    process_name(name, sizeof name, parts[4], executable, "comm");
+    process_name(name, sizeof name, parts[3], executable, "comm");
     check_name(name, sizeof name);
     if (!name[0])
         abort();

@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -56,6 +57,41 @@ TEST(a_process_is_described) {
     CHECK(!process_read(pid, &entry));
     CHECK(!process_read(0, &entry));
     CHECK(!process_read(-1, &entry));
+}
+
+TEST(the_user_is_the_effective_one_also_of_a_process_that_may_not_be_dumped) {
+    int ready[2];
+    char byte;
+    struct process_entry entry;
+    if (getuid() != 0)
+        check_skip("only root can become another user");
+    CHECK_INT(pipe(ready), ==, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        /* A change of ids makes it so; the files in /proc/PID are root's then. */
+        if (setresuid(65534, 65533, 65534) == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+            write(ready[1], "x", 1) == 1)
+            pause();
+        _exit(0);
+    }
+    CHECK_INT(read(ready[0], &byte, 1), ==, 1);
+    close(ready[0]);
+    close(ready[1]);
+    bool is_read = process_read(pid, &entry);
+    end(pid);
+    CHECK(is_read);
+    CHECK_INT(entry.uid, ==, 65533);
+}
+
+TEST(a_zombie_is_gone) {
+    struct process_entry entry;
+    siginfo_t info;
+    pid_t pid = start("zombie");
+    kill(pid, SIGKILL);
+    CHECK_INT(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), ==, 0);
+    bool is_read = process_read(pid, &entry);
+    waitpid(pid, NULL, 0);
+    CHECK(!is_read);
 }
 
 TEST(the_list_has_each_process_once) {

@@ -51,15 +51,6 @@ TEST(a_malformed_stat_is_refused) {
         CHECK(!process_stat_parse(texts[i], &stat));
 }
 
-TEST(the_effective_uid_is_the_second) {
-    uid_t uid = 7;
-    CHECK(process_uid_parse("Name:\tUid:\nUid:\t1000\t1001\t1002\t1003\nGid:\t5\t6\n", &uid));
-    CHECK_INT(uid, ==, 1001);
-    CHECK(!process_uid_parse("Name:\tx\n", &uid));
-    CHECK(!process_uid_parse("Name:\tx\nUid:\t1000", &uid));
-    CHECK(!process_uid_parse("", &uid));
-}
-
 TEST(the_first_word_of_auxv_tells_32_from_64_bits) {
     CHECK(!process_auxv_is_32bit("\x21\0\0\0\0\0\0\0", 8));
     CHECK(process_auxv_is_32bit("\x20\0\0\0\x80\x55\xf7\xf7", 8));
