@@ -4,6 +4,7 @@
 #include "service/host/sampler/capabilities.h"
 #include "service/process/process_file.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -26,9 +27,9 @@ sonde_err start_sampler(const char *program, struct sampler **sampler, struct so
     if (err || !sampler_is_separate(*sampler))
         return err;
     process_file_set_opener(sampler_open_file, *sampler);
-    return capabilities_keep(capabilities_of_sonded())
-               ? SONDE_OK
-               : sonde_fail(diag, SONDE_INTERNAL, "the kernel does not take capabilities back");
+    if (!capabilities_keep(capabilities_of_sonded())) /* a container can refuse capset */
+        fprintf(stderr, "sonded: keeping all capabilities: %s\n", strerrordesc_np(errno));
+    return SONDE_OK;
 }
 
 void stop_sampler(struct sampler *sampler) {
