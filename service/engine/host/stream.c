@@ -16,7 +16,16 @@ static struct host *host_of(const struct host_stream *stream) {
 
 /* --- life cycle ------------------------------------------------------------------------------- */
 
-static struct host_stream *create(struct engine *engine, bool is_all) {
+/* Long copies cost little at low rates, and stacks that are cut at first stay in the profile. */
+static uint32_t first_bytes(uint64_t period_ns) {
+    uint64_t most = HOST_FIRST_RATE * period_ns / 1000000000u;
+    uint32_t bytes = HOST_FIRST_STACK;
+    while (bytes * 2 <= most && bytes < HOST_FIRST_MAX)
+        bytes *= 2;
+    return bytes;
+}
+
+static struct host_stream *create(struct engine *engine, bool is_all, uint64_t period_ns) {
     struct host_stream *stream = calloc(1, sizeof *stream);
     struct unwind_walker *walker = unwind_walker_create();
     if (!stream || !walker) {
@@ -27,7 +36,7 @@ static struct host_stream *create(struct engine *engine, bool is_all) {
     stream->engine = engine;
     stream->is_all = is_all;
     stream->stack_bytes =
-        is_all && engine->host->stack_bytes ? engine->host->stack_bytes : HOST_FIRST_STACK;
+        is_all && engine->host->stack_bytes ? engine->host->stack_bytes : first_bytes(period_ns);
     stream->walker = walker;
     stream->targets_serial = stream->losses = 1;
     process_table_init(&stream->processes);
@@ -97,7 +106,7 @@ bool stream_join(struct target *target) {
     struct host_stream *stream = is_all ? find_shared(host) : NULL;
     bool is_new = !stream;
     if (is_new)
-        stream = create(target->engine, is_all);
+        stream = create(target->engine, is_all, target->period_ns);
     if (!stream)
         return false;
     add_target(stream, target);
@@ -251,16 +260,18 @@ static bool is_too_short(const struct copy_use *use) {
 static uint32_t wanted_bytes(const struct host_stream *stream, uint64_t now_ns) {
     const struct copy_use *use = &stream->use;
     uint32_t bytes = stream->stack_bytes;
-    if (is_too_short(use) && !stream->cannot_grow)
-        return bytes * 2 < HOST_MAX_STACK ? bytes * 2 : HOST_MAX_STACK;
+    if (is_too_short(use) && !stream->cannot_grow) {
+        bytes *= use->cut > use->walks / 4 ? 4 : 2;
+        return bytes < HOST_MAX_STACK ? bytes : HOST_MAX_STACK;
+    }
     bool is_settled = use->walks >= COPY_MIN_WALKS && now_ns - use->since_ns > COPY_SHRINK_NS;
     if (is_settled && use->small >= use->walks - use->walks / 500 && bytes > HOST_MIN_STACK)
         return (bytes / 2 + 7) / 8 * 8 > HOST_MIN_STACK ? (bytes / 2 + 7) / 8 * 8 : HOST_MIN_STACK;
     return bytes;
 }
 
-/* Doubles the copies while too many walks run off them; halves them when half would do for nearly
- * all. */
+/* Doubles the copies while too many walks run off them, or takes four times as much if very many
+ * do; halves them when half would do for nearly all. */
 static void adapt(struct host_stream *stream, uint64_t now_ns) {
     struct copy_use *use = &stream->use;
     uint32_t wanted = wanted_bytes(stream, now_ns);
