@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LOOKS_PER_CLOCK 32 /* at parked samples, which are cheaper than a look at the clock */
+
 void park_init(struct park *park) {
     *park = (struct park){.last = &park->first};
 }
@@ -55,8 +57,9 @@ void park_retry(struct host_stream *stream, bool (*is_over)(void *context)) {
     if (!park->has_news)
         return;
     park->has_news = false;
+    uint32_t looked = 0;
     for (struct parked **at = &park->first; *at;) {
-        if (is_over(stream)) {
+        if (++looked % LOOKS_PER_CLOCK == 0 && is_over(stream)) {
             park->has_news = true;
             return;
         }
