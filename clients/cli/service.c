@@ -119,7 +119,7 @@ static sonde_err start_private(struct service *service, const sigset_t *mask,
 static sonde_err open_service(struct service *service, const struct service_settings *settings,
                               bool starts, struct sonde_diag *diag) {
     sigset_t before;
-    *service = (struct service){.signals = -1, .watched = -1};
+    *service = (struct service){.is_found = !settings->address, .signals = -1, .watched = -1};
     sonde_err err = starts ? SONDE_OK : service_address(settings, service->address, diag);
     if (err)
         return err;
@@ -186,12 +186,11 @@ static bool is_forbidden(const char *address) {
     return path && access(path, R_OK | W_OK) != 0 && errno == EACCES;
 }
 
-/* A private sonded may do what the user may. What it says about running sonded as root then means
- * this command. */
+/* This command as root would start a private sonded that may do more. */
 static sonde_err suggest_sudo(const struct service *service, sonde_err err,
                               struct sonde_diag *diag) {
     bool helps = err == SONDE_PERMISSION_DENIED || err == SONDE_NOT_AVAILABLE;
-    if (!diag || !helps || !service->private || geteuid() == 0 || !strstr(diag->text, "root"))
+    if (!diag || !helps || !service->is_found || geteuid() == 0 || !strstr(diag->text, "root"))
         return err;
     size_t len = strlen(diag->text);
     snprintf(diag->text + len, sizeof diag->text - len, "; here: run this command with sudo");

@@ -39,6 +39,7 @@ struct service_settings {
 struct service {
     struct client *client;
     char address[512];
+    bool is_found;                   /* the address was found, not named */
     int signals;                     /* signalfd for SIGINT, SIGTERM and SIGHUP; -1 = none */
     struct private_service *private; /* NULL: joined a running one */
     char key[40];                    /* of the running capture, which a signal ends with its result,
