@@ -12,8 +12,8 @@
 /* The program beside this one; static text. */
 const char *default_sampler(void);
 /* program "": none, and this process keeps its capabilities. A program that is missing or has no
- * capabilities is the same. If the kernel does not take the capabilities back, it says so on stderr.
- * SONDE_OUT_OF_MEMORY. */
+ * capabilities is the same. If the kernel does not take the capabilities back, a line on stderr
+ * says so. SONDE_OUT_OF_MEMORY. */
 SONDE_MUST_USE sonde_err start_sampler(const char *program, struct sampler **sampler,
                                        struct sonde_diag *diag);
 void stop_sampler(struct sampler *sampler);
