@@ -17,8 +17,8 @@ state = {}
 
 
 def start():
-    """Starts redis with its load, sonded and the gateway. Returns why the tests must be skipped; None = they need not."""
-    for program in ("redis-server", "redis-benchmark"):
+    """Starts redis with a script that never ends, sonded and the gateway. Returns why the tests must be skipped; None = they need not."""
+    for program in ("redis-server", "redis-cli"):
         if not shutil.which(program):
             return f"{program} is not installed"
     if os.geteuid() != 0:
@@ -26,10 +26,10 @@ def start():
     redis = users.start("redis-server", "--port", "0", "--unixsocket", SOCKET, "--save", "", "--dir", stack.WORK,
                         stdout=subprocess.DEVNULL)
     check.until(lambda: os.path.exists(SOCKET), what="redis")
-    users.start("redis-benchmark", "-s", SOCKET, "-q", "-l", "-t", "set,get", "-P", "16", stdout=subprocess.DEVNULL)
+    users.start("redis-cli", "-s", SOCKET, "eval", "while true do redis.call('incr', 'n') end", "0", stdout=subprocess.DEVNULL)
     users.sonded()
     state["pid"], state["host"] = redis.pid, users.gateway("--target", str(redis.pid))[1]
-    refused = run("curl -s -S --fail-with-body 'HOST/t/@all/debug/pprof/profile?seconds=1&output=top'")
+    refused = run("curl -s -S --fail-with-body 'HOST/t/@all:PID/debug/pprof/profile?seconds=1&output=top'")
     return refused.stdout if refused.returncode else None
 
 
@@ -49,39 +49,54 @@ def shell(line):
     return done.stdout
 
 
-def top(path):
-    return shell(f"go tool pprof -top {path}")
+def has_main_loop(text):
+    """Whether a profile shows redis at work. A busy machine may give redis no time, or not have read its unwind tables yet."""
+    return "aeMain" in text
+
+
+def until(command, *more):
+    """Runs commands until the last one's output shows redis at work."""
+    def attempt():
+        out = shell(command)
+        for another in more:
+            out = shell(another)
+        return has_main_loop(out)
+
+    check.until(attempt, 60, f"the main loop of redis in {command}")
 
 
 def test_tikvs_commands():
-    shell("curl -s -H 'Content-Type:application/protobuf' -X GET 'http://HOST/debug/pprof/profile?seconds=1&frequency=499' -o tikv.proto")
-    check.contains(top("tikv.proto"), "aeMain")
-    shell("curl -s -X GET 'http://HOST/debug/pprof/profile?seconds=1&frequency=499' -o tikv.svg")
-    with open(os.path.join(OUT, "tikv.svg"), encoding="utf-8") as file:
-        check.contains(file.read(), "aeMain")
+    fetch = "curl -s -H 'Content-Type:application/protobuf' -X GET 'http://HOST/debug/pprof/profile?seconds=1&frequency=499' -o "
+    until(fetch + "tikv.proto", "go tool pprof -top tikv.proto")
+    until("curl -s -X GET 'http://HOST/debug/pprof/profile?seconds=1&frequency=499' -o tikv.svg", "cat tikv.svg")
     address = re.search(r"(0x[0-9a-f]+) M=\d+ aeMain", shell("go tool pprof -raw tikv.proto")).group(1)
     check.contains(shell(f"curl -s -X POST -d '{address}' 'http://HOST/debug/pprof/symbol'"), "aeMain")
 
 
 def test_the_commands_of_iox_and_go():
-    check.contains(top("'http://HOST/debug/pprof/profile?seconds=1'"), "aeMain")
-    check.contains(top("'http://HOST/t/PID/debug/pprof/profile?seconds=1'"), "aeMain")
+    until("go tool pprof -top 'http://HOST/debug/pprof/profile?seconds=1'")
+    until("go tool pprof -top 'http://HOST/t/PID/debug/pprof/profile?seconds=1'")
+    until("go tool pprof -top 'http://HOST/t/@all:redis-server/debug/pprof/profile?seconds=1'")
 
 
 def test_julias_commands():
-    shell("curl -s 'HOST/profile?delay=0.002&duration=1' --output prof1.pb.gz")
-    check.contains(top("prof1.pb.gz"), "aeMain")
-    check.contains(shell("curl -s 'HOST/profile_start?delay=0.002'"), "started")
-    shell("curl -s 'HOST/t/PID/debug/pprof/profile?seconds=1' -o /dev/null")  # the session lasts as long
-    check.contains(shell("curl -s 'HOST/profile_stop?pprof=false'"), "aeMain")
+    until("curl -s 'HOST/profile?delay=0.002&duration=1' --output prof1.pb.gz", "go tool pprof -top prof1.pb.gz")
+    until("curl -s 'HOST/profile_start?delay=0.002'",
+          "curl -s 'HOST/t/PID/debug/pprof/profile?seconds=1' -o /dev/null",  # the session lasts as long
+          "curl -s 'HOST/profile_stop?pprof=false'")
     shell("curl -s 'HOST/task_backtraces' --output task_backtraces.txt")
-    with open(os.path.join(OUT, "task_backtraces.txt"), encoding="utf-8") as file:
-        check.contains(file.read(), "redis-server (pid")
+    check.contains(shell("cat task_backtraces.txt"), "redis-server (pid")
 
 
 def test_jeprof_and_greptimes_cpu_path():
-    check.contains(shell("jeprof --seconds=1 --text http://HOST/t/PID/pprof/profile 2>&1"), "aeMain")
-    check.contains(shell("curl -s -X POST 'HOST/t/PID/debug/prof/cpu?seconds=1&output=text'"), "aeMain")
+    until("jeprof --seconds=1 --text http://HOST/t/PID/pprof/profile 2>&1")
+    until("curl -s -X POST 'HOST/t/PID/debug/prof/cpu?seconds=1&output=text'")
+
+
+def test_redis_among_all_processes():
+    for target in ("@all", "@all:PID"):
+        fetch = f"curl -s 'HOST/t/{target}/debug/pprof/profile?seconds=1&frequency=199&output=collapsed'"
+        until(f"{fetch} | grep '^redis-server;' || true")
 
 
 def test_memory_commands_say_what_they_need():
@@ -90,14 +105,6 @@ def test_memory_commands_say_what_they_need():
         text = shell(f"curl -s -w ' %{{http_code}}' 'HOST/t/PID/{path}'")
         check.contains(text, "sonde run -- COMMAND")
         check.contains(text, f" {status}")
-
-
-def test_redis_among_all_processes():
-    for target in ("@all", "@all:redis-server", "@all:PID"):
-        text = shell(f"curl -s 'HOST/t/{target}/debug/pprof/profile?seconds=1&frequency=199&output=collapsed'")
-        stacks = [line for line in text.splitlines() if "readQueryFromClient" in line]
-        assert stacks and all(line.startswith("redis-server") for line in stacks), text
-    check.contains(top("'http://HOST/t/@all/debug/pprof/profile?seconds=1'"), "aeMain")
 
 
 def test_the_list_and_the_headers():
