@@ -19,8 +19,10 @@ bool park_add(struct park *park, struct host_process *process, struct code_map *
     if (!parked)
         return false;
     uint8_t *data = (uint8_t *)(parked + 1);
-    memcpy(data, from->kernel, kernel_bytes);
-    memcpy(data + kernel_bytes, from->stack, from->stack_bytes);
+    if (kernel_bytes)
+        memcpy(data, from->kernel, kernel_bytes);
+    if (from->stack_bytes)
+        memcpy(data + kernel_bytes, from->stack, from->stack_bytes);
     *parked = (struct parked){.process = process_retain(process),
                               .map = code_map_retain(map),
                               .waits_for = waits_for ? mapping_retain(waits_for) : NULL,

@@ -93,6 +93,12 @@ static const struct ring_ops fake_ops = {
 
 /* --- stacks ----------------------------------------------------------------------------------- */
 
+/* Reads what belongs to other frames, as the kernel does. */
+__attribute__((noinline, no_sanitize_address)) static void copy_stack(const uint8_t *from) {
+    for (uint32_t i = 0; i < stack_bytes; i++)
+        stack[i] = *(const volatile uint8_t *)&from[i];
+}
+
 __attribute__((noinline)) static void take_stack(void) {
     pthread_attr_t attributes;
     void *lowest;
@@ -104,7 +110,7 @@ __attribute__((noinline)) static void take_stack(void) {
     pthread_attr_destroy(&attributes);
     uint64_t from = registers.value[UNWIND_REG_RSP], left = (uint64_t)lowest + size - from;
     stack_bytes = left < sizeof stack ? (uint32_t)left : sizeof stack;
-    memcpy(stack, (const void *)from, stack_bytes);
+    copy_stack((const uint8_t *)from);
 }
 
 __attribute__((noinline)) void caller_of_leaf(void) {
