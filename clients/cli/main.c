@@ -13,7 +13,8 @@ static int print_help(FILE *out) {
           "\n"
           "Shows where a running native server spends CPU time, where it waits and what holds its "
           "memory.\n"
-          "TARGET is the name or pid of any process. Nothing has to be prepared or running.\n"
+          "TARGET is the name or pid of any process; only `heap` needs one that `sonde run` "
+          "started.\n"
           "\n",
           out);
     for (size_t i = 0; i < count; i++)
@@ -21,7 +22,7 @@ static int print_help(FILE *out) {
     fputs("\n"
           "`sonde VERB --help` lists the options of a verb; `sonde --version` prints the version.\n"
           "Exit status: 0 success, 1 failure, 2 usage error, 3 service unreachable, 4 refused.\n"
-          "`run` exits with the status of the command (125 to 127: Sonde could not run it).\n"
+          "`run` and `record --` exit with the status of the command (125 to 127: not started).\n"
           "\n"
           "examples:\n"
           "  sonde record 4711 -o flame.svg      record a process for 10 seconds as a flame graph\n"
