@@ -28,7 +28,7 @@
 #define MAX_RING_BYTES    (8u << 20)
 #define SHARED_RING_BYTES (512u << 10) /* where kernel.perf_event_mlock_kb is the limit */
 #define MIN_RING_BYTES    (32u << 10)
-#define MAX_ALL_BYTES     (256u << 20) /* of all rings together */
+#define MAX_ALL_BYTES     (128u << 20) /* of all rings together */
 #define DITHER_PERIODS    16u          /* between two changes of a clock at least */
 #define RECORDS_PER_LOOK  16u
 

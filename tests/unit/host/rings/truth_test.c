@@ -110,8 +110,7 @@ static struct line sample(struct scene *scene, enum source source, uint64_t peri
                                     .pid_count = source == ALL_CPUS ? 0 : 1,
                                     .period_ns = period_ns,
                                     .stack_bytes = HOST_MIN_STACK,
-                                    .has_kernel = has_kernel,
-                                    .ring_bytes = 4 << 20};
+                                    .has_kernel = has_kernel};
     struct sonde_diag diag = {0};
     sonde_err err = rings_open(&options, &scene->rings, &diag);
     if (err)
