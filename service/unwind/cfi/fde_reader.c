@@ -294,9 +294,14 @@ static void run_one(const struct frames *frames, const struct frames_fde *fde, u
                     struct unwind_rows *rows) {
     const struct cfi_section *section = &frames->sections[fde->section];
     const uint8_t *code = section->data + fde->code;
+    static const struct unwind_rule root = {.cfa = UNWIND_CFA_END};
+    uint32_t stays =
+        frames->find_switch ? frames->find_switch(frames->context, fde->start, end) : end;
     unwind_program_run(frames->memo, &frames->cies[fde->cie],
                        (struct cursor){code, code + fde->code_bytes, false}, section, fde->start,
-                       end, rows);
+                       stays, rows);
+    if (stays < end)
+        unwind_rows_add(rows, stays, &root);
     unwind_rows_gap(rows, end);
     rows->fde_count++;
 }
@@ -324,7 +329,7 @@ static void prefetch(const struct frames *frames, const uint64_t *keys, size_t l
 static void fill(const struct frames *frames, uint32_t from, uint32_t to,
                  struct unwind_rows *rows) {
     if (frames->fill && from < to)
-        frames->fill(frames->fill_context, from, to, rows);
+        frames->fill(frames->context, from, to, rows);
 }
 
 sonde_err unwind_frames_run(struct frames *frames, struct unwind_rows *rows) {

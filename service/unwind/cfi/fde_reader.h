@@ -39,7 +39,10 @@ struct frames {
     size_t fde_count, fde_capacity;
     /* Adds rows of the code in [from, to), which no function has; may be NULL. */
     void (*fill)(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows);
-    void *fill_context;
+    /* Where the function [start, end) changes to another stack, on which it has no caller; end =
+     * nowhere. May be NULL. */
+    uint32_t (*find_switch)(void *context, uint32_t start, uint32_t end);
+    void *context; /* of both */
 };
 
 /* Adds a section, whose data must outlive frames. open_ended: its size is not known, so it ends at

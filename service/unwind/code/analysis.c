@@ -332,3 +332,24 @@ bool unwind_analysis_run(const uint8_t *code, uint32_t size, uint32_t pc,
     free(analysis.states);
     return is_certain;
 }
+
+static bool loads_rsp(const struct instruction *instruction) {
+    if (instruction->map != INSTRUCTION_ONE_BYTE || !instruction->has_modrm)
+        return false;
+    if (instruction->opcode == 0x89)
+        return instruction->mod == 3 && instruction->rm == INSTRUCTION_RSP &&
+               instruction->reg != INSTRUCTION_RBP;
+    return instruction->opcode == 0x8b && instruction->reg == INSTRUCTION_RSP &&
+           (instruction->mod != 3 || instruction->rm != INSTRUCTION_RBP);
+}
+
+uint32_t unwind_analysis_find_switch(const uint8_t *code, uint32_t size) {
+    struct instruction instruction;
+    for (uint32_t at = 0; at < size; at += instruction.length) {
+        if (!instruction_decode(code + at, size - at, &instruction))
+            return size;
+        if (loads_rsp(&instruction))
+            return at + instruction.length;
+    }
+    return size;
+}

@@ -14,5 +14,8 @@
 /* Adds the rows of the function at [pc, pc + size), offsets from rows->origin. Adds nothing, and
  * returns false, if they are not certain. */
 bool unwind_analysis_run(const uint8_t *code, uint32_t size, uint32_t pc, struct unwind_rows *rows);
+/* The offset behind the first instruction that loads rsp from memory or a register other than rbp,
+ * and so changes to another stack; size if there is none. */
+uint32_t unwind_analysis_find_switch(const uint8_t *code, uint32_t size);
 
 #endif

@@ -5,12 +5,12 @@
 
 #include <stdlib.h>
 
-#define MAX_SYMBOLS ((size_t)FUNCTIONS_MAX * sizeof(Elf64_Sym))
+#define MAX_SYMBOLS      ((size_t)FUNCTIONS_MAX * sizeof(Elf64_Sym))
+#define MAX_SWITCH_BYTES 1024u
 
 static bool is_wanted(const struct elf_file *file) {
     Elf64_Ehdr header;
-    if (!elf_read(&file->input, 0, &header, sizeof header) || header.e_entry == 0 ||
-        elf_section(file, ".gopclntab"))
+    if (!elf_read(&file->input, 0, &header, sizeof header) || header.e_entry == 0)
         return false;
     for (uint32_t i = 0; i < file->segment_count; i++)
         if (file->segments[i].p_type == PT_INTERP)
@@ -62,11 +62,12 @@ static void sort(struct functions *functions) {
 sonde_err functions_collect(struct functions *functions, const struct elf_file *file,
                             uint64_t origin) {
     struct sonde_buf symbols = {0};
-    *functions = (struct functions){.file = file, .origin = origin};
+    *functions = (struct functions){
+        .file = file, .origin = origin, .is_go = elf_section(file, ".gopclntab") != NULL};
     const Elf64_Shdr *section = elf_section_of_type(file, SHT_SYMTAB);
     if (!section)
         section = elf_section_of_type(file, SHT_DYNSYM);
-    if (!section || !is_wanted(file))
+    if (!section || functions->is_go || !is_wanted(file))
         return SONDE_OK;
     if (elf_append(file, section->sh_offset, section->sh_size, MAX_SYMBOLS, &symbols) != SONDE_OK) {
         sonde_buf_finish(&symbols);
@@ -87,17 +88,36 @@ void functions_finish(struct functions *functions) {
     *functions = (struct functions){0};
 }
 
+/* The caller frees the result. NULL: the file does not have it all. */
+static uint8_t *read_code(const struct functions *functions, uint32_t start, uint32_t size) {
+    uint64_t offset, len;
+    if (!elf_offset_of(functions->file, functions->origin + start, &offset, &len) || len < size)
+        return NULL;
+    uint8_t *code = malloc(size + 1);
+    if (code && elf_read(&functions->file->input, offset, code, size))
+        return code;
+    free(code);
+    return NULL;
+}
+
 static void analyse(const struct functions *functions, uint32_t start, uint32_t end,
                     struct unwind_rows *rows) {
-    uint64_t offset, len;
     uint32_t size = end - start;
-    if (size > ANALYSIS_MAX_BYTES ||
-        !elf_offset_of(functions->file, functions->origin + start, &offset, &len) || len < size)
-        return;
-    uint8_t *code = malloc(size);
-    if (code && elf_read(&functions->file->input, offset, code, size))
+    uint8_t *code = size <= ANALYSIS_MAX_BYTES ? read_code(functions, start, size) : NULL;
+    if (code)
         unwind_analysis_run(code, size, start, rows);
     free(code);
+}
+
+/* Such functions are short, because they are written in assembler. */
+uint32_t functions_find_switch(void *context, uint32_t start, uint32_t end) {
+    const struct functions *functions = context;
+    uint32_t size = end - start;
+    uint8_t *code = size <= MAX_SWITCH_BYTES ? read_code(functions, start, size) : NULL;
+    if (code)
+        size = unwind_analysis_find_switch(code, size);
+    free(code);
+    return start + size;
 }
 
 void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows) {

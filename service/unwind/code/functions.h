@@ -10,11 +10,14 @@
 #include "api/elf/elf.h"
 #include "service/unwind/table/rows.h"
 
+#include <stdbool.h>
+
 #define FUNCTIONS_MAX (1u << 20)
 
 struct functions {
     const struct elf_file *file;
     uint64_t origin; /* vaddr of pc 0 */
+    bool is_go;
     struct function {
         uint32_t start, end; /* end == start: unknown */
     } * items;               /* by start */
@@ -27,5 +30,8 @@ SONDE_MUST_USE sonde_err functions_collect(struct functions *functions, const st
 void functions_finish(struct functions *functions);
 /* Adds rows of the functions in [from, to). context: the struct functions. */
 void functions_fill(void *context, uint32_t from, uint32_t to, struct unwind_rows *rows);
+/* Where a function of a Go program changes to another stack (systemstack, mcall): behind the first
+ * instruction that loads rsp; `end` if nowhere. */
+uint32_t functions_find_switch(void *context, uint32_t start, uint32_t end);
 
 #endif

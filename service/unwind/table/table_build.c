@@ -123,7 +123,8 @@ static sonde_err build_table(struct build *build, struct sonde_buf *table) {
     if (err != SONDE_OK)
         return err;
     build->frames.fill = build->functions.count ? functions_fill : NULL;
-    build->frames.fill_context = &build->functions;
+    build->frames.find_switch = build->functions.is_go ? functions_find_switch : NULL;
+    build->frames.context = &build->functions;
     unwind_rows_init(&build->rows);
     build->rows.origin = build->frames.origin;
     build->rows.build_id_bytes = (uint32_t)elf_build_id(&build->file, build->rows.build_id);

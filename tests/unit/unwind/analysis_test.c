@@ -144,3 +144,13 @@ TEST(what_is_not_certain_has_no_rows) {
     CHECK_STR(ROWS("\x74\x01\x53\x5b\x74\xfc\xc3\x06"), ""); /* two depths at one place */
     CHECK_STR(ROWS("\x06\xc3"), "");                         /* not an instruction */
 }
+
+#define SWITCH(code) unwind_analysis_find_switch((const uint8_t *)(code), sizeof(code) - 1)
+
+TEST(a_change_of_stack_is_found) {
+    CHECK_INT(SWITCH("\x90\x48\x89\xdc\xff\xd7\xc3"), ==, 4);     /* mov rsp, rbx */
+    CHECK_INT(SWITCH("\x48\x8b\x62\x38\xff\xd7\xc3"), ==, 4);     /* mov rsp, [rdx + 56] */
+    CHECK_INT(SWITCH("\x48\x89\xec\x5d\xc3"), ==, 5);             /* mov rsp, rbp */
+    CHECK_INT(SWITCH("\x48\x83\xec\x20\x48\x89\xe5\xc3"), ==, 8); /* sub rsp; mov rbp, rsp */
+    CHECK_INT(SWITCH("\x06\x48\x89\xdc"), ==, 4);                 /* not an instruction */
+}
