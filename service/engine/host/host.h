@@ -41,6 +41,7 @@ struct host_target {
     struct target *next;        /* in the stream */
     uint32_t answered;          /* the last request of the clock that was answered */
     uint64_t asked_ns;          /* when the clock asked last */
+    uint64_t samples;           /* in the present drain of the stream */
     uint64_t accounted_ns;      /* when its budget was adjusted last */
     bool is_out_of_memory;      /* its clock cannot start */
     uint64_t over_ns;           /* when that was found; 0 = not yet */

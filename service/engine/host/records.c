@@ -20,6 +20,7 @@ static void on_sample(struct host_stream *stream, const struct host_record *reco
         record->kind == HOST_SAMPLE)
         stream->unseen.sampled_ns += record->sample.weight_ns;
     struct host_process *process = process_find(&stream->processes, record->pid);
+    stream->samples += record->kind == HOST_SAMPLE;
     if (!process)
         process = process_add(stream, record->pid, 0);
     if (process)

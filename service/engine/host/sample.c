@@ -174,7 +174,7 @@ static void count(struct walked *walked) {
         walked->is_shared = target->host->members != HOST_ONE;
         if (walked->map && target->ignored_mappings < walked->map->generation->ignored)
             target->ignored_mappings = walked->map->generation->ignored;
-        target->totals.handler_count += record->kind == HOST_SAMPLE;
+        target->host->samples += record->kind == HOST_SAMPLE;
         samples_add(target, &time);
     }
 }

@@ -317,15 +317,17 @@ void stream_count_rings(struct host_stream *stream) {
     *seen = now;
 }
 
-/* The drain's own time counts as the cost of the targets' samples. */
+/* The drain's own time is part of the cost of the samples. */
 static void share_cost(struct host_stream *stream, uint64_t spent_ns) {
-    if (stream->target_count == 0)
-        return;
+    uint64_t each_ns = spent_ns / (stream->samples ? stream->samples : 1);
     for (struct target *target = stream->targets; target; target = target->host->next) {
-        target->totals.handler_ns += spent_ns / stream->target_count;
+        target->totals.handler_count += target->host->samples;
+        target->totals.handler_ns += target->host->samples * each_ns;
+        target->host->samples = 0;
         if (target->stacks)
             (void)tables_load_names(target, target->stacks);
     }
+    stream->samples = 0;
 }
 
 bool stream_drain(struct host_stream *stream, uint64_t until_ns, uint64_t limit_ns) {

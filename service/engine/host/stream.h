@@ -100,6 +100,7 @@ struct host_stream {
     struct rings_counts seen;
     uint64_t drained_ns; /* when the rings were drained last, and up to when */
     uint64_t drained_to_ns;
+    uint64_t samples;      /* of all processes, in the present drain */
     uint64_t drain_end_ns; /* thread_cpu_ns at which the present drain must end */
     bool has_more, is_busy;
     struct sonde_diag diag; /* FAILED: why */

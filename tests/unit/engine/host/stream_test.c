@@ -25,6 +25,10 @@ static bool has_loaded(struct bench *bench) {
     return fake.queued == 0 && !bench_target(bench)->host->stream->park.first;
 }
 
+static bool has_no_stream(struct bench *bench) {
+    return !bench->engine->host->streams;
+}
+
 /* Ten samples, after which the maps and the tables of the child are known. */
 static void load(struct bench *bench) {
     push_samples(bench, bench->child, 10);
@@ -39,7 +43,12 @@ TEST(samples_of_a_process_become_stacks_from_its_root_to_its_leaf) {
     bench_begin(&bench, one(&bench));
     push_samples(&bench, bench.child, 50);
     push_samples(&bench, GHOST, 50); /* of another process */
+    bench_settle(&bench);
+    bench_wait(&bench, has_loaded);
+    CHECK_INT(bench_target(&bench)->totals.handler_count, ==, 50); /* what max_overhead counts */
     const struct sonde_profile *profile = bench_end(&bench);
+    bench_wait(&bench, has_no_stream);
+    CHECK_INT(fake.open_sets, ==, 0);
     CHECK_COUNT(collect_sum(profile, NULL), 50);
     CHECK_COUNT(collect_sum(profile, "caller_of_leaf"), 50);
     CHECK_COUNT(collect_sum(profile, "root_of_stack"), 50);
