@@ -16,7 +16,7 @@ struct collected {
     pthread_cond_t changed;
     struct sonde_profile *profiles[COLLECT_MAX];
     struct engine_metadata metadata[COLLECT_MAX];
-    char clock[24];
+    char clock[24], clock_note[320];
     uint32_t profile_count, progress_count, end_count, overlaps;
     bool is_inside;
     sonde_err err;

@@ -249,6 +249,7 @@ TEST(a_session_of_allocations_keeps_its_last_result) {
               SONDE_OK);
     collect_wait_end(&again);
     CHECK_INT(collect_sum(again.profiles[0], NULL), ==, collect_sum(one.profiles[0], NULL));
+    CHECK_STR(again.clock_note, "");
     collect_finish(&none);
     collect_finish(&one);
     collect_finish(&again);

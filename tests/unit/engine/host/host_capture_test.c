@@ -195,6 +195,28 @@ static bool uses_labels(struct scene *scene) {
     return uses;
 }
 
+TEST(a_profile_says_why_its_source_was_chosen) {
+    struct scene scene;
+    struct fake_guest guest;
+    struct collected collected;
+    scene_init(&scene);
+    require_perf(&scene);
+    fake_attach(&guest, scene.place.socket, "fake", 1);
+    scene.engine->source = ENGINE_AUTOMATIC;
+    if (!engine_has_right(scene.engine, RIGHT_PERF_ALL))
+        check_skip("the kernel does not let us sample all CPUs");
+    const struct engine_cpu_spec spec = {.target = {.pid = getpid()}, .frequency_hz = 499};
+    struct engine_capture *capture = begin(&scene, &spec, &collected);
+    burn_until_sampled(&scene);
+    const struct sonde_profile *profile = finish(capture, &collected);
+    CHECK(strncmp(collected.clock_note, "sampled from outside, which costs", 33) == 0);
+    CHECK(strstr(collect_comment(profile, "clock note: "), "sampled from outside"));
+    CHECK(fake_is_quiet(&guest, 1));
+    collect_finish(&collected);
+    fake_close(&guest);
+    scene_finish(&scene);
+}
+
 TEST(a_guest_says_that_labels_are_in_use_before_any_capture) {
     struct scene scene;
     struct fake_guest guest;
