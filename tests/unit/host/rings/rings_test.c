@@ -5,6 +5,7 @@
 #include "tests/unit/check.h"
 
 #include <errno.h>
+#include <math.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -151,8 +152,14 @@ static void two_threads(void) {
     spin(NULL);
 }
 
-static void check_samples(const struct seen *seen, uint64_t used_ns) {
-    CHECK_NEAR((double)seen->weight_ns, (double)used_ns, 0.06 * (double)used_ns + 5 * PERIOD_NS);
+/* The clock of a CPU meets the process by chance if it shares the CPU with others. */
+static double chance(uint64_t used_ns, uint64_t period_ns) {
+    return 4 * sqrt((double)used_ns * (double)period_ns);
+}
+
+static void check_samples(const struct seen *seen, uint64_t used_ns, double chance_ns) {
+    CHECK_NEAR((double)seen->weight_ns, (double)used_ns,
+               0.06 * (double)used_ns + 5 * PERIOD_NS + chance_ns);
     CHECK_INT(seen->bad, ==, 0);
 }
 
@@ -166,7 +173,7 @@ TEST(samples_of_all_cpus_weigh_as_much_as_the_process_used) {
     rings_start(rings);
     uint64_t used = run(rings, child.pid, 300 * MS, &seen);
     end(child);
-    check_samples(&seen, used);
+    check_samples(&seen, used, chance(used, PERIOD_NS));
     struct rings_counts counts;
     rings_counts(rings, &counts);
     CHECK_INT(counts.invalid, ==, 0);
@@ -185,7 +192,7 @@ TEST(samples_of_a_process_weigh_as_much_as_it_used) {
     uint64_t used = run(rings, child.pid, 300 * MS, &seen);
     CHECK_NEAR((double)rings_run_ns(rings, child.pid), (double)used, 0.06 * (double)used);
     end(child);
-    check_samples(&seen, used);
+    check_samples(&seen, used, 0);
     CHECK_INT(seen.kinds[HOST_FORK], ==, 1);
     CHECK_INT(seen.records, >=, seen.kinds[HOST_SAMPLE]);
     rings_close(rings);
@@ -203,7 +210,7 @@ TEST(threads_that_run_already_are_sampled_too) {
     CHECK_INT(counts.events, ==, 2 * counts.rings); /* two threads */
     struct seen seen = {.pid = child.pid};
     rings_start(rings);
-    check_samples(&seen, run(rings, child.pid, 200 * MS, &seen));
+    check_samples(&seen, run(rings, child.pid, 200 * MS, &seen), 0);
     CHECK_INT(seen.kinds[HOST_FORK], ==, 0);
     end(child);
     rings_close(rings);
@@ -230,7 +237,8 @@ TEST(a_new_period_changes_the_weights_and_keeps_their_sum) {
         CHECK_INT(fast.min_weight_ns, >=, 7 * PERIOD_NS / 8);
         CHECK_INT(fast.min_weight_ns, <=, 9 * PERIOD_NS / 8);
         CHECK_NEAR((double)(slow.weight_ns + fast.weight_ns), (double)used,
-                   0.06 * (double)used + 40 * PERIOD_NS);
+                   0.06 * (double)used + 40 * PERIOD_NS +
+                       (is_all ? chance(used, 8 * PERIOD_NS) : 0));
         rings_close(rings);
     }
 }

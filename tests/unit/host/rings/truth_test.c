@@ -187,7 +187,9 @@ TEST(weights_with_the_kernel_are_the_cpu_clock) {
         struct scene scene;
         begin(&scene, "kernel", 200);
         double truth = (double)sample(&scene, source, HZ(999), true).a;
-        CHECK_NEAR((double)scene.weight_ns, truth, 0.04 * truth + 4e6);
+        /* The clock of a CPU meets the program by chance if it shares the CPU with others. */
+        double sigma = source == ALL_CPUS ? sqrt(truth * (double)HZ(999)) : 0;
+        CHECK_NEAR((double)scene.weight_ns, truth, 0.04 * truth + 4e6 + 4 * sigma);
         CHECK_INT(scene.user_ns, <, scene.weight_ns / 2);
         end(&scene);
     }
