@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * Opens a stream's rings on a builder: a process with thousands of threads needs thousands of
- * events. */
+ * events. Without the right to sample all processes, the rings are those of the group's processes
+ * and of what these start; /proc is read every other second for those that join otherwise. */
 #include "service/engine/host/stream.h"
 
 #include "service/host/processes/process_list.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#define LOOK_NS    2000000000ull
+#define MAX_JOINED 64u /* in one look: the engine thread adds them */
 
 struct open_job {
     struct job job;
@@ -17,6 +21,8 @@ struct open_job {
     struct rings_options options;
     /* Of a stream of one target: which processes it is. */
     struct host_target members;
+    pid_t *pids; /* of a group; the stream's when the job is done */
+    size_t pid_count;
     struct rings *rings;
     sonde_err err;
     struct sonde_diag diag;
@@ -58,7 +64,6 @@ pid_t *host_list_pids(const struct host_target *members, size_t *count) {
 static void perform(struct job *base) {
     struct open_job *job = container_of(base, struct open_job, job);
     const struct host *host = base->engine->host;
-    pid_t *pids = NULL;
     job->err = SONDE_UNAVAILABLE;
     if (atomic_load(&base->engine->is_ending))
         return;
@@ -66,17 +71,25 @@ static void perform(struct job *base) {
         size_t count = 1;
         job->options.pids = &job->members.pid;
         if (job->members.members != HOST_ONE)
-            job->options.pids = pids = host_list_pids(&job->members, &count);
-        job->options.pid_count = count;
+            job->options.pids = job->pids = host_list_pids(&job->members, &count);
+        job->options.pid_count = job->pid_count = count;
     }
     job->err = job->stream->is_all || job->options.pid_count > 0
                    ? host->ops->open(&job->options, &job->rings, &job->diag)
                    : sonde_fail(&job->diag, SONDE_NOT_AVAILABLE, "no such process is running");
-    if (job->err && job->is_resize && !job->stream->is_all) { /* the old ones are closed already */
+    if (job->err && job->is_resize &&
+        job->options.pid_count > 0) { /* the old ones are closed already */
         job->options.stack_bytes = job->former_bytes;
         job->err = host->ops->open(&job->options, &job->rings, &job->diag);
     }
-    free(pids);
+}
+
+static void keep_pids(struct host_stream *stream, struct open_job *job) {
+    if (!job->pids)
+        return;
+    free(stream->watched);
+    stream->watched = job->pids;
+    stream->watched_count = job->pid_count;
 }
 
 static void complete(struct engine *engine, struct job *base) {
@@ -84,6 +97,7 @@ static void complete(struct engine *engine, struct job *base) {
     struct host_stream *stream = job->stream;
     stream->jobs--;
     struct rings *rings = job->err ? NULL : job->rings;
+    keep_pids(stream, job);
     if (job->is_resize)
         stream_resized(stream, rings, job->options.stack_bytes);
     else
@@ -122,4 +136,63 @@ bool rings_open_job(struct host_stream *stream) {
 
 bool rings_resize_job(struct host_stream *stream, uint32_t stack_bytes) {
     return start(stream, true, stack_bytes);
+}
+
+/* --- processes that join a group --------------------------------------------------------------- */
+
+static void perform_look(struct job *base) {
+    struct open_job *job = container_of(base, struct open_job, job);
+    if (!atomic_load(&base->engine->is_ending))
+        job->pids = host_list_pids(&job->members, &job->pid_count);
+}
+
+static bool is_watched(const struct host_stream *stream, pid_t pid) {
+    for (size_t i = 0; i < stream->watched_count; i++) {
+        if (stream->watched[i] == pid)
+            return true;
+    }
+    return process_find(&stream->processes, pid); /* a watched process has forked it */
+}
+
+/* One that cannot be added, because it has ended or there are too many, has no samples. */
+static void add_joined(struct host_stream *stream, const struct open_job *job) {
+    struct sonde_diag diag = {0};
+    (void)stream_drain(stream, now_monotonic_ns(), stream->engine->turn_ns);
+    uint32_t added = 0;
+    for (size_t i = 0; i < job->pid_count && added < MAX_JOINED; i++) {
+        if (is_watched(stream, job->pids[i]))
+            continue;
+        (void)stream->engine->host->ops->add_process(stream->rings, job->pids[i], &diag);
+        added++;
+    }
+}
+
+static void complete_look(struct engine *engine, struct job *base) {
+    struct open_job *job = container_of(base, struct open_job, job);
+    struct host_stream *stream = job->stream;
+    stream->jobs--;
+    stream->is_looking = false;
+    if (stream->rings && !stream->is_over)
+        add_joined(stream, job);
+    keep_pids(stream, job);
+    free(job);
+    stream_free_if_over(stream);
+}
+
+void rings_look_job(struct host_stream *stream, uint64_t now_ns) {
+    const struct host_target *members = stream->targets ? stream->targets->host : NULL;
+    if (stream->is_all || stream->is_looking || !members || members->members == HOST_ONE ||
+        members->members == HOST_TREE || now_ns < stream->looked_ns + LOOK_NS)
+        return;
+    struct open_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return;
+    job->job.perform = perform_look;
+    job->job.complete = complete_look;
+    job->stream = stream;
+    job->members = *members;
+    stream->is_looking = true;
+    stream->looked_ns = now_ns;
+    stream->jobs++;
+    engine_start_job(stream->engine, stream->engine->builders, &job->job);
 }

@@ -73,6 +73,7 @@ void stream_free_if_over(struct host_stream *stream) {
     waits_destroy(stream);
     park_empty(stream);
     process_table_finish(&stream->processes);
+    free(stream->watched);
     thread_names_finish(&stream->names);
     unwind_walker_destroy(stream->walker);
     free(stream);
@@ -287,6 +288,7 @@ void stream_tick(struct host_stream *stream, uint64_t now_ns) {
     if (stream->state != STREAM_RUNNING || !stream->rings)
         return;
     adapt(stream, now_ns);
+    rings_look_job(stream, now_ns);
     /* A new period opens the clocks of threads again. */
     if (!stream->is_all || now_ns - stream->dithered_ns < HOST_DITHER_NS)
         return;

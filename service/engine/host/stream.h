@@ -105,6 +105,11 @@ struct host_stream {
     bool has_more, is_busy;
     struct sonde_diag diag; /* FAILED: why */
 
+    pid_t *watched; /* !is_all, a group: its processes when /proc was read last */
+    size_t watched_count;
+    bool is_looking;
+    uint64_t looked_ns;
+
     struct process_table processes;
     struct thread_names names;
     struct unwind_walker *walker;
@@ -137,6 +142,8 @@ bool rings_resize_job(struct host_stream *stream, uint32_t stack_bytes);
 /* Any thread: the processes of a target, as far as /proc shows them now. The caller frees the list.
  * NULL and *count 0 when there are none. */
 pid_t *host_list_pids(const struct host_target *members, size_t *count);
+/* Now and then: adds processes that have joined the group of a stream without rights. */
+void rings_look_job(struct host_stream *stream, uint64_t now_ns);
 /* Their results. Both take rings. NULL: they could not be opened; stack_bytes may be what it
  * was. */
 void stream_opened(struct host_stream *stream, sonde_err err, struct rings *rings,

@@ -60,6 +60,8 @@ static void fake_set_period(struct rings *rings, uint64_t period_ns) {
 }
 
 static sonde_err fake_add_process(struct rings *rings, pid_t pid, struct sonde_diag *diag) {
+    if (fake.added_count < 8)
+        fake.added[fake.added_count++] = pid;
     return SONDE_OK;
 }
 

@@ -34,6 +34,8 @@ struct fake_rings {
     uint32_t opened;              /* number of sets */
     uint32_t open_sets;           /* not closed */
     struct rings_options options; /* of the last set */
+    pid_t added[8];               /* by rings_add_process */
+    uint32_t added_count;
     uint64_t period_ns;
     uint64_t invalid; /* for rings_counts */
     size_t queued;    /* records that were not delivered yet */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/unit/engine/host/fake_rings.h"
 
+#include "service/host/processes/process_list.h"
 #include "service/host/processes/process_text.h"
 
 #include <signal.h>
@@ -299,6 +300,31 @@ TEST(without_rights_cpu_time_that_has_no_sample_is_in_the_kernel) {
     CHECK_NEAR(collect_sum(profile, "[in the kernel]"), used_ms - 50, 20);
     kill(busy, SIGKILL);
     waitpid(busy, NULL, 0);
+    bench_finish(&bench);
+}
+
+static bool has_joined(struct bench *bench) {
+    bool is_there = false;
+    for (uint32_t i = 0; i < fake.added_count; i++) {
+        CHECK_INT(fake.added[i], !=, bench->child); /* it was there at the start */
+        is_there |= fake.added[i] == busy;
+    }
+    return is_there;
+}
+
+TEST(without_rights_a_process_that_joins_a_group_later_is_added) {
+    struct bench bench;
+    struct process_entry self;
+    bench_init(&bench);
+    CHECK(process_read(getpid(), &self));
+    fake.refuses_all = true;
+    bench_begin(&bench, (struct engine_selector){.name = self.name, .all = true});
+    busy = start_busy();
+    bench_target(&bench)->host->stream->looked_ns = 0; /* look at once */
+    bench_wait(&bench, has_joined);
+    kill(busy, SIGKILL);
+    waitpid(busy, NULL, 0);
+    (void)bench_end(&bench);
     bench_finish(&bench);
 }
 
