@@ -138,7 +138,7 @@ bool rings_resize_job(struct host_stream *stream, uint32_t stack_bytes) {
     return start(stream, true, stack_bytes);
 }
 
-/* --- processes that join a group --------------------------------------------------------------- */
+/* --- processes that join a group ------------------------------------------------------------- */
 
 static void perform_look(struct job *base) {
     struct open_job *job = container_of(base, struct open_job, job);
