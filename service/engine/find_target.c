@@ -3,6 +3,8 @@
  * Finds targets, and says which field of a selector matches none. */
 #include "service/engine/find_target.h"
 
+#include "service/engine/host/host.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -160,6 +162,25 @@ sonde_err find_target(struct engine *engine, const struct engine_selector *selec
     return not_found(&missing, diag);
 }
 
+/* With targets_lock held. */
+static void add_captures_of(const struct target *hosts, struct engine_target *list, size_t count) {
+    for (const struct target *target = hosts; target; target = target->next) {
+        bool runs = target->host && target->host->members == HOST_ONE && target->is_attached &&
+                    target->info.captures_running > 0;
+        for (size_t i = 0; runs && i < count; i++) {
+            if (list[i].pid == target->info.pid)
+                list[i].captures_running += target->info.captures_running;
+        }
+    }
+}
+
+void add_captures_from_outside(struct engine *engine, struct engine_target *list, size_t count) {
+    lock_take(&engine->targets_lock);
+    add_captures_of(engine->targets, list, count);
+    add_captures_of(engine->newcomers, list, count);
+    lock_drop(&engine->targets_lock);
+}
+
 static int by_start(const void *a, const void *b) {
     const struct engine_target *left = a, *right = b;
     if (left->start_unix_ns != right->start_unix_ns)
@@ -178,6 +199,7 @@ struct engine_target *engine_targets(struct engine *engine, size_t *count) {
             list[(*count)++] = target->info;
     }
     lock_drop(&engine->targets_lock);
+    add_captures_from_outside(engine, list, *count);
     if (*count > 1)
         qsort(list, *count, sizeof *list, by_start);
     return list;

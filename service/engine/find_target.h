@@ -13,6 +13,10 @@
  * *target is valid while the lock is held; retain it to use it longer. Errors as engine_find. */
 SONDE_MUST_USE sonde_err find_target(struct engine *engine, const struct engine_selector *selector,
                                      uid_t caller, struct target **target, struct sonde_diag *diag);
+/* Processes are listed once, though one that is also sampled from outside is two targets: adds the
+ * captures of the other one. Any thread; takes targets_lock. */
+void add_captures_from_outside(struct engine *engine, struct engine_target *list, size_t count);
+
 /* choose_target.c: these retain the target for the caller. Any thread; they take targets_lock, and
  * read /proc if no attached process matches. `what` says in refusals what is asked for, for example
  * "heap profiles". */

@@ -2,7 +2,7 @@
  *
  * The list of everything that could be profiled: the attached targets, completed with what /proc
  * says about their processes, and all other processes. */
-#include "service/engine/engine_state.h"
+#include "service/engine/find_target.h"
 #include "service/engine/host/host.h"
 #include "service/engine/host/process_info.h"
 
@@ -61,6 +61,7 @@ struct engine_target *engine_processes(struct engine *engine, size_t *count) {
     if (list) {
         qsort(list, attached, sizeof *list, by_pid);
         *count = merge(engine, entries, entry_count, list, attached);
+        add_captures_from_outside(engine, list + attached, *count - attached);
         qsort(list, *count, sizeof *list, by_cpu_time);
     }
     free(entries);

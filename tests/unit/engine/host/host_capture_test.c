@@ -78,6 +78,17 @@ static const struct sonde_profile *finish(struct engine_capture *capture,
     return collected->profiles[0];
 }
 
+/* As the list of all processes says. */
+static uint32_t captures_of(struct scene *scene, pid_t pid) {
+    size_t count;
+    uint32_t running = 0;
+    struct engine_target *list = engine_processes(scene->engine, &count);
+    for (size_t i = 0; i < count; i++)
+        running += list[i].pid == pid ? list[i].captures_running : 0;
+    free(list);
+    return running;
+}
+
 TEST(a_process_without_a_guest_is_profiled) {
     struct scene scene;
     struct collected collected;
@@ -87,7 +98,9 @@ TEST(a_process_without_a_guest_is_profiled) {
     const struct engine_cpu_spec spec = {.target = {.pid = pid}, .frequency_hz = 499};
     struct engine_capture *capture = begin(&scene, &spec, &collected);
     wait_for_samples(&scene, 1);
+    CHECK_INT(captures_of(&scene, pid), ==, 1);
     const struct sonde_profile *profile = finish(capture, &collected);
+    CHECK_INT(captures_of(&scene, pid), ==, 0);
     CHECK_INT(collect_sum(profile, "burn"), >, 0);
     CHECK(strncmp(collected.clock, "perf-", 5) == 0);
     CHECK(strncmp(collect_comment(profile, "target: "), "target: host_capture_test, pid ", 31) ==
@@ -158,6 +171,12 @@ TEST(a_request_can_force_a_source) {
         .target = {.pid = getpid()}, .frequency_hz = 499, .source = ENGINE_HOST};
     struct engine_capture *capture = begin(&scene, &spec, &collected);
     burn_until_sampled(&scene);
+    CHECK_INT(captures_of(&scene, getpid()), ==, 1);
+    size_t count;
+    struct engine_target *attached = engine_targets(scene.engine, &count);
+    CHECK_INT(count, ==, 1);
+    CHECK_INT(attached[0].captures_running, ==, 1);
+    free(attached);
     (void)finish(capture, &collected);
     CHECK(strncmp(collected.clock, "perf-", 5) == 0);
     CHECK(fake_is_quiet(&guest, 1));
