@@ -163,49 +163,14 @@ static const struct unwind_access access_of_copy = {find_rule, is_code, load, ma
 
 /* --- The walk ---------------------------------------------------------------------------------*/
 
-UNWIND_INLINE uint64_t word_at(const struct state *state, uint64_t address) {
+UNWIND_INLINE uint64_t word_at(const uint8_t *bytes) {
     uint64_t word;
-    memcpy(&word, state->copy->stack + (address - state->low), 8);
+    memcpy(&word, bytes, 8);
     return word;
 }
 
-/* Walks frames of the simple kinds. Stops before any other frame, before one that is not wholly in
- * the copy, and when the pcs are full. */
-static void run(struct state *state, uint32_t capacity) {
-    struct unwind_copy_walk *walk = state->walk;
-    uint64_t *out = walk->pcs + walk->count, *const limit = walk->pcs + capacity, *const from = out;
-    uint64_t sp = state->registers.value[UNWIND_REG_RSP],
-             bp = state->registers.value[UNWIND_REG_RBP];
-    uint64_t key = state->key;
-    while (out < limit) {
-        const struct slot *slot = look_up(state, key);
-        if (!slot)
-            break;
-        uint64_t rule = slot->hot, cfa = sp;
-        uint8_t kind = (uint8_t)rule;
-        if (kind != UNWIND_CFA_RSP && kind != UNWIND_CFA_RBP)
-            break;
-        if (kind == UNWIND_CFA_RBP) {
-            cfa = bp;
-            __asm__("" : "+r"(cfa)); /* keep the branch: a conditional move would wait for both */
-        }
-        cfa += (uint64_t)((int64_t)rule >> 32);
-        uint64_t place = cfa - 8;
-        int16_t saved = (int16_t)(rule >> 16);
-        uint64_t bp_place = saved < UNWIND_LOST ? cfa + (uint64_t)(int64_t)saved : place;
-        if (place - sp > LARGEST_GAP || place - state->low > state->span ||
-            bp_place - sp > place - sp)
-            break;
-        uint64_t caller = word_at(state, place), caller_bp = word_at(state, bp_place);
-        if (!is_user(caller))
-            break;
-        *out++ = caller;
-        bp = bp_place == place ? bp : caller_bp;
-        sp = cfa, key = caller - 1;
-    }
-    if (out == from)
-        return;
-    walk->count = (uint32_t)(out - walk->pcs);
+static void stop_at(struct state *state, uint64_t *out, uint64_t key, uint64_t sp, uint64_t bp) {
+    state->walk->count = (uint32_t)(out - state->walk->pcs);
     state->has_run = true;
     state->key = key;
     state->registers.value[UNWIND_REG_RSP] = sp;
@@ -213,6 +178,50 @@ static void run(struct state *state, uint32_t capacity) {
     state->registers.value[UNWIND_REG_RIP] = key + 1;
     state->registers.known = 1u << UNWIND_REG_RSP | 1u << UNWIND_REG_RBP | 1u << UNWIND_REG_RIP;
     use_up_to(state, sp);
+}
+
+/* Walks frames of the simple kinds. Stops before any other frame, before one that is not wholly in
+ * the copy, and when the pcs are full. What the loop needs is in registers, because its stores of
+ * pcs could change any memory. */
+static void run(struct state *state, uint32_t capacity) {
+    struct unwind_copy_walk *walk = state->walk;
+    const uint64_t low = state->low, span = state->span, serial = state->map->serial;
+    const uint64_t mix = state->mix;
+    const uint8_t *const bytes = state->copy->stack;
+    struct slot *const slots = state->walker->slots;
+    uint64_t *out = walk->pcs + walk->count, *const limit = walk->pcs + capacity, *const from = out;
+    uint64_t sp = state->registers.value[UNWIND_REG_RSP],
+             bp = state->registers.value[UNWIND_REG_RBP], key = state->key;
+    while (out < limit) {
+        struct slot *slot = &slots[(key + mix) % SLOTS];
+        if (__builtin_expect(slot->key != key || slot->serial != serial, 0) &&
+            !fill(state, slot, key))
+            break;
+        uint64_t rule = slot->hot, cfa = sp;
+        uint8_t kind = (uint8_t)rule;
+        if (__builtin_expect(kind != UNWIND_CFA_RSP && kind != UNWIND_CFA_RBP, 0))
+            break;
+        if (kind == UNWIND_CFA_RBP) {
+            cfa = bp;
+            __asm__("" : "+r"(cfa)); /* keep the branch: a conditional move would wait for both */
+        }
+        cfa += (uint64_t)((int64_t)rule >> 32);
+        /* If rbp is not saved, the return address is loaded twice instead of a branch. */
+        int64_t saved = (int16_t)(rule >> 16);
+        uint64_t is_saved = saved < UNWIND_LOST ? ~0ull : 0, place = cfa - 8;
+        uint64_t bp_place = place + ((uint64_t)(saved + 8) & is_saved);
+        if (__builtin_expect(
+                place - sp > LARGEST_GAP || place - low > span || bp_place - sp > place - sp, 0))
+            break;
+        uint64_t caller = word_at(bytes + (place - low)), word = word_at(bytes + (bp_place - low));
+        if (__builtin_expect(!is_user(caller), 0))
+            break;
+        *out++ = caller;
+        bp ^= (bp ^ word) & is_saved;
+        sp = cfa, key = caller - 1;
+    }
+    if (out > from)
+        stop_at(state, out, key, sp, bp);
 }
 
 static bool end_with(struct state *state, enum unwind_copy_end why) {
