@@ -240,6 +240,7 @@ def test_targets_lists_all_processes_with_user_and_reason():
             check.equal(listed[processes[users.NOBODY].pid].get("unavailable", ""), "")
         else:
             check.contains(listed[processes[0].pid]["unavailable"], "another user")
+    check.contains(sonde(0, "targets")[0], "no targets attached")
     lines = sonde(0, "targets", "--all")[0].splitlines()
     assert any(line.split()[0] == str(processes[users.NOBODY].pid) and "nobody" in line for line in lines), lines[:9]
     for process in processes.values():

@@ -99,8 +99,10 @@ static int on_targets(int argc, char **argv) {
         return cli_usage(&verb_targets, "unexpected argument \"%s\"", argv[1]);
     if (settings.all && settings.watch)
         return cli_usage(&verb_targets, "--watch reports only what attaches and detaches");
-    sonde_err err = settings.all ? service_open_or_start(&service, &settings.service, true, &diag)
-                                 : service_open(&service, &settings.service, &diag);
+    /* Nothing ever attaches to a private sonded. */
+    sonde_err err = settings.watch
+                        ? service_open(&service, &settings.service, &diag)
+                        : service_open_or_start(&service, &settings.service, true, &diag);
     if (!err)
         err = settings.watch ? watch(&service, settings.json, &diag)
                              : list(&service, &settings, &diag);
