@@ -265,6 +265,8 @@ sonde_err host_plan_of_guest(struct engine *engine, const struct target *guest,
     sonde_err err = plan_one(&selector, plan, diag);
     if (!err && !process_identity_holds(&guest->link.process))
         err = not_found(&selector, diag);
+    /* Its profiles bear one name, whatever their source. */
+    memcpy(plan->process.name, guest->info.name, sizeof plan->process.name);
     return err;
 }
 

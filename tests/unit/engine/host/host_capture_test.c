@@ -229,6 +229,7 @@ TEST(a_profile_says_why_its_source_was_chosen) {
     burn_until_sampled(&scene);
     const struct sonde_profile *profile = finish(capture, &collected);
     CHECK(strncmp(collected.clock_note, "sampled from outside, which costs", 33) == 0);
+    CHECK(strncmp(collect_comment(profile, "target: "), "target: fake, pid ", 18) == 0);
     CHECK(strstr(collect_comment(profile, "clock note: "), "sampled from outside"));
     CHECK(fake_is_quiet(&guest, 1));
     collect_finish(&collected);
