@@ -20,10 +20,14 @@
 #define END_NS     10000000ull /* how long the end of a stack is remembered */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct sched_entity {
+    uint64_t sum_exec_runtime;
+};
 struct task_struct {
     int pid, tgid;
     unsigned int flags;
     unsigned int __state;
+    struct sched_entity se;
 };
 /* Before 5.14. */
 struct task_struct___old {
@@ -144,43 +148,6 @@ static __always_inline bool current_ids(struct task_struct *task, struct ids *id
     return true;
 }
 
-static __always_inline void leave(struct task_struct *task, bool is_preempted) {
-    struct ids ids;
-    if (!current_ids(task, &ids) || !is_watched(ids.pid) || task->flags & PF_KTHREAD)
-        return;
-    uint32_t tid = task->pid, index = find_slot(tid);
-    long state = state_of(task);
-    if (state & TASK_DEAD) {
-        if (index != NONE)
-            control.tids[index % OFF_CPU_SLOTS] = 0;
-        return;
-    }
-    counters()->switches++;
-    bool is_new = index == NONE;
-    if (is_new)
-        index = claim_slot(tid);
-    struct off_cpu_slot *slot = index == NONE ? NULL : bpf_map_lookup_elem(&slots, &index);
-    if (!slot) {
-        counters()->lost++;
-        return;
-    }
-    slot->start_ns = 0;
-    if (is_new)
-        slot->stack_end = 0;
-    slot->index = index;
-    slot->pid = ids.pid;
-    slot->tid = ids.tid;
-    slot->cpu = bpf_get_smp_processor_id();
-    slot->is_waiting_for_cpu = is_preempted || state == 0;
-    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
-    if (bpf_probe_read_kernel(&slot->regs, sizeof slot->regs, regs))
-        return;
-    uint64_t now = bpf_ktime_get_ns();
-    copy_stack(slot, now);
-    barrier();
-    slot->start_ns = now;
-}
-
 /* A wait shorter than the period is sent with probability wait / period, and then stands for a
  * period. So the records of a thread are at most one per period of waiting. */
 static __always_inline bool choose(uint64_t waited, uint64_t *weight) {
@@ -205,6 +172,68 @@ static __always_inline void send(struct off_cpu_slot *slot) {
         counters()->sent++;
 }
 
+static __always_inline void end_wait(struct off_cpu_slot *slot, uint64_t start, uint64_t end) {
+    uint64_t waited = end - start, weight;
+    slot->start_ns = 0;
+    barrier();
+    if (waited < control.threshold_ns) {
+        counters()->short_ns += waited;
+    } else if (choose(waited, &weight)) {
+        slot->left_ns = start;
+        slot->end_ns = end;
+        slot->weight_ns = weight;
+        send(slot);
+    }
+}
+
+/* The kernel may leave out the event of a return, for example while another program is attached to
+ * the tracepoint. What the thread has used since it left then tells how long it waited. */
+static __always_inline void end_missed(struct off_cpu_slot *slot, uint64_t now, uint64_t cpu) {
+    uint64_t start = slot->start_ns, ran = cpu - slot->cpu_ns;
+    if (start && now - start > ran)
+        end_wait(slot, start, now - ran);
+}
+
+static __always_inline void leave(struct task_struct *task, bool is_preempted) {
+    struct ids ids;
+    if (!current_ids(task, &ids) || !is_watched(ids.pid) || task->flags & PF_KTHREAD)
+        return;
+    uint32_t tid = task->pid, index = find_slot(tid);
+    long state = state_of(task);
+    if (state & TASK_DEAD) {
+        if (index != NONE)
+            control.tids[index % OFF_CPU_SLOTS] = 0;
+        return;
+    }
+    counters()->switches++;
+    bool is_new = index == NONE;
+    if (is_new)
+        index = claim_slot(tid);
+    struct off_cpu_slot *slot = index == NONE ? NULL : bpf_map_lookup_elem(&slots, &index);
+    if (!slot) {
+        counters()->lost++;
+        return;
+    }
+    uint64_t now = bpf_ktime_get_ns(), cpu = task->se.sum_exec_runtime;
+    if (is_new)
+        slot->stack_end = 0;
+    else
+        end_missed(slot, now, cpu);
+    slot->start_ns = 0;
+    slot->cpu_ns = cpu;
+    slot->index = index;
+    slot->pid = ids.pid;
+    slot->tid = ids.tid;
+    slot->cpu = bpf_get_smp_processor_id();
+    slot->is_waiting_for_cpu = is_preempted || state == 0;
+    struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+    if (bpf_probe_read_kernel(&slot->regs, sizeof slot->regs, regs))
+        return;
+    copy_stack(slot, now);
+    barrier();
+    slot->start_ns = now;
+}
+
 static __always_inline void arrive(struct task_struct *task) {
     uint32_t index = find_slot(task->pid);
     if (index == NONE)
@@ -212,20 +241,8 @@ static __always_inline void arrive(struct task_struct *task) {
     struct off_cpu_slot *slot = bpf_map_lookup_elem(&slots, &index);
     if (!slot)
         return;
-    uint64_t now = bpf_ktime_get_ns(), start = slot->start_ns, weight;
-    uint64_t waited = now - start;
-    slot->start_ns = 0;
-    barrier();
-    if (start == 0) {
-        /* its first switch was not seen to its end */
-    } else if (waited < control.threshold_ns) {
-        counters()->short_ns += waited;
-    } else if (choose(waited, &weight)) {
-        slot->left_ns = start;
-        slot->end_ns = now;
-        slot->weight_ns = weight;
-        send(slot);
-    }
+    if (slot->start_ns)
+        end_wait(slot, slot->start_ns, bpf_ktime_get_ns());
     if (!is_watched(slot->pid))
         control.tids[index % OFF_CPU_SLOTS] = 0;
 }

@@ -35,6 +35,7 @@ struct off_cpu_slot {
     uint32_t pid, tid, cpu;           /* ids as the reader's pid namespace has them */
     uint32_t is_waiting_for_cpu;      /* it was preempted; otherwise it blocked */
     uint32_t stack_bytes;             /* copied from rsp on */
+    uint64_t cpu_ns;                  /* the thread's CPU time when it left */
     uint64_t stack_end, end_until_ns; /* the kernel's note where the stack's mapping ends */
     struct off_cpu_registers regs;    /* of its entry into the kernel */
     uint8_t stack[];
