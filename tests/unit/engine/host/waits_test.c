@@ -75,6 +75,13 @@ static void *naps(void *unused) {
     return NULL;
 }
 
+_Noreturn void child_sleeps(void);
+__attribute__((noinline)) _Noreturn void child_sleeps(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;)
+        sleep_ns(20 * MS);
+}
+
 _Noreturn void run_process(void);
 __attribute__((noinline)) _Noreturn void run_process(void) {
     pthread_t thread;
@@ -82,12 +89,16 @@ __attribute__((noinline)) _Noreturn void run_process(void) {
     if (pthread_create(&thread, NULL, sleeps_always, NULL) ||
         pthread_create(&thread, NULL, naps, NULL))
         _exit(1);
+    while (!ready[1])
+        sleep_ns(5 * MS);
+    if (fork() == 0)
+        child_sleeps();
     for (;;)
         pause();
 }
 
 static pid_t start_process(void) {
-    *ready = 0;
+    ready[0] = ready[1] = 0; /* [1]: fork a child */
     pid_t pid = fork();
     CHECK_INT(pid, >=, 0);
     if (pid == 0)
@@ -129,7 +140,7 @@ static void scene_end(struct scene *scene) {
 static struct engine_capture *begin(struct scene *scene, struct engine_cpu_spec spec) {
     struct engine_capture *capture;
     struct sonde_diag diag = {0};
-    spec.target = (struct engine_selector){.pid = scene->pid};
+    spec.target.pid = scene->pid;
     spec.source = ENGINE_HOST;
     sonde_err err = engine_capture_cpu(scene->engine, &spec, &collect_events, &scene->collected,
                                        &capture, &diag);
@@ -158,9 +169,9 @@ static double ns_of(const struct sonde_profile *profile, const char *function) {
 }
 
 static void print(const struct sonde_profile *profile) {
-    static const char *const names[] = {"sleeps_always",       "naps_often",
-                                        "naps_long",           "run_process",
-                                        "[waiting for a CPU]", "[blocked, not seen]"};
+    static const char *const names[] = {
+        "sleeps_always",       "naps_often",          "naps_long",   "run_process",
+        "[waiting for a CPU]", "[blocked, not seen]", "child_sleeps"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         printf("  %-20s %6.0f ms\n", names[i], ns_of(profile, names[i]) / MS);
 }
@@ -235,5 +246,27 @@ TEST(threads_that_stay_blocked_are_in_every_window) {
         print(scene.collected.profiles[i]);
         CHECK(ns_of(scene.collected.profiles[i], "sleeps_always") > 100.0 * MS);
     }
+    scene_end(&scene);
+}
+
+TEST(a_child_that_starts_later_belongs_to_the_tree) {
+    struct scene scene;
+    scene_start(&scene);
+    const struct engine_cpu_spec spec = {.frequency_hz = 200,
+                                         .mode = ENGINE_OFF_CPU,
+                                         .duration_ms = 60000,
+                                         .progress_ms = 100,
+                                         .target.all = true};
+    struct engine_capture *running = begin(&scene, spec);
+    collect_wait_progress(&scene.collected, 2);
+    ready[1] = 1;
+    collect_wait_progress(&scene.collected, 9);
+    engine_capture_finish(running);
+    engine_capture_release(running);
+    collect_wait_end(&scene.collected);
+    CHECK_INT(scene.collected.profile_count, ==, 1);
+    print(scene.collected.profiles[0]);
+    CHECK(ns_of(scene.collected.profiles[0], "child_sleeps") > 100.0 * MS);
+    CHECK(ns_of(scene.collected.profiles[0], "sleeps_always") > 400.0 * MS);
     scene_end(&scene);
 }
