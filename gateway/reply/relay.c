@@ -191,16 +191,18 @@ static void list_targets(struct relay *relay) {
     relay_call(relay, &client_list_targets, &request.base, UNARY_DEADLINE_MS);
 }
 
-static void refuse_target(struct relay *relay) {
-    char text[QUERY_QUOTED_SIZE + 64], quoted[QUERY_QUOTED_SIZE];
+/* The service says more about a pid, for example that it is a thread's. */
+static void refuse_target(struct relay *relay, const struct sonde_diag *diag) {
+    static const char list[] = "/v1/targets?all=true lists all processes";
+    char text[sizeof diag->text + QUERY_QUOTED_SIZE + 64], quoted[QUERY_QUOTED_SIZE];
     const struct target_choice *target = &relay->target;
     if (target->name[0])
-        snprintf(text, sizeof text,
-                 "no process is called \"%s\"; /v1/targets?all=true lists all processes",
-                 query_quote(sonde_slice_of(target->name), quoted));
+        snprintf(text, sizeof text, "no process is called \"%s\"; %s",
+                 query_quote(sonde_slice_of(target->name), quoted), list);
+    else if (diag && diag->text[0])
+        snprintf(text, sizeof text, "%s; %s", diag->text, list);
     else
-        snprintf(text, sizeof text,
-                 "no process has pid %d; /v1/targets?all=true lists all processes", target->pid);
+        snprintf(text, sizeof text, "no process has pid %d; %s", target->pid, list);
     reply_status(relay_take_request(relay), relay->family, 404, "TARGET_NOT_FOUND", text);
 }
 
@@ -211,7 +213,7 @@ void relay_refuse(struct relay *relay, sonde_err err, const struct sonde_diag *d
             relay->diag = *diag;
         list_targets(relay);
     } else if (err == SONDE_TARGET_NOT_FOUND && is_named) {
-        refuse_target(relay);
+        refuse_target(relay, diag);
     } else {
         reply_error(relay_take_request(relay), relay->family, err, diag);
     }

@@ -93,6 +93,12 @@ def test_jeprof_and_greptimes_cpu_path():
     until("curl -s -X POST 'HOST/t/PID/debug/prof/cpu?seconds=1&output=text'")
 
 
+def test_a_thread_is_not_a_process():
+    shell("true")
+    thread = next(tid for tid in os.listdir(f"/proc/{state['pid']}/task") if int(tid) != state["pid"])
+    check.contains(shell(f"curl -s -w ' %{{http_code}}' HOST/t/{thread}/debug/pprof/profile"), "is a thread, not a process")
+
+
 def test_redis_among_all_processes():
     for target in ("@all", "@all:PID"):
         fetch = f"curl -s 'HOST/t/{target}/debug/pprof/profile?seconds=1&frequency=199&output=collapsed'"

@@ -38,7 +38,7 @@ import fake_history
 SPEED = 10
 TOGETHER = 20
 REASONS = {  # name: (gRPC status, sentence[, reason if it differs from the name])
-    "TARGET_NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "no such target is attached"),
+    "TARGET_NOT_FOUND": (grpc.StatusCode.NOT_FOUND, "no such process runs here"),
     "TARGET_AMBIGUOUS": (grpc.StatusCode.INVALID_ARGUMENT, "several targets are attached: say which"),
     "TARGET_CONFLICT": (grpc.StatusCode.INVALID_ARGUMENT, "two different targets were named"),
     "TARGET_GONE": (grpc.StatusCode.FAILED_PRECONDITION, "the target has exited"),
