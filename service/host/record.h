@@ -37,6 +37,7 @@ enum host_abi { HOST_ABI_NONE = 0 /* a kernel thread */, HOST_ABI_32, HOST_ABI_6
 
 struct host_sample {
     uint64_t weight_ns; /* the time that the sample stands for */
+    uint64_t span_ns;   /* that time is spread over so much, up to time_ns; 0 = it is all of it */
     enum host_abi abi;
     bool is_in_kernel;       /* the thread was in the kernel; registers are those of its entry */
     bool is_waiting_for_cpu; /* HOST_OFF_CPU: the thread could have run; otherwise it blocked */

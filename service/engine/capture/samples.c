@@ -46,12 +46,16 @@ static uint64_t weight_for(const struct cpu_capture *capture, const struct spent
         return 0;
     if (time->end_ns == 0)
         return time->ns;
-    uint64_t end_ns = time->end_ns, begin_ns = end_ns > time->ns ? end_ns - time->ns : 0;
+    uint64_t span_ns = time->span_ns > time->ns ? time->span_ns : time->ns;
+    uint64_t end_ns = time->end_ns, begin_ns = end_ns > span_ns ? end_ns - span_ns : 0;
     if (capture->closed_ns && end_ns > capture->closed_ns)
         end_ns = capture->closed_ns;
     if (begin_ns < capture->start_ns)
         begin_ns = capture->start_ns;
-    return end_ns > begin_ns ? end_ns - begin_ns : 0;
+    uint64_t inside_ns = end_ns > begin_ns ? end_ns - begin_ns : 0;
+    if (span_ns == time->ns || inside_ns >= span_ns)
+        return inside_ns < time->ns ? inside_ns : time->ns;
+    return (uint64_t)((double)time->ns * (double)inside_ns / (double)span_ns);
 }
 
 /* Sets `pending` of each capture to the number of samples that the time stands for; false when

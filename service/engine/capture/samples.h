@@ -11,9 +11,10 @@ struct spent_time {
     uint32_t tid;
     bool is_off_cpu;
     uint64_t ns;
-    uint64_t end_ns; /* on the monotonic clock; 0 = not known */
-    uint64_t at_ns;  /* when it was recorded, for the timeline */
-    bool has_stack;  /* false: a note explains why there is none */
+    uint64_t span_ns; /* longer than ns: ns is spread over so much time up to end_ns */
+    uint64_t end_ns;  /* on the monotonic clock; 0 = not known */
+    uint64_t at_ns;   /* when it was recorded, for the timeline */
+    bool has_stack;   /* false: a note explains why there is none */
     enum stack_end end;
     bool is_forgotten; /* the mappings of that moment are no longer known */
     /* Adds the stack and the thread to target->stacks. Called only if a capture counts the time;

@@ -30,7 +30,8 @@ struct look_thread {
     int64_t cpu_ns, waited_ns; /* the kernel's counts at the last look */
     uint64_t slices;
     int64_t off_ns, waiting_ns; /* not reported yet */
-    uint64_t *pcs;              /* NULL = no stack yet */
+    int64_t off_since_ns, waiting_since_ns;
+    uint64_t *pcs; /* NULL = no stack yet */
     uint32_t count;
     enum stack_end end;
 };
@@ -141,10 +142,14 @@ static void drop_ended(struct look *look) {
 
 /* --- Waits ------------------------------------------------------------------------------------*/
 
-static void add_wait(struct look *look, const struct look_thread *thread, int64_t ns, int note) {
+static void add_wait(struct look *look, const struct look_thread *thread, int64_t ns,
+                     int64_t since_ns, int note) {
     struct look_wait *wait = &look->waits[look->wait_count++];
-    *wait = (struct look_wait){
-        .tid = thread->tid, .ns = (uint64_t)ns, .end_ns = (uint64_t)thread->seen_ns, .note = note};
+    *wait = (struct look_wait){.tid = thread->tid,
+                               .ns = (uint64_t)ns,
+                               .since_ns = (uint64_t)since_ns,
+                               .end_ns = (uint64_t)thread->seen_ns,
+                               .note = note};
     if (note >= 0)
         return;
     wait->pcs = thread->pcs;
@@ -155,13 +160,14 @@ static void add_wait(struct look *look, const struct look_thread *thread, int64_
 /* At most two waits per thread and round. */
 static void report(struct look *look, struct look_thread *thread, bool is_last) {
     if (thread->waiting_ns > (is_last ? 0 : WAITING_NS)) {
-        add_wait(look, thread, thread->waiting_ns, STACK_NOTE_WAITING);
+        add_wait(look, thread, thread->waiting_ns, thread->waiting_since_ns, STACK_NOTE_WAITING);
         thread->waiting_ns = 0;
     }
     bool has_stack = thread->pcs && (thread->is_stack_known || is_last);
     if (thread->off_ns <= 0 || (!has_stack && !is_last))
         return;
-    add_wait(look, thread, thread->off_ns, has_stack ? -1 : STACK_NOTE_ASLEEP);
+    add_wait(look, thread, thread->off_ns, thread->off_since_ns,
+             has_stack ? -1 : STACK_NOTE_ASLEEP);
     thread->off_ns = 0;
 }
 
@@ -173,6 +179,10 @@ static void advance(struct look_thread *thread, const struct tracee_snapshot *no
     int64_t waiting_ns = (int64_t)now->waited_ns - thread->waited_ns;
     if (!thread->is_new && off_ns > 0) {
         waiting_ns = waiting_ns < 0 ? 0 : waiting_ns < off_ns ? waiting_ns : off_ns;
+        if (thread->waiting_ns == 0)
+            thread->waiting_since_ns = thread->seen_ns;
+        if (thread->off_ns == 0)
+            thread->off_since_ns = thread->seen_ns;
         thread->waiting_ns += waiting_ns;
         thread->off_ns += off_ns - waiting_ns;
     }

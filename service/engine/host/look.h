@@ -23,9 +23,9 @@
 /* Time of a thread off the CPU. */
 struct look_wait {
     pid_t tid;
-    uint64_t ns, end_ns;
-    int note;            /* an enum stack_note instead of a stack; -1 = none */
-    const uint64_t *pcs; /* leaf first, as in unwind_remote_walk */
+    uint64_t ns, since_ns, end_ns; /* ns of the time from since_ns to end_ns */
+    int note;                      /* an enum stack_note instead of a stack; -1 = none */
+    const uint64_t *pcs;           /* leaf first, as in unwind_remote_walk */
     uint32_t count;
     enum stack_end end;
 };

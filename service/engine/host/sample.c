@@ -162,6 +162,7 @@ static void count(struct walked *walked) {
         .tid = (uint32_t)record->tid,
         .is_off_cpu = record->kind == HOST_OFF_CPU,
         .ns = record->sample.weight_ns,
+        .span_ns = record->sample.span_ns,
         .end_ns = record->time_ns,
         .at_ns = record->time_ns,
         .has_stack = true,
