@@ -204,9 +204,9 @@ def test_a_verb_without_permission_for_the_socket_says_so():
 
 
 def test_without_a_service_of_ones_own_roots_is_named():
-    """In a mount namespace with an empty /run, where root has a socket in a closed directory."""
+    """A verb that starts no sonded of its own, in a mount namespace where root has a socket in a closed directory."""
     script = 'mount -t tmpfs none /run && mkdir -m 700 /run/sonde && touch /run/sonde/grpc.sock && exec "$@"'
-    error = sonde_as_nobody("targets", before=("unshare", "-m", "bash", "-c", script, "bash"))
+    error = sonde_as_nobody("history", before=("unshare", "-m", "bash", "-c", script, "bash"))
     check.contains(error, "permission denied on /run/sonde/grpc.sock: run as root or with sudo")
 
 
