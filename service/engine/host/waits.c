@@ -169,6 +169,7 @@ void waits_ask(struct host_stream *stream) {
     if (waits->state == WAITS_BPF)
         flush_bpf(waits);
     waits->period_ns = wanted_ns;
+    waits->next_flush_ns = wanted_ns ? waits->next_flush_ns : 0;
     if (waits->state == WAITS_BPF && wanted_ns)
         off_cpu_set_period(waits->off_cpu, wanted_ns);
     if (waits->state == WAITS_OFF && waits_start_opening(waits))
