@@ -45,6 +45,7 @@ THIRDS = {
     "//tests/unit/engine/heap:redis_test": 1,
     "//tests/unit/engine/heap:sampler_heap_test": 1,
     "//tests/unit/engine/host:look_test": 1,
+    "//tests/unit/engine/host:stream_test": 1,
     "//tests/unit/engine/host:waits_test": 1,
     "//tests/unit/engine/host:waits_user_test": 1,
     "//tests/unit/engine/record:record_test": 1,

@@ -288,8 +288,14 @@ static bool has_ended(struct bench *bench) {
     return is_over && bench->engine->captures_running == 0;
 }
 
+static bool has_loaded(struct bench *bench) {
+    const struct host_stream *stream = bench_target(bench)->host->stream;
+    return !stream || !stream->park.first;
+}
+
 const struct sonde_profile *bench_end(struct bench *bench) {
     bench_settle(bench);
+    bench_wait(bench, has_loaded); /* an ended capture waits for tables only so long */
     engine_capture_finish(bench->capture);
     bench_wait(bench, has_ended);
     if (bench->collected.profile_count == 0)
