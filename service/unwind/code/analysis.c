@@ -20,9 +20,9 @@
 #define IS_SAME    INT32_MAX
 
 struct state {
-    int32_t depth;                     /* CFA - rsp */
+    int64_t depth;                     /* CFA - rsp; 8 to INT16_MAX between instructions */
     int32_t saved[UNWIND_SAVED_COUNT]; /* CFA + this, or IS_SAME */
-    int32_t is_root; /* rbp was cleared as at the root of a stack: there is no caller */
+    int64_t is_root; /* rbp was cleared as at the root of a stack: there is no caller */
 };
 
 /* How an instruction goes on. */
@@ -67,7 +67,7 @@ static void on_push(struct state *state, uint8_t number) {
     int32_t *saved = saved_place(state, number);
     state->depth += 8;
     if (saved && *saved == IS_SAME)
-        *saved = -state->depth;
+        *saved = (int32_t)-state->depth;
 }
 
 static enum flow on_pop(struct state *state, uint8_t number) {
@@ -83,9 +83,9 @@ static enum flow on_arithmetic(struct state *state, const struct instruction *in
     if (instruction->mod != 3 || instruction->rm != INSTRUCTION_RSP || (instruction->reg & 7) == 7)
         return FLOW_ON;
     if ((instruction->reg & 7) == 0)
-        state->depth -= (int32_t)instruction->imm;
+        state->depth -= instruction->imm;
     else if ((instruction->reg & 7) == 5)
-        state->depth += (int32_t)instruction->imm;
+        state->depth += instruction->imm;
     else
         return FLOW_LOST;
     return instruction->is_wide ? FLOW_ON : FLOW_LOST;
@@ -279,7 +279,7 @@ static void pass(struct analysis *analysis) {
 }
 
 static void add_row(struct unwind_rows *rows, uint32_t pc, const struct state *state) {
-    struct unwind_rule rule = {.cfa = UNWIND_CFA_RSP, .cfa_offset = state->depth};
+    struct unwind_rule rule = {.cfa = UNWIND_CFA_RSP, .cfa_offset = (int32_t)state->depth};
     for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++)
         rule.saved[i] = state->saved[i] == IS_SAME ? UNWIND_SAME : (int16_t)state->saved[i];
     if (state->is_root)
