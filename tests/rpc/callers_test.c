@@ -233,6 +233,26 @@ TEST(a_stream_of_questions_for_names_is_refused_to_other_users) {
     setup_end(&setup);
 }
 
+/* One may show the whole machine. */
+TEST(saved_captures_are_refused_to_other_users) {
+    Sonde__V1__ListCapturesRequest list = SONDE__V1__LIST_CAPTURES_REQUEST__INIT;
+    Sonde__V1__GetCaptureRequest get = SONDE__V1__GET_CAPTURE_REQUEST__INIT;
+    Sonde__V1__DiffCapturesRequest diff = SONDE__V1__DIFF_CAPTURES_REQUEST__INIT;
+    const struct {
+        const struct client_method *method;
+        const ProtobufCMessage *request;
+    } calls[] = {{&client_list_captures, &list.base},
+                 {&client_get_capture, &get.base},
+                 {&client_diff_captures, &diff.base}};
+    begin(false);
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct watcher watcher = {.caller = &user};
+        watcher_start(&watcher, setup.client, calls[i].method, calls[i].request, 10000);
+        CHECK_INT(watcher_end(&watcher, &diag), ==, SONDE_PERMISSION_DENIED);
+    }
+    setup_end(&setup);
+}
+
 static unsigned named;
 
 static bool on_symbols(struct watcher *watcher, const ProtobufCMessage *message) {

@@ -33,6 +33,7 @@ enum rpc_scope { RPC_SCOPE_NONE = 0, RPC_SCOPE_READ = 1, RPC_SCOPE_CONTROL = 2 }
 /* What a method does for a caller who may only see and control their own processes. */
 enum rpc_reach {
     RPC_REACH_SHARED,   /* refused: it is about what all users share */
+    RPC_REACH_SAVED,    /* refused: a saved capture may show processes of any user */
     RPC_REACH_TARGET,   /* the request's target must be one of theirs */
     RPC_REACH_FILTERED, /* the handler asks rpc_call_shows, or shows nobody's data */
 };

@@ -126,6 +126,8 @@ sonde_err rpc_caller_limit(struct rpc_caller *caller, struct engine *engine,
                            struct sonde_arena *arena, struct sonde_diag *diag) {
     if (!caller->is_limited_outside || method->reach == RPC_REACH_FILTERED)
         return SONDE_OK;
+    if (method->reach == RPC_REACH_SAVED)
+        return refuse(diag);
     if (method->reach == RPC_REACH_SHARED)
         return caller->is_limited || !request ? refuse(diag) : SONDE_OK;
     Sonde__V1__TargetSelector **target = request ? field_of(request, "target") : NULL;
