@@ -314,7 +314,7 @@ static bool copy_slot(struct off_cpu *off_cpu, uint32_t index) {
     if (start_ns == 0)
         return false;
     memcpy(off_cpu->copy, slot, off_cpu->slot_bytes);
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    __asm__ volatile("" : : : "memory"); /* x86-64 loads in order */
     return __atomic_load_n(&slot->start_ns, __ATOMIC_RELAXED) == start_ns &&
            off_cpu->copy->stack_bytes <= off_cpu->stack_bytes;
 }
