@@ -14,11 +14,15 @@ static bool is_one(const struct target *target, struct host_process *process) {
     return !process_read_once(process) || process->identity.start_ticks == one->start_ticks;
 }
 
-/* All ids must be the owner's: a set-uid program holds what its other user may see. */
+/* All ids must be the owner's: a set-uid program holds what its other user may see. Of a process
+ * that ended before its ids were read, only a stream of all processes may show what is another
+ * user's: children inherit the clocks of the others, and the kernel takes these from set-uid
+ * programs. */
 static bool belongs_to(const struct host_process *process, uid_t owner) {
     const uid_t *uids = process->identity.ids.uids;
-    return process->identity.start_ticks != 0 && !process->is_kernel && uids[0] == owner &&
-           uids[1] == owner && uids[2] == owner;
+    if (process->identity.start_ticks == 0)
+        return !process->stream->is_all;
+    return !process->is_kernel && uids[0] == owner && uids[1] == owner && uids[2] == owner;
 }
 
 /* Follows the parents that the stream knows, and reads those that it does not. */
