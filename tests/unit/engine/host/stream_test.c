@@ -59,6 +59,19 @@ TEST(samples_of_a_process_become_stacks_from_its_root_to_its_leaf) {
     bench_finish(&bench);
 }
 
+/* perf tells one epoll only that a ring is half full, and that of the streams is the second. */
+TEST(a_ring_that_is_half_full_is_drained_though_no_descriptor_says_so) {
+    struct bench bench;
+    bench_init(&bench);
+    bench_begin(&bench, one(&bench));
+    bench.time_ns = now_monotonic_ns() - 1000 * MS;
+    push_samples(&bench, bench.child, 20);
+    host_on_readable(bench.engine);
+    CHECK_INT(fake.queued, ==, 0);
+    (void)bench_end(&bench);
+    bench_finish(&bench);
+}
+
 TEST(frames_of_the_kernel_are_above_those_of_the_process) {
     static const uint64_t kernel[] = {0xffffffff81000010, 0xffffffff81000100};
     struct bench bench;
