@@ -240,7 +240,9 @@ static bool push(struct state *state, uint32_t capacity, uint64_t mark) {
     return true;
 }
 
-static enum unwind_copy_end end_of(const struct state *state, enum unwind_step step) {
+/* bp: of the frame that the step could not leave. A chain of frame pointers ends with 0; in a frame
+ * that none has led to, rbp may be anything. */
+static enum unwind_copy_end end_of(const struct state *state, enum unwind_step step, uint64_t bp) {
     static const enum unwind_copy_end ends[] = {
         [UNWIND_STEP_NEEDS] = UNWIND_COPY_RULE,
         [UNWIND_STEP_ROOT] = UNWIND_COPY_ROOT,
@@ -251,6 +253,8 @@ static enum unwind_copy_end end_of(const struct state *state, enum unwind_step s
     };
     if (step == UNWIND_STEP_NO_CODE && state->waits)
         return UNWIND_COPY_WAITS;
+    if (step == UNWIND_STEP_NO_TABLE && bp == 0 && state->walk->pointer_frames > 0)
+        return UNWIND_COPY_ROOT;
     bool by_stack = step == UNWIND_STEP_NO_TABLE || step == UNWIND_STEP_BAD_STACK;
     return by_stack && state->is_beyond ? UNWIND_COPY_SHORT : ends[step];
 }
@@ -283,11 +287,12 @@ static bool walk_from(struct state *state, bool fast) {
     while (push(state, capacity, mark)) {
         if (fast && may_run(state))
             run(state, capacity);
+        uint64_t bp = state->registers.value[UNWIND_REG_RBP];
         step = step_over(state);
         if (step == UNWIND_STEP_NEEDS && state->has_run)
             return false;
         if (step == UNWIND_STEP_NEEDS || unwind_step_is_end(step))
-            return !end_with(state, end_of(state, step));
+            return !end_with(state, end_of(state, step, bp));
         mark = step == UNWIND_STEP_EXACT ? UNWIND_COPY_EXACT : 0;
     }
     return true;

@@ -195,6 +195,17 @@ TEST(code_without_a_table_is_left_by_its_frame_pointer) {
     CHECK_INT(walk_from(CODE + 0x410, 10, STACK + 8 * 20).count, ==, 3); /* a gap */
 }
 
+/* As in Go programs without symbols and DWARF: goexit, the root, has rbp 0. */
+TEST(a_chain_of_frame_pointers_ends_with_zero_at_its_root) {
+    begin();
+    words[20] = STACK + 8 * 30, words[21] = JIT + 0x10;
+    words[30] = 0, words[31] = JIT + 0x20;
+    struct unwind_copy_walk walk = walk_from(JIT + 5, 10, STACK + 8 * 20);
+    CHECK_INT(walk.end, ==, UNWIND_COPY_ROOT);
+    CHECK_INT(walk.count, ==, 3);
+    CHECK_INT(walk_from(JIT + 5, 10, 0).end, ==, UNWIND_COPY_NO_TABLE); /* no chain */
+}
+
 TEST(an_implausible_frame_pointer_is_not_followed) {
     begin();
     words[20] = STACK + 8 * 30, words[21] = 0x1234567; /* not code */

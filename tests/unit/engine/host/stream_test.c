@@ -178,27 +178,6 @@ TEST(a_reused_pid_is_not_credited_to_the_process_that_had_it) {
     bench_finish(&bench);
 }
 
-/* A child whose ids were never read, for a caller who may only see a user's processes. */
-static double count_unknown_child(bool has_own_stream) {
-    struct bench bench;
-    bench_init(&bench);
-    fake.refuses_all = has_own_stream;
-    bench_begin(&bench, tree(&bench));
-    bench_target(&bench)->host->has_owner = true;
-    bench_target(&bench)->host->owner = geteuid();
-    load(&bench);
-    push_fork(&bench, bench.child, GHOST, GHOST);
-    push_samples(&bench, GHOST, 20);
-    double count = collect_sum(bench_end(&bench), "root_of_stack");
-    bench_finish(&bench);
-    return count;
-}
-
-TEST(a_child_of_unknown_ids_is_not_shown_if_it_may_be_another_users) {
-    CHECK_COUNT(count_unknown_child(false), 10);
-    CHECK_COUNT(count_unknown_child(true), 30);
-}
-
 TEST(a_process_ends_with_its_last_thread) {
     struct bench bench;
     bench_init(&bench);

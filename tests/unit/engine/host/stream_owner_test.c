@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Processes whose ids were never read, for a caller who may only see one user's. */
+#include "tests/unit/engine/host/fake_rings.h"
+
+#include <unistd.h>
+
+static bool has_loaded(struct bench *bench) {
+    return fake.queued == 0 && !bench_target(bench)->host->stream->park.first;
+}
+
+static double count_unknown_child(bool has_own_stream) {
+    struct bench bench;
+    bench_init(&bench);
+    fake.refuses_all = has_own_stream;
+    bench_begin(&bench, (struct engine_selector){.pid = bench.child, .all = true});
+    bench_target(&bench)->host->has_owner = true;
+    bench_target(&bench)->host->owner = geteuid();
+    push_samples(&bench, bench.child, 10);
+    bench_settle(&bench);
+    bench_wait(&bench, has_loaded);
+    bench.time_ns = now_monotonic_ns();
+    push_fork(&bench, bench.child, GHOST, GHOST);
+    push_samples(&bench, GHOST, 20);
+    double count = collect_sum(bench_end(&bench), "root_of_stack");
+    bench_finish(&bench);
+    return count;
+}
+
+TEST(a_child_of_unknown_ids_is_not_shown_if_it_may_be_another_users) {
+    CHECK_NEAR(count_unknown_child(false), 10, 1);
+    CHECK_NEAR(count_unknown_child(true), 30, 1);
+}
