@@ -88,6 +88,13 @@ void collect_wait_end(struct collected *collected) {
     wait_for(collected, &collected->end_count, 1);
 }
 
+bool collect_has_ended(struct collected *collected) {
+    pthread_mutex_lock(&collected->mutex);
+    bool has_ended = collected->end_count > 0;
+    pthread_mutex_unlock(&collected->mutex);
+    return has_ended;
+}
+
 void collect_wait_profiles(struct collected *collected, uint32_t count) {
     wait_for(collected, &collected->profile_count, count);
 }

@@ -29,6 +29,7 @@ extern const struct engine_capture_events collect_events;
 void collect_init(struct collected *collected);
 /* Waits up to 30 s for the end, or for a number of profiles; otherwise fails the test. */
 void collect_wait_end(struct collected *collected);
+bool collect_has_ended(struct collected *collected);
 void collect_wait_profiles(struct collected *collected, uint32_t count);
 void collect_wait_progress(struct collected *collected, uint32_t count);
 /* The hottest function of the last progress event; valid until the next call. */

@@ -259,7 +259,7 @@ struct target *bench_target(struct bench *bench) {
 
 static bool has_begun(struct bench *bench) {
     struct target *target = bench_target(bench);
-    return bench->collected.end_count > 0 ||
+    return collect_has_ended(&bench->collected) ||
            (target && target->captures && target->captures->state == CAPTURE_RUNNING);
 }
 
@@ -282,10 +282,7 @@ void bench_settle(struct bench *bench) {
 }
 
 static bool has_ended(struct bench *bench) {
-    pthread_mutex_lock(&bench->collected.mutex);
-    bool is_over = bench->collected.end_count > 0;
-    pthread_mutex_unlock(&bench->collected.mutex);
-    return is_over && bench->engine->captures_running == 0;
+    return collect_has_ended(&bench->collected) && bench->engine->captures_running == 0;
 }
 
 static bool has_loaded(struct bench *bench) {

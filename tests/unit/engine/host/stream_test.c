@@ -195,7 +195,7 @@ TEST(a_process_ends_with_its_last_thread) {
 }
 
 static bool is_gone(struct bench *bench) {
-    return bench->collected.end_count > 0;
+    return collect_has_ended(&bench->collected);
 }
 
 static void check_end(void (*push)(struct bench *bench)) {
@@ -347,7 +347,7 @@ TEST(without_rights_a_process_that_joins_a_group_later_is_added) {
 static struct collected second;
 
 static bool has_second_ended(struct bench *bench) {
-    return second.end_count > 0;
+    return collect_has_ended(&second);
 }
 
 TEST(a_capture_that_ends_beside_another_one_counts_its_last_records) {
