@@ -225,8 +225,8 @@ static sonde_err name_address(const struct service *service, sonde_err err,
                       service->address, why[0] ? " (" : "", why, why[0] ? ")" : "");
 }
 
-/* A running call, and the FinishCapture that ends it. The client's thread writes it; the main
- * thread reads it after `ended`. */
+/* A call that runs, and the FinishCapture call that may be sent to end it early. The client
+ * library's thread writes the results; the main thread reads them once both have ended. */
 struct running_call {
     service_on_message *on_message;
     void (*each_sent)(void *context,

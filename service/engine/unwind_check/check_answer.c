@@ -2,10 +2,10 @@
  *
  * Adds the results up, and describes the places where walks part. */
 #include "service/engine/unwind_check/check_run.h"
+#include "service/engine/unwind_check/row_text.h"
 
 #include "service/unwind/table/table_lookup.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,70 +14,55 @@
 
 /* --- rules as text --- */
 
-struct text {
-    char *at;
-    size_t left;
-};
-
-static __attribute__((format(printf, 2, 3))) void put(struct text *text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int len = vsnprintf(text->at, text->left, format, arguments);
-    va_end(arguments);
-    size_t written = len < 0 ? 0 : (size_t)len < text->left ? (size_t)len : text->left - 1;
-    text->at += written;
-    text->left -= written;
-}
-
 static const char *const registers[] = {"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp",
                                         "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 
-static void put_cfa(struct text *text, const struct unwind_rule *rule) {
+static void put_cfa(struct row_text *text, const struct unwind_rule *rule) {
     const char *base = registers[rule->cfa_register % 16];
     switch ((enum unwind_cfa)rule->cfa) {
     case UNWIND_CFA_RSP:
-        put(text, "cfa=rsp%+d", rule->cfa_offset);
+        row_text_put(text, "cfa=rsp%+d", rule->cfa_offset);
         break;
     case UNWIND_CFA_RBP:
-        put(text, "cfa=rbp%+d", rule->cfa_offset);
+        row_text_put(text, "cfa=rbp%+d", rule->cfa_offset);
         break;
     case UNWIND_CFA_REG:
-        put(text, "cfa=%s%+d", base, rule->cfa_offset);
+        row_text_put(text, "cfa=%s%+d", base, rule->cfa_offset);
         break;
     case UNWIND_CFA_DEREF:
-        put(text, "cfa=*(%s%+d)%+d", base, rule->cfa_offset, rule->cfa_add);
+        row_text_put(text, "cfa=*(%s%+d)%+d", base, rule->cfa_offset, rule->cfa_add);
         break;
     case UNWIND_CFA_PLT:
-        put(text, "cfa=rsp+8, or +16 from byte %d of 16 on", rule->cfa_add);
+        row_text_put(text, "cfa=rsp+8, or +16 from byte %d of 16 on", rule->cfa_add);
         break;
     default:
         break;
     }
 }
 
-static void put_saved(struct text *text, const struct unwind_rule *rule) {
+static void put_saved(struct row_text *text, const struct unwind_rule *rule) {
     static const char *const names[UNWIND_SAVED_COUNT] = {"rbp", "rbx", "r12", "r13", "r14", "r15"};
     for (uint32_t i = 0; i < UNWIND_SAVED_COUNT; i++) {
         if (rule->saved[i] == UNWIND_LOST)
-            put(text, " %s=?", names[i]);
+            row_text_put(text, " %s=?", names[i]);
         else if (rule->saved[i] != UNWIND_SAME)
-            put(text, " %s=%s%+d", names[i], rule->from_rbp >> i & 1 ? "rbp" : "cfa",
-                rule->saved[i]);
+            row_text_put(text, " %s=%s%+d", names[i], rule->from_rbp >> i & 1 ? "rbp" : "cfa",
+                         rule->saved[i]);
     }
 }
 
 void check_rule_text(const struct unwind_rule *rule, char *text, size_t size) {
-    struct text to = {text, size};
+    struct row_text to = {text, size};
     text[0] = 0;
     if (!rule)
-        put(&to, "no table, by frame pointer");
+        row_text_put(&to, "no table, by frame pointer");
     else if (rule->cfa == UNWIND_CFA_NONE)
-        put(&to, rule->cfa_add == UNWIND_NONE_GAP ? "no row, by frame pointer"
-                                                  : "too complex for a row");
+        row_text_put(&to, rule->cfa_add == UNWIND_NONE_GAP ? "no row, by frame pointer"
+                                                           : "too complex for a row");
     else if (rule->cfa == UNWIND_CFA_END)
-        put(&to, "root");
+        row_text_put(&to, "root");
     else if (rule->cfa == UNWIND_CFA_SIGNAL)
-        put(&to, "signal frame");
+        row_text_put(&to, "signal frame");
     if (rule && rule->cfa != UNWIND_CFA_NONE && rule->cfa != UNWIND_CFA_END &&
         rule->cfa != UNWIND_CFA_SIGNAL) {
         put_cfa(&to, rule);

@@ -5,11 +5,12 @@
  * files. */
 #include "service/engine/unwind_check/other_walk.h"
 
+#include "service/engine/unwind_check/row_text.h"
+
 #include "api/elf/elf.h"
 #include "service/engine/unwind_check/other_library.h"
 
 #include <dwarf.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -246,21 +247,6 @@ uint32_t other_walk(struct other_walker *walker, const struct check_stack *stack
     return count;
 }
 
-struct text {
-    char *at;
-    size_t left;
-};
-
-static __attribute__((format(printf, 2, 3))) void put(struct text *text, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    int len = vsnprintf(text->at, text->left, format, arguments);
-    va_end(arguments);
-    size_t written = len < 0 ? 0 : (size_t)len < text->left ? (size_t)len : text->left - 1;
-    text->at += written;
-    text->left -= written;
-}
-
 static const struct {
     unw_regnum_t number;
     const char *name;
@@ -279,27 +265,27 @@ static uint64_t place_of(struct other_walker *walker, unw_cursor_t *cursor, unw_
 }
 
 /* The row as far as its effects show it. */
-static void put_row(struct other_walker *walker, struct text *text, unw_cursor_t *before,
+static void put_row(struct other_walker *walker, struct row_text *text, unw_cursor_t *before,
                     unw_cursor_t *after) {
     unw_word_t sp = 0, bp = 0, cfa = 0;
     walker->library->get_reg(before, UNW_X86_64_RSP, &sp);
     walker->library->get_reg(before, UNW_X86_64_RBP, &bp);
     walker->library->get_reg(after, UNW_X86_64_RSP, &cfa);
-    put(text, "CFA=rsp+%lld", (long long)(cfa - sp));
+    row_text_put(text, "CFA=rsp+%lld", (long long)(cfa - sp));
     if (bp >= sp && bp < cfa)
-        put(text, "=rbp+%lld", (long long)(cfa - bp));
+        row_text_put(text, "=rbp+%lld", (long long)(cfa - bp));
     for (size_t i = 0; i < SAVED; i++) {
         uint64_t was = place_of(walker, before, saved[i].number),
                  is = place_of(walker, after, saved[i].number);
         if (is && is != was)
-            put(text, " %s=c%+lld", saved[i].name, (long long)(is - cfa));
+            row_text_put(text, " %s=c%+lld", saved[i].name, (long long)(is - cfa));
     }
 }
 
 void other_walk_row(struct other_walker *walker, const struct check_stack *stack,
                     const uint8_t *bytes, uint32_t at, char row[CHECK_ROW_BYTES]) {
     unw_cursor_t cursor, before;
-    struct text text = {row, CHECK_ROW_BYTES};
+    struct row_text text = {row, CHECK_ROW_BYTES};
     int result = 1;
     row[0] = 0;
     if (!begin(walker, stack, bytes, &cursor))
@@ -311,11 +297,11 @@ void other_walk_row(struct other_walker *walker, const struct check_stack *stack
     if (result > 0)
         result = step(walker, &cursor);
     if (!walker->has_row)
-        put(&text, "no row%s", result > 0 ? ", by frame pointer: " : "");
+        row_text_put(&text, "no row%s", result > 0 ? ", by frame pointer: " : "");
     if (result > 0)
         put_row(walker, &text, &before, &cursor);
     else if (walker->is_short)
-        put(&text, "%sneeds a word that is not in the copy", walker->has_row ? "" : "; ");
+        row_text_put(&text, "%sneeds a word that is not in the copy", walker->has_row ? "" : "; ");
     else if (result < 0)
-        put(&text, "%s%s", walker->has_row ? "" : ": ", walker->library->strerror(result));
+        row_text_put(&text, "%s%s", walker->has_row ? "" : ": ", walker->library->strerror(result));
 }

@@ -30,8 +30,8 @@ struct process_entry {
 /* All processes that this user can see, in no order; the caller frees the list. NULL and *count
  * 0 when out of memory or without /proc. */
 struct process_entry *process_list(size_t *count);
-/* The programs of that name, at a tenth of the cost: about 5 us per process of the machine. Without
- * kernel threads. */
+/* The same for those of that name, without kernel threads. Of the others only the command line is
+ * read. */
 struct process_entry *process_list_named(const char *name, size_t *count);
 /* One process. False: it is gone, or waits for its parent to notice that. */
 bool process_read(pid_t pid, struct process_entry *entry);

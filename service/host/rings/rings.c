@@ -302,7 +302,8 @@ static void report_lost(struct rings *rings, uint32_t ring, uint64_t time_ns,
     on_record(context, &lost);
 }
 
-/* Puts the next record of a ring into the merge, if it has one up to until_ns. */
+/* Offers the next record of a ring to the merge, if the ring has one that is not later than
+ * until_ns. */
 static void push_next(struct rings *rings, uint32_t i, uint64_t until_ns, host_on_record *on_record,
                       void *context) {
     struct ring *ring = &rings->rings[i];

@@ -3,7 +3,8 @@
  * The sampler: a process of its own (sonde-sampler) that holds the capabilities and nothing
  * else. It opens perf events, BPF programs and files of /proc and passes descriptors to sonded.
  * It reads fixed-size requests from sonded alone and parses nothing that another user wrote:
- * what the opened files contain is read by sonded, which has no capabilities.
+ * what the opened files contain is read by sonded, which gives up the sampler's capabilities as
+ * far as its own work allows (confine_process).
  *
  *     sonded ── request (fixed size) ──▶ sonde-sampler ── reply, descriptors ──▶ sonded
  *
@@ -62,8 +63,9 @@ int sampler_load_off_cpu(void *sampler, const struct off_cpu_spec *spec, int fds
 int sampler_try_bpf(struct sampler *sampler);
 /* The path with which it was created, also if that program does not run; "" = none. */
 const char *sampler_program(const struct sampler *sampler);
-/* For tests: the pid of the started program, 0 = none; and another SAMPLER_WAIT_MS. */
+/* For tests: the pid of the started program; 0 = none. */
 pid_t sampler_pid(struct sampler *sampler);
+/* For tests: waits so long for answers instead of SAMPLER_WAIT_MS. */
 void sampler_limit_wait(struct sampler *sampler, uint32_t wait_ms);
 
 #endif
