@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * GetBacktraces: the engine answers on a worker, which packs the whole message; only its bytes are
- * passed to the loop. */
+ * GetBacktraces. */
 #include "service/engine/backtraces/backtraces.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/core/handlers.h"
-#include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
 #include "service/rpc/methods/backtraces_text.h"
+#include "service/rpc/methods/packed_answer.h"
 #include "service/rpc/methods/params.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct answer {
-    struct loop_message message;
-    struct rpc_call *call;
+    struct packed_answer base;
     bool as_text;
-    sonde_err err;
-    struct sonde_diag diag;
-    grpc_slice packed;
-    uint32_t threads, stacks;
-    uint64_t longest_stop_ns;
 };
 
 /* Messages of one type, and the array of pointers to them that protobuf-c needs. */
@@ -101,39 +94,26 @@ static sonde_err pack(struct answer *answer, const struct engine_backtraces *fro
         message.text = text.data;
     bool is_filled = fill(&arena, from, &message) && !text.failed;
     if (is_filled)
-        answer->packed = rpc_pack(&message.base);
+        answer->base.packed = rpc_pack(&message.base);
     sonde_buf_finish(&text);
     sonde_arena_finish(&arena);
     return is_filled ? SONDE_OK : SONDE_OUT_OF_MEMORY;
 }
 
-static void has_answer(struct loop_message *message) {
-    struct answer *answer = container_of(message, struct answer, message);
-    struct rpc_call *call = answer->call;
-    if (answer->err) {
-        rpc_finish(call, answer->err, &answer->diag);
-    } else {
-        rpc_call_note(call, " threads=%u stacks=%u longest_stop_us=%llu", answer->threads,
-                      answer->stacks, (unsigned long long)(answer->longest_stop_ns / 1000));
-        rpc_reply_slice(call, answer->packed);
-    }
-    rpc_call_drop(call);
-    free(answer);
-}
-
 static void on_backtraces(void *context, sonde_err err, const struct sonde_diag *diag,
                           const struct engine_backtraces *backtraces) {
     struct answer *answer = context;
-    answer->err = err;
+    struct packed_answer *base = &answer->base;
+    base->err = err;
     if (diag)
-        answer->diag = *diag;
+        base->diag = *diag;
     if (!err) {
-        answer->threads = backtraces->thread_count;
-        answer->stacks = backtraces->stack_count;
-        answer->longest_stop_ns = backtraces->longest_stop_ns;
-        answer->err = pack(answer, backtraces);
+        snprintf(base->note, sizeof base->note, " threads=%u stacks=%u longest_stop_us=%llu",
+                 backtraces->thread_count, backtraces->stack_count,
+                 (unsigned long long)(backtraces->longest_stop_ns / 1000));
+        base->err = pack(answer, backtraces);
     }
-    loop_post(rpc_call_server(answer->call)->loop, &answer->message);
+    packed_answer_post(base);
 }
 
 void rpc_get_backtraces(struct rpc_call *call, const ProtobufCMessage *message) {
@@ -146,12 +126,8 @@ void rpc_get_backtraces(struct rpc_call *call, const ProtobufCMessage *message) 
     if (!err && !answer)
         err = SONDE_OUT_OF_MEMORY;
     if (!err) {
-        answer->message.run = has_answer;
-        answer->call = call;
         answer->as_text = request->as_text;
-        rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), spec.target.name),
-                      (int)spec.target.pid);
-        rpc_call_take(call);
+        packed_answer_begin(&answer->base, call, &spec.target);
         err = engine_backtraces(rpc_call_server(call)->engine, &spec, on_backtraces, answer, &diag);
         if (err)
             rpc_call_drop(call);

@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * CheckUnwind: the engine answers on a worker, which packs the whole message; only its bytes are
- * passed to the loop. */
+ * CheckUnwind. */
 #include "service/engine/unwind_check/unwind_check.h"
 #include "proto/sonde/v1/profiler.pb-c.h"
-#include "service/rpc/core/handlers.h"
-#include "service/rpc/core/server_state.h"
 #include "service/rpc/core/text.h"
+#include "service/rpc/methods/packed_answer.h"
 #include "service/rpc/methods/params.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define DEFAULT_MS     2000
 #define LEAST_MS       100
 #define DEFAULT_HZ     199
 #define DEFAULT_STACKS 1000
-
-struct answer {
-    struct loop_message message;
-    struct rpc_call *call;
-    sonde_err err;
-    struct sonde_diag diag;
-    grpc_slice packed;
-    uint64_t stacks, equal_stacks;
-};
 
 static void fill_difference(struct sonde_arena *arena, const struct engine_unwind_difference *from,
                             Sonde__V1__UnwindDifference *to) {
@@ -63,32 +53,18 @@ static grpc_slice pack(const struct engine_unwind_check *from) {
     return packed;
 }
 
-static void has_answer(struct loop_message *message) {
-    struct answer *answer = container_of(message, struct answer, message);
-    struct rpc_call *call = answer->call;
-    if (answer->err) {
-        rpc_finish(call, answer->err, &answer->diag);
-    } else {
-        rpc_call_note(call, " stacks=%llu equal=%llu", (unsigned long long)answer->stacks,
-                      (unsigned long long)answer->equal_stacks);
-        rpc_reply_slice(call, answer->packed);
-    }
-    rpc_call_drop(call);
-    free(answer);
-}
-
 static void on_check(void *context, sonde_err err, const struct sonde_diag *diag,
                      const struct engine_unwind_check *check) {
-    struct answer *answer = context;
+    struct packed_answer *answer = context;
     answer->err = err;
     if (diag)
         answer->diag = *diag;
     if (!err) {
-        answer->stacks = check->stacks;
-        answer->equal_stacks = check->equal_stacks;
+        snprintf(answer->note, sizeof answer->note, " stacks=%llu equal=%llu",
+                 (unsigned long long)check->stacks, (unsigned long long)check->equal_stacks);
         answer->packed = pack(check);
     }
-    loop_post(rpc_call_server(answer->call)->loop, &answer->message);
+    packed_answer_post(answer);
 }
 
 static sonde_err read_spec(const Sonde__V1__CheckUnwindRequest *request,
@@ -110,15 +86,11 @@ void rpc_check_unwind(struct rpc_call *call, const ProtobufCMessage *message) {
     struct engine_unwind_check_spec spec = {0};
     struct sonde_diag diag = {0};
     sonde_err err = read_spec((const void *)message, &spec, &diag);
-    struct answer *answer = err ? NULL : calloc(1, sizeof *answer);
+    struct packed_answer *answer = err ? NULL : calloc(1, sizeof *answer);
     if (!err && !answer)
         err = SONDE_OUT_OF_MEMORY;
     if (!err) {
-        answer->message.run = has_answer;
-        answer->call = call;
-        rpc_call_note(call, " target=%s pid=%d", rpc_text(rpc_call_arena(call), spec.target.name),
-                      (int)spec.target.pid);
-        rpc_call_take(call);
+        packed_answer_begin(answer, call, &spec.target);
         err = engine_check_unwind(rpc_call_server(call)->engine, &spec, on_check, answer, &diag);
         if (err)
             rpc_call_drop(call);
