@@ -83,7 +83,8 @@ def test_everybody_lets_no_user_look_at_others_from_outside():
         assert refused in ("403", "404"), refused
         own = start(*as_nobody(BUSY, "kernel"), stdout=subprocess.DEVNULL)
         try:
-            stacks = get(own.pid, "-f").stdout
+            # At first it is still root's.
+            stacks = check.until(lambda: get(own.pid, "-f").stdout, 60, "a profile of the user's own process")
         finally:
             stop(own)
         # Names and addresses in the kernel would show where it is in memory.
